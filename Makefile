@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c .c
 DEMO   := runs/benign_demo
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-proof test-doors check fix bench bench-demo atlas calibrate dist torture mutation coverage shots slides video lighthouse leak-test clean
+.PHONY: help setup demo test test-slow test-proof test-doors check fix bench atlas calibrate dist torture mutation coverage shots slides video clean
 
 help: ## print the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -41,16 +41,14 @@ test-proof: $(VENV)/.dev ## the proofs that take minutes, or programs that few m
 	$(BIN)/robustify models pull smollm2-135m gemma3-270m
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m proof
 
-test-doors: $(VENV)/.dev ## our ways into inspect-ai, mlcroissant and lm-eval, in environments of their own
+test-doors: $(VENV)/.dev ## our ways into inspect-ai and lm-eval, in environments of their own
 	test -x $(VENV)-inspect/bin/python || $(PYTHON) -m venv $(VENV)-inspect
-	$(VENV)-inspect/bin/python -m pip install --quiet --disable-pip-version-check -e '.[inspect]' mlcroissant
+	$(VENV)-inspect/bin/python -m pip install --quiet --disable-pip-version-check -e '.[inspect]'
 	test -x $(VENV)-lm-eval/bin/python || $(PYTHON) -m venv $(VENV)-lm-eval
 	$(VENV)-lm-eval/bin/python -m pip install --quiet --disable-pip-version-check -e '.[lm-eval,hf]'
 	ROBUSTIFY_TEST_INSPECT_PYTHON=$(CURDIR)/$(VENV)-inspect/bin/python \
-	ROBUSTIFY_TEST_CROISSANT_PYTHON=$(CURDIR)/$(VENV)-inspect/bin/python \
 	ROBUSTIFY_TEST_LM_EVAL_PYTHON=$(CURDIR)/$(VENV)-lm-eval/bin/python \
-		$(BIN)/python -m pytest tests/export/test_inspect.py tests/export/test_inspect_extension.py \
-		tests/export/test_hf.py tests/export/test_lm_eval.py tests/export/test_ids_only.py
+		$(BIN)/python -m pytest tests/export
 
 check: $(VENV)/.dev ## format, lint, types, words, layers, docs
 	$(BIN)/ruff format --check robustify tests bench tools
@@ -62,29 +60,20 @@ check: $(VENV)/.dev ## format, lint, types, words, layers, docs
 fix: $(VENV)/.dev ## mend what can be mended: format, lint, generated docs
 	$(BIN)/ruff check --fix robustify tests bench tools
 	$(BIN)/ruff format robustify tests bench tools
-	$(BIN)/python -m tools.docs.build
+	$(BIN)/python -m tools.docs
+	$(BIN)/python -m tools.tasks
 
 bench: $(VENV)/.dev ## our scoring beside lm-eval's and how cost grows: about an hour; writes results/bench
 	$(BIN)/robustify models pull smollm2-135m
 	HF_HUB_OFFLINE=1 $(BIN)/python -m bench.scoring
 	HF_HUB_OFFLINE=1 $(BIN)/python -m bench.growth
-	HF_HUB_OFFLINE=1 $(BIN)/python -m bench.profile
-	$(BIN)/python -m bench.judging
-	$(BIN)/python -m bench.importing
 	$(BIN)/python -m bench.load
-
-bench-demo: $(VENV)/.dev ## how long the demo takes, by step, on this machine; writes results/bench/demo.json
-	$(BIN)/python -m bench.demo
 
 atlas: $(VENV)/.dev ## audit real public sets ($$ROBUSTIFY_DATA): at most 3 hours on two cores, again in minutes; writes results/atlas
 	$(BIN)/robustify models pull smollm2-135m gemma3-270m
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m bench.atlas
 
-leak-test: $(VENV)/.dev ## every command and fault with canaries planted, every byte searched: about 10 minutes; writes results/bench/leak.json
-	HF_HUB_OFFLINE=1 $(BIN)/python -m tools.leak
-
 dist: $(VENV)/.dev ## a wheel built twice, installed by hashes on every Python that is here; writes results/bench/dist.json
-	$(PIP) 'pip-audit==2.10.1'
 	$(BIN)/python -m tools.dist
 
 shots: $(VENV)/.dev ## the pictures of the README, from the demo (needs chromium); writes docs/img
@@ -97,23 +86,19 @@ slides: $(VENV)/.run ## ten slides from docs/slides.typ and results; writes runs
 video: $(VENV)/.dev ## two minutes of film from the demo (needs chromium, ffmpeg; espeak-ng to speak); writes runs/talk/video.mp4
 	$(BIN)/python -m tools.video
 
-lighthouse: $(VENV)/.dev ## accessibility and good practice of the pages (needs chromium, npm); writes results/bench/lighthouse.json
-	test -x .axe/node_modules/.bin/lighthouse || npm install --silent --no-save --prefix .axe lighthouse@12.8.2
-	$(BIN)/python -m tools.lighthouse
-
 torture: $(VENV)/.dev ## kills, changed inputs, pairs, odd surroundings in large numbers: about an hour; writes results/bench/torture.json
 	OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(BIN)/python -m bench.torture
 
-mutation: $(VENV)/.dev ## small faults put into the statistics and the release rules, their tests run: about an hour; writes results/bench/mutation.json
-	$(PIP) 'cosmic-ray==8.7.0'
-	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m tools.mutation
+mutation: $(VENV)/.dev ## put small faults into the release rules and run their tests (settings in pyproject.toml)
+	$(PIP) 'mutmut>=3.3'
+	HF_HUB_OFFLINE=1 $(BIN)/python -m mutmut run
 
-coverage: $(VENV)/.dev ## branches of the statistics, the gate and the release rules that the fast tests reach; writes results/bench/coverage.json
-	$(PIP) 'coverage==7.17.3'
-	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m tools.branch_coverage
+coverage: $(VENV)/.dev ## the branches that the fast tests reach (settings in pyproject.toml)
+	$(PIP) 'pytest-cov>=6'
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m "not slow and not proof" -n 2 --dist loadfile --cov --cov-report=term
 
 calibrate: $(VENV)/.dev ## intervals and tests on known truth: about an hour; writes results/calibration
 	$(BIN)/python -m bench.calibrate
 
 clean: ## remove the environment and what the tools left
-	rm -rf $(VENV) $(VENV)-inspect $(VENV)-lm-eval .axe .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-inspect $(VENV)-lm-eval .axe .mypy_cache .ruff_cache .pytest_cache .hypothesis mutants .coverage

@@ -96,6 +96,7 @@ def measure(series: str, x: int, *, quick: bool) -> dict[str, Any]:
     from transformers import AutoTokenizer
 
     from robustify.engines.local.engine import HF
+    from robustify.engines.settings import HFModel
     from robustify.models import cache_folder, locate
 
     folder = locate(MODEL, cache_folder())
@@ -103,7 +104,7 @@ def measure(series: str, x: int, *, quick: bool) -> dict[str, Any]:
     n = QUICK if quick else ITEMS.get(series, x)
     items = made(series, x, n, tokenizer)
     requests = asked(items, ("full", "cloze"))
-    with HF(MODEL, folder) as scorer:
+    with HF(HFModel(name=MODEL), folder) as scorer:
         scorer.loglikelihoods(requests[:_WARM_UP])
         start = time.perf_counter()
         scorer.loglikelihoods(requests)
@@ -125,9 +126,9 @@ def measure(series: str, x: int, *, quick: bool) -> dict[str, Any]:
 
 def _counted(requests: list[Request], tokenizer: Any, budget: int) -> dict[str, int]:
     from robustify.engines.plan import plan_batches
-    from robustify.engines.tokens import Transformers, encode
+    from robustify.engines.tokens import Speller, encode
 
-    encoded = encode(Transformers(tokenizer), requests)
+    encoded = encode(Speller(tokenizer), requests)
     planned = plan_batches(encoded, budget)
     return {
         "planned": planned.planned,

@@ -1,7 +1,8 @@
-"""Time and memory of a million made-up items: `python -m bench.load [PART...]` writes its parts of results/bench/load.json.
+"""Measure what large inputs cost: `python -m bench.load [PART...]` writes these parts of results/bench/load.json.
 
-Each command is a process of its own; seconds are its user and system time and the clock's, memory is its peak. The load
-average before it tells how busy the machine was.
+The parts are validate, heuristics, planning, judging, and importing. Each command is a process of its own. Seconds are wall
+time and processor time, memory is the peak, and the load average before the command tells how busy the machine was. The
+items, answers, and logs are made up: only cost is measured. `--quick` takes a thousandth of the items and writes nothing.
 """
 
 import json
@@ -11,46 +12,45 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from itertools import cycle, product
 from pathlib import Path
 
-from bench import judging
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from robustify.answers import SCHEMA, Answers
 from robustify.ask import Asking, plan
+from robustify.item import Item
 from robustify.loaders import Source, load
+from robustify.views import View
+from tests.support.fake_logs import jsonl, lm_eval_row
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "bench" / "load.json"
-ITEMS, ASKED = 1_000_000, 100_000
-_WORDS = (
-    "lamp", "cup", "red", "blue", "garden", "stone", "river", "wheel", "paper", "candle", "spoon", "window", "north",
-)  # fmt: skip
+MILLION, ASKED, LOGGED = 1_000_000, 100_000, 100_000
+VOTERS = ("one", "two", "three")
+CHOICES, TOPICS = 4, 20
+SHAPES: dict[str, tuple[int, tuple[View, ...]]] = {
+    "five models": (5, ("choices_only",)),
+    "one view": (1, ("full",)),
+    "four views": (1, ("full", "cloze", "choices_only", "choices_only_text")),
+}
+"""Models of a log, and the views in which each item is asked; the logged rows are shared among them."""
+GOALS = {"judging": 25.0, "importing": 20.0}
+"""Wall seconds of a million items and three voters; processor seconds of the five models' logs."""
 
 Measured = dict[str, float | int]
 
 
-def write_items(path: Path, n: int, size: int) -> None:
-    """`n` made-up items of about `size` bytes each, as JSON Lines."""
-    draw = random.Random(1)
-    with path.open("w") as file:
-        for i in range(n):
-            filler = " ".join(draw.choices(_WORDS, k=max(1, (size - 150) // 6)))
-            item = {
-                "id": f"i{i}",
-                "stem": f"Which lamp is number {i} {filler}?",
-                "choices": [f"{draw.choice(_WORDS)} {j}" for j in range(4)],
-                "key": draw.randrange(4),
-                "topic": draw.choice(_WORDS),
-            }
-            file.write(json.dumps(item) + "\n")
-
-
 def measured(*arguments: str, module: str = "robustify") -> Measured:
-    """The cost of `robustify ARGUMENTS...`: seconds, processor seconds and the peak of memory in MiB."""
+    """Run a module and return its exit code, wall and processor seconds, and peak memory in MiB."""
     start, load = time.monotonic(), os.getloadavg()[0]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", module, *arguments]
-    process = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(ROOT)}
-    )
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
     _, status, used = os.wait4(process.pid, 0)
     return {
         "exit_code": os.waitstatus_to_exitcode(status),
@@ -61,93 +61,149 @@ def measured(*arguments: str, module: str = "robustify") -> Measured:
     }
 
 
-def _of_files(folder: Path, command: str, sizes: Sequence[int]) -> dict[str, Measured]:
-    """`robustify COMMAND` of a file of a million items, of so many bytes each."""
+def made_up(n: int, draw: random.Random) -> Iterator[Item]:
+    """Yield items of random words, about as long as those of public benchmarks."""
+    letters = "abcdefghijklmnoprstuvw"
+    words = ["".join(draw.choices(letters, k=draw.randint(2, 9))) for _ in range(4000)]
+    for i in range(n):
+        choices: dict[str, None] = {}
+        while len(choices) < CHOICES:
+            choices.setdefault(" ".join(draw.choices(words, k=draw.randint(1, 9))))
+        stem = " ".join(draw.choices(words, k=draw.randint(8, 35))) + f" {i}?"
+        yield Item(f"i{i}", stem, tuple(choices), draw.randrange(CHOICES), f"topic {i % TOPICS}")
+
+
+def write_items(path: Path, n: int) -> None:
+    """Write made-up items as JSON Lines."""
+    with path.open("w") as file:
+        for item in made_up(n, random.Random(1)):
+            fields = {name: getattr(item, name) for name in ("id", "stem", "choices", "key", "topic")}
+            file.write(json.dumps(fields) + "\n")
+
+
+def write_answers(path: Path, n: int) -> None:
+    """Write an answer table in which every voter knows a tenth of the items and partly guesses alike."""
+    rng = np.random.default_rng(0)
+    key, known = rng.integers(CHOICES, size=n), rng.random(n) < 0.1
+    shared = rng.normal(size=(n, CHOICES))
+    starts = pa.array(np.arange(0, n * CHOICES + 1, CHOICES, dtype=np.int32))
+    lists = partial(pa.ListArray.from_arrays, starts)
+    lengths = lists(pa.array(np.full(n * CHOICES, 20, dtype=np.int32)))
+    with pq.ParquetWriter(path, SCHEMA, compression="zstd") as writer:
+        for voter in VOTERS:
+            scores = 0.7 * shared + 0.7 * rng.normal(size=(n, CHOICES))
+            scores[np.arange(n), key] += np.where(known, 3.0, 0.0)
+            scores -= np.log(np.exp(scores).sum(axis=1, keepdims=True))
+            pick = scores.argmax(axis=1)
+            columns = {
+                "item": pa.array([f"item-{i:07}" for i in range(n)]),
+                "view": pa.repeat("choices_only", n),
+                "model": pa.repeat(voter, n),
+                "order": lists(pa.array(np.tile(np.arange(CHOICES, dtype=np.int16), n))),
+                "template": pa.repeat("made-up", n),
+                "key": pa.array(key.astype(np.int16)),
+                "pick": pa.array(pick.astype(np.int16)),
+                "correct": pa.array((pick == key).astype(np.float64)),
+                "scores": lists(pa.array(scores.ravel())),
+                **dict.fromkeys(("n_chars", "n_bytes", "n_tokens"), lengths),
+                "tie": pa.repeat(np.int16(1), n),
+                "error": pa.nulls(n, pa.string()),
+            }
+            writer.write_table(pa.table(columns).cast(SCHEMA))
+
+
+def judge_table(path: Path) -> None:
+    """Judge an answer table as `robustify judge` does without texts, and write the results beside the table."""
+    from robustify.files import write_json
+    from robustify.judging.context import Facts, Rules
+    from robustify.judging.judgement import judge
+    from robustify.policy.verdict_table import write_verdicts
+
+    answers = Answers.read(path)
+    topics = dict(zip(answers.items, cycle([f"topic-{t}" for t in range(TOPICS)]), strict=False))
+    found = judge(answers, Facts("made up", topics), Rules())
+    write_verdicts(
+        path.with_name("verdicts.csv"), found.verdicts, found.cloze_excluded, topics, found.evidence
+    )
+    write_json(path.with_name("summary.json"), found.summary.tree())
+
+
+def plan_requests(path: Path) -> None:
+    """Load a benchmark and plan every request of the default settings, as a run does before it opens a model."""
+    print(sum(len(one.requests) for one in plan(load(Source(path=str(path))).items, Asking())))
+
+
+def write_logs(folder: Path, shape: str, rows: int) -> list[str]:
+    """Write lm-eval logs of a shape and return them as they are named on the command line."""
+    models, views = SHAPES[shape]
+    draw = random.Random(0)
+    items = list(made_up(rows // (models * len(views)), draw))
+    named = []
+    for model, view in product(range(models), views):
+        path = folder / f"samples_{view}{model}_2026-01-01T00-00-00.000000.jsonl"
+        texts, hidden = view in ("cloze", "choices_only_text"), view.startswith("choices_only")
+        scores = [[str(-round(draw.uniform(0.1, 40), 6)) for _ in item.choices] for item in items]
+        log = [lm_eval_row(item, at, scores[at], texts=texts, hidden=hidden) for at, item in enumerate(items)]
+        jsonl(path, log)
+        named.append(f"voter{model}={view}:{path}")
+    return named
+
+
+def _on_items(folder: Path, n: int, *command: str, module: str = "robustify") -> dict[str, Measured]:
+    path = folder / "items.jsonl"
+    write_items(path, n)
+    return {f"{n:,} items": measured(*command, str(path), module=module)}
+
+
+def _judging(folder: Path, n: int) -> dict[str, Measured]:
     out = {}
-    for size in sizes:
-        path = folder / "items.jsonl"
-        write_items(path, ITEMS, size)
-        found = measured(command, str(path))
-        out[f"{ITEMS:,} items of {size:,} bytes"] = {"bytes": path.stat().st_size, **found}
-        path.unlink()
+    for size in (n // 100, n // 10, n):
+        path = folder / "answers.parquet"
+        write_answers(path, size)
+        out[f"{size:,} items, {len(VOTERS)} voters"] = measured("judge", str(path), module="bench.load")
     return out
 
 
-def judged(folder: Path) -> dict[str, Measured]:
-    """A million items and three voters, from the answer table to the written verdicts, as in `bench.judging`."""
-    path = folder / "answers.parquet"
-    judging.write(path, ITEMS, judging.CASES["screen"])
-    return {
-        f"{ITEMS:,} items, {len(judging.VOTERS)} voters": measured("judge", str(path), module="bench.judging")
-    }
+def _importing(folder: Path, rows: int) -> dict[str, Measured]:
+    out = {}
+    for shape in SHAPES:
+        with tempfile.TemporaryDirectory(dir=folder) as place:
+            logs = write_logs(Path(place), shape, rows)
+            out[f"{rows:,} rows, {shape}"] = measured("import", *logs, "-o", f"{place}/out")
+    return out
 
 
-def planned(folder: Path) -> dict[str, Measured]:
-    """Every request of a hundred thousand items under the default settings, made and counted."""
-    path = folder / "items.jsonl"
-    write_items(path, ASKED, 400)
-    return {f"{ASKED:,} items": measured("plan", str(path), module="bench.load")}
-
-
-def plan_of(path: str) -> None:
-    """Load, plan and count, as a run does before it opens a model."""
-    items = load(Source(path=path)).items
-    print(sum(len(one.requests) for one in plan(items, Asking())))
-
-
-def replayed(folder: Path) -> dict[str, Measured]:
-    """`robustify run` of a hundred thousand items whose three voters are replayed from tables of picks with scores."""
-    path, draw = folder / "items.jsonl", random.Random(2)
-    write_items(path, ASKED, 400)
-    models = []
-    for name in judging.VOTERS:
-        table = folder / f"{name}.jsonl"
-        with table.open("w") as file:
-            for i in range(ASKED):
-                scores = [round(-draw.expovariate(1) - 1e-6, 6) for _ in range(4)]
-                row = {
-                    "model": name,
-                    "id": f"i{i}",
-                    "view": "choices_only",
-                    "pick": scores.index(max(scores)),
-                }
-                file.write(json.dumps({**row, "scores": scores}) + "\n")
-        models.append({"name": name, "engine": "replay", "logs": [str(table)]})
-    config = folder / "replayed.yaml"
-    config.write_text(
-        json.dumps(
-            {"name": "made-up", "sensitivity": "public", "data": [{"path": str(path)}], "models": models}
-        )
-    )
-    return {
-        f"{ASKED:,} items, {len(models)} voters": measured(
-            str(config), "--out", str(folder / "out"), "--quiet"
-        )
-    }
-
-
-PARTS: Mapping[str, Callable[[Path], dict[str, Measured]]] = {
-    "validate": lambda folder: _of_files(folder, "validate", (200, 2000)),
-    "heuristics": lambda folder: _of_files(folder, "heuristics", (200,)),
-    "judge": judged,
-    "planning": planned,
-    "replayed": replayed,
+PARTS: Mapping[str, tuple[int, Callable[[Path, int], dict[str, Measured]]]] = {
+    "validate": (MILLION, lambda folder, n: _on_items(folder, n, "validate")),
+    "heuristics": (MILLION, lambda folder, n: _on_items(folder, n, "heuristics")),
+    "planning": (ASKED, lambda folder, n: _on_items(folder, n, "plan", module="bench.load")),
+    "judging": (MILLION, _judging),
+    "importing": (LOGGED, _importing),
 }
 
 
-def main(names: list[str]) -> None:
-    """Measure these parts, or all, and put them beside the others in the file."""
+def main(arguments: list[str]) -> int:
+    """Measure the named parts, or all."""
+    quick = "--quick" in arguments
+    named = [word for word in arguments if word != "--quick"]
+    if unknown := set(named) - set(PARTS):
+        raise SystemExit(f"unknown: {', '.join(sorted(unknown))}; expected some of {', '.join(PARTS)}")
     kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    for name in names or PARTS:
+    for name in named or PARTS:
+        size, part = PARTS[name]
         with tempfile.TemporaryDirectory() as folder:
-            kept[name] = PARTS[name](Path(folder))
+            kept[name] = part(Path(folder), size // 1000 if quick else size)
         print(json.dumps({name: kept[name]}), flush=True)
-        RESULTS.write_text(json.dumps(kept, indent=2) + "\n")
+        if not quick:
+            RESULTS.write_text(json.dumps(kept, indent=2) + "\n")
+    return 0
 
 
 if __name__ == "__main__":
     match sys.argv[1:]:
-        case ["plan", file_of_items]:
-            plan_of(file_of_items)
-        case parts_named:
-            main(parts_named)
+        case ["judge", path]:
+            judge_table(Path(path))
+        case ["plan", path]:
+            plan_requests(Path(path))
+        case words:
+            sys.exit(main(words))

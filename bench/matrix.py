@@ -7,6 +7,7 @@ from typing import Any
 from bench.cases import CASES
 from robustify.engines.local.engine import HF
 from robustify.engines.plan import plan_batches
+from robustify.engines.settings import HFModel
 from robustify.engines.tokens import encode
 from robustify.models import cache_folder, locate
 
@@ -28,7 +29,7 @@ def matrix_rate(model: str) -> dict[str, Any]:
     out = torch.mm(a, b)
     flops_each = 2 * SIDE**3
     requests = next(case for case in CASES if case.name == "zero_shot").requests()
-    with HF(model, locate(model, cache_folder())) as engine:
+    with HF(HFModel(name=model), locate(model, cache_folder())) as engine:
         flops, tokens = _needed(engine, requests)
         engine.loglikelihoods(requests[:50])
         shares, used, measured = [], [], []

@@ -30,6 +30,7 @@ from bench.cases import CASES, Case, arc, asked
 from bench.matrix import matrix_rate
 from bench.warm import warm
 from robustify.engines.local.engine import HF
+from robustify.engines.settings import HFModel
 from robustify.models import cache_folder, locate
 from robustify.views import Request
 
@@ -107,7 +108,7 @@ def _measured(case: Case, folder: Path | None = None) -> dict[str, Any]:
     requests = case.requests()
     folder = folder or locate(MODEL, cache_folder())
     peer = HFLM(str(folder), device="cpu", dtype="float32", batch_size=BATCH_SIZES[0])
-    with HF(MODEL, folder) as engine:
+    with HF(HFModel(name=MODEL), folder) as engine:
         sizes = _best_batch_size(peer, requests)
         engine.loglikelihoods(requests[:: max(1, len(requests) // TRIED_ON)])
         pairs = []
@@ -131,7 +132,7 @@ def _beside_vllm(case: Case) -> dict[str, Any]:
     work = peer.tokens([(r.context, r.continuation) for r in requests])
     peer.sums(work[:8])
     pairs = []
-    with HF(MODEL, folder) as engine:
+    with HF(HFModel(name=MODEL), folder) as engine:
         engine.loglikelihoods(requests[:: max(1, len(requests) // TRIED_ON)])
         for _ in range(PAIRS):
             theirs, seconds_peer = _timed(lambda: peer.sums(work))

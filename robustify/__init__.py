@@ -14,8 +14,7 @@ def __getattr__(name: str) -> object:
     """A public name on its first use, so that importing the package costs nothing; `__init__.pyi` has the types."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    # The folder of this name can be called itself.
-    return importlib.import_module(f"{__name__}.judge") if name == "judge" else getattr(_api(), name)
+    return getattr(_api(), name)
 
 
 def __dir__() -> list[str]:

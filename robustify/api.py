@@ -7,37 +7,35 @@ run.verdicts.query("verdict == 'shortcut'")
 rb.judge(run, criterion="majority").verdict
 ```
 
-Tables are pandas DataFrames; pandas is imported when the first one is asked for. A restricted run gives what its release
-level shows: its summary, and no row of a single item.
+Tables are pandas DataFrames. A restricted run gives its summary, and no row of a single item.
 """
 # pandas brings no types of its own.
 # mypy: disable-error-code="import-untyped"
 
 import json
-import math
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
+
+from typing_extensions import Unpack
 
 from robustify import config as configs
 from robustify import pipeline
 from robustify.cli.data import loaded, names_config
-from robustify.cli.options import given_options, watcher
+from robustify.cli.options import watcher
 from robustify.cli.start import config_of
 from robustify.errors import AuthorisationError, DataError, RobustifyError, UsageError
-from robustify.export.writing import optional_package
 from robustify.files import write_text
 from robustify.item import Item
 from robustify.logs import LogOptions, parse_log_path
 from robustify.models import cache_folder
+from robustify.policy import from_logs
 from robustify.report import first_screen
 from robustify.report.opening import closing
+from robustify.report.released import released_lines, released_page
 from robustify.run import EVIDENCE, VERDICTS, Run, json_values, open_run, write_items
-from robustify.summary.quantity import tabulated
-from robustify.summary.result import Certificate
-from robustify.writers import from_logs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,8 +54,8 @@ NUMBERS = ("votes", "of", "pick", "weight", "chance", "posterior", "p_shortcut")
 class Audit:
     """A finished run. In a notebook it shows the report's first screen.
 
-    `folder` holds its files (docs/files.md). A run that was given no folder lies in a temporary one, which goes with
-    this object.
+    `folder` holds its files (docs/files.md). Without a folder of its own a run is in a temporary one, which is removed
+    with this object.
     """
 
     folder: Path
@@ -66,76 +64,90 @@ class Audit:
 
     @property
     def verdict(self) -> str:
-        """What the certificate says: `certified`, `not certified`, `inconclusive`, `not judged` or `trial`."""
+        """The certificate's verdict: `certified`, `not certified`, `inconclusive`, `not judged` or `trial`."""
+        if self.run.restricted:
+            return "trial" if self.run.released.trial else self.run.released.verdict
         summary = self.run.summary
-        return "trial" if summary.trial else str((summary.certificate or Certificate()).verdict)
+        return "trial" if summary.trial or summary.certificate is None else summary.certificate.verdict
 
     @property
     def passed(self) -> bool:
-        """Whether no guardrail says no, as `robustify check` has it."""
+        """Whether every guardrail passes, as in `robustify check`."""
+        if self.run.restricted:
+            return self.run.released.trial or not self.run.released.failed
         summary = self.run.summary
         return summary.trial or all(g.passed for g in summary.guardrails)
 
     @property
     def answers(self) -> "pd.DataFrame":
-        """One row an asking: item, view, model, order, template, key, pick, correct (credit, 0 to 1), scores (nats).
-
-        Raises:
-            AuthorisationError: a restricted run.
-        """
+        """One row per asking: item, view, model, order, template, key, pick, correct (credit, 0 to 1), scores (nats)."""
         self._require_rows("answers.parquet")
         return cast("pd.DataFrame", self.run.answers.table.to_pandas())
 
     @property
     def verdicts(self) -> "pd.DataFrame":
-        """One row an item, by its id: verdict (shortcut, robust or undecided), votes, reason, pick without question.
+        """One row per item, by its id: verdict (shortcut, robust or undecided), votes, reason, pick without question."""
+        import pandas as pd
 
-        Raises:
-            AuthorisationError: a restricted run.
-        """
-        pd = optional_package("pandas")
         self._require_rows(VERDICTS)
-        frame = pd.DataFrame(list(self.run.verdict_rows())).set_index("item")
+        frame = self.run.verdict_table().set_index("item")
         numbers = [name for name in NUMBERS if name in frame]
         frame[numbers] = frame[numbers].apply(pd.to_numeric)
         return frame
 
     @property
     def evidence(self) -> "pd.DataFrame":
-        """One row an item, by its id: what carried the pick without the question (docs/files.md, `evidence.jsonl`).
+        """One row per item, by its id: what carried the pick without the question (docs/files.md, `evidence.jsonl`)."""
+        import pandas as pd
 
-        Raises:
-            AuthorisationError: a restricted run.
-            DataError: a run without evidence: no scorer ranked its items.
-        """
-        pd = optional_package("pandas")
         self._require_rows(EVIDENCE)
         return pd.DataFrame(json_values(self.folder / EVIDENCE)).set_index("item")
 
     @property
     def summary(self) -> "pd.DataFrame":
-        """One row a number of `summary.json`, by its dotted name: value, n, low and high (95 % interval), unit, kind.
+        """One row per value of `summary.json`, by its dotted name: value, n, low and high (95 % interval).
 
-        What was not measured, and what a release level withholds, has no row.
+        A restricted run has the numbers of its released page, by their names.
         """
-        pd = optional_package("pandas")
-        return pd.DataFrame(tabulated(self.run.summary)).set_index("field")
+        import pandas as pd
+
+        if self.run.restricted:
+            rows = [number for number in self.run.released.numbers if number.value is not None]
+            frame = pd.DataFrame({"value": [r.value for r in rows], "n": [r.n for r in rows]})
+            return frame.set_index(pd.Index([r.name for r in rows], name="field"))
+        return pd.DataFrame(_rows(self.run.summary.tree(), "")).set_index("field")
 
     def _require_rows(self, name: str) -> None:
         if self.run.restricted:
             raise AuthorisationError(
                 f"{self.folder}: is a restricted run, which holds no row of a single item; expected a public one, or "
-                "its `summary`, which has what its release level shows"
+                "its `summary`"
             )
         if name not in self.run.manifest["files"]:
             raise DataError(f"{self.folder}: holds no {name}; expected a run that has it (docs/files.md)")
         self.run.require_unchanged(name)
 
     def __str__(self) -> str:
+        if self.run.restricted:
+            return "\n".join(released_lines(self.run.released, str(self.folder)))
         return "\n".join(closing(self.run.summary, str(self.folder)))
 
     def _repr_html_(self) -> str:
+        if self.run.restricted:
+            return released_page(self.run.released, self.run.manifest)
         return first_screen(self.run.summary, self.run.manifest)
+
+
+class Rule(TypedDict, total=False):
+    """`criterion` (`fdr`, `unanimous`, `majority`, `K-of-N`), `mode` (answers by `letter`, or by the options' own `text`:
+    for small models), `rotation` (a voter's pick over the orders: `averaged`, `every`, `most`), `limit` (only the first
+    so many items), `name` (of the benchmark)."""
+
+    criterion: str
+    mode: str
+    rotation: str
+    limit: int
+    name: str
 
 
 def audit(
@@ -143,99 +155,77 @@ def audit(
     *,
     public: bool = False,
     models: Sequence[str] = (),
-    mode: str | None = None,
-    criterion: str | None = None,
-    limit: int | None = None,
-    name: str | None = None,
     out: str | Path | None = None,
     device: str | None = None,
     progress: bool = False,
+    **rule: Unpack[Rule],
 ) -> Audit:
     """Audit a benchmark: `robustify CONFIG` from Python.
 
     Args:
         data: a config (a YAML file, or the name of one that ships with the package), a file of items, or items.
-        public: what `--public` says of items and of a file of items: that their text may be shown. A config says it itself.
-        models: names of models, instead of the config's own. Without any the rules and the probe are what is left.
-        mode: how models answer, `letter` or `text` (by the choices' own text: for small models).
-        criterion: `fdr`, `unanimous`, `majority` or `K-of-N`.
-        limit: only the first so many items.
-        name: the benchmark's name.
-        out: the run's folder; without one a temporary folder that goes with the result.
+        public: that the text of items may be shown, like `--public`. A config says it itself.
+        models: names of models, instead of the config's own. Without any, rules and a probe audit the options.
+        out: the run's folder; without one, a temporary folder that is removed with the result.
         device: where the models run, e.g. `cuda:0`.
         progress: whether progress is shown on stderr.
+        rule: `criterion`, `mode`, `rotation`, `limit`, `name`, as in `Rule`.
 
     Raises:
-        UsageError: a wrong config or setting, items without `public`, a restricted set without a private folder (`out`).
-        RobustifyError: as each step says.
+        RobustifyError: a wrong setting, items without `public`, a restricted set without `out`, or as each step says.
     """
-    rule = given_options(
-        screen__criterion=criterion, screen__mode=mode, asking__mode=mode, limit=limit, name=name
-    )
+    overrides = _overrides(rule)
+    if "mode" in rule:
+        overrides["asking.mode"] = rule["mode"]
     with tempfile.TemporaryDirectory(prefix="robustify-") as place:
         path = _path(data, Path(place))
         if not public and not names_config(path):
             raise UsageError(
-                f"{Path(path).name}: is no config; if the text of its items may be shown say public=True"
+                f"{Path(path).name}: is not a config; if the text of its items may be shown say public=True"
             )
-        settings = config_of(path, models, rule, public=public, columns=())
-        settings = configs.with_models(settings, tuple(models), device)
-        if settings.sensitivity != "public" and out is None:
-            raise UsageError(f"{settings.name}: is a restricted set; expected its private folder: out=FOLDER")
-        return _in(out, lambda to: pipeline.robustify(settings, to, cache_folder(None), watcher(progress)))
+        config = config_of(path, models, overrides, public=public, columns=())
+        config = configs.with_models(config, tuple(models), device)
+        if config.sensitivity != "public" and out is None:
+            raise UsageError(f"{config.name}: is a restricted set; expected its private folder: out=FOLDER")
+        return _in(out, lambda to: pipeline.robustify(config, to, cache_folder(None), watcher(progress)))
 
 
 def open(run: str | Path) -> Audit:
-    """The finished run in this folder.
+    """Open the finished run in this folder.
 
     Raises:
-        UsageError: no run there.
-        DataError: one of another format.
+        RobustifyError: there is no run, or one of another format.
     """
     found = open_run(Path(run))
     return Audit(found.folder, found)
 
 
-def judge(
-    run: Audit | str | Path,
-    *,
-    criterion: str | None = None,
-    mode: str | None = None,
-    rotation: str | None = None,
-    out: str | Path | None = None,
-) -> Audit:
-    """Judge a run's answers under other rules; seconds, no model. The run itself stays as it is.
+def judge(run: Audit | str | Path, *, out: str | Path | None = None, **rule: Unpack[Rule]) -> Audit:
+    """Judge a run's answers under another `criterion`, `mode` or `rotation`; seconds, no model.
 
-    Args:
-        run: a run, or its folder.
-        criterion: `fdr`, `unanimous`, `majority` or `K-of-N`.
-        mode: votes by `letter` or by `text`.
-        rotation: a voter's pick over the orders, `averaged`, `every` or `most`.
-        out: where the new run is written; without it a temporary folder that goes with the result.
+    The run itself stays as it is. Without `out` the new one is in a temporary folder that is removed with the result.
 
     Raises:
-        AuthorisationError: a restricted run, which keeps no answers of single items.
-        UsageError, DataError: as `robustify judge`.
+        RobustifyError: a restricted run, which keeps no answers of single items, or as `robustify judge`.
     """
     found = run.run if isinstance(run, Audit) else open_run(Path(run))
-    rule = given_options(screen__criterion=criterion, screen__mode=mode, screen__rotation=rotation)
-    return _in(out, lambda to: pipeline.rejudge(found, rule, to))
+    return _in(out, lambda to: pipeline.rejudge(found, _overrides(rule), to))
 
 
 def heuristics(data: Data) -> "pd.DataFrame":
-    """What simple rules score on the choices alone, one row a rule: value, n, low and high (95 %), ties; no model.
+    """Score simple rules on the choices alone, one row per rule: value, n, low and high (95 %), ties; no model.
 
-    `attrs` has the number of items and the accuracy by chance. Of a restricted set only classes of rules are shown, in
-    whole percents.
+    `attrs` has the number of items and the accuracy by chance. A restricted set shows whole percents, and no ties.
     """
-    pd = optional_package("pandas")
+    import pandas as pd
+
     from robustify.baselines.heuristics import table
 
     with tempfile.TemporaryDirectory(prefix="robustify-") as place:
-        bench, writer = loaded(_path(data, Path(place)), skip_bad=False)
-    scores = writer.features(table(bench.items))
-    rows: Mapping[str, Any] = scores.get("heuristics", scores.get("cues", {}))
-    frame = pd.DataFrame.from_dict({name: _flat(row) for name, row in rows.items()}, orient="index")
+        bench, policy = loaded(_path(data, Path(place)), skip_bad=False)
+    scores = policy.features(table(bench.items))
+    rows = {name: _flat(row) for name, row in scores["heuristics"].items()}
+    frame = pd.DataFrame.from_dict(rows, orient="index")
     frame.attrs = {"n": scores["n"], "chance_accuracy": scores["chance_accuracy"]}
     return frame
 
@@ -245,35 +235,41 @@ def import_logs(
     data: str | Path | None = None,
     view: "View | None" = None,
     columns: Mapping[str, str] | None = None,
-    name: str | None = None,
-    criterion: str | None = None,
     out: str | Path | None = None,
+    **rule: Unpack[Rule],
 ) -> Audit:
     """Judge the answers in logs of lm-eval, Inspect, lighteval, or in a table of picks: `robustify import`.
 
     Args:
         logs: files, each written `[MODEL=][VIEW:]FILE`.
         data: the benchmark's own file, to match the logs with.
-        view: how the items were asked, where the logs do not show it.
-        columns: which column holds what, where a table does not say it.
-        name: the benchmark's name.
-        criterion: as in `audit`.
+        view: how the items were asked, if the logs do not show it.
+        columns: which column holds what, if a table does not say it.
         out: as in `audit`.
+        rule: `name` and `criterion`, as in `audit`.
 
     Raises:
-        UsageError, DataError: as `robustify import`.
+        RobustifyError: as `robustify import`.
     """
     paths = [parse_log_path(str(log)) for log in logs]
+    items = [] if data is None else [Path(data)]
     options = LogOptions(view=view, columns=columns or {})
-    rule, items = given_options(screen__criterion=criterion), [] if data is None else [Path(data)]
-    return _in(
-        out,
-        lambda to: from_logs.import_logs(paths, to, data=items, options=options, name=name, overrides=rule),
-    )
+    name = rule.pop("name", None)
+    overrides = _overrides(rule)
+
+    def work(to: Path) -> Run:
+        return from_logs.import_logs(paths, to, data=items, options=options, name=name, overrides=overrides)
+
+    return _in(out, work)
+
+
+def _overrides(rule: Rule) -> dict[str, object]:
+    of_screen = ("criterion", "mode", "rotation")
+    return {f"screen.{name}" if name in of_screen else name: value for name, value in rule.items()}
 
 
 def _in(out: str | Path | None, work: Callable[[Path], Run]) -> Audit:
-    """What `work` writes into this folder, or into a temporary one."""
+    """Return what `work` writes into this folder, or into a temporary one."""
     if out is not None:
         done = work(Path(out))
         return Audit(done.folder, done)
@@ -283,35 +279,45 @@ def _in(out: str | Path | None, work: Callable[[Path], Run]) -> Audit:
 
 
 def _path(data: Data, place: Path) -> str:
-    """The file or config that was given, or a file in `place` with the items that were."""
-    return str(data if isinstance(data, str | Path) else _written(data, place))
-
-
-def _written(items: "Sequence[Item] | Sequence[Mapping[str, Any]] | pd.DataFrame", place: Path) -> Path:
-    """The items as a file in a folder that is the process's own and goes when it has been read."""
+    """Return the file or config that was given, or a file in `place` with the items that were."""
+    if isinstance(data, str | Path):
+        return str(data)
     path = place / "items.jsonl"
-    rows = items.to_dict("records") if hasattr(items, "to_dict") else list(items)
-    made = [item for item in rows if isinstance(item, Item)]
-    if made:
-        write_items(path, made)
+    rows = data.to_dict("records") if hasattr(data, "to_dict") else list(data)
+    if any(isinstance(row, Item) for row in rows):
+        write_items(path, rows)
     else:
-        there = ({str(k): v for k, v in row.items() if not _missing(v)} for row in rows)
+        there = ({str(k): v for k, v in row.items() if v is not None and v == v} for row in rows)
         write_text(path, "".join(json.dumps(row, default=_plain, ensure_ascii=False) + "\n" for row in there))
-    return path
-
-
-def _missing(value: object) -> bool:
-    """Whether a cell of a DataFrame is empty."""
-    return value is None or (isinstance(value, float) and math.isnan(value))
+    return str(path)
 
 
 def _plain(value: Any) -> Any:
-    """A number or a list of numpy as JSON has it."""
+    """Return a number or a list of numpy as JSON has it."""
     if not hasattr(value, "tolist"):
         raise UsageError(
             f"items: a cell is a {type(value).__name__}; expected texts, numbers and lists of them"
         )
     return value.tolist()
+
+
+def _rows(tree: object, name: str) -> Iterator[dict[str, Any]]:
+    """Yield a row for each number, word or truth value of a summary."""
+    match tree:
+        case {"value": value, "n": n, "ci": ci, **more}:
+            if value is not None:
+                yield {"field": name, **_flat({"value": value, "n": n, "ci": ci})}
+            yield from _rows(more, name)
+        case dict():
+            for key, one in tree.items():
+                yield from _rows(one, f"{name}.{key}".lstrip("."))
+        case list():
+            for at, one in enumerate(tree):
+                yield from _rows(one, f"{name}.{at}")
+        case None:
+            return
+        case _:
+            yield {"field": name, **_flat({"value": tree})}
 
 
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,14 +21,13 @@ from pydantic import (
 
 from robustify.ask import Asking
 from robustify.baselines.artifact_probe import ProbeSettings
-from robustify.baselines.linear_probes import LinearProbeSettings
-from robustify.engines.settings import NAME_PATTERN, HFModel, OpenAIModel, RayModel, VLLMModel, served_at
+from robustify.engines.settings import NAME_PATTERN, HFModel, OpenAIModel, RayModel, served_at
 from robustify.errors import AuthorisationError, UsageError
 from robustify.files import read_expected
-from robustify.judge.cloze import ClozeSettings
-from robustify.judge.guardrails import Limits
+from robustify.freeform.settings import FreeSettings
+from robustify.judging.cloze import ClozeSettings
+from robustify.judging.guardrails import Limits
 from robustify.loaders import Source
-from robustify.logs.replay import ReplayModel
 from robustify.ngrams.overlap import ContaminationSettings
 from robustify.redaction import firewall
 from robustify.restricted import adapters
@@ -40,11 +39,11 @@ from robustify.settings_files import shipped as shipped
 MOST_EXTENDED = 32
 """Files that one config is made of, counted as often as they are named."""
 _FILES = (
-    "cloze.labels", "contamination.files.[]", "data", "data.[]", "data.path", "data.[].path", "models.[].logs",
-    "models.[].logs.[]",
+    "cloze.labels", "contamination.files.[]", "free.answers.[]", "free.facts", "free.people",
+    "free.template_dir.[]", "data", "data.[]", "data.path", "data.[].path",
 )  # fmt: skip
 """Where a config names files, which it does relative to itself."""
-Model = HFModel | ReplayModel | OpenAIModel | VLLMModel | RayModel
+Model = HFModel | OpenAIModel | RayModel
 
 
 def _named(value: object) -> object:
@@ -72,7 +71,7 @@ def _listed(value: object) -> object:
 
 
 class Config(Settings):
-    """Everything that a run depends on, and nothing that is read anywhere else."""
+    """Everything that a run depends on."""
 
     name: str = Field(pattern=NAME_PATTERN)
     sensitivity: Literal["public", "restricted"]
@@ -94,8 +93,9 @@ class Config(Settings):
     alternatives: tuple[ScreenRules, ...] = ()
     cloze: ClozeSettings = ClozeSettings()
     probe: ProbeSettings = ProbeSettings()
-    heads: LinearProbeSettings = LinearProbeSettings()
     contamination: ContaminationSettings | None = None
+    free: FreeSettings | None = None
+    """Ask the questions without their options too, and grade the answers in words."""
     limits: Limits = Limits()
     limit: int | None = Field(default=None, ge=1, strict=True)
     explore: bool = True
@@ -117,9 +117,7 @@ class Config(Settings):
     @classmethod
     def _one_of_each(cls, models: tuple[Model, ...]) -> tuple[Model, ...]:
         names = [m.name for m in models]
-        references = [
-            (m.reference, m.dtype if isinstance(m, HFModel | VLLMModel | RayModel) else "") for m in models
-        ]
+        references = [(m.reference, m.dtype if isinstance(m, HFModel | RayModel) else "") for m in models]
         if len(set(names)) < len(names):
             raise ValueError("two models have one name; expected a name for each")
         if len(set(references)) < len(references):
@@ -154,6 +152,14 @@ def load(path: Path, overrides: Mapping[str, object] | None = None) -> Config:
         UsageError: unreadable YAML, unknown keys (with a suggestion), wrong values; all faults at once.
     """
     return parse(_adapted(overridden(_tree(path, (), []), overrides or {}), path.name), path.name)
+
+
+def free_block(path: Path) -> Mapping[str, Any]:
+    """Return the `free:` block of a config, which needs no other key; raise `UsageError` if there is none."""
+    block = _tree(path, (), []).get("free")
+    if not isinstance(block, dict):
+        raise UsageError(f"{path.name}: no free block; expected `free:` with keys and values")
+    return block
 
 
 def overridden(tree: Mapping[str, Any], overrides: Mapping[str, object]) -> dict[str, Any]:
@@ -276,22 +282,16 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
 def with_models(config: Config, names: Sequence[str], device: str | None = None) -> Config:
     """The config asked with these models instead of its own; names it already has keep their settings.
 
-    `ID=openai:URL` names a model at a server. The linear probes follow the models: they are those of the config that are
-    still there, else as many of the first that are run here.
+    `ID=openai:URL` names a model at a server.
 
     Raises:
         UsageError: two models of one name, or an address that is none.
     """
     have = {m.name: m.model_dump() for m in config.models}
     models = [have.get(n) or _asked_for(n) for n in names] or list(have.values())
-    local = [m["name"] for m in models if m["engine"] == "hf"]
     if device is not None:
         models = [{**m, "device": device} if m["engine"] == "hf" else m for m in models]
-    tree = {**config.model_dump(), "models": models}
-    if names:
-        heads = config.heads.models
-        tree["heads"]["models"] = [name for name in heads if name in local] or local[: len(heads)]
-    return parse(tree, "--models")
+    return parse({**config.model_dump(), "models": models}, "--models")
 
 
 def _asked_for(name: str) -> dict[str, Any]:

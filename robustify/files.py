@@ -94,6 +94,16 @@ def write_new(path: Path, text: str) -> None:
             raise
 
 
+@contextlib.contextmanager
+def owner_only() -> Iterator[None]:
+    """Make files inside with mode 0600 and folders with mode 0700."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
 def write_text(path: Path, text: str) -> None:
     """UTF-8 with plain line ends, on the disk before it returns."""
     write_texts(path, (text,))

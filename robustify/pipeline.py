@@ -3,7 +3,7 @@ consensus of the choices-only answers gives the split, and the run's folder is p
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -13,31 +13,30 @@ from typing import Any
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from robustify.answers import Answers
-from robustify.ask import ask, linear_probe_answers, plan
-from robustify.ask.forecast import Forecast, forecast, megabytes
+from robustify.ask import ask, plan
+from robustify.ask.forecast import Forecast, forecast, megabytes, with_words
 from robustify.baselines.artifact_probe import probe
 from robustify.baselines.heuristics import guess
 from robustify.config import Config, overridden, parse
 from robustify.engines import check_model, open_scorer
 from robustify.engines.protocols import Metered, Progress, no_progress
-from robustify.engines.settings import HFModel
 from robustify.errors import AuthorisationError, UsageError
 from robustify.files import writable
+from robustify.freeform.running import FreeResponse, prompts_in_words, require_free
 from robustify.item import no_collector
-from robustify.judge.cloze import read_labels
-from robustify.judge.free_response import FreeGrades
-from robustify.judge.judgement import Judgement, judge
+from robustify.judging.cloze import read_labels
+from robustify.judging.judgement import Judgement, judge
 from robustify.loaders import Loaded
-from robustify.logs.replay import ReplayModel, check_logs, refuse_one_as_two, replayed
 from robustify.ngrams.overlap import Overlap, overlap
-from robustify.ngrams.text_files import require_files
+from robustify.ngrams.text import require_files
+from robustify.policy import SetPolicy
+from robustify.policy.asked import Asked, asked_again, data_tree, facts, rules
+from robustify.policy.public import PublicPolicy, print_run
+from robustify.policy.restricted import RestrictedPolicy, reprint_restricted
 from robustify.report import write_report
 from robustify.restricted.access import authorised, require_inside
 from robustify.run import EXPLORER, FREE, SPLIT_FILES, Run, open_run, refuse_foreign, replacing, run_lock
 from robustify.screen.screen_rules import same_model
-from robustify.writers import RunWriter
-from robustify.writers.public import Asked, PublicWriter, asked_again, data_tree, facts, print_run, rules
-from robustify.writers.restricted import RestrictedWriter, reprint_restricted
 
 Watch = Callable[[str, int], AbstractContextManager[Progress]]
 """Called with a label and the number of requests; gives the progress to report to."""
@@ -69,17 +68,17 @@ def robustify(
     Raises:
         RobustifyError: as each step says; nothing in the folder changes unless the asking has ended.
     """
-    writer = writer_for(config, folder)
-    with writer.inside(folder):
+    policy = policy_for(config, folder)
+    with policy.inside(folder):
         require_settings(config)
         refuse_foreign(folder)
-        bench = load_bench(config, writer)
+        bench = load_bench(config, policy)
         require_models(config, cache)
         if before is not None:
             before(_forecast(config, bench, cache))
         with run_lock(folder):
-            asked, spent = ask_models(config, bench, cache, watch, writer, early)
-            run = writer.write(folder, asked, judged(config, asked))
+            asked, spent = ask_models(config, bench, cache, watch, policy, early)
+            run = policy.write(folder, asked, judged(config, asked))
             if not run.restricted:
                 log_spent(folder, spent)
             return run
@@ -91,25 +90,27 @@ def foretold(config: Config, folder: Path, cache: Path) -> Forecast:
     Raises:
         RobustifyError: as `robustify` before its first asking, but for models that are not fetched yet.
     """
-    writer = writer_for(config, folder)
-    with writer.inside(folder):
+    policy = policy_for(config, folder)
+    with policy.inside(folder):
         require_settings(config)
         refuse_foreign(folder)
-        bench = load_bench(config, writer)
-        here = [m for m in config.models if isinstance(m, ReplayModel) or not megabytes(m.reference, cache)]
+        bench = load_bench(config, policy)
+        here = [m for m in config.models if not megabytes(m.reference, cache)]
         require_models(config.model_copy(update={"models": tuple(here)}), cache)
         return _forecast(config, bench, cache)
 
 
 def _forecast(config: Config, bench: Loaded, cache: Path) -> Forecast:
-    heads = config.heads.models
     restricted = config.sensitivity == "restricted"
-    return forecast(
-        config.name, bench.items, config.asking, config.models, heads, cache, restricted=restricted
-    )
+    scored = forecast(config.name, bench.items, config.asking, config.models, cache, restricted=restricted)
+    if config.free is None:
+        return scored
+    free = config.free
+    asked = [model for model in config.models if not free.models or model.name in free.models]
+    return with_words(scored, asked, prompts_in_words(free, bench.items), free.max_tokens)
 
 
-def writer_for(config: Config, folder: Path | None = None) -> RunWriter:
+def policy_for(config: Config, folder: Path | None = None) -> SetPolicy:
     """How this set is read, kept and written into this folder: the one decision whether it is restricted.
 
     Raises:
@@ -118,9 +119,9 @@ def writer_for(config: Config, folder: Path | None = None) -> RunWriter:
     """
     access = authorised(config.name, config.adapter, folder, public=config.sensitivity == "public")
     if access is None:
-        return PublicWriter(config)
+        return PublicPolicy(config)
     require_inside(config.models, access.manifest)
-    return RestrictedWriter(config, access)
+    return RestrictedPolicy(config, access)
 
 
 @no_collector()
@@ -138,9 +139,8 @@ def require_settings(config: Config) -> None:
     """
     asked = _screened_templates(config)
     names = {m.name for m in config.models}
-    replays = any(isinstance(m, ReplayModel) for m in config.models)
     for screen in (config.screen, *config.alternatives):
-        if screen.template is not None and screen.template not in asked and not replays:
+        if screen.template is not None and screen.template not in asked:
             raise UsageError(f"screen.template: is not asked; expected one of {', '.join(sorted(asked))}")
         strangers = [v for v in screen.voters if v not in names]
         if strangers:
@@ -153,12 +153,8 @@ def require_settings(config: Config) -> None:
         read_labels(Path(config.cloze.labels))
     if config.contamination is not None:
         require_files([Path(file) for file in config.contamination.files])
-    headless = [name for name in config.heads.models if name not in _in_reach(config)]
-    if headless:
-        raise UsageError(
-            f"heads.models: {headless[0]} is no model that is run here; expected one of "
-            f"{', '.join(sorted(_in_reach(config))) or 'models with engine hf'}"
-        )
+    if config.free is not None:
+        require_free(config.free, [m.name for m in config.models])
 
 
 def _screened_templates(config: Config) -> set[str]:
@@ -172,31 +168,18 @@ def require_models(config: Config, cache: Path) -> None:
         UsageError: a model that is not there, or one model under two names.
         ModelError: a model's files are missing or damaged.
     """
-    asks = any(not isinstance(m, ReplayModel) and m.role == "voter" for m in config.models)
-    digests: dict[str, Mapping[str, str]] = {}
-    logged: dict[str, Mapping[str, str]] = {}
-    for model in config.models:
-        match model:
-            case ReplayModel():
-                logged[model.name] = check_logs(model, _screened_templates(config) if asks else ())
-            case _:
-                digests[model.name] = check_model(model, cache, config.asking.templates()) or {}
-    refuse_one_as_two(logged)
-    refuse_twins(config, {**digests, **logged})
-
-
-def _in_reach(config: Config) -> dict[str, HFModel]:
-    return {model.name: model for model in config.models if isinstance(model, HFModel)}
+    templates = config.asking.templates()
+    refuse_twins(config, {m.name: check_model(m, cache, templates) or {} for m in config.models})
 
 
 @no_collector()
-def load_bench(config: Config, writer: RunWriter) -> Loaded:
+def load_bench(config: Config, policy: SetPolicy) -> Loaded:
     """The items of all sources, cut to the config's limit; those of a restricted set under keyed ids.
 
     Raises:
         AuthorisationError: a set that calls itself public and is recognised as a sensitive one.
     """
-    bench = writer.read()
+    bench = policy.read()
     items = bench.items[: config.limit]
     ids = {item.id for item in items}
     defects = tuple(d for d in bench.defects if d.item in ids)
@@ -207,7 +190,7 @@ def load_bench(config: Config, writer: RunWriter) -> Loaded:
 
 
 def ask_models(
-    config: Config, bench: Loaded, cache: Path, watch: Watch, writer: RunWriter, early: Early | None = None
+    config: Config, bench: Loaded, cache: Path, watch: Watch, policy: SetPolicy, early: Early | None = None
 ) -> tuple[Asked, list[Mapping[str, object]]]:
     """Heuristics and probe first, because they are free; then one model after the other.
 
@@ -215,39 +198,35 @@ def ask_models(
     part of the answers.
     """
     spent: list[Mapping[str, object]] = []
+    free = None
+    if config.free is not None:
+        free = FreeResponse(config.free, bench.items, cache, restricted=policy.access is not None)
     tables = [guess(bench.items), Answers.of(probe(bench.items, config.probe))]
-    if early is not None and writer.access is None:
+    if early is not None and policy.access is None:
         early(Answers.concat(tables))
-    # Replayed models need no prompts, and these are most of the work and room of a large set.
-    asks = any(not isinstance(model, ReplayModel) for model in config.models)
-    planned = plan(bench.items, config.asking) if asks else []
+    planned = plan(bench.items, config.asking) if config.models else []
     n_requests = sum(len(p.requests) for p in planned)
     fingerprints: dict[str, Mapping[str, str]] = {}
     templates = {f"{t.view}/{t.name}": t.digest for t in config.asking.templates()}
     for model in config.models:
-        match model:
-            case ReplayModel():
-                log = replayed(model, bench)
-                tables.append(log.answers)
-                fingerprints[model.name] = log.fingerprint
-                templates |= log.templates
-            case _:
-                with (
-                    writer.asking(),
-                    watch(f"loading {model.name}", n_requests) as progress,
-                    open_scorer(model, cache, seal=writer.cache_key) as scorer,
-                ):
-                    tables.append(Answers.of(ask(planned, scorer, progress)))
-                    fingerprints[model.name] = scorer.fingerprint()
-                    if isinstance(scorer, Metered):
-                        spent.append(scorer.usage())
+        with (
+            policy.asking(),
+            watch(f"loading {model.name}", n_requests) as progress,
+            open_scorer(model, cache, seal=policy.cache_key) as scorer,
+        ):
+            tables.append(Answers.of(ask(planned, scorer, progress)))
+            if free is not None:
+                free.ask(model.name, scorer, watch)
+            fingerprints[model.name] = scorer.fingerprint()
+            if isinstance(scorer, Metered):
+                spent.append(scorer.usage())
     refuse_twins(config, fingerprints)
-    with writer.asking():
-        tables.extend(ask_heads(config, bench, cache, watch, keep=writer.keeps_vectors))
+    with policy.asking():
+        graded = None if free is None else free.graded(watch)
     in_texts = overlapping(config, bench)
     asked = Asked(
         items=bench.items,
-        facts=replace(facts(bench), overlap=in_texts),
+        facts=replace(facts(bench), overlap=in_texts, free=graded),
         data=data_tree(bench, len(bench.items), in_texts),
         answers=Answers.concat(tables),
         fingerprints=fingerprints,
@@ -268,20 +247,6 @@ def log_spent(folder: Path, spent: Sequence[Mapping[str, object]]) -> None:
     file = folder / "run.log"
     with writable(file, "the run is whole"), file.open("a", encoding="utf-8") as log:
         log.writelines(json.dumps({"at": now, **usage}) + "\n" for usage in spent)
-
-
-def ask_heads(config: Config, bench: Loaded, cache: Path, watch: Watch, *, keep: bool) -> Iterator[Answers]:
-    """Linear probes on the option vectors of the models that `heads` names; they audit and never vote.
-
-    `keep`: the vectors are kept in the cache.
-    """
-    models = _in_reach(config)
-    n = sum(item.k for item in bench.items) * (2 if config.heads.control else 1)
-    for name in config.heads.models:
-        with watch(f"loading {name}, vectors", n) as progress:
-            yield Answers.of(
-                linear_probe_answers(bench.items, models[name], cache, config.heads, progress, keep=keep)
-            )
 
 
 def overlapping(config: Config, bench: Loaded) -> Overlap | None:
@@ -319,20 +284,6 @@ def rejudge(run: Run, overrides: Mapping[str, object], folder: Path) -> Run:
     refuse_foreign(folder)
     config = parse(overridden(run.manifest["config"], overrides), "run.json config")
     asked = asked_again(run, config)
-    with run_lock(folder):
-        return print_run(folder, config, asked, judged(config, asked))
-
-
-def attach_free(run: Run, grades: FreeGrades, folder: Path) -> Run:
-    """Put grades of answers in free words beside a run's other scores, into the same or another folder.
-
-    They replace those that the run has. Nothing is asked, and no verdict changes.
-    """
-    run.require_unchanged("answers.parquet", "quarantine.jsonl", *SPLIT_FILES)
-    refuse_foreign(folder)
-    config = parse(run.manifest["config"], "run.json config")
-    asked = asked_again(run, config)
-    asked = replace(asked, facts=replace(asked.facts, free=grades))
     with run_lock(folder):
         return print_run(folder, config, asked, judged(config, asked))
 

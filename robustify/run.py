@@ -4,22 +4,24 @@ Files are written beside their place and moved in, `run.json` last: a folder wit
 the sha256 of every other file, so that a reader can tell what was changed since. No clock, user, host or
 absolute path gets in: the same inputs give the same bytes.
 """
+# pandas brings no types of its own.
+# mypy: disable-error-code="import-untyped"
 
 import contextlib
-import csv
 import json
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from robustify import __version__
 from robustify.answers import Answers
-from robustify.errors import DataError, ResourceError, UsageError
+from robustify.disclosure.released import Released
+from robustify.errors import AuthorisationError, DataError, ResourceError, UsageError
 from robustify.files import (
     OTHER_FOLDER,
     locked,
@@ -29,21 +31,22 @@ from robustify.files import (
     staging,
     writable,
     write_json,
-    write_text,
     write_texts,
 )
 from robustify.item import Item
-from robustify.judge.free_response import FreeGrades
+from robustify.judging.free_grades import FreeGrades
 from robustify.loaders import Quarantined
 from robustify.restricted.secret_key import marked, require_seal
-from robustify.summary.format_1 import read
-from robustify.summary.result import Summary
+from robustify.summary.result import Summary, read
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FORMAT = 1
 MANIFEST = "run.json"
 _WRITING = ".run.writing"
-FREE = "free.json"
-"""Grades of answers in free words that were put beside a run."""
+FREE = "free.jsonl"
+"""Graded answers in words of a public run."""
 EVIDENCE = "evidence.jsonl"
 """Why each item of a public run is flagged, or is not."""
 EXPLORER = "explorer.html"
@@ -55,7 +58,7 @@ SPLIT_FILES = ("robust.jsonl", "shortcut.jsonl", "undecided.jsonl")
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A finished run on disk. `manifest` is `run.json`; the rest is read when it is asked for."""
+    """A finished run on disk. `manifest` is `run.json`; the rest is read on demand."""
 
     folder: Path
     manifest: Mapping[str, Any]
@@ -67,8 +70,25 @@ class Run:
 
     @property
     def summary(self) -> Summary:
-        """`summary.json`, of this format or an older one."""
+        """`summary.json`, of this format or an older one.
+        Raises `AuthorisationError`: a restricted run, of which there is a released page alone."""
+        if self.restricted:
+            raise AuthorisationError(
+                f"{self.folder}: is a restricted run, which shows its released page alone (report.html, summary.json); "
+                "expected a public run"
+            )
         return read(_read_json(self.folder / "summary.json"))
+
+    @property
+    def released(self) -> Released:
+        """`summary.json` of a restricted run: what may be shown of it. Raises `DataError`: it is not such a page."""
+        path = self.folder / "summary.json"
+        try:
+            return Released.model_validate(_read_json(path))
+        except ValidationError:
+            raise DataError(
+                f"{path}: is not a released page as this version writes it; run the same command again"
+            ) from None
 
     @property
     def answers(self) -> Answers:
@@ -77,8 +97,10 @@ class Run:
 
     @property
     def free(self) -> FreeGrades | None:
-        """`free.json`; None where no grades were put beside this run."""
-        return FreeGrades.of(_read_json(self.folder / FREE)) if FREE in self.manifest["files"] else None
+        """The graded answers of `free.jsonl`, or None if nothing was asked in words."""
+        if FREE not in self.manifest["files"]:
+            return None
+        return FreeGrades(tuple(json_values(self.folder / FREE)), **self.manifest["free"])
 
     @property
     def holds_text(self) -> bool:
@@ -87,12 +109,12 @@ class Run:
 
     @property
     def items(self) -> tuple[Item, ...] | None:
-        """All items of a public run, in the order in which they were asked; None where it holds no text."""
+        """All items of a public run, in the order in which they were asked; None if it holds no text."""
         if not self.holds_text:
             return None
         items = [item for name in SPLIT_FILES for item in split_items(self.folder / name)]
-        place = {item: i for i, item in enumerate(self.answers.items)}
-        return tuple(sorted(items, key=lambda item: place.get(item.id, len(place))))
+        position = {item: i for i, item in enumerate(self.answers.items)}
+        return tuple(sorted(items, key=lambda item: position.get(item.id, len(position))))
 
     @property
     def topics(self) -> dict[str, str]:
@@ -105,28 +127,34 @@ class Run:
         return self._column("verdict")
 
     def _column(self, name: str) -> dict[str, str]:
+        table = self.verdict_table()
         try:
-            return {row["item"]: row[name] for row in self.verdict_rows()}
+            return dict(zip(table["item"], table[name], strict=True))
         except KeyError:
             raise DataError(
                 f"{self.folder / VERDICTS}: no column {name}; expected the file as robustify wrote it"
             ) from None
 
-    def verdict_rows(self) -> Iterator[dict[str, str]]:
-        """The rows of `verdicts.csv`, cells as they were before they were quoted.
+    def verdict_rows(self) -> list[dict[str, str]]:
+        """Return the rows of `verdict_table`."""
+        return cast("list[dict[str, str]]", self.verdict_table().to_dict("records"))
+
+    def verdict_table(self) -> "pd.DataFrame":
+        """Read `verdicts.csv`, every cell as text and as it was before it was quoted.
 
         Raises:
             DataError: it is missing or no such table.
         """
+        import pandas as pd
+
         path = self.folder / VERDICTS
         try:
-            with path.open(encoding="utf-8", errors="surrogatepass", newline="") as file:
-                for row in csv.DictReader(file):
-                    yield {name: original(cell) for name, cell in row.items()}
-        except (OSError, ValueError, KeyError, TypeError, csv.Error):
+            table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding_errors="surrogatepass")
+        except (OSError, ValueError):
             raise DataError(
                 f"{path}: no verdicts of a run; expected the file as robustify wrote it"
             ) from None
+        return table.map(original)
 
     def require_unchanged(self, *names: str) -> None:
         """Refuse to build on files that are not as the run left them.
@@ -136,15 +164,11 @@ class Run:
         """
         changed = [name for name in self.changed() if not names or name in names]
         if changed:
-            raise DataError(
-                *(
-                    f"{self.folder / name}: is not as the run left it; expected the file unchanged"
-                    for name in changed
-                )
-            )
+            mend = "is not as the run left it; expected the file unchanged: judge again or restore it"
+            raise DataError(*(f"{self.folder / name}: {mend}" for name in changed))
 
     def changed(self) -> list[str]:
-        """The files that are missing or no longer have the sha256 that `run.json` holds."""
+        """Return the files that are missing or no longer have the sha256 in `run.json`."""
         return [
             name
             for name, digest in self.manifest["files"].items()
@@ -156,13 +180,13 @@ class _Part(BaseModel):
     model_config = ConfigDict(strict=True, extra="allow")
 
 
+class _Settings(_Part):
+    name: str
+
+
 class _Defect(_Part):
     kind: str
     item: str
-
-
-class _Settings(_Part):
-    name: str
 
 
 class _Data(_Part):
@@ -178,12 +202,11 @@ class _Import(_Part):
 
 
 class _Release(_Part):
-    levels: dict[str, str]
     min_cell: int
 
 
 class _Manifest(_Part):
-    """The parts of `run.json` on which a command builds; a file edited by hand is refused where one is missing."""
+    """The parts of `run.json` on which commands build; a file that was edited by hand is refused if one is missing."""
 
     format: int = Field(ge=FORMAT, le=FORMAT)
     files: dict[str, str]
@@ -197,26 +220,24 @@ class _Manifest(_Part):
 
 
 def open_run(folder: Path) -> Run:
-    """The run in this folder.
+    """Open the run in this folder.
 
     Raises:
-        UsageError: no such folder, or one without `run.json` (unfinished or none of ours).
+        UsageError: no such folder, or one without `run.json` (unfinished or not ours).
         DataError: a `run.json` of another format.
         AuthorisationError: a restricted run whose seal does not hold, or no key to tell.
     """
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such folder; expected a run's folder")
     if not (folder / MANIFEST).is_file():
-        raise UsageError(
-            f"{folder}: holds no {MANIFEST}; expected a finished run (run `robustify CONFIG -o {folder}`)"
-        )
+        mend = f"expected a finished run (run `robustify CONFIG -o {folder}`)"
+        raise UsageError(f"{folder}: holds no {MANIFEST}; {mend}")
     manifest = _read_json(folder / MANIFEST)
     try:
         _Manifest.model_validate(manifest)
     except ValidationError:
-        raise DataError(
-            f"{folder / MANIFEST}: no run of format {FORMAT}; expected one as this version wrote it"
-        ) from None
+        expected = f"expected a run of format {FORMAT}, as this version writes it"
+        raise DataError(f"{folder / MANIFEST}: {expected}") from None
     if marked(manifest):
         require_seal(folder, manifest)
     return Run(folder, manifest)
@@ -237,8 +258,9 @@ def run_lock(folder: Path) -> Iterator[None]:
                 folder.mkdir(parents=True, exist_ok=True)
                 stack.enter_context(locked(lock, wait=False))
             except BlockingIOError:
-                mend = "wait for it or choose another -o DIR"
-                raise ResourceError(f"{folder}: in use by another run; {mend}") from None
+                raise ResourceError(
+                    f"{folder}: in use by another run; wait for it or choose another -o DIR"
+                ) from None
         try:
             yield
         finally:
@@ -256,15 +278,10 @@ def refuse_foreign(folder: Path) -> None:
     """
     if not folder.is_dir() or any((folder / name).is_file() for name in (MANIFEST, _WRITING)):
         return
-    others = [
-        p.name
-        for p in folder.iterdir()
-        if p.name != "run.lock" and not p.name.startswith((".run", ".staging-"))
-    ]
+    others = [p.name for p in folder.iterdir() if not p.name.startswith((".run", ".staging-"))]
     if others:
-        raise ResourceError(
-            f"{folder}: holds {len(others)} files and no {MANIFEST}; expected an empty folder or an earlier run (-o DIR)"
-        )
+        found = f"{len(others)} files and no {MANIFEST}"
+        raise ResourceError(f"{folder}: holds {found}; expected an empty folder or an earlier run (-o DIR)")
 
 
 @contextlib.contextmanager
@@ -304,7 +321,7 @@ def replacing(
 
 
 def write_items(path: Path, items: Sequence[Item]) -> None:
-    """One JSON object a line: id, stem, choices, key (from 0), topic, and group where there is one."""
+    """Write one JSON object per line: id, stem, choices, key (from 0), topic, and group if there is one."""
     rows = (
         {"id": i.id, "stem": i.stem, "choices": list(i.choices), "key": i.key, "topic": i.topic}
         | ({"group": i.group} if i.group else {})
@@ -314,19 +331,19 @@ def write_items(path: Path, items: Sequence[Item]) -> None:
 
 
 def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """One JSON object a line."""
+    """Write one JSON object per line."""
     encode = json.JSONEncoder(ensure_ascii=False).encode
     write_texts(path, (encode(row) + "\n" for row in rows))
 
 
 def json_values(path: Path) -> Iterator[Any]:
-    """The values of a file with one JSON value a line, as `write_lines` writes it."""
+    """Yield the values of a file with one JSON value per line, as `write_lines` writes it."""
     with path.open(encoding="utf-8", errors="surrogatepass", newline="\n") as lines:
         yield from map(json.loads, filter(str.strip, lines))
 
 
 def split_items(path: Path) -> Iterator[Item]:
-    """The items of a split file of a run; a file that is not there holds none."""
+    """Yield the items of a split file of a run; none if there is no such file."""
     if not path.is_file():
         return
     for n, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
@@ -334,14 +351,7 @@ def split_items(path: Path) -> Iterator[Item]:
             continue
         try:
             row = json.loads(line)
-            yield Item(
-                row["id"],
-                row["stem"],
-                tuple(row["choices"]),
-                row["key"],
-                row.get("topic", ""),
-                row.get("group", ""),
-            )
+            yield Item(**{**row, "choices": tuple(row["choices"])})
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise DataError(
                 f"{path.name}:{n}: no item of a run; expected the file as robustify wrote it"
@@ -349,14 +359,12 @@ def split_items(path: Path) -> Iterator[Item]:
 
 
 def write_quarantine(path: Path, rows: Sequence[Quarantined]) -> None:
-    """Where each set-aside row stood and why; not its content."""
-    write_text(
-        path, "".join(json.dumps({"file": q.file, "line": q.line, "reason": q.reason}) + "\n" for q in rows)
-    )
+    """Write where each row that was set aside stood and why; not its content."""
+    write_lines(path, ({"file": q.file, "line": q.line, "reason": q.reason} for q in rows))
 
 
 def versions() -> dict[str, str]:
-    """The versions that numbers may depend on; a package that is not installed is left out."""
+    """Return the versions that numbers may depend on; a package that is not installed is left out."""
     found = {"robustify": __version__, "python": platform.python_version()}
     for package in ("numpy", "scipy", "pyarrow", "torch", "transformers", "tokenizers"):
         with contextlib.suppress(PackageNotFoundError):
@@ -364,14 +372,9 @@ def versions() -> dict[str, str]:
     return found
 
 
-def _no_number(name: str) -> NoReturn:
-    # Python reads NaN and Infinity, which are no JSON and which robustify never writes.
-    raise ValueError(f"{name} is no JSON")
-
-
 def _read_json(path: Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_number)
+        return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         raise DataError(
             f"{path}: missing or no readable JSON; expected the file as robustify wrote it"

@@ -21,7 +21,7 @@ BY_TEXT = ("choices_only_text", "full_text", "cloze")
 
 
 def normalised(block: "Block", norm: Norm, unconditional: "Block | None" = None) -> Floats:
-    """The scores by which choices are compared, (r, K), NaN where something needed is absent.
+    """Return the scores by which choices are compared, (r, K), NaN where something needed is absent.
 
     `chars` divides by code points (lm-eval's acc_norm), `bytes` by UTF-8 bytes, `tokens` by tokens; `sum`
     leaves the sum of log probabilities as it is; `pmi` subtracts the score of the same choice without the
@@ -41,12 +41,12 @@ def normalised(block: "Block", norm: Norm, unconditional: "Block | None" = None)
 
 
 def as_compared(block: "Block", view: str) -> "Block":
-    """The block with the scores by which its choices were compared: of views by text those per character."""
+    """Return the block with the scores by which its choices were compared: of views by text those per character."""
     return replace(block, scores=normalised(block, "chars")) if view in BY_TEXT else block
 
 
 def per_character(scores: Sequence[float], n_chars: Sequence[int]) -> list[float]:
-    """The primary norm of one asking: scores in nats divided by code points, both (k,), as in lm-eval's acc_norm."""
+    """Return scores in nats divided by code points, both (k,), as lm-eval's acc_norm does."""
     return [score / n for score, n in zip(scores, n_chars, strict=True)]
 
 
@@ -69,7 +69,7 @@ def _pmi(block: "Block", unconditional: "Block | None") -> Floats:
 
 
 def best(scores: Floats, k: Ints) -> Bools:
-    """Which of the first `k` (r,) choices share the best score (r, K), equal within a relative 1e-6.
+    """Return which of the first `k` (r,) choices share the best score (r, K), equal within a relative 1e-6.
 
     A row with a score missing, or without a finite best one, has none: it is unanswered.
     """
@@ -84,7 +84,7 @@ def best(scores: Floats, k: Ints) -> Bools:
 
 
 def credit(scores: Floats, key: Ints, k: Ints) -> tuple[Floats, Ints, Ints]:
-    """Tie-fair credit, pick and tie of each row: 1/t where the key is among the t best, else 0.
+    """Return tie-fair credit, pick and tie of each row: 1/t if the key is among the t best, else 0.
 
     `scores` (r, K), `key` and `k` (r,). An unanswered row has credit NaN, pick -1 and tie 0.
     """

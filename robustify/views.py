@@ -1,4 +1,4 @@
-"""How an item is asked. The only prompt text of the project, and the only place where letters exist.
+"""How an item is asked. The only prompt text of the project, and the only module where letters exist.
 
 A view says what a model gets to see; a template says in which words. Templates are files, versioned by name
 and hashed, because a removed set is only as reproducible as the prompt that removed it.
@@ -27,21 +27,14 @@ View = Literal[
     "full",
     "full_text",
     "cloze",
-    "no_choices",
-    "gold_repeated",
-    "empty_choices",
 ]
 VIEWS: tuple[View, ...] = get_args(View)
-"""The last three are controls of memory: a letter is asked for, and no choice is there to be known by it."""
 DEFAULT_TEMPLATE: dict[View, str] = {
     "choices_only": "d4-like-v1",
     "choices_only_text": "answer-v1",
     "full": "mmlu-v1",
     "full_text": "qa-v1",
     "cloze": "qa-v1",
-    "no_choices": "mmlu-v1",
-    "gold_repeated": "mmlu-v1",
-    "empty_choices": "mmlu-v1",
 }
 
 BY_CHAT = (
@@ -80,7 +73,7 @@ class Template:
     by_letter: bool
 
     def requests(self, item: Item, order: Order, shots: Sequence[Item] = ()) -> tuple[Request, ...]:
-        """One request for each choice, in the order in which the choices are shown.
+        """Return one request for each choice, in the order in which the choices are shown.
 
         Few-shot items are shown in their own order with their key as the answer, separated by an empty line.
         """
@@ -91,16 +84,7 @@ class Template:
         return tuple(Request(context, c) for c in self._continuations(shown))
 
     def _context(self, item: Item) -> str:
-        return self.context.render(stem=item.stem, choices=self._shown(item), letters=string.ascii_uppercase)
-
-    def _shown(self, item: Item) -> tuple[str, ...]:
-        match self.view:
-            case "gold_repeated":
-                return (item.choices[item.key],) * item.k
-            case "empty_choices" | "no_choices":
-                return ("",) * item.k
-            case _:
-                return item.choices
+        return self.context.render(stem=item.stem, choices=item.choices, letters=string.ascii_uppercase)
 
     def _continuations(self, item: Item) -> list[str]:
         pairs = zip(string.ascii_uppercase, item.choices, strict=False)
@@ -109,7 +93,7 @@ class Template:
 
 @cache
 def template(view: View, name: str | None = None) -> Template:
-    """The template of this name; without a name the view's default.
+    """Return the template of this name; without a name the view's default.
 
     Raises:
         UsageError: no such template; the ones there are are listed.
@@ -137,12 +121,12 @@ def template(view: View, name: str | None = None) -> Template:
 
 
 def by_chat(context: str, letters: Sequence[str]) -> str:
-    """The turn of a chat that asks for one of these letters, where elsewhere a letter would go on with the context."""
+    """Return the turn of a chat that asks for one of these letters, because a chat does not continue a context."""
     named = ", ".join(letters[:-1]) + f" or {letters[-1]}" if len(letters) > 1 else letters[0]
     return f"{context}\n\n{BY_CHAT.format(letters=named)}"
 
 
 def names(view: View) -> tuple[str, ...]:
-    """The templates that a view has, in alphabetical order."""
+    """Return the templates that a view has, in alphabetical order."""
     folder = files("robustify") / "templates" / view
     return tuple(sorted(f.name.removesuffix(".yaml") for f in folder.iterdir() if f.name.endswith(".yaml")))

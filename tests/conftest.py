@@ -2,7 +2,7 @@
 
 import gc
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,7 +11,6 @@ from hypothesis import settings
 
 from robustify import cli
 from robustify.item import Item
-from robustify.redaction import firewall
 from tests.support import shared_data
 
 # A machine shared with others is slow at times, which is no failure of a property.
@@ -23,13 +22,6 @@ def pytest_collection_finish() -> None:
     """What was imported stays: the collections of garbage that the tests bring about need not look through it again."""
     gc.collect()
     gc.freeze()
-
-
-@pytest.fixture(autouse=True)
-def no_firewall_stays_up() -> Iterator[None]:
-    """A command that ran in this process must not withhold what the next test's failure says."""
-    yield
-    firewall.remove()
 
 
 @pytest.fixture(scope="session")

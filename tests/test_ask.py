@@ -30,12 +30,6 @@ def test_a_shown_order_is_put_back_before_the_row_leaves(toys: list[Item]) -> No
     assert block.correct.tolist() == [1.0] * 16
 
 
-def test_a_letter_lover_is_right_once_in_every_full_turn(toys: list[Item]) -> None:
-    block = rows_of(toys, likes_the_letter("C")).block("choices_only", "fake")
-    for item in range(len(toys)):
-        assert block.correct[block.item == item].sum() == 1.0
-
-
 def test_the_first_row_of_the_screen_is_the_item_s_fixed_order(toys: list[Item]) -> None:
     block = rows_of(toys, likes_the_letter("A")).block("choices_only", "fake").first()
     assert [tuple(o) for o in block.order.tolist()] == [orders.base(i.id, 4) for i in toys]
@@ -76,14 +70,6 @@ def test_the_mode_chooses_the_full_view_where_none_is_named(given, views) -> Non
     assert Asking(**given).views == views
 
 
-def test_the_full_view_by_text_is_asked_in_the_orders_of_the_one_by_letter(toys: list[Item]) -> None:
-    planned = {
-        view: [(p.item.id, p.order) for p in plan(toys, Asking(order_items=3, views=(view,)))]
-        for view in ("full", "full_text")
-    }
-    assert planned["full"] == planned["full_text"]
-
-
 def test_the_full_view_by_text_is_compared_per_character_in_every_order(toys: list[Item]) -> None:
     block = rows_of(toys, likes_long_texts, Asking(orders=2, views=("full_text",))).block("full_text", "fake")
     assert (block.pick == np.nanargmax(block.scores / block.n_chars, axis=1)).all()
@@ -108,18 +94,6 @@ def test_cloze_is_asked_twice_of_the_drawn_items_with_the_same_requests(toys: li
     assert all(p.requests == own[p.item.id][::-1] for p in back)
 
 
-def test_cloze_rows_of_both_orders_agree_in_the_item_s_own_numbering(toys: list[Item]) -> None:
-    block = rows_of(toys, likes_long_texts, Asking(views=("cloze",))).block("cloze", "fake")
-    for item in range(len(toys)):
-        there = block.where(block.item == item)
-        assert there.order.tolist() == [[0, 1, 2, 3], [3, 2, 1, 0]]
-        assert there.scores[0].tolist() == there.scores[1].tolist()
-        assert there.n_tokens[0].tolist() == there.n_tokens[1].tolist()
-        assert there.pick[0] == there.pick[1]
-    # The scores differ between choices, so a row put back wrongly would not pass.
-    assert all(len(set(scores)) > 1 for scores in block.scores.tolist()[:8])
-
-
 def test_an_engine_that_answers_by_place_is_told_by_the_two_orders_of_cloze(toys: list[Item]) -> None:
     class ByPlace(FakeScorer):
         def loglikelihoods(
@@ -131,31 +105,6 @@ def test_an_engine_that_answers_by_place_is_told_by_the_two_orders_of_cloze(toys
         "cloze", "fake"
     )
     assert (block.pick[0::2] != block.pick[1::2]).all()
-
-
-def test_the_controls_of_memory_are_asked_only_where_a_config_says_so(toys: list[Item]) -> None:
-    assert {p.template.view for p in plan(toys, Asking())} == {
-        "choices_only", "choices_only_text", "full", "cloze",
-    }  # fmt: skip
-    asking = Asking(
-        views=("no_choices", "gold_repeated", "empty_choices"), memorisation_template="balepur-v1"
-    )
-    planned = plan(toys, asking)
-    assert len(planned) == 3 * len(toys)
-    assert {p.order for p in planned} == {(0, 1, 2, 3)}
-    assert {p.template.name for p in planned} == {"balepur-v1"}
-
-
-def test_who_remembers_the_letter_is_right_without_the_choices(toys: list[Item]) -> None:
-    place = {item.stem: "ABCD"[item.key] for item in toys}
-
-    def remembers(r: Request) -> float:
-        letter = next(letter for stem, letter in place.items() if stem in r.context)
-        return -0.1 if r.continuation.strip(" (") == letter else -3.0
-
-    table = rows_of(toys, remembers, Asking(views=("no_choices", "gold_repeated")))
-    for view in ("no_choices", "gold_repeated"):
-        assert table.block(view, "fake").correct.tolist() == [1.0] * len(toys)
 
 
 def test_which_items_are_asked_in_several_orders_does_not_follow_the_file(toys: list[Item]) -> None:
@@ -195,16 +144,6 @@ def test_the_plan_does_not_depend_on_the_other_items(toys: list[Item]) -> None:
     whole = {(p.item.id, p.template.name, p.order): p.requests for p in plan(toys, Asking())}
     part = {(p.item.id, p.template.name, p.order): p.requests for p in plan(toys[3:5], Asking())}
     assert all(whole[key] == requests for key, requests in part.items())
-
-
-def test_one_order_asks_once() -> None:
-    item = Item("i", "Which?", ("red", "blue"), 0)
-    assert len(rows_of([item], likes_the_letter("A"), Asking(rotations="one", views=("choices_only",)))) == 1
-
-
-def test_two_options_have_only_two_orders() -> None:
-    item = Item("i", "Which?", ("red", "blue"), 0)
-    assert len(rows_of([item], likes_the_letter("A"), Asking(orders=5, views=("full",)))) == 2
 
 
 def test_numbers_of_a_row_are_the_scorer_s(toys: list[Item]) -> None:

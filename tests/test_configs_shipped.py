@@ -11,13 +11,12 @@ import yaml
 
 from robustify import cli
 from robustify import config as configs
-from robustify.errors import AuthorisationError, UsageError
+from robustify.errors import AuthorisationError
 from robustify.loaders import Source
-from robustify.pipeline import writer_for
+from robustify.pipeline import policy_for
 
 FOLDER = Path(__file__).parent.parent / "configs"
 ALL = sorted(FOLDER.glob("*.yaml"))
-FRAGMENTS = sorted((FOLDER / "models").glob("*.yaml"))
 SETS = {
     "arc_challenge": 1172,
     "arc_easy": 2376,
@@ -36,14 +35,12 @@ SETS = {
     "truthfulqa": 409,
 }
 """The field's public sets; a number where the data are in the collection that tests may use."""
-MMLU = {"mmlu": 57, "mmlu_ten": 10, "mmlu_biology": 2, "mmlu_chemistry": 2, "mmlu_physics": 4}
 
 
 @pytest.fixture
 def nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROBUSTIFY_DATA", "data")
     monkeypatch.setenv("ROBUSTIFY_RESTRICTED_DATA", "data")
-    monkeypatch.delenv("ROBUSTIFY_MODELS", raising=False)
 
 
 @pytest.mark.usefixtures("nowhere")
@@ -54,7 +51,7 @@ def test_every_config_loads(path: Path) -> None:
     assert re.fullmatch(r"[a-z0-9-]+", config.name)
     if config.sensitivity != "public":
         with pytest.raises(AuthorisationError):
-            writer_for(config)
+            policy_for(config)
 
 
 @pytest.mark.usefixtures("nowhere")
@@ -68,43 +65,15 @@ def test_a_set_of_the_field_is_screened_by_the_three_voters_of_d4_beside_an_olde
     assert config.notes
 
 
-@pytest.mark.usefixtures("nowhere")
-@pytest.mark.parametrize("name", SETS)
-def test_small_models_take_the_voters_place(name: str, tmp_path: Path) -> None:
-    (tmp_path / "mine.yaml").write_text(f"extends: [{name}.yaml, models/small.yaml]\n", encoding="utf-8")
-    config = configs.load(tmp_path / "mine.yaml")
-    assert config.voters == ("smollm2-135m", "gemma3-270m")
-    assert config.screen.mode == "text"
-    assert config.data == configs.load(configs.find_config(name)).data
-
-
-@pytest.mark.parametrize("path", FRAGMENTS, ids=lambda path: path.stem)
-def test_a_fragment_of_models_is_no_config_of_its_own(path: Path) -> None:
-    with pytest.raises(UsageError, match="data: missing"):
-        configs.load(path)
-
-
-def test_each_model_of_the_trio_has_family_size_and_cut_off_on_its_line() -> None:
-    text = (FOLDER / "models" / "d4_trio.yaml").read_text(encoding="utf-8")
-    for model in yaml.safe_load(text)["models"]:
-        (line,) = re.findall(rf"^# {re.escape(model['name'])} .*$", text, re.MULTILINE)
-        assert re.search(r"(Llama|OLMo) +\d+ billion.*(19|20)\d\d", line)
-
-
-@pytest.mark.usefixtures("nowhere")
 def test_where_the_models_lie_is_needed_by_nothing_that_asks_no_model(
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert configs.load(configs.find_config("arc_easy")).models[0].reference.startswith("$ROBUSTIFY_MODELS/")
+    path = tmp_path / "mine.yaml"
+    path.write_text("extends: demo_benign.yaml\nmodels: [{name: big, model: $ROBUSTIFY_MODELS/Llama}]\n")
+    monkeypatch.delenv("ROBUSTIFY_MODELS", raising=False)
+    assert configs.load(path).models[0].reference == "$ROBUSTIFY_MODELS/Llama"
     monkeypatch.setenv("ROBUSTIFY_MODELS", "here")
-    assert configs.load(configs.find_config("arc_easy")).models[0].reference == "here/Llama-3.3-70B-Instruct"
-
-
-@pytest.mark.usefixtures("nowhere")
-def test_mmlu_s_groups_are_parts_of_all_57_subjects() -> None:
-    files = {name: {source.path for source in configs.load(configs.find_config(name)).data} for name in MMLU}
-    assert {name: len(paths) for name, paths in files.items()} == MMLU
-    assert all(paths <= files["mmlu"] for paths in files.values())
+    assert configs.load(path).models[0].reference == "here/Llama"
 
 
 def hub_forms(path: Path) -> list[dict[str, Any]]:
@@ -121,7 +90,7 @@ def hub_forms(path: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", [name for name in SETS if name != "mmlu_ten"])
 def test_the_hub_form_is_refused_until_a_commit_is_written_in_and_then_whole(name: str) -> None:
     forms = hub_forms(FOLDER / f"{name}.yaml")
-    assert len(forms) == (1 if name == "mmlu" else MMLU.get(name, 1))
+    assert forms
     for form in forms:
         with pytest.raises(ValueError, match="revision is no commit"):
             Source.model_validate(form)

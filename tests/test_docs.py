@@ -1,53 +1,77 @@
-"""The documentation says what the program does: generated blocks are fresh, links lead somewhere, configs load."""
+"""The documentation says what the program does: blocks are fresh, links work, and every command on a page exists."""
 
 import re
+import shlex
 from pathlib import Path
 
+import click
 import pytest
 
 from robustify import config as configs
-from tools import slides, video
-from tools.docs import build as docs
+from tests.support.command import commands
+from tools import docs, slides, video
 
 ROOT = docs.ROOT
-
-
-SLOW = {"tutorial.md"}
-"""Its blocks audit two sets."""
+PAGES = docs.pages()
+BY_NAME = dict(commands())
+COMMAND = re.compile(r"^\s*(?:\$ )?(robustify(?: .*?)?)(?:  +.*|\s+#.*)?$")
+"""A command line in a code block; what follows two spaces explains it."""
 
 
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(p, marks=[pytest.mark.slow] if p.name in SLOW else []) for p in docs.pages()],
-    ids=lambda p: p.name,
+    [pytest.param(p, marks=[pytest.mark.slow] if p.executed else []) for p in PAGES],
+    ids=[p.path.name for p in PAGES],
 )
-def test_generated_blocks_are_fresh(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    assert docs.renewed(text) == text, "run `make fix`"
+def test_generated_blocks_are_fresh(page: docs.Page) -> None:
+    assert page.renewed() == page.text, "run `make fix`"
 
 
-def test_every_block_that_is_made_stands_on_a_page() -> None:
-    assert {name for p in docs.pages() for _, name, *_ in docs.BLOCK.findall(p.read_text("utf-8"))} == set(
-        docs.GENERATED
-    )
+def test_every_template_of_a_block_is_used() -> None:
+    used = {name for page in PAGES for name in page.blocks}
+    assert {path.stem for path in docs.TEMPLATES.glob("*.j2") if not path.stem.startswith("_")} == used
+
+
+def test_a_block_without_its_results_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(docs, "RESULTS", tmp_path)
+    docs.results.cache_clear()
+    page = tmp_path / "page.md"
+    page.write_text("<!-- generated: bench-load -->\nold\n<!-- end -->\n")
+    assert "Not measured: `results/bench/load.json` does not exist." in docs.Page(page).renewed()
+    docs.results.cache_clear()
 
 
 def test_the_schema_of_the_summary_is_fresh() -> None:
     assert docs.SCHEMA.read_text(encoding="utf-8") == docs.schema(), "run `make fix`"
 
 
-def test_the_glossary_is_short() -> None:
-    terms = re.findall(
-        r"^\| (?!word |---)", (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8"), re.M
-    )
-    assert 30 <= len(terms) <= 40
-
-
-@pytest.mark.parametrize("page", docs.pages(), ids=lambda p: p.name)
-def test_relative_links_lead_somewhere(page: Path) -> None:
-    for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+@pytest.mark.parametrize("page", PAGES, ids=[p.path.name for p in PAGES])
+def test_relative_links_lead_somewhere(page: docs.Page) -> None:
+    for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.text):
         if "://" not in link:
-            assert (page.parent / link).exists(), f"{page.name}: {link}"
+            assert (page.path.parent / link).exists(), link
+
+
+def lines_of_commands(text: str) -> list[str]:
+    """Return the command lines of a page's code blocks, continued lines joined."""
+    blocks = re.findall(r"^```(?:text|sh|console|bash)?\n(.*?)^```", text, re.S | re.M)
+    lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
+    return [match[1].strip() for line in lines if (match := COMMAND.match(line))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[p.path.name for p in PAGES])
+def test_every_command_on_a_page_exists_with_its_options(page: docs.Page) -> None:
+    for line in lines_of_commands(page.text):
+        words = shlex.split(line.split(" | ")[0].split(" > ")[0])
+        name, rest = words[0], words[1:]
+        while rest and f"{name} {rest[0]}" in BY_NAME:
+            name, rest = f"{name} {rest[0]}", rest[1:]
+        command = BY_NAME["robustify run" if name == "robustify" else name]
+        known = {option for one in command.params for option in (*one.opts, *one.secondary_opts)}
+        known |= {"-h", "--help", "-V", "--version"}
+        given = {word.split("=")[0] for word in rest if re.match(r"--?[a-zA-Z]", word)}
+        assert isinstance(command, click.Command)
+        assert name == "robustify gate" or given <= known, line
 
 
 def test_the_readme_gives_two_commands_and_nothing_before_them() -> None:
@@ -68,17 +92,24 @@ def test_every_config_key_is_on_the_config_page() -> None:
 
 
 def test_no_page_names_a_registry_or_one_machine() -> None:
-    for page in docs.pages():
-        text = page.read_text(encoding="utf-8")
-        assert not re.search(r"(?<![\w.])/(work|opt|root)/", text), page.name
+    for page in PAGES:
+        assert not re.search(r"(?<![\w.])/(work|opt|root)/", page.text), page.path.name
+
+
+def test_the_paths_of_the_design_exist() -> None:
+    text = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    table = text.split("## Where to change what")[1].split("\n## ")[0]
+    paths = re.findall(r"`([\w./]+(?:\.py|\.j2|\.yaml|/))`", table)
+    assert len(paths) > 30
+    for path in paths:
+        assert any((place / path).exists() for place in (ROOT, ROOT / "robustify")), path
 
 
 TRACED = [
     path
-    for name in ("report", "policy_brief", "findings", "tutorial")
+    for name in ("paper", "policy_brief", "findings", "tutorial")
     if (path := ROOT / "docs" / f"{name}.md").is_file()
 ]
-PRINTED = ("tutorial-", "prompts", "heuristics")
 """Blocks that the program prints when the page is made; all others are made from files."""
 CODE = re.compile(r"```.*?```|`[^`]*`|<!--.*?-->", re.S)
 SHARES = (
@@ -103,17 +134,12 @@ def untraced(text: str) -> list[str]:
 def test_every_number_is_traced(page: Path) -> None:
     """Every number of these pages comes from a file under results/ or from a cited source.
 
-    A number may stand in a generated block, which links the file under results/ that it was made from (that it was is
-    tested above) or prints the program. In any other passage (paragraph, list item, table row) a digit, or a word for a
-    share or a magnitude, is allowed only beside a label such as [DI] that the page's list of sources defines with an arXiv
-    number, a DOI or an address. Not looked at: code, addresses of links, the number before a heading or list item, and
-    words up to twelve, which count things on the page.
+    A generated block reads results/ or prints the program. In any other passage (paragraph, list item, table row) a
+    digit, or a word for a share or a magnitude, is allowed only beside a label such as [DI] that the page's list of
+    sources defines with an arXiv number, a DOI or an address. Not looked at: code, addresses of links, the number before
+    a heading or list item, and words up to twelve, which count things on the page.
     """
     text = page.read_text(encoding="utf-8")
-    for _, name, body, _ in docs.BLOCK.findall(text):
-        files = re.findall(r"\]\((\.\./results/[^)#]+)\)", body)
-        assert files or name.startswith(PRINTED), f"{page.name}: {name} names no file under results/"
-        assert all((page.parent / file).is_file() for file in files), f"{page.name}: {name}"
     assert untraced(text) == []
 
 

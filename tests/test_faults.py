@@ -1,258 +1,355 @@
-"""Runs that are broken on purpose: killed, interrupted, out of disk, with other weights or NaN, two at once.
+"""A fault is one line without text: bad rows, files, keys, layouts, configs and arguments, through the command line.
 
-Every run is a process of its own, as a user starts it. A run that was broken and repeated must leave the
-folder, file by file and byte by byte, of a run that nobody disturbed.
+Every made-up text below holds the marker ZQX, so that a leak shows.
 """
 
+import gzip
+import io
 import json
-import shutil
-import signal
-import sqlite3
-import sys
-from collections.abc import Callable
+import os
+import zipfile
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from bench.torture.runs import (
-    Undisturbed,
-    assert_undisturbed,
-    command,
-    ended,
-    files_of,
-    finish,
-    kept_so_far,
-    one_line,
-    rows,
-    run,
-    start,
-    undisturbed,
-    wait_until,
-)
-from robustify.engines import score_file
-from robustify.engines.cache import FILE, Cache
+from robustify.loaders import FieldMap, Source, load
 
-pytestmark = pytest.mark.slow
-
-pytest.importorskip("torch", reason="the engine needs torch: the hf extra is not installed")
+GOOD = {
+    "id": "g",
+    "stem": "ZQX stem?",
+    "choices": ["ZQX a", "ZQX b", "ZQX c", "ZQX d"],
+    "key": 1,
+    "topic": "cups",
+}
+DEEP = "[" * 100_000
+AB = ["ZQX a", "ZQX b"]
 
 
-@pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
-    return undisturbed(tmp_path_factory.mktemp("faults") / "home")
+def row(**changed: object) -> str:
+    return json.dumps({**GOOD, **changed})
 
 
-def test_the_undisturbed_run_keeps_its_scores_in_many_steps(bench: Undisturbed) -> None:
-    # Otherwise nothing below would break a run between two commits.
-    assert bench.rows > 500
-    assert bench.first < bench.seconds
+def without(name: str) -> str:
+    return json.dumps({k: v for k, v in GOOD.items() if k != name})
 
 
-def test_a_run_killed_twice_ends_with_the_same_bytes(bench: Undisturbed, tmp_path: Path) -> None:
-    out, cache = tmp_path / "out", tmp_path / "cache"
-    for share in (0.2, 0.4):
-        process = start(bench.home, command(out, cache))
-        wait_until(lambda so_far=share * bench.rows: kept_so_far(cache) > so_far, process)
-        process.kill()
-        assert ended(process).code == -signal.SIGKILL
-        assert not (out / "run.json").exists()
-        assert 0 < rows(cache) < bench.rows
-    finish(bench.home, out, cache)
-    assert_undisturbed(out, bench)
-    assert rows(cache) == bench.rows
+def asked(**more: object) -> bytes:
+    """A row in the usual field names, without a key."""
+    return json.dumps({"question": "ZQX?", "choices": AB, **more}).encode()
 
 
-KILLED_WRITING = """\
-import os, signal, sys
-from robustify import cli
-moves, replace = int(sys.argv.pop(1)), os.replace
-def last(source, place):
-    global moves
-    if ".staging-" in str(source):
-        moves -= 1
-        if moves < 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-    replace(source, place)
-os.replace = last
-cli.main()
-"""
+def refusals(ended, code: int) -> list[str]:
+    """The lines on stderr of a command that was refused with this code, without a word of an item."""
+    assert (ended.code, ended.out) == (code, ""), ended.err
+    lines = ended.err.rstrip("\n").split("\n")
+    assert all(line.startswith("robustify: ") for line in lines), ended.err
+    assert "ZQX" not in ended.err
+    assert "Traceback" not in ended.err
+    return [line.removeprefix("robustify: ") for line in lines]
 
 
-@pytest.mark.parametrize("earlier", [False, True], ids=["new", "over an earlier run"])
+ROWS: dict[str, tuple[str, str]] = {
+    "cut off": (row()[:40], "it ends too early"),
+    "no JSON": ('{"id": ZQX}', "not valid JSON: column"),
+    "two values": (row() + " " + row(), "more after the first value"),
+    "a list": ('["ZQX"]', "a list; expected an object"),
+    "a number": ("7", "a number; expected an object"),
+    "no stem": (without("stem"), "no field `stem`"),
+    "no choices": (without("choices"), "no field `choices`"),
+    "no key": (without("key"), "no field `key`"),
+    "no id": (row(id=""), "id is empty"),
+    "stem is a number": (row(stem=7), "`stem` is a number; expected text"),
+    "stem is null": (row(stem=None), "`stem` is null; expected text"),
+    "stem is blank": (row(stem=" \n"), "stem is empty"),
+    "choices are a text": (row(choices="ZQX a, ZQX b"), "`choices` is text; expected a list"),
+    "choices are an object": (row(choices={"A": "ZQX"}), "`choices` is an object; expected a list"),
+    "a null choice": (row(choices=["ZQX a", None]), "choice 2 of `choices` is null; expected text"),
+    "a list as choice": (row(choices=["ZQX a", ["ZQX"]]), "choice 2 of `choices` is a list; expected text"),
+    "one choice": (row(choices=["ZQX a"], key=0), "1 choice; expected 2 to 26"),
+    "27 choices": (row(choices=[f"ZQX {n}" for n in range(27)]), "27 choices; expected 2 to 26"),
+    "key 4 of 4": (row(key=4), "key 4, but only 4 choices (0 to 3); counted from 1? say `fields: {key_is: number}`"),
+    "key -1": (row(key=-1), "key -1, but only 4 choices (0 to 3)"),
+    "key true": (row(key=True), "key is true or false; expected a whole number from 0 to 3"),
+    "key 1.0": (row(key=1.0), "key is a number with a decimal point"),
+    "key NaN": (row(key=float("nan")), "NaN is no JSON number"),
+    "key is text": (row(key="ZQX b"), "key is text; expected a whole number"),
+    "key of 5000 digits": (row().replace('"key": 1', '"key": 1' + "0" * 5000), "a number with too many digits"),
+    "id is a list": (row(id=["ZQX"]), "`id` is a list; expected text"),
+    "escape in topic": (row(topic="ZQX\x1b[31m"), "`topic` holds control characters"),
+    "bidi in id": (row(id="ZQX\u202e"), "`id` holds control characters"),
+    "field twice": (row()[:-1] + ', "key": 2}', "the same field name stands twice"),
+    "half a character": (row(stem="ZQX \ud800"), "`stem` holds half a character"),
+    "nested deeply": ('{"id": ' + DEEP, "nested too deeply"),
+    "the same id": (row(id="first"), "the same id as line 1"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_bad_row_is_refused_by_its_line_or_set_aside(robustify, name: str) -> None:
+    bad, reason = ROWS[name]
+    Path("items.jsonl").write_text("\n".join([row(id="first"), bad, row(id="last")]) + "\n", "utf-8")
+    (line,) = refusals(robustify("validate", "items.jsonl"), 3)
+    assert line.startswith("items.jsonl:2: ")
+    assert reason in line
+    tree = json.loads(robustify("validate", "items.jsonl", "--skip-bad", "--json").out)
+    assert (tree["n_items"], [q["line"] for q in tree["quarantined"]]) == (2, [2])
+
+
+def zipped(member: str) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr(member, row())
+    return out.getvalue()
+
+
+def contexts(*options: str) -> bytes:
+    return json.dumps({"context_options": list(options), "continuation": "ZQX", "gold": 0}).encode()
+
+
+def prose(instruction: str, answer: str) -> bytes:
+    return json.dumps({"instruction": f"ZQX? {instruction}", "answer": answer}).encode()
+
+
+def labelled(*labels: str) -> dict[str, list[str]]:
+    return {"text": AB, "label": list(labels)}
+
+
+LETTERS = json.dumps({"query": "ZQX?\nA. ZQX\nB. ZQX", "choices": ["A", "B"], "gold": 0}).encode()
+LOG = {"id": 1, "input": "ZQX", "target": "ZQX", "choices": None}
+OPEN = b'question,A,B,answer\nZQX,x,y,A\n"ZQX,x,y,A\nZQX,x,y,A\n'
+FILES: dict[str, tuple[bytes, str]] = {
+    "empty": (b"", "empty; expected items"),
+    "blank": (b" \r\n\t\n", "empty; expected items"),
+    "Git LFS pointer": (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n", "run `git lfs pull`"),
+    "gzip": (gzip.compress(row().encode()), "is compressed (gzip)"),
+    "a workbook": (zipped("xl/workbook.xml"), "is a spreadsheet; expected a data file: save its sheet as CSV"),
+    "an old workbook": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "an old Office file (.xls?)"),
+    "a zipped log": (zipped("header.json"), "zipped Inspect log"),
+    "another archive": (zipped("a.jsonl"), "is a zip archive; expected a data file: unpack it first"),
+    "binary": (b"ZQX\x00\x01\x02 and more of it", "is a binary file"),
+    "UTF-16": (f"{row()}\n".encode("utf-16"), "is UTF-16 or UTF-32; expected UTF-8"),
+    "UTF-16 without a mark": (f"{row()}\n".encode("utf-16-le"), "is UTF-16 or UTF-32; expected UTF-8"),
+    "Parquet, damaged": (b"PAR1" + b"ZQX" * 50 + b"PAR1", "Parquet that cannot be read"),
+    "Arrow, damaged": (b"ARROW1" + b"ZQX" * 50, "Arrow that cannot be read"),
+    "only opening brackets": (DEEP.encode(), "JSON nested too deeply"),
+    "an empty list": (b"[]", "an empty list"),
+    "a list cut off": (json.dumps([GOOD, GOOD]).encode()[:-20], "items.jsonl:1: not valid JSON: it ends too early"),
+    "a list and more": (b"[" + row().encode() + b"]\n" + row().encode(), "more after the end"),
+    "a document cut off": (json.dumps({"data": [GOOD, GOOD]}, indent=1).encode()[:-30], "it ends too early"),
+    "a last line cut off": (f"{row(id='a')}\n{row()[:-9]}".encode(), "items.jsonl:2: not valid JSON: it ends too early"),
+    "prose": (b"ZQX is no table at all.\nZQX neither.\n", "holds no items of a known layout"),
+    "one word": (b"ZQX", "a single record"),
+    "a header with a name twice": (b"question,A,A,answer\nZQX,x,y,A\n", "names a column twice"),
+    "ragged CSV": (b"question,A,B,answer\nZQX,x,y,A\nZQX,y,A\n", "items.jsonl:3: 3 cells; expected 4"),
+    "an open quotation": (OPEN, "items.jsonl:3: the record cannot be read"),
+    "CSV key out of range": (b"question,A,B,answer\n\nZQX,x,y,C\n", "items.jsonl:3: key C, but only 2 choices (A to B)"),
+    "CSV list that is none": (b"question,choices,answer\nZQX?,ZQX and ZQX,A\n", "`choices` is text; expected a list"),
+    "log without samples": (json.dumps({"version": 2, "eval": {}, "samples": None}).encode(), "without samples"),
+    "log without choices": (json.dumps({"eval": {}, "samples": [LOG]}).encode(), "whose samples have no choices"),
+    "a name that may be text": (b'{"The ZQX stem that somebody made a name of": 1}', "1 (names not shown"),
+    "two stems": (asked(query="ZQX?", answer=0), "`question` and `query` could each be the stem"),
+    "two lists": (asked(options=["ZQX b", "c"], answer=0), "`choices` and `options` could each be the choices"),
+    "two keys": (asked(gold=0, answer_idx=1), "`answer_idx` and `gold` could each be the key"),
+    "nothing for the key": (asked(), "no field for the key"),
+    "letters in place of choices": (b"\n".join([LETTERS] * 4), "the options are letters (in 4 of 4 rows)"),
+    "letter out of range": (asked(answer="C"), "key C, but only 2 choices (A to B)"),
+    "key of no choice": (asked(answer="ZQX c"), "key is neither an index, nor a letter"),
+    "key of two": (asked(choices=["ZQX a", "ZQX a", "b"], answer="ZQX a"), "key is the text of 2 identical choices"),
+    "label of no choice": (asked(choices=labelled("1", "2"), answer="3"), "key 3, but only 2 choices"),
+    "number that is no label": (asked(choices=labelled("1", "2"), answer=0), "key is none of the 2 labels"),
+    "labels too few": (asked(choices=labelled("A"), answer="A"), "not as many labels"),
+    "contexts that are the same": (contexts("ZQX a", "ZQX a"), "differ by no word"),
+    "three contexts": (contexts("ZQX a", "ZQX b", "ZQX c"), "has 3 contexts; expected 2"),
+    "prose out of order": (prose("Answer Choices: (A) x (C) y (B) z", "A"), "do not come once each and in order"),
+    "numbered prose": (prose("\n\nAnswer1: x Answer2: y", "ZQX"), "is not of the form answer1 to answer2"),
+    "hellaswag without label": (b'{"ctx": "ZQX", "endings": ["ZQX a", "b"], "label": ""}', "key is empty"),
+    "two right answers": (
+        b'{"question": "ZQX?", "mc1_targets": {"choices": ["a", "b"], "labels": [1, 1]}}', "does not hold exactly one 1"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_without_items_says_why(robustify, name: str) -> None:
+    data, reason = FILES[name]
+    Path("items.jsonl").write_bytes(data)
+    lines = refusals(robustify("validate", "items.jsonl"), 3)
+    assert reason in lines[0], lines
+    assert all(line.startswith("items.jsonl") for line in lines)
+
+
 @pytest.mark.parametrize(
-    "moves",
+    ("kind", "key", "reason"),
     [
-        pytest.param(0, id="before", marks=pytest.mark.proof),
-        pytest.param(1, id="first", marks=pytest.mark.proof),
-        pytest.param(7, id="middle"),
-        pytest.param(-1, id="run.json"),
+        ("index", "ZQX", "key is text; expected a whole number from 0 to 1"),
+        ("number", 0, "key 0, but only 2 choices (1 to 2)"),
+        ("letter", 1, "key is a number; expected a letter from A to B"),
+        ("text", "ZQX", "key is the text of 0 choices"),
+        ("label", "ZQX", "key is none of the 0 labels"),
     ],
 )
-def test_a_run_killed_while_its_folder_is_written_can_be_repeated(
-    bench: Undisturbed, tmp_path: Path, moves: int, earlier: bool
-) -> None:
-    out, cache = tmp_path / "out", bench.home / "undisturbed-cache"
-    if earlier:
-        shutil.copytree(bench.home / "undisturbed", out)
-    # The first move says whose the files are. All of them but run.json are in place where it is the next.
-    done = str(moves if moves >= 0 else len(bench.files))
-    told = ended(start(bench.home, [sys.executable, "-c", KILLED_WRITING, done, *command(out, cache)[3:]]))
-    assert told.code == -signal.SIGKILL, told.err
-    assert (out / "run.json").exists() == (earlier and moves == 0)
-    finish(bench.home, out, cache)
-    assert_undisturbed(out, bench)
-    assert not list(out.glob(".staging-*"))
-    assert not (out / ".run.writing").exists()
+def test_a_key_of_another_kind_than_said(robustify, kind: str, key: object, reason: str) -> None:
+    Path("items.jsonl").write_bytes(asked(answer=key))
+    assert reason in refusals(robustify("validate", "items.jsonl", "--map", f"key_is={kind}"), 3)[0]
 
 
-@pytest.mark.parametrize(
-    ("sent", "code", "word"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
+def test_all_faults_of_a_file_are_given_at_once_in_the_order_of_its_lines(robustify) -> None:
+    rows = [row(key=4), row(id="b", stem=3), row(id="c"), row(id="d")[:30], row(id="c")]
+    Path("items.jsonl").write_text("\n".join(rows), "utf-8")
+    lines = refusals(robustify("validate", "items.jsonl"), 3)
+    assert [line.split(": ")[0] for line in lines] == [f"items.jsonl:{n}" for n in (1, 2, 4, 5)]
+
+
+def test_more_than_five_faults_of_a_kind_are_one_line(robustify) -> None:
+    keys = [9, 9, 1, 9, 9, 1, 7, 9, 1, 9, 9, 1, 9, 1, 9]
+    Path("items.jsonl").write_text("\n".join(row(id=str(n), key=key) for n, key in enumerate(keys)), "utf-8")
+    assert refusals(robustify("validate", "items.jsonl"), 3) == [
+        "items.jsonl: 10 lines (1 to 2, 4 to 5, 7 to 8, 10 to 11, 13 and 1 more): the first: key 9, but only 4 "
+        "choices (0 to 3)"
+    ]
+
+
+def test_bytes_that_are_not_utf_8_are_named_by_line_with_the_command_that_mends_them(robustify) -> None:
+    good = row(id="a").encode()
+    Path("items.jsonl").write_bytes(b"\n".join([good, row(id="b").encode().replace(b"stem?", b"\xff?")]))
+    mend = "; save it as UTF-8, or try `iconv -f WINDOWS-1252 -t UTF-8 items.jsonl > utf8-items.jsonl`"
+    assert refusals(robustify("validate", "items.jsonl"), 3) == [f"items.jsonl:2: not valid UTF-8{mend}"]
+
+
+def test_a_parquet_file_names_its_columns_and_the_mapping_or_its_rows(robustify) -> None:
+    pq.write_table(pa.table({"length": [1.0, 2.0], "label": [0, 1], "text": ["ZQX", "ZQX"]}), "items.parquet")
+    (line,) = refusals(robustify("validate", "items.parquet"), 3)
+    assert "found the columns length, label, text" in line
+    assert "write `fields: {stem: NAME, choices: NAME or [NAME, NAME], key: NAME}`" in line
+    rows = [{"question": "ZQX?", "choices": ["ZQX", None], "answer": n} for n in range(2)]
+    pq.write_table(pa.Table.from_pylist(rows), "items.parquet")
+    lines = refusals(robustify("validate", "items.parquet"), 3)
+    assert [line.split(": ")[0] for line in lines] == ["items.parquet:1", "items.parquet:2"]
+
+
+def test_the_mapping_resolves_what_can_be_read_in_two_ways(tmp_path: Path) -> None:
+    for name, fields in (("two stems", FieldMap(stem="query")), ("two keys", FieldMap(key="gold"))):
+        (tmp_path / "items.jsonl").write_bytes(FILES[name][0])
+        assert load(Source(path=str(tmp_path / "items.jsonl"), fields=fields)).items[0].key == 0
+
+
+LINES = [row(id="a"), row(id="b", stem="ZQX \u2028 and \x85 and \u2029 stem?")]
+ACCEPTED: dict[str, str] = {
+    "a byte order mark": "\ufeff" + "\n".join(LINES),
+    "CRLF": "\r\n".join(LINES) + "\r\n",
+    "blank lines": "\n\n" + "\n \n".join(LINES) + "\n\n\n",
+    "no line end at the end": "\n".join(LINES),
+    "U+2028 inside a string": "\n".join(json.dumps(json.loads(line), ensure_ascii=False) for line in LINES),
+}
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_what_is_no_fault(tmp_path: Path, name: str) -> None:
+    (tmp_path / "items.jsonl").write_bytes(ACCEPTED[name].encode("utf-8"))
+    loaded = load(Source(path=str(tmp_path / "items.jsonl")))
+    assert [i.id for i in loaded.items] == ["a", "b"]
+    assert loaded.items[1].stem == "ZQX \u2028 and \x85 and \u2029 stem?"
+    assert "ZQX" not in repr(loaded)
+
+
+CONFIG = "name: t\nsensitivity: public\ndata: items.jsonl\nmodels: []\n"
+ALIASES = "a0: &a0 {x: 1}\n" + "".join(
+    f"a{i}: &a{i} {{" + ", ".join(f"k{j}: *a{i - 1}" for j in range(9)) + "}\n" for i in range(1, 9)
 )
-def test_an_interrupted_run_says_so_in_one_line_and_goes_on(
-    bench: Undisturbed, tmp_path: Path, sent: int, code: int, word: str
+CONFIGS: dict[str, tuple[str, str]] = {
+    "cut off": ("name: [", "c.yaml:1: no readable YAML (syntax); expected keys and values"),
+    "a list": ("- ZQX\n- b\n", "c.yaml: a list; expected keys and values"),
+    "a key twice": ("name: ZQX\nlimit: 1\nname: b\n", "c.yaml:3: no readable YAML (key name is written twice)"),
+    "a key twice below": ("screen:\n  mode: text\n  mode: ZQX\n", "c.yaml:3: no readable YAML (key mode is written"),
+    "text twice": ("a ZQX, pasted: 1\na ZQX, pasted: 2\n", "c.yaml:2: no readable YAML (key is written twice)"),
+    "a tag": ("name: !!python/object:os.system ZQX\n", "(a tag)"),
+    "empty": ("# nothing\n", "c.yaml: is empty; expected keys and values"),
+    "a bell": ("name: ZQX\x07\n", "c.yaml: no readable YAML (syntax)"),
+    "nested deeply": (CONFIG + "notes: " + "[" * 3000 + "]" * 3000, "c.yaml:5: no readable YAML (more than 20 levels)"),
+    "aliases that multiply": (ALIASES + CONFIG, "c.yaml:2: no readable YAML (an alias; write the value out)"),
+    "too large": (CONFIG + "notes:\n" + "- a\n" * 70_000, "280,064 bytes"),
+    "an unknown key": (CONFIG + "scren: {}\n", "c.yaml: scren: unknown key (did you mean screen?)"),
+    "an unknown key of a model": (
+        CONFIG.replace("[]", "[{name: a, enigne: ZQX}]"), "c.yaml: models[0].enigne: unknown key (did you mean engine?)"
+    ),
+    "an unknown engine": (CONFIG.replace("[]", "[{name: m, engine: ZQX}]"), "c.yaml: models[0].engine: unknown; expected"),
+    "no name": (CONFIG.replace("name: t", "name: ZQX ?"), "c.yaml: name: String should match pattern"),
+    "a list for a name": (CONFIG.replace("name: t", "name: [ZQX]"), "c.yaml: name: Input should be a valid string"),
+    "a word for a number": (CONFIG + "limit: ZQX\n", "c.yaml: limit: Input should be a valid integer"),
+    "a yes for a number": (CONFIG + "asking: {shots: yes}\n", "c.yaml: asking.shots: Input should be a valid integer"),
+    "out of range": (CONFIG + "limit: 0\n", "c.yaml: limit: Input should be greater than or equal to 1"),
+    "another sensitivity": (CONFIG.replace("public", "ZQX"), "c.yaml: sensitivity: Input should be 'public' or"),
+    "no sensitivity": ("name: t\ndata: x.jsonl\n", "c.yaml: sensitivity: missing; expected a value"),
+    "a number for fields": (
+        CONFIG.replace("items.jsonl", "{path: x, fields: {stem: 7}}"), "c.yaml: data[0].fields.stem: Input"
+    ),
+    "one model twice": (CONFIG.replace("[]", "[hf:a/m@r, ./m]"), "c.yaml: models: two models have one name"),
+    "itself": ("extends: c.yaml\n", "c.yaml: extends itself"),
+    "no variable": (CONFIG.replace("items.jsonl", "$NOWHERE/x"), "c.yaml: $NOWHERE is not set"),
+    "an escape": ('"\\e[2JZQ": 1\n' + CONFIG, "unknown key"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_fault_of_a_config_has_its_place_and_no_value(robustify, name: str) -> None:
+    text, reason = CONFIGS[name]
+    Path("c.yaml").write_text(text, encoding="utf-8")
+    (line,) = refusals(robustify("c.yaml"), 2)
+    assert reason in line
+    assert "\x1b" not in line
+
+
+def test_many_faults_of_a_config_are_shown_at_once_up_to_twenty(robustify) -> None:
+    Path("c.yaml").write_text("name: t\ndata: []\nscreen: {criterion: ZQX}\nlimit: 0\n", encoding="utf-8")
+    assert len(refusals(robustify("c.yaml"), 2)) == 4
+    Path("c.yaml").write_text(CONFIG.replace(" []", "\n" + "- 1\n" * 500), encoding="utf-8")
+    lines = refusals(robustify("c.yaml"), 2)
+    assert (len(lines), lines[-1]) == (21, "c.yaml: ... and 480 more faults")
+
+
+COMMANDS: dict[str, tuple[list[str], int, str]] = {
+    "no config": (["nowhere.yaml"], 2, "no such config"),
+    "a misspelt config": (["demo_bening"], 2, "did you mean demo_benign.yaml?"),
+    "a misspelt command": (["validat", "x"], 2, "did you mean validate?"),
+    "a misspelt command alone": (["heuristic"], 2, "did you mean heuristics?"),
+    "a command of an earlier version": (["report", "results/demo"], 2, "is now `robustify judge`"),
+    "no file": (["validate", "nowhere.jsonl"], 2, "no such file"),
+    "a path, no config": (["sub/demo_benign.yam"], 2, "no such file"),
+    "a folder": (["heuristics", "."], 2, "folder"),
+    "no run": (["check", "nowhere"], 2, "no such folder"),
+    "a folder without run.json": (["check", "."], 2, "holds no run.json"),
+    "a long path": (["check", "x" * 300], 2, "too long"),
+    "a longer path": (["validate", "x" * 5000], 2, "path cannot be opened"),
+    "a path with a NUL": (["validate", "with\0nul"], 2, "path cannot be opened"),
+    "nothing": (["validate", ""], 2, "is empty"),
+    "an unknown model": (["models", "pull", "smollm"], 2, "smollm2-135m"),
+    "a restricted set": (["wmdp_bio.yaml"], 4, "restricted"),
+    "a restricted set in a demo": (["wmdp_bio.yaml", "--safe-demo"], 4, "restricted"),
+    "an unknown option": (["--nope"], 2, "--nope"),
+    "no map": (["validate", "one.csv", "--map", "stem"], 2, "expected PART=COLUMN"),
+    "a map of no part": (["validate", "one.csv", "--map", "stm=Question"], 2, "expected PART=COLUMN"),
+    "a map to nothing": (["validate", "one.csv", "--map", "stem="], 2, "expected PART=COLUMN"),
+    "a map of two keys": (["validate", "one.csv", "--map", "key=a", "--map", "key=b"], 2, "--map key: Input should"),
+    "a map of another kind": (["validate", "one.csv", "--map", "key_is=word"], 2, "--map key_is: Input should"),
+    "a question": (["validate", "ZQX is the question that somebody pasted here?"], 2, "<argument 2>"),
+    "a config to init": (["init", "demo_benign.yaml"], 2, "is a config already"),
+    "one run to compare": (["compare", "one"], 2, "expected two or more"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_refused_command_is_one_line_with_its_exit_code(
+    robustify, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    out, cache = tmp_path / "out", tmp_path / "cache"
-    process = start(bench.home, command(out, cache))
-    wait_until(lambda: kept_so_far(cache) > bench.rows // 4, process)
-    process.send_signal(sent)
-    told = ended(process)
-    assert told.code == code, told.err
-    assert one_line(told) == f"robustify: {word}; run the same command again"
-    assert not (out / "run.json").exists()
-    assert 0 < rows(cache) < bench.rows
-    finish(bench.home, out, cache)
-    assert_undisturbed(out, bench)
+    arguments, code, part = COMMANDS[name]
+    monkeypatch.setenv("ROBUSTIFY_RESTRICTED_DATA", "nowhere")
+    Path("one.csv").write_text("Question,A,B,Answer\nZQX?,x,y,A\n", encoding="utf-8")
+    assert part in refusals(robustify(*arguments), code)[0]
 
 
-FULL = """\
-import sys
-from robustify import cli
-from robustify.engines import score_file
-connected, pages = score_file._connected, sys.argv.pop(1)
-def small(path, **how):
-    db = connected(path, **how)
-    db.execute(f"PRAGMA max_page_count={pages}")
-    return db
-score_file._connected = small
-cli.main()
-"""
-
-
-def test_a_full_disk_is_one_line_and_what_was_kept_stays(bench: Undisturbed, tmp_path: Path) -> None:
-    out, cache = tmp_path / "out", tmp_path / "cache"
-    # The command's own arguments follow the number of pages that the disk has room for.
-    small = [sys.executable, "-c", FULL, "9", *command(out, cache)[3:]]
-    told = ended(start(bench.home, small))
-    assert told.code == 6, told.err
-    line = one_line(told)
-    assert str(cache / FILE) in line
-    assert "full" in line
-    assert not (out / "run.json").exists()
-    kept = rows(cache)
-    assert 0 < kept < bench.rows
-    finish(bench.home, out, cache)
-    assert_undisturbed(out, bench)
-    assert rows(cache) == bench.rows
-
-
-def test_a_call_that_fills_the_disk_keeps_nothing_of_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from robustify.engines.protocols import Logprob
-    from robustify.errors import ResourceError
-
-    connected = score_file._connected
-
-    def small(path: Path, *, private: bool) -> sqlite3.Connection:
-        db = connected(path, private=private)
-        db.execute("PRAGMA max_page_count=8")
-        return db
-
-    monkeypatch.setattr(score_file, "_connected", small)
-    few = {n.to_bytes(32, "big"): Logprob(-1.0, 1) for n in range(20)}
-    many = {n.to_bytes(32, "big"): Logprob(-2.0, 1) for n in range(20, 5000)}
-    with Cache(tmp_path) as cache:
-        cache.put(few, "m", 1e-3)
-        with pytest.raises(ResourceError, match=r"scores\.sqlite: cannot be read or written \(.*full"):
-            cache.put(many, "m", 1e-3)
-        assert cache.get([*few, *many]) == few
-        assert (cache.info().rows, cache.info(verify=True).damaged) == (20, 0)
-
-
-def change_weights(folder: Path, change: "Callable[[object], object]") -> None:
-    """Put another tensor into a model's file, in the same place and of the same shape."""
-    from safetensors.torch import load_file, save_file
-
-    path = folder / "model.safetensors"
-    tensors = load_file(path)
-    name = "model.layers.1.mlp.down_proj.weight"
-    tensors[name] = change(tensors[name])
-    save_file(tensors, path, metadata={"format": "pt"})
-
-
-def copied(bench: Undisturbed, folder: Path) -> Path:
-    """The config, items and model in a place of their own, where they may be changed."""
-    folder.mkdir()
-    for name in ("c.yaml", "items.jsonl"):
-        shutil.copyfile(bench.home / name, folder / name)
-    shutil.copytree(bench.home / "model", folder / "model")
-    return folder
-
-
-def test_other_weights_in_the_same_folder_are_asked_anew(bench: Undisturbed, tmp_path: Path) -> None:
-    home = copied(bench, tmp_path / "home")
-    cache = tmp_path / "cache"
-    finish(home, tmp_path / "before", cache)
-    assert rows(cache) == bench.rows
-    change_weights(home / "model", lambda weight: weight + 0.5)
-    finish(home, tmp_path / "after", cache)
-    assert rows(cache) == 2 * bench.rows
-    before, after = (json.loads((tmp_path / n / "run.json").read_bytes()) for n in ("before", "after"))
-    assert before["models"]["tiny"]["weights"] != after["models"]["tiny"]["weights"]
-    finish(home, tmp_path / "fresh", tmp_path / "fresh-cache")
-    assert files_of(tmp_path / "after") == files_of(tmp_path / "fresh")
-    assert files_of(tmp_path / "after")["answers.parquet"] != bench.files["answers.parquet"]
-    assert files_of(tmp_path / "before") == bench.files
-
-
-def test_weights_that_give_nan_are_one_line_that_names_the_model(bench: Undisturbed, tmp_path: Path) -> None:
-    home = copied(bench, tmp_path / "home")
-    change_weights(home / "model", lambda weight: weight * float("nan"))
-    told = run(home, tmp_path / "out", tmp_path / "cache")
-    assert told.code == 5, told.err
-    line = one_line(told)
-    assert "robustify: tiny: " in line
-    assert "NaN" in line
-    assert rows(tmp_path / "cache") == 0
-    assert not (tmp_path / "out" / "run.json").exists()
-
-
-def test_a_second_run_on_a_folder_is_refused_and_the_first_is_not_disturbed(
-    bench: Undisturbed, tmp_path: Path
-) -> None:
-    out, cache = tmp_path / "out", tmp_path / "cache"
-    first = start(bench.home, command(out, cache))
-    try:
-        wait_until(lambda: (out / ".run.lock").exists(), first)
-        # Stopped, the first holds the folder for as long as the second needs to find out.
-        first.send_signal(signal.SIGSTOP)
-        second = run(bench.home, out, cache)
-    finally:
-        first.send_signal(signal.SIGCONT)
-        told = ended(first)
-    assert second.code == 6, second.err
-    line = one_line(second)
-    assert line.startswith(f"robustify: {out}: in use by another run")
-    assert told.code in (0, 7), told.err
-    assert_undisturbed(out, bench)
-
-
-def test_two_runs_share_a_cache_and_end_with_the_same_bytes(bench: Undisturbed, tmp_path: Path) -> None:
-    cache = tmp_path / "cache"
-    both = [start(bench.home, command(tmp_path / name, cache)) for name in ("one", "two")]
-    for told in [ended(process) for process in both]:
-        assert told.code in (0, 7), told.err
-        assert "Traceback" not in told.err
-    for name in ("one", "two"):
-        assert_undisturbed(tmp_path / name, bench)
-    assert rows(cache) == bench.rows
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_is_refused_without_waiting_for_it(robustify) -> None:
+    os.mkfifo("pipe")
+    assert "no regular file" in refusals(robustify("validate", "pipe"), 2)[0]

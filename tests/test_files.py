@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from robustify import files
 from robustify.errors import UsageError
 from robustify.files import neutral, original
+from robustify.policy.verdict_table import write_verdicts
 from robustify.report import render
 from robustify.run import Run
 from robustify.screen.consensus import Verdicts
-from robustify.summary.format_1 import read
-from robustify.writers.verdict_table import write_verdicts
+from robustify.summary.result import Summary, read
+from tests.support.trees import filled
 
 FORMULAS = ["=1+1", "+1", "-1", "@x", "\t=1", "\r1", "\n1", "\uff1d1", "'=1", "''=1"]
 
@@ -57,7 +58,14 @@ def test_a_hostile_topic_is_words_in_a_public_report() -> None:
         name: {"before": 50, "after": 30, "retention": {"value": 0.6, "n": 50, "ci": [0.5, 0.7]}}
         for name in names
     }
-    pages = render(read({"format": 1, "topics": rows, "splits": {"all": 200, "robust": 120}}), {})
+    pages = render(
+        read(
+            filled(
+                Summary, {"format": 2, "topics": {"by_topic": rows}, "splits": {"all": 200, "robust": 120}}
+            )
+        ),
+        {},
+    )
     for name, text in pages.items():
         assert not any(c in text for c in "\x1b\x07\u202e"), name
         if name.endswith((".html", ".svg")):

@@ -17,10 +17,10 @@ FLOORS: list[set[str]] = [
     {"item", "answers", "views", "scoring", "models"},
     {"loaders", "engines", "gate", "ngrams"},
     {"logs", "baselines", "screen"},
-    {"summary", "judge"},
+    {"summary", "judging"},
     {"restricted", "disclosure", "ask", "freeform"},
     {"run", "report", "export"},
-    {"config", "writers", "pipeline"},
+    {"config", "policy", "pipeline"},
     {"api", "cli", "__main__"},
 ]
 """Folders and single modules; a floor imports from itself and from floors below, and folders form no circle."""
@@ -28,7 +28,7 @@ JUDGE = {
     "answers",
     "arrays",
     "baselines",
-    "judge",
+    "judging",
     "ngrams",
     "orders",
     "report",
@@ -37,7 +37,7 @@ JUDGE = {
     "stats",
     "summary",
 }
-HEAVY = {"torch", "transformers", "accelerate", "gguf", "safetensors", "vllm", "ray", "openai"}
+HEAVY = {"torch", "transformers", "accelerate", "gguf", "safetensors", "ray", "openai"}
 
 
 def floor(place: str) -> int:
@@ -80,7 +80,7 @@ except SystemExit as ended:
 """
 LIBRARIES = {"torch", "transformers", "pandas", "numpy", "pyarrow", "scipy", "sklearn", "pydantic"}
 LIGHT: dict[str, tuple[str, set[str]]] = {
-    "judging a table": ("import robustify.judge.judgement, robustify.report", {"torch", "transformers", "pandas"}),
+    "judging a table": ("import robustify.judging.judgement, robustify.report", {"torch", "transformers", "pandas"}),
     "importing": ("import robustify as rb; rb.audit", {"torch", "transformers", "pandas"}),
     "help": (COMMAND.format(["--help"]), LIBRARIES),
     "help of free": (COMMAND.format(["free", "--help"]), LIBRARIES | {"jinja2", "yaml"}),

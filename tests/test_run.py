@@ -10,11 +10,11 @@ import pytest
 
 from robustify import pipeline
 from robustify.config import Config, parse
-from robustify.errors import DataError, ResourceError, UsageError
+from robustify.errors import DataError, ResourceError, RobustifyError, UsageError
 from robustify.files import sha256
 from robustify.item import Item
+from robustify.policy import public as printing
 from robustify.run import Run, open_run, run_lock, write_items
-from robustify.writers import public as printing
 from tests.support.fake_scorer import fake_models, finds, likes_the_letter
 
 FILES = {
@@ -153,14 +153,64 @@ def test_a_manifest_edited_by_hand_is_refused(
     tmp_path_factory: pytest.TempPathFactory, part: str, value: object
 ) -> None:
     folder = tmp_path_factory.mktemp("run")
-    (folder / "run.json").write_text(
-        json.dumps(
-            {"format": 1, "files": {}, "config": {}, "models": {}, "templates": {}, "signature": "a",
-             "data": {"n_items": 1, "layout": "a"}} | {part: value}
-        )
-    )  # fmt: skip
-    with pytest.raises(DataError, match=r"run\.json: (no run of format 1|missing or no readable JSON)"):
+    parts = {"files": {}, "models": {}, "templates": {}, "data": {"n_items": 1, "layout": "a"}}
+    tree = {"format": 1, "config": {"name": "a"}, "signature": "a", **parts}
+    (folder / "run.json").write_text(json.dumps(tree))
+    open_run(folder)
+    (folder / "run.json").write_text(json.dumps(tree | {part: value}))
+    with pytest.raises(DataError, match=r"run\.json: expected a run of format 1"):
         open_run(folder)
+
+
+@pytest.mark.parametrize("name", ["defects", "quarantined", "sha256"])
+def test_a_manifest_that_lacks_a_part_of_its_data_is_refused(
+    config: Config, tmp_path: Path, name: str
+) -> None:
+    run = audit(config, tmp_path / "out")
+    tree = json.loads((run.folder / "run.json").read_text())
+    del tree["data"][name]
+    (run.folder / "run.json").write_text(json.dumps(tree))
+    with pytest.raises(DataError, match=f"data without {name}"):
+        pipeline.rejudge(open_run(run.folder), {}, tmp_path / "again")
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"screen": {"template": "nosuch"}}, "screen.template: is not asked"),
+        ({"screen": {"voters": ["three"]}}, "three is no model of this config"),
+        ({"models": [{"name": "one", "role": "under_test"}]}, "none votes"),
+        ({"cloze": {"profile": "labels", "labels": "nowhere.jsonl"}}, "no such file"),
+    ],
+)
+def test_what_would_be_refused_at_the_end_is_refused_at_the_start(
+    config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, object], reason: str
+) -> None:
+    monkeypatch.setattr(pipeline, "load_bench", lambda *_: pytest.fail("read too early"))
+    with pytest.raises(UsageError, match=reason):
+        audit(parse({**config.model_dump(), **changes}, "test"), tmp_path / "out")
+
+
+def test_a_model_is_looked_for_before_any_is_asked(
+    config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    both = config.model_dump() | {"models": [{"name": "smollm2-135m"}, {"name": "no-such-model"}]}
+    monkeypatch.setattr(pipeline, "ask_models", lambda *_: pytest.fail("asked too early"))
+    with pytest.raises(RobustifyError, match=r"robustify models pull|no such name"):
+        audit(parse(both | {"screen": {"criterion": "unanimous"}}, "test"), tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", ["report.md", "figures/mine.png"])
+def test_a_folder_with_somebody_s_files_is_refused_and_left_alone(
+    config: Config, tmp_path: Path, name: str
+) -> None:
+    mine = tmp_path / "out" / name
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+    with pytest.raises(ResourceError, match=r"no run\.json"):
+        audit(config, tmp_path / "out")
+    assert mine.read_text() == "mine"
 
 
 def _hold(

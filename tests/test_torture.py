@@ -10,22 +10,9 @@ import pytest
 from bench.torture.runs import REPOSITORY
 from bench.torture.seeds import Seed, seeds
 from bench.torture.surroundings import SURROUNDINGS, surrounded
-from bench.torture.trial import CODES, changed
+from bench.torture.trial import CODES
 
 pytestmark = pytest.mark.slow
-
-
-BROKEN = """\
-import sys
-from pathlib import Path
-from bench.torture import trial
-from bench.torture.seeds import Seed
-from robustify import cli
-trial.MEMORY = 200 << 20
-home, code = sys.argv[-2:]
-cli.main = lambda: exec(code)
-print(trial.tried(Path(home), Seed("a", "items.jsonl", "jsonl", ("validate", "items.jsonl")), "bytes", 0))
-"""
 
 
 def alone(*words: str) -> "subprocess.CompletedProcess[str]":
@@ -47,35 +34,6 @@ def test_every_change_ends_in_a_documented_way(home: tuple[Path, tuple[Seed, ...
     counts = json.loads(done.stdout)
     assert counts["bytes"] >= len(home[1])
     assert counts["structured"] >= 2 * len(home[1])
-
-
-def test_a_draw_is_the_same_again_and_another_draw_is_not(home: tuple[Path, tuple[Seed, ...]]) -> None:
-    place, found = home
-    for kind in ("bytes", "structured"):
-        first = [changed(place, found[0], kind, draw) for draw in range(8)]
-        assert first == [changed(place, found[0], kind, draw) for draw in range(8)]
-        assert len(set(first)) > 4
-
-
-@pytest.mark.parametrize(
-    ("code", "broken"),
-    [
-        ("raise SystemExit(1)", True),
-        ("raise SystemExit(8)", True),
-        ("1 / 0", True),
-        ("raise SystemExit(3)", True),
-        ("import os; os.write(2, b'why'); raise SystemExit(3)", False),
-        ("x = ' ' * (300 << 20)", True),
-        ("import os; os.kill(os.getpid(), 9)", True),
-        ("", False),
-    ],
-)
-def test_a_command_that_breaks_a_promise_is_seen(
-    home: tuple[Path, tuple[Seed, ...]], code: str, broken: bool
-) -> None:
-    done = alone("-c", BROKEN, str(home[0]), code)
-    assert done.returncode == 0, done.stderr
-    assert (done.stdout.strip() != "None") == broken
 
 
 def test_odd_surroundings_end_in_a_documented_way(

@@ -23,15 +23,6 @@ GOLDEN = {
         [" blue", " red", " green"],
     ),
     ("cloze", "qa-v1"): ("Question: Which one?\nAnswer:", [" blue", " red", " green"]),
-    ("no_choices", "mmlu-v1"): (HEADER + "Which one?\nAnswer:", [" A", " B", " C"]),
-    ("no_choices", "balepur-v1"): ("Question: Which one?\nAnswer:", [" (A", " (B", " (C"]),
-    ("gold_repeated", "mmlu-v1"): (HEADER + "Which one?\nA. green\nB. green\nC. green\nAnswer:", [" A", " B", " C"]),
-    ("gold_repeated", "balepur-v1"): (
-        "Question: Which one?\nChoices:\n(A) green\n(B) green\n(C) green\nAnswer:",
-        [" (A", " (B", " (C"],
-    ),
-    ("empty_choices", "mmlu-v1"): (HEADER + "Which one?\nA. \nB. \nC. \nAnswer:", [" A", " B", " C"]),
-    ("empty_choices", "balepur-v1"): ("Question: Which one?\nChoices:\n(A) \n(B) \n(C) \nAnswer:", [" (A", " (B", " (C"]),
 }  # fmt: skip
 
 
@@ -54,24 +45,6 @@ def test_the_choices_only_views_never_show_the_stem() -> None:
                 "Which" not in r.context + r.continuation
                 for r in template(view, name).requests(ITEM, (0, 1, 2))
             )
-
-
-@pytest.mark.parametrize("view", ["no_choices", "gold_repeated", "empty_choices"])
-def test_the_controls_of_memory_ask_the_same_wherever_the_key_stands(view) -> None:
-    # Another key place with the same key text: nothing but the place differs, and the prompt must not show it.
-    elsewhere = Item("i", ITEM.stem, ("green", "red", "blue"), 0)
-    for name in names(view):
-        asked = template(view, name).requests(ITEM, (0, 1, 2))
-        assert asked == template(view, name).requests(elsewhere, (0, 1, 2))
-        assert all("red" not in r.context and "blue" not in r.context for r in asked)
-
-
-def test_shots_of_a_control_are_shown_as_the_item_is() -> None:
-    shot = Item("s", "How many?", ("one", "two"), 1)
-    asked = template("gold_repeated").requests(ITEM, (0, 1, 2), [shot])
-    assert asked[0].context.startswith(
-        HEADER + "How many?\nA. two\nB. two\nAnswer: B\n\nWhich one?\nA. green\n"
-    )
 
 
 def test_shots_are_answered_with_their_key_and_separated_by_an_empty_line() -> None:

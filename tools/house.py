@@ -1,7 +1,7 @@
-"""How the package is built, in numbers: files, lines, folders, circles, names used twice.
+"""Print the size of the house: files, lines, words, circles, names used twice, functions of many arguments.
 
-`python -m tools.house` prints the table; `--write LABEL` keeps it under LABEL in results/bench/house.json;
-`--root DIR` measures another checkout.
+`python -m tools.house --write LABEL` keeps the table under LABEL in results/bench/house.json; `--root DIR` measures another
+checkout.
 """
 
 import argparse
@@ -96,49 +96,50 @@ def lines(folder: Path) -> int:
     return sum(len(p.read_text(encoding="utf-8").splitlines()) for p in folder.rglob("*.py"))
 
 
-def defined(path: Path) -> set[str]:
-    """The public classes and functions of a file."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    kinds = (ast.ClassDef, ast.FunctionDef)
-    return {node.name for node in tree.body if isinstance(node, kinds) and not node.name.startswith("_")}
+def many_arguments(root: Path) -> int:
+    """Count the functions of the package with seven or more arguments, `self` and `cls` left out."""
+    n = 0
+    for path in modules(root).values():
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                given = [one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+                n += len(given) - (given[:1] in (["self"], ["cls"])) >= 7
+    return n
 
 
-def taken(root: Path) -> dict[str, set[str]]:
-    """Every class and function that one module takes from another by name, and the modules that define it."""
-    known = modules(root)
-    own = {name: defined(path) for name, path in known.items()}
-    out: dict[str, set[str]] = defaultdict(set)
-    for path in known.values():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.module in own:
-                for alias in node.names:
-                    if alias.name in own[node.module]:
-                        out[alias.name].add(node.module.removeprefix(f"{PACKAGE}."))
-    return out
+def words(root: Path) -> int:
+    """Count the words of the README and of the pages in docs/."""
+    pages = (root / "README.md", *(root / "docs").glob("*.md"))
+    return sum(len(page.read_text(encoding="utf-8").split()) for page in pages)
+
+
+def commands() -> tuple[int, int]:
+    """Count the commands at the top and below `free`, of this checkout."""
+    from robustify.cli import cli
+
+    free = cli.commands["free"]
+    return len(cli.commands), len(getattr(free, "commands", {}))
 
 
 def measured(root: Path) -> dict[str, object]:
-    """The table."""
-    known, edges = modules(root), graph(root)
-    importers = Counter(t for targets in edges.values() for t in targets)
+    """Return the table."""
+    known = modules(root)
     size = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in known.items()}
     folders = Counter(str(p.parent.relative_to(root)) for p in known.values())
     stems = Counter(p.stem for p in known.values() if p.stem not in ROLES)
-    named = taken(root)
-    outside = sum(lines(root / d) for d in ("tests", "bench", "tools") if (root / d).is_dir())
     return {
         "files": len(known),
         "lines": sum(size.values()),
-        "lines of tests, bench and tools": outside,
+        "lines of tests": lines(root / "tests"),
+        "lines of bench and tools": lines(root / "bench") + lines(root / "tools"),
+        "words of docs": words(root),
+        "functions with seven or more arguments": many_arguments(root),
+        **(dict(zip(("commands", "commands of free"), commands(), strict=True)) if root == ROOT else {}),
         "folders with more than 15 files": {f: n for f, n in folders.items() if n > 15},
         "largest file": max(size.values()),
-        "modules of under 60 lines with one importer": sum(
-            importers[n] == 1 and size[n] < 60 for n in known if known[n].stem != "__init__"
-        ),
         "folder circles": sorted(sorted(k) for k in knots(folder_graph(root))),
         "file circles": sorted(sorted(k) for k in knots(graph(root, top_only=True))),
         "file names used twice": sorted(s for s, n in stems.items() if n > 1),
-        "names imported from two places": {n: sorted(at) for n, at in sorted(named.items()) if len(at) > 1},
     }
 
 

@@ -11,12 +11,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from robustify.config import parse
 from robustify.errors import RobustifyError, UsageError
 from robustify.run import Run, open_run
 from robustify.stats.intervals import Rate
-from robustify.writers.public import rules
-from tools.planted import CLEAN, kinds, name, removed
+from tools.planted import CLEAN, by_rule
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "docs" / "slides.typ"
@@ -37,23 +35,14 @@ def compiler() -> Any:
 
 
 def planted(run: Run) -> dict[str, Any]:
-    """What every rule of the demo's run removed, and how much of that is clean in truth and by its own estimate."""
-    of_run = rules(parse(run.manifest["config"], "run.json config"))
-    done = {name(screen): removed(run, screen, kinds()) for screen in (of_run.screen, *of_run.alternatives)}
+    """Return what each rule removed of the demo, and how much of that is clean."""
+    done = dict(by_rule(run))
     first = next(iter(done.values()))
-    return {
-        "rules": [
-            {
-                "name": label,
-                "removed": one.false_share.n,
-                "estimated": _rate(one.estimated),
-                "clean": _rate(one.false_share),
-            }
-            for label, one in done.items()
-        ],
-        "planted": _rate(first.of["planted"]),
-        CLEAN: _rate(first.of[CLEAN]),
-    }
+    rules = [
+        {"name": name, "removed": one.false_share.n, "clean": _rate(one.false_share)}
+        for name, one in done.items()
+    ]
+    return {"rules": rules, "planted": _rate(first.of["planted"]), CLEAN: _rate(first.of[CLEAN])}
 
 
 def _rate(rate: Rate) -> dict[str, Any]:

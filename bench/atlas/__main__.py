@@ -15,18 +15,16 @@ import yaml
 from bench.atlas.audit import with_models, without_models
 from bench.atlas.biases import biases
 from bench.atlas.chart import chart
-from bench.atlas.control import before_and_after, negation, planted_labels
 from bench.atlas.fitted import Entry
 from bench.atlas.index import publish, write_index
 from bench.atlas.others import SHARED, judged
-from bench.atlas.sample import Data, items_of, loaded
+from bench.atlas.sample import Data, loaded
 from robustify.cli.options import watcher
 from robustify.errors import RobustifyError
 from robustify.run import MANIFEST
 
 ROOT = Path(__file__).parents[2]
 RESULTS, WORK = ROOT / "results" / "atlas", ROOT / "runs" / "atlas"
-TWO_WARRANTS = ("arct",)
 CHART = ROOT / "docs" / "img" / "findings.svg"
 SETS = Path(__file__).with_name("sets.yaml")
 
@@ -84,18 +82,7 @@ def _beside(sets: dict[str, Data]) -> None:
         except RobustifyError as error:
             print(f"published predictions: left out: {error.lines[0]}", file=sys.stderr)
     publish(RESULTS / "biases.json", biases(RESULTS, WORK, there, published))
-    publish(RESULTS / "control.json", before_and_after([name for name in there if _any_flag(name)], WORK))
-    publish(
-        RESULTS / "negation.json",
-        {name: negation(items_of(sets[name])) for name in there if name in TWO_WARRANTS},
-    )
-    publish(RESULTS / "agreement.json", planted_labels())
     chart(RESULTS, CHART)
-
-
-def _any_flag(name: str) -> bool:
-    index = json.loads((RESULTS / "index.json").read_text(encoding="utf-8"))
-    return bool(index["sets"][name]["flagged"]["value"])
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from robustify.config import load, parse
 from robustify.models import cache_folder
 from robustify.pipeline import Watch, robustify, unwatched
 from robustify.run import MANIFEST, Run, open_run
-from robustify.screen.consensus import screen_chance
+from robustify.screen.consensus import screened
 from robustify.screen.item_index import item_index
 from robustify.screen.screen_rules import ScreenRules
 from robustify.screen.votes import cast_votes
@@ -72,11 +72,11 @@ def with_models(
 
 def of_run(run: Run) -> Entry:
     """What the models' answers say: accuracy by view, both models right without the question (by text, in one order),
-    the filter with their votes beside it, and linear probes on their vectors.
+    and the filter with their votes.
     """
     items, tree = run.items, run.summary.tree()
     index = item_index(run.answers, [item.id for item in items])
-    both = screen_chance(cast_votes(run.answers, TWO, index), TWO).deciding
+    both = screened(cast_votes(run.answers, TWO, index), TWO).chance().deciding
     return {
         "n": len(items),
         "accuracy": {model: _accuracy(found) for model, found in tree["accuracy"].items()},
@@ -88,7 +88,7 @@ def of_run(run: Run) -> Entry:
             "excess": {"value": both.excess, "ci": _listed(both.excess_ci)},
             "latent": {"value": both.latent, "n": both.n, "ci": _listed(both.latent_ci)},
             "false_share": both.false_share.json(),
-            "jaccard_with_fdr": tree["sensitivity"][1]["jaccard"],
+            "jaccard_with_fdr": next(r["jaccard"] for r in tree["sensitivity"] if r["name"] == "unanimous"),
         },
         "fdr": _only(tree["screen"], "flagged", "false_share"),
         "agreement": _only(
@@ -98,9 +98,6 @@ def of_run(run: Run) -> Entry:
             "all_right_ratio",
             "all_right_ratio_ci",
         ),
-        "linear_probe": {
-            m: _only(row, "value", "n", "ci", "chance", "p") for m, row in tree["residual"]["heads"].items()
-        },
         "fitted": over_seeds(items, run.answers, ScreenRules(mode="text")),
         "certificate": tree["certificate"]["verdict"],
     }

@@ -13,15 +13,14 @@ from robustify.answers import Answers
 from robustify.arrays import Floats, Ints
 from robustify.baselines.artifact_probe import ProbeSettings, probe
 from robustify.item import Item
-from robustify.judge.audit.auditor import AuditRate
-from robustify.judge.audit.fresh import FreshProbe, everything, kept_by
-from robustify.judge.evidence import CUE_OF, SURFACE
+from robustify.judging.audit.auditor import AuditRate
+from robustify.judging.audit.fresh import FreshProbe, everything, kept_by
+from robustify.judging.context import Facts, Rules, context
+from robustify.judging.evidence import CUE_OF, SURFACE
 from robustify.screen.consensus import SHORTCUT
-from robustify.screen.decoy_filter import DecoyFilter
 from robustify.screen.item_index import item_index
 from robustify.screen.ranking import Ranking
 from robustify.screen.screen_rules import ScreenRules
-from robustify.screen.votes import cast_votes
 from robustify.stats.intervals import FEWEST_CLUSTERS, Rate, bootstrap, clusters, rate
 
 SEEDS = 10
@@ -48,23 +47,22 @@ def over_seeds(items: Sequence[Item], answers: Answers, rules: ScreenRules, seed
     p: float | None = None
     for seed in range(seeds):
         settings = ProbeSettings(seed=seed, refits=REFITS if seed == 0 else 199)
-        by_rank = DecoyFilter(answers, index, rules, items, settings, {})
-        votes = by_rank.ranked(cast_votes(answers, rules, index))
-        ranking = by_rank.ranking(votes.voters)
+        ctx = context(answers, Facts("atlas"), Rules(rules, probe=settings), items)
+        ranking = ctx.ranking
         # Where the scorer has no single favourite it knows nothing.
         credit["scorer"].append(np.where(ranking.top >= 0, ranking.top == index.key, by_chance))
         for cue, moved in _by_cue(ranking).items():
             by_cue.setdefault(cue, []).append(_tie_fair(moved, index.key, index.k))
         own = np.array([np.nan if row.correct is None else row.correct for row in probe(items, settings)])
         credit["probe"].append(own)
-        credit["flagged"].append((by_rank.decision(votes.voters, rules).outcome == SHORTCUT).astype(float))
+        credit["flagged"].append((ctx.decision.outcome == SHORTCUT).astype(float))
         fresh = FreshProbe(items, settings)
-        left = fresh.of(kept_by(votes, rules))
+        left = fresh.of(kept_by(ctx.screened))
         match left:
             case AuditRate(rate=Rate(value=float(value), n=n, ci=(low, high)), chance=float(even)):
                 residual.append((value - even, low - even, high - even, n))
         if seed == 0:
-            on_all = fresh.of(everything(index.items, index.key, index.k))
+            on_all = fresh.of(everything(index))
             p = None if on_all is None else on_all.p
     known = (np.mean(credit["scorer"], axis=0) - by_chance) / (1 - by_chance)
     latent = [float(np.mean((one - by_chance) / (1 - by_chance))) for one in credit["scorer"]]

@@ -11,7 +11,7 @@ import numpy as np
 
 from bench.atlas.fitted import Entry
 from robustify.arrays import Floats
-from robustify.judge.accuracy import heuristic_gap
+from robustify.judging.accuracy import heuristic_gap
 from robustify.stats.intervals import bootstrap, rate
 from robustify.stats.tests import LEVEL, holm
 

@@ -18,9 +18,9 @@ from bench.atlas.orders import Scores, by_cue, by_part
 from robustify.answers import Answers
 from robustify.arrays import Floats
 from robustify.logs import LogOptions, LogPath, mapping
+from robustify.policy.from_logs import import_logs
 from robustify.run import Run, open_run
 from robustify.stats.tests import LEVEL
-from robustify.writers.from_logs import import_logs
 
 SHARED = ("mmlu-ten", "truthfulqa-binary")
 """The sets whose questions the models of two of the parts saw."""

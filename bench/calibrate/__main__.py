@@ -1,6 +1,6 @@
 """`make calibrate`: makes the benchmarks, judges them on all cores, writes results/calibration.
 
-`--scale 0.05` makes a twentieth of them, `--out DIR` writes elsewhere, `--only fdr` (or `chance`, `grid`) makes a part.
+`--scale 0.05` makes a twentieth of them, `--out DIR` writes elsewhere, `--only fdr` (or `grid`) makes a part.
 The same code gives the same files, on any number of cores.
 """
 
@@ -13,14 +13,14 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from bench.calibrate.arms import Cell, all_cells
-from bench.calibrate.decoys import by_chance, fdr
+from bench.calibrate.decoys import fdr
 from bench.calibrate.gather import closing_lines, gathered
 from bench.calibrate.plots import draw_all
 from bench.calibrate.trial import Trial, trial
 from robustify.files import write_json
 
 RESULTS = Path(__file__).parent.parent.parent / "results" / "calibration"
-PARTS = ("fdr", "chance", "grid")
+PARTS = ("fdr", "grid")
 SEEDS = 100_000
 """Seeds of a cell start here times its place; no two benchmarks share one."""
 
@@ -36,10 +36,9 @@ def main(arguments: list[str]) -> int:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     given.out.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()
-    with ProcessPoolExecutor(given.jobs) as pool:
-        for name, make in (("fdr", fdr), ("chance", by_chance)):
-            if name in parts:
-                write_json(given.out / f"{name}.json", make(pool, given.scale))
+    if "fdr" in parts:
+        with ProcessPoolExecutor(given.jobs) as pool:
+            write_json(given.out / "fdr.json", fdr(pool, given.scale))
     if "grid" in parts:
         cells = all_cells(given.scale)
         trials = list(_watched(run(cells, given.jobs), sum(c.repeats for c in cells)))

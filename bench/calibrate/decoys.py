@@ -11,12 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from bench.calibrate.arms import alarm_verdict, rounded, share_of
+from bench.calibrate.arms import alarm_verdict, rounded
 from bench.simulate.drawing import draw
 from bench.simulate.parameters import Simulation
-from robustify.judge.accuracy import Parts
-from robustify.judge.removal_effects import random_removal
-from robustify.screen.chance import chance
 from robustify.screen.consensus import SHORTCUT
 from robustify.screen.decoy_filter import flags
 from robustify.screen.item_index import item_index
@@ -137,74 +134,3 @@ def _row(world: World, found: list[Filtered]) -> dict[str, Any]:
         "planted_flagged": rounded(sum(f.flagged - f.clean_flagged for f in found) / max(1, sum(f.planted for f in found))),
         "clean_flagged": rounded(sum(f.clean_flagged for f in found) / sum(f.clean for f in found)),
     }  # fmt: skip
-
-
-# Models that err as the voters do, and shortcuts that go with the number of options
-
-
-def by_chance(pool: Executor, scale: float) -> dict[str, Any]:
-    """chance.json: false alarms of random removal with and without decoys; the latent rate where s goes with k."""
-    repeats = max(2, round(300 * scale))
-    alike = []
-    for n in (150, 400, 1000):
-        for follows in (0.0, 0.5, 1.0):
-            for options in ((4,), (2, 3, 5)):
-                seeds = range(SEEDS, SEEDS + repeats)
-                found = list(pool.map(_alike, seeds, [(n, follows, options)] * repeats, chunksize=16))
-                alike.append({
-                    "items": n, "follows": follows, "options": list(options), "benchmarks": repeats,
-                    "by_removal": share_of([a for a, _ in found]),
-                    "by_decoys": share_of([b for _, b in found if b is not None]),
-                })  # fmt: skip
-    latent = []
-    for says, rates in (("few options", (0.4, 0.1, 0, 0, 0)), ("many options", (0, 0, 0, 0.1, 0.4))):
-        for n in (300, 1000):
-            found_ = list(
-                pool.map(_latent, range(SEEDS, SEEDS + repeats), [(n, rates)] * repeats, chunksize=16)
-            )
-            value, inside, old = (np.array(column) for column in zip(*found_, strict=True))
-            half = 1.96 * float(value.std(ddof=1)) / repeats**0.5
-            latent.append({
-                "says": says, "items": n, "benchmarks": repeats, "truth": 0.1, "mean": rounded(float(value.mean())),
-                "mean_ci": [rounded(float(value.mean()) - half), rounded(float(value.mean()) + half)],
-                "coverage": share_of([bool(x) for x in inside]), "ratio_of_sums": rounded(float(old.mean())),
-            })  # fmt: skip
-    return {"format": 1, "alike": alike, "latent": latent}
-
-
-def _alike(seed: int, world: tuple[int, float, tuple[int, ...]]) -> tuple[bool, bool | None]:
-    """A clean set: whether random removals, and decoys, find that a model falls that guesses what voters like."""
-    n, follows, options = world
-    rng = np.random.default_rng(seed)
-    k = rng.choice(options, n)
-    key, favourite = rng.integers(0, k), rng.integers(0, k)
-    votes = np.where(rng.random((n, 2)) < 0.6, favourite[:, None], rng.integers(0, k[:, None], (n, 2)))
-    agreed = np.where(votes[:, 0] == votes[:, 1], votes[:, 0], -1)
-    guess = np.where(rng.random(n) < follows, favourite, rng.integers(0, k))
-    pick = np.where(rng.random(n) < 0.5, key, guess)
-    every, nothing = np.ones(n, dtype=bool), np.full(n, np.nan)
-    parts = Parts(
-        agreed == key, agreed != key, every, nothing, np.zeros(n, dtype=np.int64), k=k, agreed=agreed
-    )
-    found = random_removal({"full": (pick == key).astype(np.float64)}, parts, pick)
-    if found is None or found.p is None:
-        return False, None
-    decoys = None if found.by_decoys is None else found.by_decoys.p
-    return found.p <= 0.05, None if decoys is None else decoys <= 0.05
-
-
-def _latent(seed: int, world: tuple[int, tuple[float, ...]]) -> tuple[float, bool, float]:
-    """The latent rate, whether its interval holds 10 %, and the ratio of sums that it was before."""
-    n, rates = world
-    rng = np.random.default_rng(seed)
-    k = rng.integers(2, 7, n)
-    key, shortcut = rng.integers(0, k), rng.random(n) < np.array(rates)[k - 2]
-    votes = np.where(
-        rng.random((n, 3)) < 0.8, rng.integers(0, k)[:, None], rng.integers(0, k[:, None], (n, 3))
-    )
-    votes = np.where(shortcut[:, None], key[:, None], votes)
-    would = (votes[:, :, None] == np.arange(6)).all(axis=1)
-    flagged = would[np.arange(n), key]
-    found = chance(flagged, would, k)
-    low, high = found.latent_ci or (np.nan, np.nan)
-    return found.latent or 0.0, low <= 0.1 <= high, float((found.excess or 0.0) / np.mean(1 - 1 / k))

@@ -28,14 +28,13 @@ Pairs = list[tuple[Cell, Trial]]
 
 
 def gathered(cells: Sequence[Cell], trials: Iterable[Trial]) -> dict[str, dict[str, Any]]:
-    """The files by name: `calibration`, `power`, `correlated`, `stress`."""
+    """The files by name: `calibration`, `power`, `stress`."""
     by_arm: dict[str, Pairs] = defaultdict(list)
     for t in trials:
         by_arm[cells[t.cell].arm].append((cells[t.cell], t))
     return {
         "calibration": calibration(by_arm["grid"]),
         "power": {"format": 1, "points": [_powered(c, pairs) for c, pairs in _by_cell(by_arm["power"])]},
-        "correlated": {"format": 1, "points": [_correlated(c, pairs) for c, pairs in _by_cell(by_arm["correlated"])]},
         "stress": {"format": 1, "simulations": [_stressed(c, pairs) for c, pairs in _by_cell(by_arm["stress"])]},
     }  # fmt: skip
 
@@ -61,7 +60,6 @@ def calibration(pairs: Pairs) -> dict[str, Any]:
         "latent": [_latent(dict(labels), part) for labels, part
                    in _cells(pairs, ("items", "shortcut_rate", "correlation"))],
         "audit": [_audited(dict(labels), part) for labels, part in _cells(pairs, ("items", "shortcut_rate"))],
-        "clean_items_lost": [_lost(dict(labels), part) for labels, part in _cells(pairs, ("shortcut_rate", "correlation"))],
         "does_not_hold": does_not_hold(pairs),
         "simulations": _label_values(pairs),
     }  # fmt: skip
@@ -134,20 +132,11 @@ def _latent(labels: dict[str, Any], pairs: Pairs) -> dict[str, Any]:
     found = [t.numbers for _, t in pairs if "latent" in t.numbers]
     s = float(labels["shortcut_rate"])
     error = np.array([f["latent"] - s for f in found])
-    alone = np.array([f["latent_by_independence"] - s for f in found])
     return {
         **labels, "benchmarks": len(found), "bias": rounded(float(error.mean())),
         "bias_ci": _around(error), "sd": rounded(float(error.std())),
         "coverage": rounded(_shares(pairs)["latent_shortcut_rate"]),
-        "bias_by_independence": rounded(float(alone.mean())),
     }  # fmt: skip
-
-
-def _lost(labels: dict[str, Any], pairs: Pairs) -> dict[str, Any]:
-    """Clean items that were flagged, beside two ways to estimate their share."""
-    found = [t.numbers for _, t in pairs if "clean_flagged" in t.numbers]
-    names = ("clean_flagged", "expected_share", "found_beyond_latent")
-    return {**labels, **{name: rounded(float(np.mean([f[name] for f in found]))) for name in names}}
 
 
 def _audited(labels: dict[str, Any], pairs: Pairs) -> dict[str, Any]:
@@ -157,14 +146,6 @@ def _audited(labels: dict[str, Any], pairs: Pairs) -> dict[str, Any]:
 
 def _powered(cell: Cell, pairs: Pairs) -> dict[str, Any]:
     return {**cell.labels, "significant": _yes(pairs, "excess_significant"), "p": _yes(pairs, "excess_p")}
-
-
-def _correlated(cell: Cell, pairs: Pairs) -> dict[str, Any]:
-    out: dict[str, Any] = {**cell.labels, "shortcut_rate": cell.sim.shortcut_rate, "benchmarks": len(pairs)}
-    for name in ("latent", "latent_by_independence"):
-        found = np.array([t.numbers[name] for _, t in pairs])
-        out[name] = {"mean": rounded(float(found.mean())), "sd": rounded(float(found.std()))}
-    return out
 
 
 def _stressed(cell: Cell, pairs: Pairs) -> dict[str, Any]:

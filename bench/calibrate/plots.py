@@ -1,4 +1,4 @@
-"""Draws the four plots of results/calibration from its JSON files with matplotlib, the same bytes every time.
+"""Draw the two plots of results/calibration from its JSON files with matplotlib, the same bytes every time.
 
 `python -m bench.calibrate.plots` draws them again without measuring anything.
 """
@@ -78,60 +78,6 @@ def power(found: dict[str, Any]) -> str:
     return _svg("How often the excess that the screen finds is significant", words, (10, 3.9), 2, draw)
 
 
-def bias(found: dict[str, Any]) -> str:
-    """The mean error of the latent rate by size, for each true rate and correlation."""
-    rows = found["latent"]
-    rates = sorted({r["shortcut_rate"] for r in rows})
-
-    def draw(axes: Sequence[Any]) -> None:
-        for ax, s in zip(axes, rates, strict=True):
-            for level, colour, aside in zip(LEVELS, COLOURS, (0.93, 1.075), strict=False):
-                here = _along(rows, "items", shortcut_rate=s, correlation=level)
-                x = [r["items"] * aside for r in here]
-                ax.plot(x, [100 * r["bias"] for r in here], "o-", color=colour, label=f"{level} correlation")
-                ends = ([100 * r["bias_ci"][i] for r in here] for i in (0, 1))
-                ax.vlines(x, *ends, color=colour, alpha=0.65)
-            _by_items(ax, rows)
-            ax.set(title=f"true rate {100 * s:g} %", ylabel="percentage points" if s == rates[0] else "")
-
-    words = "; ".join(
-        f"{r['items']} items, {100 * r['shortcut_rate']:g} %, {r['correlation']}: {100 * r['bias']:+.2f} points"
-        for r in rows
-    )
-    title = "Mean error of the latent shortcut rate, with its Monte Carlo interval"
-    return _svg(title, words, (10, 3.7), len(rates), draw)
-
-
-def correlated(found: dict[str, Any]) -> str:
-    """The latent rate as voters err alike: exchangeable keys beside the product of accuracies."""
-    points = found["points"]
-    voters = sorted({p["voters"] for p in points})
-    names = {
-        "latent": "keys drawn anew (robustify)",
-        "latent_by_independence": "as if voters erred independently",
-    }
-
-    def draw(axes: Sequence[Any]) -> None:
-        for ax, m in zip(axes, voters, strict=True):
-            here = _along(points, "correlation", voters=m)
-            x = [p["correlation"] for p in here]
-            for (name, label), colour in zip(names.items(), COLOURS, strict=False):
-                mean, sd = ([p[name][part] for p in here] for part in ("mean", "sd"))
-                low, high = ([a + sign * b for a, b in zip(mean, sd, strict=True)] for sign in (-1, 1))
-                ax.fill_between(x, low, high, color=colour, alpha=0.14)
-                ax.plot(x, mean, "o-", color=colour, label=label)
-            ax.axhline(here[0]["shortcut_rate"], color="#1c2430", linestyle=":", label="true rate")
-            ax.set(title=f"{m} voters, unanimous", xlabel="correlation of their guesses")
-            ax.yaxis.set_major_formatter(_percent)
-
-    words = "; ".join(
-        f"{p['voters']} voters, correlation {p['correlation']}: {100 * p['latent']['mean']:.1f} % against "
-        f"{100 * p['latent_by_independence']['mean']:.1f} % by independence" for p in points
-    )  # fmt: skip
-    title = "Latent shortcut rate found (mean, and one standard deviation), 1,000 items"
-    return _svg(title, words, (10, 3.7), len(voters), draw)
-
-
 def _svg(
     title: str, described: str, size: tuple[float, float], columns: int, draw: Callable[[Sequence[Any]], None]
 ) -> str:
@@ -172,8 +118,6 @@ def _percent(share: float, _: int) -> str:
 PLOTS = {
     "coverage": ("calibration", coverage),
     "power": ("power", power),
-    "latent_bias": ("calibration", bias),
-    "correlated": ("correlated", correlated),
 }
 
 

@@ -12,12 +12,11 @@ from bench.simulate.parameters import tested_accuracy
 from bench.simulate.proof import estimates_beside, judged, value_at
 from bench.simulate.proof import rules as voting_rules
 from bench.simulate.truth import true_values
-from robustify.judge.screening import rule_row, screen
+from robustify.judging.context import context
+from robustify.judging.screening import excess, screen
 from robustify.screen.chance import Chance
-from robustify.screen.consensus import screen_chance
-from robustify.screen.item_index import item_index
-from robustify.screen.votes import cast_votes
-from robustify.summary.result import RuleRow, Summary
+from robustify.summary.quantity import Quantity
+from robustify.summary.result import Summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,29 +64,37 @@ def trial(index: int, cell: Cell, seed: int) -> Trial:
     clean = not sim.shortcut_rate and not sim.knowing
     if clean:
         found += _null_intervals(summary)
-    return Trial(index, found, alarms(summary), numbers(drawn, summary))
+    return Trial(index, found, alarms(summary), numbers(summary))
 
 
 known_values = lru_cache(maxsize=8)(true_values)
 """The true values of a benchmark's parameters, computed once for all benchmarks drawn with them."""
 
 
-def screened(drawn: Drawn) -> dict[str, Any]:
+def screen_part(drawn: Drawn) -> dict[str, Any]:
     """The screen's part of summary.json, without what the other parts cost."""
     return _screen(drawn)[0]
 
 
 def _screen(drawn: Drawn) -> tuple[dict[str, Any], Chance]:
-    rules, answers = voting_rules(drawn.sim), drawn.answers()
-    index = item_index(answers, answers.items)
-    votes = cast_votes(answers, rules.screen, index)
-    rows = [RuleRow()]
+    rules = voting_rules(drawn.sim)
+    ctx = context(drawn.answers(), drawn.facts, rules)
+    tree = Summary(screen=screen(ctx)).tree()
     if drawn.sim.voters > 2:
-        rows.append(RuleRow(**rule_row(screen_chance(votes, rules.alternatives[0]))))
-    groups = None if drawn.sim.passage == 1 else drawn.group
-    found = screen_chance(votes, rules.screen, groups)
-    own = screen(answers, index, votes, rules.screen, found, groups)
-    return Summary(screen=own, sensitivity=tuple(rows)).tree(), found
+        tree["majority"] = _flags(ctx.screen(ctx.votes, rules.alternatives[0]).chance())
+    return tree, ctx.chance
+
+
+def _flags(chance: Chance) -> dict[str, Any]:
+    by = chance.by_position
+    share, over = Quantity.of(chance.share), excess(chance)
+    return {
+        "flagged": share.tree(),
+        "excess_over_chance": None if over is None else over.tree(),
+        "by_place": None
+        if by is None or (known := excess(by)) is None
+        else {"excess_over_chance": known.tree()},
+    }
 
 
 def _false_share(drawn: Drawn, chance: Chance) -> list[Interval]:
@@ -108,13 +115,13 @@ def estimator(path: str) -> str:
         case ["screen", "voters", _, _]:
             return "voter_choices_only_accuracy"
         case [*_, "by_place", name]:
-            return f"{name}_by_place" if path.startswith("screen") else f"majority_{name}_by_place"
+            return f"{name}_by_place" if path.startswith("screen") else "majority_excess_by_place"
         case ["screen", "d4_rule", name]:
             return f"d4_{name}"
         case ["screen", name]:
             return "flagged_rate" if name == "flagged" else name
-        case ["sensitivity", _, name]:
-            return f"majority_{name}"
+        case ["majority", name]:
+            return f"majority_{name.removesuffix('_over_chance')}"
         case ["accuracy", _, measure, "heuristic_gap"]:
             return f"heuristic_gap_{measure}"
         case ["accuracy", _, measure, split]:
@@ -185,7 +192,7 @@ def alarms(summary: Any) -> dict[str, bool]:
     for name, path in (
         ("excess", "screen/excess_over_chance"),
         ("d4_excess", "screen/d4_rule/excess_over_chance"),
-        ("majority_excess", "sensitivity/1/excess"),
+        ("majority_excess", "majority/excess_over_chance"),
     ):
         parent, leaf = path.rsplit("/", 1)
         evenly: Any = value_at(summary, path)
@@ -215,8 +222,6 @@ def alarms(summary: Any) -> dict[str, bool]:
     first = next(iter(removal.values())) if removal else {}
     if first.get("p") is not None:
         out["random_removal_p"] = first["p"] <= 0.05
-        if first["by_decoys"]:
-            out["random_removal_by_decoys_p"] = first["by_decoys"]["p"] <= 0.05
     leaning: Any = summary.get("position_bias") or {}
     one = next((found for found in leaning.values() if found), None)
     if one:
@@ -232,33 +237,9 @@ def alarms(summary: Any) -> dict[str, bool]:
     return out
 
 
-def numbers(drawn: Drawn, summary: Any) -> dict[str, float]:
-    """What is averaged and not judged: the latent rate, other ways to it, and clean items that were lost."""
+def numbers(summary: Any) -> dict[str, float]:
+    """Return the latent rate, which is averaged and not judged."""
     node: Any = summary["screen"]
-    n = node["flagged"]["n"]
-    if not n:
+    if not node["flagged"]["n"]:
         return {}
-    flagged = node["flagged"]["value"]
-    latent = (node.get("by_place") or node)["latent_shortcut_rate"]["value"]
-    accuracy = [v["choices_only_accuracy"]["value"] for v in node["voters"].values()]
-    sim = drawn.sim
-    # Where every voter sees every shortcut and answers, each of them is flagged.
-    whole = sim.sight == 1 and not (sim.ties or sim.unanswered)
-    shortcuts = np.mean([kind not in ("clean", "hidden") for kind in drawn.kind])
-    lost = {"clean_flagged": flagged - float(shortcuts)} if whole else {}
-    return lost | {
-        "latent": latent,
-        "latent_by_independence": by_independence(accuracy, flagged),
-        "expected_share": node["expected_flags"]["value"] / n,
-        "found_beyond_latent": flagged - latent,
-    }
-
-
-def by_independence(accuracy: list[float], flagged: float) -> float:
-    """The shortcut rate s of p_m = s + (1 - s) g_m and F = s + (1 - s) prod g_m, as if voters erred alone."""
-    low, high = 0.0, min([*accuracy, flagged])
-    for _ in range(50):
-        s = (low + high) / 2
-        by_chance = float(np.prod([(p - s) / (1 - s) for p in accuracy])) if s < 1 else 0.0
-        low, high = (s, high) if s + (1 - s) * by_chance < flagged else (low, s)
-    return (low + high) / 2
+    return {"latent": (node["by_place"] or node)["latent_shortcut_rate"]["value"]}

@@ -21,14 +21,14 @@ from bench.simulate.parameters import (
     sight_probabilities,
     tested_accuracy,
 )
-from bench.simulate.truth import CLOZE_LIKING, FULL_LIKING, topic_name, true_values
+from bench.simulate.truth import CLOZE_LIKING, FULL_LIKING, topic_name
 from bench.simulate.wording import choices
 from robustify import orders
 from robustify.answers import SCHEMA, Answers
 from robustify.arrays import Bools, Floats, Ints
 from robustify.baselines.heuristics import guess
 from robustify.item import Item
-from robustify.judge.judgement import Facts
+from robustify.judging.context import Facts
 from robustify.scoring import credit
 from robustify.screen.votes import TIED, UNANSWERED
 
@@ -183,22 +183,6 @@ def draw(sim: Simulation) -> Drawn:
     names_ = tuple(kinds[c] for c in kind.tolist())
     words = int(rng.integers(2**31))
     return Drawn(sim, k, key, names_, topic, group, picks, unsure, full, cloze, words)
-
-
-def truth(drawn: Drawn) -> dict[str, object]:
-    """truth.json: the parameters, which items hold a shortcut, and the true value of every interval."""
-    kinds = {name: kind for name, kind in zip(drawn.ids, drawn.kind, strict=True) if kind != "clean"}
-    shortcuts = sum(kind != "hidden" for kind in kinds.values())
-    return {
-        "format": 1,
-        "world": drawn.sim.model_dump(mode="json"),
-        "shortcut_rate": {
-            "of_the_world": drawn.sim.shortcut_rate,
-            "of_these_items": shortcuts / len(drawn),
-        },
-        "kinds": kinds,
-        "values": true_values(drawn.sim),
-    }
 
 
 @lru_cache(maxsize=8)

@@ -148,7 +148,7 @@ Criterion = Literal["unanimous", "majority"]
 class Probabilities:
     """Of one case the probability that it is weighed, flagged, kept, and `by_chance`: flagged were its key drawn anew.
 
-    `by_chance_by_place`: the same, were the key at a place as often as the keys of the benchmark are.
+    `by_chance_by_position`: the same, were the key at a place as often as the keys of the benchmark are.
     `right` (people,): expected credit in the screen; `right_kept` (people,) with the item kept. `left_out`
     (voters,): kept by the others; `left_out_right` (voters,): the voter's credit with that. With unanswered
     votes only the numbers that are no arrays and `right` hold.
@@ -157,7 +157,7 @@ class Probabilities:
     weighed: float
     flagged: float
     by_chance: float
-    by_chance_by_place: float
+    by_chance_by_position: float
     kept: float
     right: Floats
     right_kept: Floats

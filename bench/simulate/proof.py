@@ -11,7 +11,8 @@ from bench.simulate.drawing import Drawn
 from bench.simulate.parameters import Simulation
 from robustify.answers import Answers
 from robustify.item import Item
-from robustify.judge.judgement import Judgement, Rules, judge
+from robustify.judging.context import Rules
+from robustify.judging.judgement import Judgement, judge
 from robustify.screen.screen_rules import ScreenRules
 
 

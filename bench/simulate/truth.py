@@ -47,7 +47,7 @@ def true_values(sim: Simulation) -> dict[str, float]:
     if not sim.unanswered and needed_votes("majority", sim.voters) < needed_votes("unanimous", sim.voters):
         # A majority of two is unanimity, and then has no row of its own.
         majority = [(case, screen_probabilities(sim, case, "majority")) for case in cases(sim)]
-        found |= _filter(sim, "sensitivity/1", majority)
+        found |= _filter(sim, "majority", majority)
     if sim.asked == "rotated":
         plain = [(case, screen_probabilities(sim, case, plain=True)) for case in cases(sim)]
         found |= _filter(sim, "screen/d4_rule", plain)
@@ -72,19 +72,18 @@ def _filter(sim: Simulation, where: str, mix: Mixture) -> Iterator[tuple[str, fl
     weighed, flagged = _mean(mix, lambda o: o.weighed), _mean(mix, lambda o: o.flagged)
     yield f"{where}/flagged", _over(flagged, weighed)
     evenly = flagged - _mean(mix, lambda o: o.by_chance)
-    excess = "excess" if where.startswith("sensitivity") else "excess_over_chance"
-    yield f"{where}/{excess}", _over(evenly, weighed)
+    yield f"{where}/excess_over_chance", _over(evenly, weighed)
     latent = sum(case.weight * (o.flagged - o.by_chance) / (1 - 1 / case.k) for case, o in mix)
     yield f"{where}/latent_shortcut_rate", _cut(_over(latent, weighed))
     if sim.asked == "own":
-        by_place = flagged - _mean(mix, lambda o: o.by_chance_by_place)
+        by_place = flagged - _mean(mix, lambda o: o.by_chance_by_position)
         latent = sum(
             case.weight
-            * (o.flagged - o.by_chance_by_place)
+            * (o.flagged - o.by_chance_by_position)
             / (1 - float(np.sum(place_probabilities(sim, case.k) ** 2)))
             for case, o in mix
         )
-        yield f"{where}/by_place/{excess}", _over(by_place, weighed)
+        yield f"{where}/by_place/excess_over_chance", _over(by_place, weighed)
         yield f"{where}/by_place/latent_shortcut_rate", _cut(_over(latent, weighed))
 
 

@@ -126,8 +126,7 @@ def rows(cache: Path) -> int:
     if not (cache / FILE).is_file():
         return 0
     with Cache(cache) as scores:
-        done = scores.info(verify=True)
-    assert done.damaged == 0
+        done = scores.info()
     assert not list(cache.glob("*.corrupt-*"))
     return done.rows
 

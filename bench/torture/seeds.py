@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 from tests.support.exported_run import made_run, made_up
 from tests.support.fake_logs import (
     boxes,
-    eval_zip,
     inspect_sample,
     inspect_tree,
     jsonl,
@@ -26,12 +25,6 @@ name: boxes
 sensitivity: public
 data:
   files: [items.jsonl]
-models:
-  - name: alpha
-    engine: replay
-    logs: samples_alpha.jsonl
-    view: choices_only
-  - {name: beta, engine: replay, logs: samples_beta.jsonl, view: choices_only}
 screen: {criterion: unanimous}
 limits:
   min_robust: 1
@@ -97,7 +90,6 @@ def _logs(home: Path) -> tuple[Seed, ...]:
         jsonl(home / f"samples_{name}.jsonl", rows)
     tree = inspect_tree([inspect_sample(i, "ABCD"[p]) for i, p in zip(items, picks, strict=True)])
     (home / "inspect.json").write_text(json.dumps(tree))
-    eval_zip(home / "inspect.eval", tree)
     lighteval_parquet(home / "details_boxes.parquet", items, scores_for(picks), letters=True)
     table = ["model,view,item,k,key,pick"]
     table += [
@@ -105,7 +97,7 @@ def _logs(home: Path) -> tuple[Seed, ...]:
     ]
     (home / "picks.csv").write_text("\n".join(table) + "\n")
     forms = {
-        "samples_alpha.jsonl": "jsonl", "inspect.json": "json", "inspect.eval": "zip",
+        "samples_alpha.jsonl": "jsonl", "inspect.json": "json",
         "details_boxes.parquet": "parquet", "picks.csv": "text",
     }  # fmt: skip
     return tuple(

@@ -8,7 +8,6 @@ import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -16,12 +15,9 @@ from pydantic import Field, field_validator, model_validator
 from robustify import orders
 from robustify.answers import Answer, answer, unanswered
 from robustify.arrays import tied_best
-from robustify.baselines.linear_probes import CONTROL, LinearProbeSettings, both_fits
 from robustify.engines.protocols import NO_LETTER, Logprob, Progress, Scorer, no_progress
-from robustify.engines.settings import HFModel
 from robustify.errors import DataError, RequestError, UnaskableError
 from robustify.item import Item
-from robustify.models import locate
 from robustify.orders import Order
 from robustify.redaction import muted
 from robustify.scoring import per_character
@@ -35,17 +31,11 @@ DEFAULT_VIEWS: tuple[View, ...] = ("choices_only", "choices_only_text", "full", 
 class Asking(Settings):
     """Which views are asked, under which templates, in how many orders.
 
-    `mode`: how the full question is answered, by `letter` (the view `full`) or by `text`, the score of each option's
-    own text per character, all options shown (`full_text`). It is the mode of the screen and of every alternative too
-    that names none, and chooses which of the two full views is among `views` where these are not given; with both
-    among them the judge reads the one of this mode and names the other beside it.
-    `rotations`: "all" cyclic rotations of the screen, or "one" order as in Deep Ignorance D.4. `orders`: random
-    ones of the full view, the own order being the first, and with `full_rotations` all rotations of the own
-    order besides, on `order_items` items drawn by a hash of their ids (None: all of them). These items' cloze is
-    asked in reversed order too. The other items, and all of them where `orders` is 1, are asked in their own
-    order alone.
-    `memorisation_template`: of the views `no_choices`, `gold_repeated` and `empty_choices`, where asked.
-    `shots`: items of the same benchmark shown before each question, never the item itself.
+    `mode`: the full question is answered by `letter` (view `full`) or by `text`, the score of each option's own
+    text (`full_text`). `rotations`: `all` cyclic orders of the screen, or `one` as in Deep Ignorance D.4. `orders`:
+    how many orders of the full view, the own one first; `full_rotations` adds its rotations. `order_items`: only so
+    many items, chosen by a hash of their ids, get more than one order. `shots`: items of the same benchmark before
+    each question, never the item itself.
     """
 
     mode: Mode = "letter"
@@ -54,7 +44,6 @@ class Asking(Settings):
     full_template: str = "mmlu-v1"
     full_text_template: str = "qa-v1"
     cloze_template: str = "qa-v1"
-    memorisation_template: str = "mmlu-v1"
     views: tuple[View, ...] = DEFAULT_VIEWS
     rotations: Literal["all", "one"] = "all"
     orders: int = Field(default=5, ge=1, le=24, strict=True)
@@ -78,16 +67,13 @@ class Asking(Settings):
         return names
 
     def templates(self) -> tuple[Template, ...]:
-        """The templates in the order in which they are asked."""
+        """Return the templates in the order in which they are asked."""
         named: dict[View, tuple[str, ...]] = {
             "choices_only": self.letter_templates,
             "choices_only_text": (self.text_template,),
             "full": (self.full_template,),
             "full_text": (self.full_text_template,),
             "cloze": (self.cloze_template,),
-            "no_choices": (self.memorisation_template,),
-            "gold_repeated": (self.memorisation_template,),
-            "empty_choices": (self.memorisation_template,),
         }
         return tuple(template(view, name) for view in self.views for name in named[view])
 
@@ -104,7 +90,7 @@ class Planned:
 
 
 def plan(items: Sequence[Item], asking: Asking) -> list[Planned]:
-    """Every asking of every item, view by view. The plan depends on the items and settings alone."""
+    """Return every asking of every item, view by view. The plan depends on the items and settings alone."""
     several = _asked_in_several_orders(items, asking)
     return [
         _planned(item, words, order, _shots(items, item, asking.shots))
@@ -115,7 +101,7 @@ def plan(items: Sequence[Item], asking: Asking) -> list[Planned]:
 
 
 def ask(planned: Sequence[Planned], scorer: Scorer, progress: Progress = no_progress) -> Iterator[Answer]:
-    """One row for each planned asking, in the order of the plan.
+    """Yield one row for each planned asking, in the order of the plan.
 
     Raises:
         UnaskableError: prompts that do not fit into the model, by item and view.
@@ -133,21 +119,21 @@ def ask(planned: Sequence[Planned], scorer: Scorer, progress: Progress = no_prog
 
 
 def _named(planned: Sequence[Planned], faults: Mapping[int, str]) -> list[str]:
-    """The faults of requests as faults of items, one for each item and template."""
+    """Return the faults of requests as faults of items, one for each item and template."""
     owners = [p for p in planned for _ in p.requests]
     first: dict[tuple[str, str], str] = {}
-    for place, fault in faults.items():
-        item, words = owners[place].item, owners[place].template
+    for position, fault in faults.items():
+        item, words = owners[position].item, owners[position].template
         first.setdefault((item.id, f"{words.view} ({words.name})"), fault)
     return [f"item {item}, {words}: {fault}" for (item, words), fault in first.items()]
 
 
 def _counted(planned: Sequence[Planned], faults: Mapping[int, str], model: str) -> str:
-    """The same in one line without an id or a length: of a restricted set a length is a way to find the item."""
+    """Return the same in one line without an id or a length: of a restricted set a length is a way to find the item."""
     owners = [p for p in planned for _ in p.requests]
     items: dict[str, set[str]] = {}
-    for place in faults:
-        items.setdefault(owners[place].template.view, set()).add(owners[place].item.id)
+    for position in faults:
+        items.setdefault(owners[position].template.view, set()).add(owners[position].item.id)
     counts = ", ".join(f"{len(ids):,} in the view {view}" for view, ids in items.items()) or "some"
     return (
         f"{model}: items that it cannot be asked, because they are too long for it or have no tokens: {counts}; "
@@ -175,7 +161,7 @@ def _orders(item: Item, view: View, asking: Asking, several: bool) -> tuple[Orde
             return orders_of(item.id, item.k, asking.orders)
         case "cloze" if several:
             # The same requests once more, so an engine computes nothing new. Rows that differ would show a
-            # fault in putting choices back, or an engine that answers by place and not by request.
+            # fault in putting choices back, or an engine that answers by position and not by request.
             return orders.own(item.k), orders.own(item.k)[::-1]
         case _:
             return (orders.own(item.k),)
@@ -219,42 +205,3 @@ def _row(p: Planned, model: str, scored: Sequence[Logprob]) -> Answer:
         draws=scored[0].draws or None,
         at_most=at_most,
     )
-
-
-def linear_probe_answers(
-    items: Sequence[Item],
-    model: HFModel,
-    cache: Path,
-    settings: LinearProbeSettings,
-    progress: Progress = no_progress,
-    *,
-    keep: bool = True,
-) -> list[Answer]:
-    """The rows of a model's head and, if `settings` ask for it, of its control, the head on random weights.
-
-    Vectors are computed in float32, whatever the model's dtype is. `progress` counts choices as they are done,
-    those of the control too. `keep`: write the vectors to the cache folder.
-
-    Raises:
-        UnaskableError: choices that do not fit into the model or have no tokens, by item.
-        ModelError: the model is missing, damaged or refused, or gives numbers that are none.
-        ResourceError: a batch does not fit into memory.
-    """
-    from robustify.engines.local.vectors import Vectors, option_vectors
-
-    folder = locate(model.reference, cache)
-
-    def vectors(seed: int | None) -> Vectors:
-        return option_vectors(items, model, folder, cache, seed, progress, keep=keep)
-
-    try:
-        rows = both_fits(items, vectors(None), model.name, settings)
-        if settings.control:
-            rows += both_fits(items, vectors(settings.seed), model.name + CONTROL, settings)
-    except DataError as error:
-        raise UnaskableError(
-            *error.lines,
-            counted=f"{model.name}, heads: items with choices that are too long for it or have no tokens; expected a "
-            "model with a longer context",
-        ) from None
-    return rows

@@ -1,21 +1,21 @@
 """The artifact probe: what a small trained classifier gets right from the choices alone.
 
-A conditional logit on hand-made features of the choices (never the stem, never the place), cross-fitted: an
-item is judged by a fit that saw neither it nor a near-duplicate of it. It refuses to guess where there are too few
-items to fit on, and says so in the row.
+A conditional logit on hand-made features of the choices (never the stem, never the position), cross-fitted: an item is
+judged by a fit that saw neither it nor a near-duplicate of it. With too few items to fit on it does not guess, and says so
+in the row.
 """
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from robustify import orders
 from robustify.answers import Answer, answer, unanswered
 from robustify.arrays import Bools, Floats, Ints
-from robustify.baselines.conditional_logit import coefficients, cross_fitted, fitted, log_probabilities
+from robustify.baselines.conditional_logit import coefficients, cross_fitted, log_probabilities
 from robustify.baselines.features import matrix
 from robustify.baselines.wording import words_of
 from robustify.item import Item, folded, kept_for_last
@@ -34,11 +34,6 @@ _COMPARED = 1_000
 """Sets of words that are compared with all others together."""
 UNFITTED = f"fewer than {FEWEST_TRAINING_ITEMS} items without near-duplicates to fit on"
 
-_OF_AFLITE = ("method", "partitions", "threshold", "slice", "floor")
-
-Reduce = Callable[[Floats, Floats, int], tuple[Floats, Floats]]
-"""The rows fitted on (r, f), those predicted (t, f) and the number of items fitted on -> both in fewer columns."""
-
 
 class ProbeSettings(BaseModel):
     """How the artifact probe is fitted; nothing here needs a model.
@@ -53,47 +48,30 @@ class ProbeSettings(BaseModel):
     seed: int = Field(default=0, ge=0)
     refits: int = Field(default=999, ge=199, le=9999)
 
-    @model_validator(mode="before")
-    @classmethod
-    def _without_aflite(cls, given: object) -> object:
-        if not isinstance(given, dict):
-            return given
-        if given.get("method", "crossfit") != "crossfit":
-            raise ValueError(
-                f"method: {given['method']} is no longer offered; leave out {', '.join(_OF_AFLITE)}: "
-                "the probe is always cross-fitted"
-            )
-        # Runs of earlier versions name these with their defaults.
-        return {name: value for name, value in given.items() if name not in _OF_AFLITE}
-
 
 def probe(items: Sequence[Item], settings: ProbeSettings) -> list[Answer]:
-    """One row an item; the scores are log probabilities whose exponentials sum to 1."""
-    if len(items) < FEWEST_ITEMS:
-        few = f"{len(items)} items; the probe needs {FEWEST_ITEMS}"
-        return [scored_row(item, VIEW, NAME, TEMPLATE, np.full(item.k, np.nan), few) for item in items]
+    """Return one row per item; the scores are log probabilities whose exponentials sum to 1."""
     k = np.array([item.k for item in items], dtype=np.int64)
     key = np.array([item.key for item in items], dtype=np.int64)
-    scores = crossfit(matrix(items), k, key, folds(items, settings))
-    return [
-        scored_row(item, VIEW, NAME, TEMPLATE, scores[end - item.k : end], UNFITTED)
-        for item, end in zip(items, np.cumsum(k).tolist(), strict=True)
-    ]
+    if len(items) < FEWEST_ITEMS:
+        scores, why = np.full(int(k.sum()), np.nan), f"{len(items)} items; the probe needs {FEWEST_ITEMS}"
+    else:
+        scores, why = crossfit(matrix(items), k, key, folds(items, settings)), UNFITTED
+
+    def row(item: Item, own_scores: Floats) -> Answer:
+        asked = (item.id, VIEW, NAME, orders.own(item.k), TEMPLATE, item.key)
+        if np.isnan(own_scores).any():
+            return unanswered(*asked, why)
+        return answer(*asked, own_scores.tolist())
+
+    ends = np.cumsum(k).tolist()
+    return [row(item, scores[end - item.k : end]) for item, end in zip(items, ends, strict=True)]
 
 
-def scored_row(item: Item, view: str, name: str, template: str, scores: Floats, why: str) -> Answer:
-    """One row of a fitted model; unanswered for the reason `why` where a score (k,) is NaN."""
-    own = orders.own(item.k)
-    if np.isnan(scores).any():
-        return unanswered(item.id, view, name, own, template, item.key, why)
-    return answer(item.id, view, name, own, template, item.key, scores.tolist())
+def crossfit(x: Floats, k: Ints, key: Ints, fold: Ints) -> Floats:
+    """Return cross-fitted log probabilities of all choices, (sum of k,), normalised within each item.
 
-
-def crossfit(x: Floats, k: Ints, key: Ints, fold: Ints, reduce: Reduce | None = None) -> Floats:
-    """Cross-fitted log probabilities of all choices, (sum of k,), normalised within each item.
-
-    `x` (sum of k, f) features, `k`, `key`, `fold` (n,). `reduce` is fitted with the conditional logit, inside the other
-    folds. NaN where these hold too few items to fit on.
+    `x` (sum of k, f) features, `k`, `key`, `fold` (n,). NaN if the other folds hold too few items to fit on.
     """
     there = np.arange(int(k.max(initial=1))) < k[:, None]
     wide = padded(x, there)
@@ -101,20 +79,14 @@ def crossfit(x: Floats, k: Ints, key: Ints, fold: Ints, reduce: Reduce | None = 
     def fit(train: Bools, test: Bools) -> Floats:
         if np.count_nonzero(train) < FEWEST_TRAINING_ITEMS:
             return np.full((int(np.count_nonzero(test)), there.shape[1]), np.nan)
-        if reduce is None:
-            return np.asarray(wide[test] @ coefficients(wide, key, there, SHRINKAGE, train))
-        rows, others = reduce(
-            wide[train][there[train]], wide[test][there[test]], int(np.count_nonzero(train))
-        )
-        beta = fitted(padded(rows, there[train]), key[train], there[train], SHRINKAGE)
-        return np.asarray(padded(others, there[test]) @ beta)
+        return np.asarray(wide[test] @ coefficients(wide, key, there, SHRINKAGE, train))
 
     logits = cross_fitted(fit, fold)
     return np.asarray(log_probabilities(logits, there)[there], dtype=np.float64)
 
 
 def padded(x: Floats, there: Bools) -> Floats:
-    """Rows (sum of k, f) of options as (n, K, f), 0 where an item has no such option; `there` (n, K)."""
+    """Return rows (sum of k, f) of options as (n, K, f), 0 if an item has no such option; `there` (n, K)."""
     if there.all():
         return x.reshape(*there.shape, -1)
     out = np.zeros((*there.shape, x.shape[1]))
@@ -123,20 +95,20 @@ def padded(x: Floats, there: Bools) -> Floats:
 
 
 def folds(items: Sequence[Item], settings: ProbeSettings) -> Ints:
-    """The fold of each item, (n,), the same for a group of near-duplicates."""
+    """Return the fold of each item, (n,), equal within a group of near-duplicates."""
     return group_folds([item.id for item in items], near_duplicate_groups(items), settings)
 
 
 def group_folds(names: Sequence[str], group: Ints, settings: ProbeSettings) -> Ints:
-    """The fold of each of these (n,): a hash of the smallest name in its group, `group` (n,) numbers."""
-    kinds, place = np.unique(group, return_inverse=True)
+    """Return the fold of each name, (n,): a hash of the smallest name in its group, `group` (n,) numbers."""
+    kinds, inverse = np.unique(group, return_inverse=True)
     if len(kinds) == len(names):
         return _hashed(names, settings)
     smallest: list[str | None] = [None] * len(kinds)
-    for name, g in zip(names, place.tolist(), strict=True):
+    for name, g in zip(names, inverse.tolist(), strict=True):
         known = smallest[g]
         smallest[g] = name if known is None else min(name, known)
-    return _hashed([name for name in smallest if name is not None], settings)[place]
+    return _hashed([name for name in smallest if name is not None], settings)[inverse]
 
 
 def _hashed(names: Iterable[str], settings: ProbeSettings) -> Ints:
@@ -149,7 +121,7 @@ def _hashed(names: Iterable[str], settings: ProbeSettings) -> Ints:
 
 @kept_for_last
 def near_duplicate_groups(items: Sequence[Item]) -> Ints:
-    """For each item the index of the first item of its group, (n,).
+    """Return for each item the index of the first item of its group, (n,).
 
     Two items are in one group when the words of their choices have a Jaccard index of `NEAR` or more,
     when they name the same `group` (a passage), or through a chain of such items. Every such pair is found.
@@ -172,12 +144,12 @@ def near_duplicate_groups(items: Sequence[Item]) -> Ints:
 
 
 def _bag(item: Item) -> frozenset[str]:
-    # Choices that are all symbols have no words; their texts take the place.
+    # Choices that are all symbols have no words; their texts are compared.
     return frozenset(w for c in item.choices for w in words_of(c)) or frozenset(map(folded, item.choices))
 
 
 def _near(bags: Sequence[frozenset[str]], threshold: float) -> tuple[Ints, Ints]:
-    """Pairs at or above the threshold, by prefix filtering (Chaudhuri et al. 2006; Bayardo et al. 2007).
+    """Return pairs at or above the threshold, by prefix filtering (Chaudhuri et al. 2006; Bayardo et al. 2007).
 
     Sets that are that alike share one of their rarest few members, so only sets that do are compared.
     """
@@ -200,7 +172,7 @@ def _near(bags: Sequence[frozenset[str]], threshold: float) -> tuple[Ints, Ints]
     whole = csr_array((np.ones(len(words), dtype=np.int32), (row, words)), shape=shape)
     rare = csr_array((np.ones(int(prefix.sum()), dtype=np.int32), (row[prefix], words[prefix])), shape=shape)
     holders = rare.T.tocsr()
-    place = np.fromiter(first.values(), np.int64, len(first))
+    number = np.fromiter(first.values(), np.int64, len(first))
     for start in range(0, len(size), _COMPARED):
         met = (rare[start : start + _COMPARED] @ holders).tocoo()
         i, j = met.coords[0] + start, met.coords[1]
@@ -212,6 +184,6 @@ def _near(bags: Sequence[frozenset[str]], threshold: float) -> tuple[Ints, Ints]
         i, j = i[alike], j[alike]
         shared = np.asarray(whole[i].multiply(whole[j]).sum(axis=1)).ravel()
         near = shared / (size[i] + size[j] - shared) >= threshold - 1e-9
-        pairs.append(np.column_stack([place[j[near]], place[i[near]]]))
+        pairs.append(np.column_stack([number[j[near]], number[i[near]]]))
     a, b = np.concatenate(pairs).T
     return a, b

@@ -19,12 +19,12 @@ Fit = Callable[[Bools, Bools], Floats]
 
 
 def cross_fitted(fit: Fit, fold: Ints) -> Floats:
-    """The logits (n, K) of all items, each by a fit on the other folds; `fold` (n,)."""
+    """Return the logits (n, K) of all items, each by a fit on the other folds; `fold` (n,)."""
     return np.asarray(_assembled(fit, fold, [(f,) for f in np.unique(fold).tolist()])[-1])
 
 
 def nested(fit: Fit, fold: Ints) -> Floats:
-    """For each fold f, in ascending order, logits of all items from fits that never saw f, (folds, n, K).
+    """Return for each fold f, in ascending order, logits of all items from fits that never saw f, (folds, n, K).
 
     The items of f by a fit on all other folds; those of another fold g by a fit on all folds but f and g.
     """
@@ -33,32 +33,32 @@ def nested(fit: Fit, fold: Ints) -> Floats:
 
 
 def _assembled(fit: Fit, fold: Ints, left_out: list[tuple[int, ...]]) -> Floats:
-    """(folds + 1, n, K): as `nested`, and last the plain cross-fit."""
-    place = {f: i for i, f in enumerate(np.unique(fold).tolist())}
+    """Return what `nested` returns, and last the plain cross-fit, (folds + 1, n, K)."""
+    index = {f: i for i, f in enumerate(np.unique(fold).tolist())}
     out: Floats | None = None
     for pair in left_out:
         test = np.isin(fold, pair)
         logits = fit(~test, test)
         if out is None:
-            out = np.full((len(place) + 1, len(fold), logits.shape[1]), np.nan)
+            out = np.full((len(index) + 1, len(fold), logits.shape[1]), np.nan)
         for f in pair:
             # The other one's items, from a fit without f; a single fold's own items.
             of = fold[test] == (f if len(pair) == 1 else next(g for g in pair if g != f))
             rows = np.flatnonzero(test)[of]
-            out[place[f], rows] = logits[of]
+            out[index[f], rows] = logits[of]
             if len(pair) == 1:
                 out[-1, rows] = logits[of]
     return np.empty((1, 0, 0)) if out is None else out
 
 
 def coefficients(x: Floats, key: Ints, there: Bools, ridge: float, train: Bools) -> Floats:
-    """As `fitted`, on the items where `train` (n,) is true, at most `MOST_FITTED` of them."""
+    """Return what `fitted` returns on the items where `train` (n,) is true, at most `MOST_FITTED` of them."""
     rows = drawn(train)
     return fitted(x[rows], key[rows], there[rows], ridge)
 
 
 def drawn(train: Bools) -> Ints:
-    """The places of the items that one fit looks at: all where `train` (n,) is true, or `MOST_FITTED` of them."""
+    """Return the indices of the items of one fit: all where `train` (n,) is true, or `MOST_FITTED` of them."""
     rows = np.flatnonzero(train)
     if len(rows) > MOST_FITTED:
         rows = np.sort(np.random.default_rng(0).permutation(rows)[:MOST_FITTED])
@@ -66,7 +66,7 @@ def drawn(train: Bools) -> Ints:
 
 
 def fitted(x: Floats, key: Ints, there: Bools, ridge: float, steps: int = 50) -> Floats:
-    """The coefficients (f,) that maximise log likelihood minus ridge / 2 times their squared length.
+    """Return the coefficients (f,) that maximise log likelihood minus ridge / 2 times their squared length.
 
     `x` (n, K, f), `key` (n,), `there` (n, K): which options an item has. Newton's method with halved steps; the
     likelihood is concave, so the maximum is the only one.
@@ -115,13 +115,13 @@ def _softmax(logits: Floats, there: Bools) -> tuple[Floats, Floats]:
 
 
 def log_probabilities(logits: Floats, there: Bools) -> Floats:
-    """Logits (n, K) normalised over the options that are `there` (n, K); -inf elsewhere."""
+    """Return logits (n, K) normalised over the options that are `there` (n, K); -inf elsewhere."""
     _, total = _softmax(logits, there)
     return np.asarray(np.where(there, logits - total[:, None], -np.inf))
 
 
 def centred(values: Floats, there: Bools) -> Floats:
-    """Values (..., n, K) minus their mean over the options of the item that are `there` (n, K), 0 elsewhere."""
+    """Return values (..., n, K) minus their mean over the options of the item that are `there` (n, K), 0 elsewhere."""
     known = np.where(there, values, 0.0)
     return np.asarray(
         np.where(there, known - known.sum(-1, keepdims=True) / there.sum(-1, keepdims=True), 0.0)

@@ -1,7 +1,7 @@
 """Surface features of choices: length, wording, punctuation, likeness to the others.
 
 `surface_features` is what the heuristics read, in columns; `matrix` is what the artifact probe is fitted on, and looks
-neither at the stem nor at the place of a choice.
+neither at the stem nor at the position of a choice.
 """
 
 import math
@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from robustify.arrays import Bools, Floats, Ints
+from robustify.arrays import Floats, Ints
 from robustify.baselines.option_texts import (
     BRACKET,
     CAPITAL,
@@ -24,10 +24,9 @@ from robustify.baselines.option_texts import (
     Options,
     Vocabulary,
     chunks,
-    oddness,
     summed,
 )
-from robustify.baselines.wording import ABSOLUTES, ARTICLES, FUNCTION_WORDS, HEDGES, NEGATIONS, NUMBER, UNIT
+from robustify.baselines.wording import ARTICLES, FUNCTION_WORDS, NEGATIONS, NUMBER, UNIT
 from robustify.item import Item, folded, kept_for_last
 
 NAMES = (
@@ -42,7 +41,7 @@ NAMES = (
 
 @kept_for_last
 def matrix(items: Sequence[Item]) -> Floats:
-    """The features of all choices of all items, one after the other, (sum of k, 2 * features).
+    """Return the features of all choices of all items, one after the other, (sum of k, 2 * features).
 
     Each feature twice, and nothing but what tells the choices of one item apart: standardised within its item (mean
     0, deviation 1; all 0 where the choices do not differ), which says which choice has most; and centred within it, in
@@ -60,7 +59,7 @@ def matrix(items: Sequence[Item]) -> Floats:
 
 
 def amounts(items: Sequence[Item]) -> Floats:
-    """The features of all choices as they are counted, (sum of k, features)."""
+    """Return the features of all choices as they are counted, (sum of k, features)."""
     return np.concatenate([np.empty((0, len(NAMES))), *map(_amounts, chunks(items))])
 
 
@@ -86,8 +85,8 @@ def _amounts(options: Options) -> Floats:
         classes[DIGIT],
         options.numbers,
         np.array(unit, dtype=bool),
-        options.count_of(HEDGES),
-        options.count_of(ABSOLUTES),
+        options.hedges,
+        options.absolutes,
         options.count_of(NEGATIONS),
         options.count_of(FUNCTION_WORDS) / n,
         classes[COMMA],
@@ -105,7 +104,7 @@ def _amounts(options: Options) -> Floats:
 
 
 def _contrasts(options: Options) -> Iterator[npt.NDArray[np.generic]]:
-    """What sets each option apart from the others of its item, (c,) each."""
+    """Yield what sets each option apart from the others of its item, (c,) each."""
     others, there, k = options.others, options.there, np.repeat(options.k, options.k)
     like = np.where(others, options.likeness, 0.0)
     total = summed(like)
@@ -130,21 +129,21 @@ def _contrasts(options: Options) -> Iterator[npt.NDArray[np.generic]]:
 
 
 def _log_ratio(own: Ints, other: Ints) -> Floats:
-    """The logarithm of each length plus one over another one plus one, (c,) each."""
+    """Return the logarithm of each length plus one over another one plus one, (c,) each."""
     base = int(max(own.max(initial=0), other.max(initial=0))) + 2
-    kinds, place = np.unique(own * base + other, return_inverse=True)
+    kinds, inverse = np.unique(own * base + other, return_inverse=True)
     logs = [math.log((code // base + 1) / (code % base + 1)) for code in kinds.tolist()]
-    return np.array(logs, dtype=np.float64)[place]
+    return np.array(logs, dtype=np.float64)[inverse]
 
 
 def _containing(texts: Sequence[str]) -> Iterator[int]:
-    """How many other texts, empty ones aside, each text contains."""
+    """Yield how many other texts, empty ones aside, each text contains."""
     for text in texts:
         yield sum(bool(other) and other in text for other in texts) - bool(text)
 
 
 def _distance_from_middle(texts: Sequence[str]) -> list[float]:
-    """Where every choice opens with a number: how far each stands from the middle of their ranks; else 0."""
+    """Return how far each number is from the middle of their ranks, if every choice opens with one; else 0."""
     values: list[float] = []
     for text in texts:
         match = NUMBER.search(text)
@@ -156,7 +155,7 @@ def _distance_from_middle(texts: Sequence[str]) -> list[float]:
 
 
 def standardised(raw: Floats, k: Ints) -> Floats:
-    """`raw` (sum of k, f) with mean 0 and deviation 1 within each run of `k` rows; 0 where all are equal."""
+    """Return `raw` (sum of k, f) with mean 0 and deviation 1 within each run of `k` rows; 0 if all are equal."""
     starts = np.cumsum(k) - k
     size = k[:, None].astype(np.float64)
     centred = raw - np.repeat(np.add.reduceat(raw, starts) / size, k, axis=0)
@@ -170,10 +169,11 @@ def standardised(raw: Floats, k: Ints) -> Floats:
 class SurfaceFeatures:
     """n items with c choices in all. `k`, `key` (n,) of each item; all else (c,).
 
-    `place` from 0 in its item; `chars`, `split`: characters and words between blanks, outer blanks aside; `numbers`,
+    `position` from 0 in its item; `chars`, `split`: characters and words between blanks, outer blanks aside; `numbers`,
     `absolutes`, `hedges` counted; `points`: 1 where it speaks of the other choices; `alphabet`: how many of its
     item's choices come before it, case folded; `overlap`: mean Jaccard index with the others; `in_stem`: share of
-    its words of content that stand in the stem; `forms` (c, traits).
+    its words of content that stand in the stem; `oddness`: in how many
+    traits of form it differs from how many of the others.
     """
 
     k: Ints
@@ -187,7 +187,7 @@ class SurfaceFeatures:
     alphabet: Ints
     overlap: Floats
     in_stem: Floats
-    forms: Bools
+    oddness: Ints
 
     @cached_property
     def starts(self) -> Ints:
@@ -195,36 +195,13 @@ class SurfaceFeatures:
         return np.cumsum(self.k) - self.k
 
     @cached_property
-    def place(self) -> Ints:
+    def position(self) -> Ints:
         """(c,): see the class."""
         return np.arange(int(self.k.sum())) - np.repeat(self.starts, self.k)
 
-    @cached_property
-    def oddness(self) -> Ints:
-        """(c,): in how many traits of form a choice differs from how many of the others."""
-        return oddness(self.forms, self.k)
-
 
 def surface_features(items: Sequence[Item]) -> SurfaceFeatures:
-    """The features of all choices of these items."""
-    parts = [_features(options) for options in chunks(items)] or [_features(Options(()))]
-    return SurfaceFeatures(
-        **{f.name: np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(SurfaceFeatures)}
-    )
-
-
-def _features(options: Options) -> SurfaceFeatures:
-    return SurfaceFeatures(
-        k=options.k,
-        key=options.key,
-        chars=options.chars,
-        split=options.split,
-        numbers=options.numbers,
-        absolutes=options.count_of(ABSOLUTES),
-        hedges=options.count_of(HEDGES),
-        points=options.points,
-        alphabet=options.alphabet,
-        overlap=options.overlap,
-        in_stem=options.in_stem,
-        forms=options.forms,
-    )
+    """Return the features of all choices of these items."""
+    parts = list(chunks(items)) or [Options(())]
+    columns = {f.name: [getattr(part, f.name) for part in parts] for f in fields(SurfaceFeatures)}
+    return SurfaceFeatures(**{name: np.concatenate(column) for name, column in columns.items()})

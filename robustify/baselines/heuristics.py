@@ -1,11 +1,10 @@
-"""What heuristics score without a model: the longest answer, the first place, the odd one out, and others.
+"""What heuristics score without a model: the longest answer, the first position, the odd one out, and others.
 
-A heuristic gives each choice a number and picks the largest; equal numbers share the credit, so that no place is
+A heuristic gives each choice a number and picks the largest; equal numbers share the credit, so that no position is
 favoured. Its answers are ordinary answer rows.
 """
 
 import math
-from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ from robustify.baselines.features import SurfaceFeatures, surface_features
 from robustify.item import MOST, Item
 from robustify.scoring import best, credit
 from robustify.stats.distributions import LATTICE, LEAST_LATTICE_P, lattice_tail
-from robustify.stats.intervals import rate_of_shares, shared_rate
+from robustify.stats.intervals import shared_rate
 from robustify.stats.tests import holm
 
 if TYPE_CHECKING:
@@ -29,8 +28,6 @@ VIEW = "heuristic"
 TEMPLATE = "heuristic-v1"
 
 Rule = Callable[[SurfaceFeatures], Floats | Ints]
-Counts = Counter[tuple[int, int]]
-"""Items by the number of choices that share the pick, and of all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +44,7 @@ class Heuristic:
 
 
 def _common_place(features: SurfaceFeatures) -> Ints:
-    return np.asarray(np.bincount(features.key, minlength=MOST)[features.place], dtype=np.int64)
+    return np.asarray(np.bincount(features.key, minlength=MOST)[features.position], dtype=np.int64)
 
 
 HEURISTICS: tuple[Heuristic, ...] = (
@@ -55,16 +52,18 @@ HEURISTICS: tuple[Heuristic, ...] = (
     Heuristic("shortest_answer", "fewest characters", lambda c: -c.chars),
     Heuristic("longest_words", "most words", lambda c: c.split),
     Heuristic("shortest_words", "fewest words", lambda c: -c.split),
-    Heuristic("first_option", "the first place", lambda c: -c.place.astype(np.float64)),
-    Heuristic("last_option", "the last place", lambda c: c.place),
-    Heuristic("most_common_position", "where the key stands most often", _common_place, fitted=True),
+    Heuristic("first_option", "the first position", lambda c: -c.position.astype(np.float64)),
+    Heuristic("last_option", "the last position", lambda c: c.position),
+    Heuristic(
+        "most_common_position", "the position that holds the key most often", _common_place, fitted=True
+    ),
     Heuristic("alphabetical_first", "first in the alphabet, case folded", lambda c: -c.alphabet),
     Heuristic("most_numeric", "most numbers", lambda c: c.numbers),
     Heuristic("odd_one_out", "differs most from the others in form", lambda c: c.oddness),
     Heuristic("most_overlap", "shares most words with the other choices", lambda c: c.overlap),
     Heuristic("least_overlap", "shares fewest words with the other choices", lambda c: -c.overlap),
-    Heuristic("stem_overlap", "largest share of its words stands in the stem", lambda c: c.in_stem),
-    Heuristic("least_stem_overlap", "smallest share of its words stands in the stem", lambda c: -c.in_stem),
+    Heuristic("stem_overlap", "largest share of its words is in the stem", lambda c: c.in_stem),
+    Heuristic("least_stem_overlap", "smallest share of its words is in the stem", lambda c: -c.in_stem),
     Heuristic("fewest_absolutes", "fewest words like always, never, only", lambda c: -c.absolutes),
     Heuristic("most_hedges", "most words like may, often, usually", lambda c: c.hedges),
     Heuristic("all_of_the_above", "speaks of the other choices", lambda c: c.points),
@@ -72,7 +71,7 @@ HEURISTICS: tuple[Heuristic, ...] = (
 
 
 def guess(items: Sequence[Item]) -> "Answers":
-    """One row an item and heuristic, all items of one heuristic after the other."""
+    """Return one row per item and heuristic, all items of one heuristic after the other."""
     from robustify.answers import Answers  # `table` needs no pyarrow, so it does not pay for the import
 
     features = surface_features(items)
@@ -80,81 +79,28 @@ def guess(items: Sequence[Item]) -> "Answers":
     return Answers.concat(Answers(_table(h, features, shared)) for h in HEURISTICS)
 
 
-class HeuristicCounts:
-    """What each heuristic scores on items that are added in any number of parts; no item is kept."""
-
-    def __init__(self) -> None:
-        self._k: Counter[int] = Counter()
-        self._keys = np.zeros((MOST + 1, MOST), dtype=np.int64)
-        """By the number of choices and the place of the key: items."""
-        self._won: dict[str, Counts] = {h.name: Counter() for h in HEURISTICS}
-        self._items: dict[str, Counts] = {h.name: Counter() for h in HEURISTICS}
-
-    def add(self, items: Sequence[Item]) -> None:
-        """Count these items too."""
-        features = surface_features(items)
-        self._k.update(features.k.tolist())
-        np.add.at(self._keys, (features.k, features.key), 1)
-        for h in HEURISTICS:
-            if not h.fitted:
-                won, _, tie = rule_credit(_flat(h, features), features)
-                self._count(h.name, tie, features.k, won > 0)
-
-    def _count(self, name: str, tie: Ints, k: Ints, won: Bools) -> None:
-        base = MOST + 1
-        codes, counts = np.unique((tie * base + k) * 2 + won, return_counts=True)
-        for code, n in zip(codes.tolist(), counts.tolist(), strict=True):
-            kind = code // 2 // base, code // 2 % base
-            self._items[name][kind] += n
-            self._won[name][kind] += n * (code % 2)
-
-    def table(self) -> dict[str, Any]:
-        """What `robustify heuristics --json` prints: n, chance, and each heuristic's tie-fair accuracy.
-
-        `ties` counts the items whose best choice is shared; `p` and `p_holm` as `heuristic_scores` gives them.
-        """
-        n, most = sum(self._k.values()), max(self._k, default=1)
-        chance = math.fsum(items / k for k, items in self._k.items()) / n if n else None
-        found: dict[str, dict[str, object]] = {}
-        p: list[float] = []
-        for h in HEURISTICS:
-            items, won = self._common_place() if h.fitted else (self._items[h.name], self._won[h.name])
-            shares: defaultdict[tuple[int, bool], list[int]] = defaultdict(lambda: [0, 0])
-            for (t, k), of in items.items():
-                shares[t, t < k][0] += of
-                shares[t, t < k][1] += won[t, k]
-            credit = math.fsum(hits / t for (t, _), hits in won.items())
-            p.append(
-                _corrected(h.name, _credit_p(credit, [(t, t, k, of) for (t, k), of in items.items()]), most)
-            )
-            ties = sum(of for (t, _), of in items.items() if t > 1)
-            rate = rate_of_shares({kind: (of, hits) for kind, (of, hits) in shares.items()})
-            found[h.name] = {**rate.json(), "ties": ties, "p": p[-1]}
-        for row, corrected in zip(found.values(), holm(p), strict=True):
-            row["p_holm"] = corrected
-        return {"n": n, "chance_accuracy": chance, "heuristics": found}
-
-    def _common_place(self) -> tuple[Counts, Counts]:
-        """Items and hits of the rule that has to know all keys before it picks."""
-        items: Counts = Counter()
-        won: Counts = Counter()
-        often = self._keys.sum(axis=0).astype(np.float64)
-        for k, n in self._k.items():
-            top = best(often[None, :k], np.array([k]))[0]
-            kind = int(top.sum()), k
-            items[kind] += n
-            won[kind] += int(self._keys[k, :k][top].sum())
-        return items, won
-
-
 def table(items: Sequence[Item]) -> dict[str, Any]:
-    """As `HeuristicCounts.table`, of items that are all at hand."""
-    (counts := HeuristicCounts()).add(items)
-    return counts.table()
+    """Return what `robustify heuristics --json` prints: n, chance, and each heuristic's tie-fair accuracy.
+
+    `ties` counts the items whose best choice is shared; `p` and `p_holm` as `heuristic_scores` gives them.
+    """
+    features = surface_features(items)
+    k, n = features.k, len(features.k)
+    chance = math.fsum(of / size for size, of in enumerate(np.bincount(k).tolist()) if of) / n if n else None
+    found: dict[str, dict[str, object]] = {}
+    p: list[float] = []
+    for h in HEURISTICS:
+        won, _, tie = rule_credit(_flat(h, features), features)
+        p.append(_corrected(h.name, credit_p(math.fsum(won), tie, k), int(k.max(initial=1))))
+        ties = int(np.count_nonzero(tie > 1))
+        found[h.name] = {**shared_rate(won, tie, k).json(), "ties": ties, "p": p[-1]}
+    for row, corrected in zip(found.values(), holm(p), strict=True):
+        row["p_holm"] = corrected
+    return {"n": n, "chance_accuracy": chance, "heuristics": found}
 
 
 def found_by(items: Sequence[Item], names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Of each item, those of these heuristics whose one pick is its key."""
+    """Return for each item those of these heuristics whose one pick is its key."""
     features = surface_features(items)
     rules = [h for h in HEURISTICS if h.name in names]
     won = {h.name: rule_credit(_flat(h, features), features)[0] == 1 for h in rules}
@@ -164,14 +110,14 @@ def found_by(items: Sequence[Item], names: Sequence[str]) -> list[tuple[str, ...
 def heuristic_scores(
     answers: "Answers", keep: Bools, could: Bools | None = None
 ) -> dict[str, dict[str, object]]:
-    """Each heuristic on the items where `keep` (one entry for each of `answers.items`) is true.
+    """Score each heuristic on the items where `keep` (one entry for each of `answers.items`) is true.
 
     `{NAME: {value, n, ci, ties, chance, expected, p, p_holm}}`. p is one-sided (better than chance) under exchangeable
     keys: had any choice of an item been its key with the same probability. `could` (items, K): the choices that as
     the key would have brought the item among these, where the key had a say in that (None: all of them). What a
     filter keeps has its key where the voters did not pick, so a rule that shuns their picks is right more often
     than `chance`, the mean of 1/k; `expected` is what is expected of it given the selection. Holm (1979) over the
-    family. For a heuristic that was chosen after looking at the keys, p is multiplied by the places it could
+    family. For a heuristic that was chosen after looking at the keys, p is multiplied by the positions it could
     choose from.
     """
     names = [model for view, model, _ in answers.askings() if view == VIEW]
@@ -198,14 +144,14 @@ def _flat(h: Heuristic, features: SurfaceFeatures) -> Floats:
 
 
 def rule_credit(flat: Floats | Ints, features: SurfaceFeatures) -> tuple[Floats, Ints, Ints]:
-    """Credit, pick and ties (n,) of a rule that gives every choice a number, `flat` (c,)."""
+    """Return credit, pick and ties (n,) of a rule that gives every choice a number, `flat` (c,)."""
     padded = np.full((len(features.k), int(features.k.max(initial=0))), np.nan)
     padded[np.arange(padded.shape[1]) < features.k[:, None]] = flat
     return credit(padded, features.key, features.k)
 
 
 def _shared_columns(items: Sequence[Item], features: SurfaceFeatures) -> "dict[str, pa.Array]":
-    """The columns that all heuristics share."""
+    """Return the columns that all heuristics share."""
     import pyarrow as pa
 
     n = len(items)
@@ -214,7 +160,7 @@ def _shared_columns(items: Sequence[Item], features: SurfaceFeatures) -> "dict[s
     return {
         "item": pa.array([item.id for item in items], type=pa.string()),
         "view": pa.repeat(VIEW, n),
-        "order": pa.ListArray.from_arrays(stops, pa.array(features.place, type=pa.int16())),
+        "order": pa.ListArray.from_arrays(stops, pa.array(features.position, type=pa.int16())),
         "template": pa.repeat(TEMPLATE, n),
         "key": pa.array(features.key, type=pa.int16()),
         "scores": stops,
@@ -242,7 +188,7 @@ def _table(h: Heuristic, features: SurfaceFeatures, shared: "Mapping[str, pa.Arr
 
 
 def _free(block: "Block", could: Bools | None) -> tuple[Ints, Ints]:
-    """Of each row's choices that may be the key, how many share its pick, and how many there are, (r,) each."""
+    """Return for each row how many of the choices that may be the key share its pick, and how many there are."""
     if could is None:
         return block.tie.astype(np.int64), block.k.astype(np.int64)
     shared, there = best(block.scores, block.k), could[block.item]
@@ -256,13 +202,13 @@ def _p(name: str, block: "Block", hit: Ints, of: Ints) -> float:
     return _corrected(name, p, int(block.k.max(initial=1)))
 
 
-def _corrected(name: str, p: float, places: int) -> float:
-    """p for all the places that a heuristic could choose from, where it was chosen after looking at the keys."""
-    return min(1.0, places * p) if any(h.name == name and h.fitted for h in HEURISTICS) else p
+def _corrected(name: str, p: float, positions: int) -> float:
+    """Return p for all positions that a heuristic could choose from, if it was chosen after looking at the keys."""
+    return min(1.0, positions * p) if any(h.name == name and h.fitted for h in HEURISTICS) else p
 
 
 def credit_p(total: float, tie: Ints, k: Ints, hit: Ints | None = None) -> float:
-    """P(credit of all items >= `total`) when each item's key is any of k choices, equally likely.
+    """Return P(credit of all items >= `total`) when each item's key is any of k choices, equally likely.
 
     `tie`, `k` (n,): an item's credit is 1/tie with probability tie/k, else 0; where only some of the choices may
     be the key, `k` counts these and `hit` (n,) those of them that share the pick. Exact on the lattice of the common
@@ -272,12 +218,8 @@ def credit_p(total: float, tie: Ints, k: Ints, hit: Ints | None = None) -> float
     # One number for each triple, because numpy sorts rows far more slowly than numbers.
     base = int(max(k.max(initial=0), tie.max(initial=0))) + 1
     _, first, counts = np.unique((tie * base + hit) * base + k, return_index=True, return_counts=True)
-    kinds = zip(tie[first].tolist(), hit[first].tolist(), k[first].tolist(), counts.tolist(), strict=True)
-    return _credit_p(total, list(kinds))
-
-
-def _credit_p(total: float, kinds: Sequence[tuple[int, int, int, int]]) -> float:
-    """The same of counts: tie, hit, k and the number of such items."""
+    columns = (tie[first], hit[first], k[first], counts)
+    kinds = list(zip(*(column.tolist() for column in columns), strict=True))
     unit = math.lcm(*(t for t, *_ in kinds))
     size = unit * sum(n for *_, n in kinds) + 1
     if size > LATTICE:

@@ -13,7 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from robustify.arrays import Bools, Floats, Ints
-from robustify.baselines.wording import FUNCTION_WORDS, WORD, count_numbers, points_elsewhere
+from robustify.baselines.wording import (
+    ABSOLUTES,
+    FUNCTION_WORDS,
+    HEDGES,
+    WORD,
+    count_numbers,
+    points_elsewhere,
+)
 from robustify.item import Item
 
 CHUNK = 2_000
@@ -35,7 +42,7 @@ DIGIT, DECIMAL, LETTER, CAPITAL, COMMA, PUNCTUATION, BRACKET, ROUND, HYPHEN = ra
 
 
 def chunks(items: Sequence[Item]) -> "Iterator[Options]":
-    """The options of these items, `CHUNK` items at a time."""
+    """Return the options of these items, `CHUNK` items at a time."""
     return (Options(items[start : start + CHUNK]) for start in range(0, len(items), CHUNK))
 
 
@@ -50,7 +57,7 @@ class Vocabulary(dict[str, int]):
         return at
 
     def read(self, texts: Sequence[str]) -> tuple[Ints, Ints]:
-        """The row and the number of each word of these texts, (w,) each, in their order."""
+        """Return the row and the number of each word of these texts, (w,) each, in their order."""
         joined = _END.join(texts)
         if joined.count(_END) >= max(len(texts), 1):
             joined = _END.join(text.replace(_END, " ") for text in texts)
@@ -60,7 +67,7 @@ class Vocabulary(dict[str, int]):
         return np.cumsum(~word, dtype=np.int64)[word], numbers[word]
 
     def among(self, words: frozenset[str]) -> Bools:
-        """Which numbers are of these words, (all,)."""
+        """Return which numbers are of these words, (all,)."""
         out = np.zeros(len(self), dtype=bool)
         out[[self[word] for word in words if word in self]] = True
         return out
@@ -81,7 +88,7 @@ class Options:
         self.vocabulary = Vocabulary()
 
     def padded(self, values: Ints) -> Ints:
-        """Values (c,) by item and place, (n, K); 0 where an item has no such option."""
+        """Return values (c,) by item and position, (n, K); 0 where an item has no such option."""
         out = np.zeros(self.there.shape, dtype=np.int64)
         out[self.there] = values
         return out
@@ -112,10 +119,9 @@ class Options:
     @cached_property
     def classes(self) -> Ints:
         """(classes, c): how many characters of each class."""
-        end = np.cumsum(self.chars)
-        found = np.zeros((len(_CLASSES), len(self._signs) + 1), dtype=np.int32)
-        np.cumsum(self._table[:, self._signs], axis=1, out=found[:, 1:])
-        return np.asarray(found[:, end] - found[:, end - self.chars], dtype=np.int64)
+        n = len(self.texts)
+        row = np.repeat(np.arange(n), self.chars)
+        return np.array([np.bincount(row[is_one[self._signs]], minlength=n) for is_one in self._table])
 
     @cached_property
     def numbers(self) -> Ints:
@@ -156,8 +162,14 @@ class Options:
 
     @cached_property
     def oddness(self) -> Ints:
-        """(c,): in how many traits of form an option differs from how many of the others."""
-        return oddness(self.forms, self.k)
+        """(c,): in how many of its traits of form an option differs from how many of the others."""
+        if not len(self.k):
+            return np.empty(0, dtype=np.int64)
+        forms, of = self.forms, np.repeat(self.k, self.k)[:, None]
+        having = np.repeat(
+            np.add.reduceat(forms.astype(np.int64), np.cumsum(self.k) - self.k), self.k, axis=0
+        )
+        return np.asarray(np.where(forms, of - having, having).sum(axis=1), dtype=np.int64)
 
     # Words by number.
 
@@ -175,8 +187,18 @@ class Options:
         both = both[np.diff(both, prepend=-1) > 0]
         return both // size, both % size
 
+    @property
+    def absolutes(self) -> Ints:
+        """(c,): words like always, never, only."""
+        return self.count_of(ABSOLUTES)
+
+    @property
+    def hedges(self) -> Ints:
+        """(c,): words like may, often, usually."""
+        return self.count_of(HEDGES)
+
     def count_of(self, words: frozenset[str]) -> Ints:
-        """(c,): how many of its words are among these."""
+        """Return for each option how many of its words are among these, (c,)."""
         row, word = self.words
         return np.bincount(row[self.vocabulary.among(words)[word]], minlength=len(self.texts))
 
@@ -241,17 +263,8 @@ class Options:
         return np.array(found, dtype=np.int64)
 
 
-def oddness(forms: Bools, k: Ints) -> Ints:
-    """For each option, in how many yes-or-no traits (c, t) it differs from how many of the others; `k` (n,)."""
-    if not len(k):
-        return np.empty(0, dtype=np.int64)
-    of = np.repeat(k, k)[:, None]
-    having = np.repeat(np.add.reduceat(forms.astype(np.int64), np.cumsum(k) - k), k, axis=0)
-    return np.asarray(np.where(forms, of - having, having).sum(axis=1), dtype=np.int64)
-
-
 def summed(values: Floats) -> Floats:
-    """The sums over the last axis, from its first to its last entry."""
+    """Return the sums over the last axis, from its first to its last entry."""
     total = np.zeros(values.shape[:-1])
     for at in range(values.shape[-1]):
         total += values[..., at]

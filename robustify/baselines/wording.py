@@ -42,12 +42,12 @@ FUNCTION_WORDS = ARTICLES | _set(
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text, case folded; a hyphen or an apostrophe joins."""
+    """Return the words of a text, case folded; a hyphen or an apostrophe joins."""
     return WORD.findall(text.casefold())
 
 
 def count_numbers(text: str) -> int:
-    """How many numbers a text holds."""
+    """Return how many numbers a text holds."""
     return len(NUMBER.findall(text))
 
 
@@ -57,21 +57,21 @@ _POINTING = re.compile("these|them|those|above|below|preced|follow|forego|cho|op
 
 
 def points_elsewhere(choice: str) -> bool:
-    """Whether a choice speaks of the other choices ("all of the above")."""
+    """Return whether a choice speaks of the other choices ("all of the above")."""
     if _POINTING.search(choice.casefold()) is None:
         return False
     return _POINTER.search(choice.strip()) is not None
 
 
 def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
-    """Shared over joint size of two sets; 1 when both are empty."""
+    """Return the shared over the joint size of two sets; 1 if both are empty."""
     shared = len(a & b)
     joint = len(a) + len(b) - shared
     return shared / joint if joint else 1.0
 
 
 def form(choice: str) -> tuple[bool, ...]:
-    """The yes-or-no traits of a choice's form."""
+    """Return the yes-or-no traits of a choice's form."""
     text = choice.strip()
     return (
         text[:1].isupper(),

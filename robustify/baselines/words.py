@@ -44,7 +44,7 @@ Codes = npt.NDArray[np.uint64]
 
 
 def scorer(items: Sequence[Item], key: Ints, there: Bools, known: Bools) -> Fit:
-    """The scorer of options, to be cross-fitted: logits for each threshold of `LEAST`, one after the other, (t, 2 K).
+    """Return the scorer of options, to be cross-fitted: logits for each threshold of `LEAST`, side by side, (t, 2 K).
 
     `key` (n,), `there` (n, K), `known` (n,): items that may be fitted on, at most `MOST_FITTED` of them. If m of the
     k options of an item hold a column, its key does with probability m / k under the null. A column that exceeds
@@ -79,7 +79,7 @@ def scorer(items: Sequence[Item], key: Ints, there: Bools, known: Bools) -> Fit:
 
 
 def columns(items: Sequence[Item]) -> csr_array:
-    """Which words and letter sequences each option holds, (sum of k, columns) of 1 and 0.
+    """Return which words and letter sequences each option holds, (sum of k, columns) of 1 and 0.
 
     Case folded, with a mark before and behind each option; hashed to 22 bits, so that two of them may share a column.
     Columns that fewer than three options hold are left out.
@@ -90,7 +90,7 @@ def columns(items: Sequence[Item]) -> csr_array:
     for _, codes in parts:
         options += np.bincount(codes, minlength=1 << BITS)
     often = options >= FEWEST_OPTIONS
-    place = np.cumsum(often, dtype=np.int32) - 1
+    column = np.cumsum(often, dtype=np.int32) - 1
     sizes = [np.zeros(1, dtype=np.int64)]
     which, end = np.empty(int(options[often].sum()), dtype=np.int32), 0
     # Part by part, each let go once it is read: all codes of a large set take much room.
@@ -99,14 +99,14 @@ def columns(items: Sequence[Item]) -> csr_array:
         keep = often[codes]
         sizes.append(np.bincount(np.repeat(np.arange(len(size)), size)[keep], minlength=len(size)))
         start, end = end, end + int(sizes[-1].sum())
-        which[start:end] = place[codes[keep]]
+        which[start:end] = column[codes[keep]]
     # Columns are numbered in as many bytes as these, and mostly four are enough.
     ends = np.cumsum(np.concatenate(sizes)).astype(get_index_dtype(maxval=len(which)))
-    return csr_array((np.ones(len(which), np.int8), which, ends), shape=(len(texts), int(place[-1]) + 1))
+    return csr_array((np.ones(len(which), np.int8), which, ends), shape=(len(texts), int(column[-1]) + 1))
 
 
 def _hashed(texts: Sequence[str]) -> tuple[Ints, npt.NDArray[np.int32]]:
-    """How many codes each text has, (r,), and all their codes, each once a text, text by text."""
+    """Return how many codes each text has, (r,), and all their distinct codes, text by text."""
     signs = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
     row = np.repeat(np.arange(len(texts)), [len(t) for t in texts])
     codes = [*_sequences(signs, row), _words(signs, row)]
@@ -127,7 +127,7 @@ def _sequences(signs: npt.NDArray[np.uint32], row: Ints) -> Iterator[tuple[Ints,
 
 
 def _words(signs: npt.NDArray[np.uint32], row: Ints) -> tuple[Ints, Codes]:
-    """Runs of letters and digits, one code a run."""
+    """Return one code per run of letters and digits."""
     letter = np.zeros(int(signs.max(initial=0)) + 1, dtype=bool)
     kinds = np.flatnonzero(np.bincount(signs, minlength=len(letter)))
     letter[kinds] = [chr(c).isalnum() for c in kinds.tolist()]
@@ -179,10 +179,10 @@ class KeyWords:
         row, word = options.sets
         of, base = options.item[row], len(options.vocabulary)
         at_key = row == (np.cumsum(options.k) - options.k + options.key)[of]
-        codes, place, holders = np.unique(of * base + word, return_inverse=True, return_counts=True)
+        codes, inverse, holders = np.unique(of * base + word, return_inverse=True, return_counts=True)
         # Below (p,): each item with each word of its options but those that all of them hold, which tell nothing.
         kept = holders < options.k[codes // base]
-        item, word, in_key = codes[kept] // base, codes[kept] % base, np.bincount(place, at_key)[kept]
+        item, word, in_key = codes[kept] // base, codes[kept] % base, np.bincount(inverse, at_key)[kept]
         even = holders[kept] / options.k[item]
         # The word in all items but those of the item's own group: their number, and its keys found and expected.
         together = np.unique(group[item] * base + word, return_inverse=True)[1]
@@ -206,7 +206,7 @@ class KeyWords:
                 self._uses[int(item[at])].append(use)
 
     def of(self, at: int, pick: int) -> tuple[WordUse, ...]:
-        """The words of item `at` that speak for its option `pick`, the clearest first."""
+        """Return the words of item `at` that speak for its option `pick`, the clearest first."""
         uses = self._uses.get(at, ())
         own_words = words_of(self._items[at].choices[pick]) if uses else ()
         found = [use for use in uses if use.picked == (use.word in own_words)]

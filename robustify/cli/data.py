@@ -3,22 +3,21 @@
 For a file they import no config, and with it neither scipy nor pyarrow: what is small is said in a moment.
 """
 
-import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, get_args
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from robustify.cli.options import as_json, print_result, reading
-from robustify.errors import UsageError
+from robustify.cli.options import output, print_result
+from robustify.errors import AuthorisationError, UsageError
 
 if TYPE_CHECKING:
     from robustify.ask import Asking, Planned
     from robustify.item import Item
-    from robustify.loaders import FieldMap, Loaded, Quarantined, Source
-    from robustify.writers import RunWriter
+    from robustify.loaders import FieldMap, Loaded, Source
+    from robustify.policy import SetPolicy
 
 
 def _given(_context: click.Context, _argument: click.Parameter, data: str) -> str:
@@ -41,86 +40,82 @@ MAP = click.option(
 
 
 def mapped(columns: Sequence[str]) -> "FieldMap | None":
-    """The field map that `--map` gives: choices are several columns, with commas or one option each.
+    """Return the field map that `--map` gives: choices are several columns, with commas or one option each.
 
     Raises:
-        UsageError: no `PART=COLUMN`, an unknown part, or a part given twice.
+        UsageError: not `PART=COLUMN`, an unknown part, or several columns for a part that has one.
     """
     if not columns:
         return None
+    from pydantic import ValidationError
+
     from robustify.loaders import FieldMap
-    from robustify.loaders.loaded import KeyKind
+    from robustify.settings_files import faults
 
     said: dict[str, list[str]] = {}
     for column in columns:
-        part, is_one, name = column.partition("=")
-        if not is_one or not name or part not in FieldMap.model_fields:
+        part, _, name = column.partition("=")
+        if not name or part not in FieldMap.model_fields:
             raise UsageError(
                 f"--map {part}: expected PART=COLUMN, PART one of {', '.join(FieldMap.model_fields)}"
             )
-        said.setdefault(part, []).append(name)
-    choices = said.pop("choices", [])
-    if len(choices) == 1 and "," in choices[0]:
-        choices = choices[0].split(",")
-    twice = [part for part, names in said.items() if len(names) > 1]
-    if twice:
-        raise UsageError(f"--map {twice[0]}: given {len(said[twice[0]])} times; expected one column")
-    tree: dict[str, object] = {part: names[0] for part, names in said.items()}
-    if choices:
-        tree["choices"] = choices[0] if len(choices) == 1 else tuple(choices)
-    if tree.get("key_is", "auto") not in (kinds := get_args(KeyKind)):
-        raise UsageError(f"--map key_is: unknown; expected one of {', '.join(kinds)}")
-    return FieldMap.model_validate(tree)
+        said.setdefault(part, []).extend(name.split(",") if part == "choices" else [name])
+    tree = {part: names[0] if len(names) == 1 else tuple(names) for part, names in said.items()}
+    try:
+        return FieldMap.model_validate(tree)
+    except ValidationError as error:
+        raise UsageError(*(f"--map {line}" for line in faults(error, FieldMap, "map"))) from None
 
 
 def names_config(data: str) -> bool:
-    """Whether an argument names a config, not a file of items."""
+    """Return whether an argument names a config, not a file of items."""
     from robustify.settings_files import is_config
 
     return is_config(data)
 
 
-def source_of(data: str, skip_bad: bool, columns: Sequence[str]) -> "Source":
-    """The source that a file on the command line is."""
+def _source(data: str, skip_bad: bool, columns: Sequence[str]) -> "Source":
     from robustify.loaders import Source
 
     return Source(path=data, skip_bad=skip_bad, fields=mapped(columns))
 
 
 def items_of(data: str, skip_bad: bool, columns: Sequence[str] = ()) -> "Loaded":
-    """The items of a file that may be shown. Raises as `loaded`."""
+    """Load a file of items that may be shown. Raises as `loaded`."""
+    from robustify.item import no_collector
     from robustify.loaders import load
     from robustify.restricted.recognition import require_ordinary
 
-    source = source_of(data, skip_bad, columns)
-    bench = load(source)
+    source = _source(data, skip_bad, columns)
+    with no_collector():
+        bench = load(source)
     require_ordinary(bench, [source])
     return bench
 
 
 def loaded(
     data: str, skip_bad: bool, folder: Path | None = None, columns: Sequence[str] = ()
-) -> "tuple[Loaded, RunWriter]":
-    """The items of a file or config, and how they are read and shown (and written into `folder`).
+) -> "tuple[Loaded, SetPolicy]":
+    """Load a file or config; return its items, and how they are read and shown (and written into `folder`).
 
     Raises:
         AuthorisationError: a restricted set without leave, or a file that is recognised as sensitive.
         UsageError, DataError: as the loaders say.
     """
     if not names_config(data):
-        from robustify.writers.public import PublicWriter
+        from robustify.policy.public import PublicPolicy
 
-        return items_of(data, skip_bad, columns), PublicWriter()
+        return items_of(data, skip_bad, columns), PublicPolicy()
     from robustify import config as configs
-    from robustify.pipeline import load_bench, writer_for
+    from robustify.pipeline import load_bench, policy_for
 
     if columns:
         raise UsageError("--map: is for a file of items; expected `fields` in the config")
     settings = configs.load(configs.find_config(data))
     if skip_bad:
         settings = configs.skipping_bad(settings)
-    writer = writer_for(settings, folder)
-    return load_bench(settings, writer), writer
+    policy = policy_for(settings, folder)
+    return load_bench(settings, policy), policy
 
 
 @click.command()
@@ -132,9 +127,9 @@ def loaded(
     is_flag=True,
     help="Show how each file was read, and three items as models will be asked them (public sets only).",
 )
-@as_json
-def validate(data: str, columns: tuple[str, ...], skip_bad: bool, explain: bool, json_: bool) -> int:
-    """Say what DATA holds: layout, items, option counts, and defects by line.
+@output
+def validate(data: str, columns: tuple[str, ...], skip_bad: bool, explain: bool) -> int:
+    """Say what a file holds: layout, items, defects by line.
 
     A row that cannot be an item refuses the file (exit 3, all kinds of faults at once). A defect that real
     sets have (equal or empty options, a repeated stem) is counted and named. --explain prints the text of
@@ -147,75 +142,36 @@ def validate(data: str, columns: tuple[str, ...], skip_bad: bool, explain: bool,
     """
     from robustify.cli.described import explained_lines, plain_lines, survey_lines
 
-    if explain or names_config(data):
-        asking = _asking(data) if explain else None
-        bench, writer = loaded(data, skip_bad, columns=columns)
-        description = writer.described(bench)
-        lines = survey_lines(description, data) if writer.access is None else plain_lines(description)
-        if asking is not None and writer.access is None:
-            description["explained"] = shown = explained(bench, asking)
-            lines += explained_lines(shown)
-    else:
+    if not (explain or names_config(data)):
         description = surveyed(data, skip_bad, columns)
-        lines = survey_lines(description, data)
-    return print_result(description, lines, json_)
+        return print_result(description, survey_lines(description, data))
+    asking = _asking(data) if explain else None
+    bench, policy = loaded(data, skip_bad, columns=columns)
+    description = policy.described(bench)
+    lines = survey_lines(description, data) if policy.access is None else plain_lines(description)
+    if asking is not None and policy.access is None:
+        description["explained"] = shown = explained(bench, asking)
+        lines += explained_lines(shown)
+    return print_result(description, lines)
 
 
 def surveyed(data: str, skip_bad: bool, columns: Sequence[str] = ()) -> dict[str, Any]:
-    """What a file holds, counted a part at a time, with progress on stderr. Raises as `loaded`.
+    """Return `describe` of a file, with `read` (how it was read) and `data` (what names it in a config).
 
-    As `Survey.description`, with `read` (how the file was read) and `data` (what names it in a config).
+    Raises as `loaded`.
     """
-    from robustify.loaders import Survey
+    from robustify.loaders import describe
 
-    survey = Survey()
-    set_aside: list[Quarantined] = []
-
-    def take(part: "Loaded") -> None:
-        survey.add(part.items, part.lines, part.files)
-        set_aside.extend(part.quarantined)
-
-    last = _in_parts(data, skip_bad, columns, take)
-    description = survey.description(last.name, last.layout, last.sha256, set_aside, last.recognised)
+    bench = items_of(data, skip_bad, columns)
     return {
-        **description,
-        "read": list(map(asdict, last.recognised)),
-        "data": named_data(data, last, skip_bad),
+        **describe(bench),
+        "read": list(map(asdict, bench.recognised)),
+        "data": named_data(data, bench, skip_bad),
     }
 
 
-def heuristics_of(data: str, skip_bad: bool, columns: Sequence[str] = ()) -> dict[str, Any]:
-    """What rules score on a file, a part at a time, with progress on stderr. Raises as `loaded`."""
-    from robustify.baselines.heuristics import HeuristicCounts
-
-    counts = HeuristicCounts()
-    _in_parts(data, skip_bad, columns, lambda part: counts.add(part.items))
-    return counts.table()
-
-
-def _in_parts(
-    data: str, skip_bad: bool, columns: Sequence[str], take: "Callable[[Loaded], None]"
-) -> "Loaded":
-    """Every part of a file to `take`; the last one."""
-    from robustify.loaders import parts
-    from robustify.restricted.recognition import Seen, require_ordinary
-
-    # Rows make no circles; looking for some among a million of them takes a third of the time.
-    gc.disable()
-    source, seen = source_of(data, skip_bad, columns), Seen()
-    try:
-        with reading(data) as progress:
-            for part in parts(source, progress):
-                take(part)
-                seen.add(part.items)
-    finally:
-        gc.enable()
-    require_ordinary(part, [source], seen=seen)
-    return part
-
-
 def named_data(path: str, bench: "Loaded", skip_bad: bool) -> dict[str, Any]:
-    """What names this file in a config, with the columns as they were read."""
+    """Return what names this file in a config, with the columns as they were read."""
     fields = dict(bench.recognised[0].fields) if bench.recognised else {}
     return {
         "path": path,
@@ -225,7 +181,7 @@ def named_data(path: str, bench: "Loaded", skip_bad: bool) -> dict[str, Any]:
 
 
 def _asking(data: str) -> "Asking":
-    """How the items will be asked; refused for a restricted set before any of its files is opened."""
+    """Return how the items will be asked; a restricted set is refused before any of its files is opened."""
     from robustify.ask import Asking
 
     if not names_config(data):
@@ -239,20 +195,16 @@ def _asking(data: str) -> "Asking":
 
 
 def _refuse_text(name: str, what: str) -> NoReturn:
-    from robustify.errors import AuthorisationError
-
     raise AuthorisationError(f"{name}: is a restricted set; {what} of public sets only")
 
 
 def explained(bench: "Loaded", asking: "Asking") -> dict[str, Any]:
-    """What was recognised, and what the first, middle and last item become, as a JSON-able object.
+    """Return how files were read, and what the first, middle and last item become, as a JSON-able object.
 
-    It shows the text of items: the one place that does so on purpose. The caller has made sure that the set is public.
-    Keys: `files` [{file, layout, fields {part: name}, key_forms {form: rows}}] and `rows` [{item, line, file, key,
-    topic, views: [{view, template, digest, order, prompt, continuations, refusal}]}]. `key` counts from 0 in the item's
-    own order, `order` says which own choice stands at each place shown; each view is shown in its first order.
+    It shows the text of items, on purpose; the caller has made sure that the set is public. `key` counts from 0 in the
+    item's own order, and `order` names the own choice at each position shown; each view is shown in its first order.
     """
-    at = sorted({0, len(bench.items) // 2, len(bench.items) - 1} & set(range(len(bench.items))))
+    at = sorted({0, len(bench.items) // 2, len(bench.items) - 1})
     asked = _asked(bench.items, [bench.items[i] for i in at], asking)
     return {
         "files": [asdict(one) for one in bench.recognised],
@@ -271,23 +223,20 @@ def explained(bench: "Loaded", asking: "Asking") -> dict[str, Any]:
 
 
 def _asked(items: "Sequence[Item]", shown: "Sequence[Item]", asking: "Asking") -> "list[Planned]":
-    """Every view of these items in its first order; few-shot headers are made of the same items as in a run."""
+    """Return every view of these items in its first order; few-shot headers are made of the same items as in a run."""
     from robustify.ask import plan
 
     once = asking.model_copy(update={"orders": 1, "rotations": "one"})
-    header = list(items[: asking.shots + 1])
-    there = {item.id for item in header}
-    wanted = {item.id for item in shown}
-    planned = plan([*header, *(item for item in shown if item.id not in there)], once)
-    return [one for one in planned if one.item.id in wanted]
+    header = items[: asking.shots + 1]
+    wanted = {item.id: item for item in (*header, *shown)}
+    return [one for one in plan(list(wanted.values()), once) if one.item in shown]
 
 
 def _view(one: "Planned") -> dict[str, Any]:
-    words = one.template
     return {
-        "view": words.view,
-        "template": words.name,
-        "digest": words.digest[:8],
+        "view": one.template.view,
+        "template": one.template.name,
+        "digest": one.template.digest[:8],
         "order": list(one.order),
         "prompt": one.requests[0].context if one.requests else None,
         "continuations": [request.continuation for request in one.requests],
@@ -305,9 +254,9 @@ def _view(one: "Planned") -> dict[str, Any]:
     is_flag=True,
     help="List the items whose key a starred rule finds (public sets only).",
 )
-@as_json
-def rules_alone(data: str, columns: tuple[str, ...], skip_bad: bool, items_: bool, json_: bool) -> int:
-    """Score DATA with simple rules on its choices; no model is needed.
+@output
+def rules_alone(data: str, columns: tuple[str, ...], skip_bad: bool, items_: bool) -> int:
+    """Score simple rules on the choices alone; no model.
 
     Rules are sorted; a star marks those that are above chance after correction for having tried them all.
 
@@ -319,26 +268,21 @@ def rules_alone(data: str, columns: tuple[str, ...], skip_bad: bool, items_: boo
     from robustify.baselines.heuristics import found_by, table
     from robustify.cli.described import is_above, item_lines, plain_lines, rule_lines
 
-    if names_config(data):
-        bench, writer = loaded(data, skip_bad, columns=columns)
-        scores = writer.features(table(bench.items))
-        restricted = writer.access is not None
-    elif items_:
-        bench, restricted = items_of(data, skip_bad, columns), False
-        scores = table(bench.items)
-    else:
-        scores, restricted = heuristics_of(data, skip_bad, columns), False
-    if items_ and restricted:
+    if not (items_ or names_config(data)):
+        scores = table(items_of(data, skip_bad, columns).items)
+        return print_result(scores, rule_lines(scores))
+    bench, policy = loaded(data, skip_bad, columns=columns)
+    scores = policy.features(table(bench.items))
+    if not items_:
+        return print_result(scores, rule_lines(scores) if policy.access is None else plain_lines(scores))
+    if policy.access is not None:
         _refuse_text(bench.name, "--items names items")
-    lines = plain_lines(scores) if restricted else rule_lines(scores)
-    if items_:
-        starred = [name for name, rate in scores["heuristics"].items() if is_above(rate)]
-        rows: list[dict[str, Any]] = [
-            {"item": bench.items[at].id, "line": bench.lines[at], "file": bench.files[at], "rules": rules}
-            for at, rules in enumerate(found_by(bench.items, starred))
-            if rules
-        ]
-        scores["items"] = sorted(rows, key=lambda row: -len(row["rules"]))
-        none = ["--items: no rule is above chance, so none of them finds an item"]
-        lines += item_lines(rows) if starred else none
-    return print_result(scores, lines, json_)
+    starred = [name for name, rate in scores["heuristics"].items() if is_above(rate)]
+    rows: list[dict[str, Any]] = [
+        {"item": bench.items[at].id, "line": bench.lines[at], "file": bench.files[at], "rules": rules}
+        for at, rules in enumerate(found_by(bench.items, starred))
+        if rules
+    ]
+    scores["items"] = sorted(rows, key=lambda row: -len(row["rules"]))
+    none = ["--items: no rule is above chance, so none of them finds an item"]
+    return print_result(scores, [*rule_lines(scores), *(item_lines(rows) if starred else none)])

@@ -1,4 +1,4 @@
-"""What `validate` and `heuristics` say of a file in words: the verdict first, then what it rests on.
+"""The words of `validate` and `heuristics`: the verdict first, then what it rests on.
 
 Everything here is made from counts, ids and names of columns; a text of an item is printed by `explained_lines` alone.
 """
@@ -28,11 +28,15 @@ _DEFECTS = {
 
 
 def survey_lines(tree: Mapping[str, Any], data: str) -> list[str]:
-    """What a benchmark holds, for people: the verdict, then a line a fact, then a block for a config.
+    """Return what a benchmark holds, for people: the verdict, then a line per fact, then a block for a config.
 
-    `tree` as `Survey.description` gives it; `data` is the path, or a config's name.
+    `tree` comes from `Survey.description`; `data` is the path, or a config's name.
     """
-    return [_verdict(tree), *(f"  {name:9} {says}" for name, says in _facts(tree)), *_next(tree, data)]
+    lines = [_verdict(tree), *(f"  {name:9} {says}" for name, says in _facts(tree))]
+    if "data" in tree:
+        lines.append(f"next: robustify heuristics {data}, or robustify {data} --public; in a config:")
+        lines += data_block(tree["data"])
+    return lines
 
 
 def _verdict(tree: Mapping[str, Any]) -> str:
@@ -57,17 +61,17 @@ def _facts(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         more = f" and {len(topics) - _LISTED:,} more" if len(topics) > _LISTED else ""
         yield "topics", ", ".join(f"{name} {n:,}" for name, n in most) + more
     for kind, one in tree["defects"].items():
-        yield "look at", f"{counted(one['n'], 'item')} ({_places(one['at'])}): {_DEFECTS.get(kind, kind)}"
+        yield "look at", f"{counted(one['n'], 'item')} ({_lines_of(one['at'])}): {_DEFECTS.get(kind, kind)}"
     reasons: dict[str, list[Mapping[str, Any]]] = {}
     for row in tree["quarantined"]:
         reasons.setdefault(re.sub("[0-9]+", "0", row["reason"]), []).append(row)
     for rows in reasons.values():
-        yield "set aside", f"{counted(len(rows), 'row')} ({_places(rows)}): {rows[0]['reason']}"
+        yield "set aside", f"{counted(len(rows), 'row')} ({_lines_of(rows)}): {rows[0]['reason']}"
     for note in tree["notes"]:
         yield "note", note
 
 
-def _places(at: Sequence[Mapping[str, Any]]) -> str:
+def _lines_of(at: Sequence[Mapping[str, Any]]) -> str:
     files: dict[str, list[int]] = {}
     for one in at:
         files.setdefault(one["file"], []).append(one["line"])
@@ -86,49 +90,32 @@ def _read(files: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield "keys as " + " and ".join(_FORMS.get(form, f"a {form}") for form in sorted(one["key_forms"]))
 
 
-def _columns(name: object) -> str:
-    if isinstance(name, str):
-        return json.dumps(name, ensure_ascii=False)
-    assert isinstance(name, list | tuple)
-    names = [json.dumps(one, ensure_ascii=False) for one in name]
+def _columns(name: str | Sequence[str]) -> str:
+    names = [json.dumps(one, ensure_ascii=False) for one in ([name] if isinstance(name, str) else name)]
     return ", ".join(names) if len(names) < 3 else f"{names[0]} to {names[-1]}"
 
 
-def _next(tree: Mapping[str, Any], data: str) -> list[str]:
-    if "data" not in tree:
-        return []
-    return [
-        f"next: robustify heuristics {data}, or robustify {data} --public; in a config:",
-        *data_block(tree["data"]),
-    ]
-
-
 def data_block(data: Mapping[str, Any]) -> list[str]:
-    """The lines of a config that name this data."""
-    if set(data) == {"path"}:
-        return [f"data: {_scalar(data['path'])}"]
-    return ["data:", *(f"  {name}: {_inline(value)}" for name, value in data.items())]
+    """Return the lines of a config that name this data."""
+    return _yaml({"data": data["path"] if set(data) == {"path"} else dict(data)})
 
 
-def _inline(value: object) -> str:
-    match value:
-        case Mapping():
-            return "{" + ", ".join(f"{name}: {_inline(one)}" for name, one in value.items()) + "}"
-        case list() | tuple():
-            return "[" + ", ".join(map(_inline, value)) + "]"
-        case str():
-            return _scalar(value)
-    return json.dumps(value)
+def plain_lines(tree: Mapping[str, Any]) -> list[str]:
+    """Return what a restricted set may say of itself."""
+    return _yaml(dict(tree))
 
 
-def _scalar(text: str) -> str:
-    """A text as YAML reads it back as this text; quoted unless it is plainly a word."""
-    plain = re.fullmatch(r"[A-Za-z_./][\w./-]*", text) and text.casefold() not in ("true", "false", "null")
-    return text if plain else json.dumps(text, ensure_ascii=False)
+def _yaml(tree: Mapping[str, Any]) -> list[str]:
+    import yaml
+
+    # By default, PyYAML writes a whole tree without a branch on one line.
+    flow = None if any(isinstance(value, dict | list | tuple) for value in tree.values()) else False
+    text = yaml.safe_dump(tree, sort_keys=False, allow_unicode=True, default_flow_style=flow, width=10_000)
+    return text.splitlines()
 
 
 def rule_lines(table: Mapping[str, Any]) -> list[str]:
-    """What rules score on the choices alone, the best first, starred where above chance; a sentence of conclusion first."""
+    """Return a conclusion, then what each rule scores on the choices alone, the best first, starred if above chance."""
     rules = sorted(table["heuristics"].items(), key=lambda rule: -(rule[1]["value"] or 0.0))
     n, chance = table["n"], table["chance_accuracy"]
     lines = [
@@ -147,7 +134,7 @@ def rule_lines(table: Mapping[str, Any]) -> list[str]:
 
 
 def is_above(rate: Mapping[str, Any]) -> bool:
-    """Whether a rule is right more often than chance explains."""
+    """Return whether a rule is right more often than chance explains."""
     return rate["p_holm"] is not None and rate["p_holm"] <= ABOVE
 
 
@@ -166,46 +153,25 @@ def _conclusion(rules: Sequence[tuple[str, Mapping[str, Any]]], n: int, chance: 
 
 
 def item_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The items that starred rules find, those that most rules find first."""
+    """Return a line for each item that starred rules find."""
     return [f"{row['file']}:{row['line']}  {row['item']}  {', '.join(row['rules'])}" for row in rows]
 
 
 def explained_lines(shown: Mapping[str, Any]) -> list[str]:
-    """How each file was read, and some items as models will be asked them: the one place that prints their text."""
+    """Return how each file was read, and some items as models will be asked them: the one place that prints text."""
     lines = []
     for file in shown["files"]:
         fields = ", ".join(f"{part}={json.dumps(name)}" for part, name in file["fields"].items())
         forms = ", ".join(f"{form} ({n})" for form, n in file["key_forms"].items())
         lines.append(f"{file['file']}: layout {file['layout']}; fields {fields or 'its own'}; keys: {forms}")
     for row in shown["rows"]:
-        place = f"{row['file']}:{row['line']}"
-        lines += [
-            "",
-            f"=== item {row['item']} ({place}), topic {row['topic'] or 'none'}, key {row['key']} (from 0)",
-        ]
+        where = f"{row['file']}:{row['line']}"
+        topic = row["topic"] or "none"
+        lines += ["", f"=== item {row['item']} ({where}), topic {topic}, key {row['key']} (from 0)"]
         for view in row["views"]:
             order = " ".join(map(str, view["order"]))
-            lines.append(
-                f"--- {view['view']} ({view['template']}@{view['digest']}), choices in the order {order}"
-            )
+            words = f"{view['template']}@{view['digest']}"
+            lines.append(f"--- {view['view']} ({words}), choices in the order {order}")
             lines += [f"| {line}" for line in (view["prompt"] or f"not asked: {view['refusal']}").split("\n")]
             lines.append(f"continuations: {json.dumps(view['continuations'], ensure_ascii=False)}")
-    return lines
-
-
-def plain_lines(tree: Mapping[str, Any]) -> list[str]:
-    """A tree as it is, a line a name: what a restricted set may say of itself."""
-    lines = []
-    for name, value in tree.items():
-        match value:
-            case dict():
-                lines.append(f"{name}:" + ("" if value else " none"))
-                lines += [
-                    f"  {k}: {json.dumps(v, ensure_ascii=False) if isinstance(v, dict | list) else v}"
-                    for k, v in value.items()
-                ]
-            case list():
-                lines.append(f"{name}: {json.dumps(value, ensure_ascii=False)}")
-            case _:
-                lines.append(f"{name}: {value}")
     return lines

@@ -1,250 +1,259 @@
-"""`robustify free`: the same questions without their options, answered in words, and graded.
+"""`robustify free`: grade somebody's answers in words, label passages, compare judges with people, show the prompts.
 
-stdout holds counts, rates and paths; no text of an item or an answer is printed. Nothing heavy is imported before a
-command runs.
+To ask models in words, put a `free:` block into a config. stdout holds counts, rates and paths, never text of an item.
+Nothing heavy is imported before a command runs.
 """
 
-from dataclasses import asdict, replace
+import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from robustify.cli.free_options import (
-    BASE,
-    ITEMS,
-    MAX_UNSCORED,
-    OPTIONS_SHOWN,
-    OUT,
-    RESTRICTED,
-    TEMPLATE_DIR,
-    counts_line,
-    grading,
-    judging,
-    read_free_items,
-    unscored_exit,
-)
-from robustify.cli.free_results import RESULTS
-from robustify.cli.free_templates import templates
-from robustify.cli.options import FILE, as_json, cache_dir, print_result, watcher
-from robustify.errors import counted
+from robustify.cli.options import DIR, FILE, cache_dir, output, print_result, watcher
 
 if TYPE_CHECKING:
-    from robustify.freeform.grade.graders import Grading
-    from robustify.freeform.session import JudgeChoice
+    from robustify.freeform.foreign_rows import Rows
+    from robustify.freeform.settings import FreeSettings
+
+F = TypeVar("F", bound=Callable[..., object])
+OUT = click.option(
+    "-o", "--out", "--output", required=True, type=DIR, help="The folder for grades, summary and page."
+)
+CONFIG = click.option("--config", type=FILE, help="A YAML file whose `free:` block holds all other settings.")
+JUDGE = click.option("--judge", metavar="URL|MODEL", help="http://HOST:PORT/v1, or a model that runs here.")
+JUDGE_MODEL = click.option("--judge-model", metavar="NAME", help="The judge's name at its address.")
+HUMAN = click.option("--human", type=FILE, help="Labels of people: item_id, annotator, verdict or labels.")
+MAX_UNSCORED = click.option(
+    "--max-unscored", type=click.FloatRange(0, 1), default=0.02, show_default=True, help="Above it: exit 7."
+)
+
+
+def _judged(command: F) -> F:
+    """Add the options of every command that may ask a judge."""
+    return OUT(CONFIG(JUDGE(JUDGE_MODEL(HUMAN(MAX_UNSCORED(cache_dir(output(command))))))))
 
 
 @click.group()
 def free() -> None:
-    """Ask the questions without their options, and grade the answers in words.
+    """Ask without options, and grade answers in words.
 
-    For passages and the facts they should state: robustify free nuggets --help
+    To let models answer, put a `free:` block into a config and run it:
 
     \b
-    robustify free prepare items.jsonl -o free/items.jsonl
-    robustify free generate free/items.jsonl --model smollm2-135m -o free/answers.jsonl
-    robustify free grade free/answers.jsonl --items free/items.jsonl -o free/grades.jsonl
-    robustify free report free/grades.jsonl --items free/items.jsonl
-    robustify free attach free/grades.jsonl --items free/items.jsonl --run results/demo
+    free:
+      judge: {model: M, base_url: "http://127.0.0.1:8000/v1"}
+
+    \b
+    robustify free grade predictions.csv --items questions.json -o graded/
+    robustify free nuggets passages.jsonl --judge http://127.0.0.1:8000/v1 --judge-model M -o labelled/
+    robustify free agree graded/free.jsonl --human labels.jsonl
+    robustify free templates grader/mcq --example
     """
 
 
 @free.command()
-@click.argument("data", metavar="DATA|CONFIG")
-@OUT
-@click.option("--explanations", is_flag=True, help="Also ask items whose key is longer than 12 words.")
-@OPTIONS_SHOWN
-@RESTRICTED
-@as_json
-def prepare(
-    data: str,
-    out: Path,
-    explanations: bool,
-    options_shown: bool,
-    restricted: bool,
-    json_: bool,
-) -> int:
-    """Turn multiple-choice items into questions without options, and count what cannot be asked so.
-
-    Nuggets of an item's row stay with it. Questions with `type` (mcq, numeric, explanation) and `answer` are read too.
-
-    \b
-    Example:
-        robustify free prepare items.jsonl -o free/items.jsonl
-    """
-    from robustify.cli.data import loaded
-    from robustify.errors import AuthorisationError
-    from robustify.freeform.foreign_rows import foreign_form, with_nuggets
-    from robustify.freeform.jsonl import write_rows
-    from robustify.freeform.permit import inside, permitted
-    from robustify.freeform.questions import convert_item, exclusions
-
-    folder = out.absolute().parent
-    if foreign_form(Path(data)):
-        items = read_free_items(Path(data), options_shown=options_shown)
-        with permitted(items, [Path(data)], folder):
-            write_rows(out, [asdict(item) for item in items])
-        return _prepared(exclusions(items), out, json_)
-    bench, writer = loaded(data, False, folder)
-    with inside(writer.access, folder) as permit:
-        if restricted and not permit.restricted:
-            raise AuthorisationError(
-                f"{bench.name}: --restricted, but no adapter of a restricted set; expected a config with `adapter: NAME`"
-                " (robustify adapter list; robustify adapter new): nothing was written"
-            )
-        items = [
-            convert_item(
-                i, explanations=explanations, options_shown=options_shown, restricted=permit.restricted,
-                adapter=permit.adapter,
-            )
-            for i in bench.items
-        ]  # fmt: skip
-        if not permit.restricted and Path(data).suffix.lower() in (".jsonl", ".json"):
-            items = with_nuggets(items, Path(data))
-        write_rows(out, [asdict(item) for item in items], private=permit.restricted)
-    return _prepared(permit.prepared(exclusions(items)), out, json_)
-
-
-def _prepared(counts: dict[str, Any], out: Path, json_: bool) -> int:
-    lines = [f"{_few(counts['asked'])} of {counts['n']} items can be asked: {counts_line(counts['kinds'])}"]
-    lines += [f"left out: {counts_line(counts['excluded'])}"] if counts["excluded"] != {} else []
-    return print_result({**counts, "out": str(out)}, [*lines, str(out)], json_)
-
-
-@free.command()
-@click.argument("items_file", metavar="ITEMS", type=FILE)
+@click.argument("rows", metavar="ROWS...", nargs=-1, required=True, type=FILE)
+@click.option("--items", type=FILE, help="The questions, if ROWS hold ids and predictions alone.")
+@click.option("--rel-tol", type=float, help="Of the reference's size [default: 0.05].")
 @click.option(
-    "-m", "--model", required=True, help="A known name, a folder, a GGUF file or hf:owner/name@revision."
+    "--rubric",
+    multiple=True,
+    metavar="KIND@VERSION",
+    help="Let the judge decide every answer of a kind (mcq, numeric, explanation) by this template (repeatable).",
 )
-@click.option("--base-url", metavar="URL", help="Ask this OpenAI-compatible server; --model is then its id.")
-@click.option("--key-env", metavar="NAME", help="The environment variable with the server's key.")
-@click.option("--template", help="Ask every item by this template [default: one for each kind].")
-@click.option("--language", help="Ask in this language, e.g. de.")
-@click.option(
-    "--max-tokens", type=click.IntRange(1), default=512, show_default=True, help="Length of a reply."
-)
-@click.option("--limit", type=click.IntRange(min=1), help="Only the first N items that can be asked.")
-@click.option("--device", default="cpu", show_default=True)
-@OPTIONS_SHOWN
-@TEMPLATE_DIR
-@OUT
-@cache_dir
-@as_json
-def generate(
-    items_file: Path,
-    model: str,
-    base_url: str | None,
-    key_env: str | None,
-    template: str | None,
-    language: str | None,
-    max_tokens: int,
-    limit: int | None,
-    device: str,
-    options_shown: bool,
-    template_dir: tuple[Path, ...],
-    out: Path,
-    cache: Path,
-    json_: bool,
-) -> int:
-    """Let a model answer in words; a killed run goes on where it was.
-
-    \b
-    Example:
-        robustify free generate free/items.jsonl -m smollm2-135m -o free/answers.jsonl
-    """
-    from robustify.freeform.judge.store import get_store
-    from robustify.freeform.permit import permitted
-    from robustify.freeform.questions import Generation
-    from robustify.freeform.questions import generate as written
-    from robustify.freeform.session import open_remote_writer, open_writer
-
-    every = read_free_items(items_file, options_shown=options_shown)
-    items = [item for item in every if not item.excluded_reason][:limit]
-    with permitted(every, [items_file], out.absolute().parent) as permit:
-        how = Generation(template, language, max_tokens, store=get_store(template_dir), seal=permit.seal)
-        with (
-            open_writer(model, cache, device)
-            if base_url is None
-            else open_remote_writer(
-                base_url, model, cache, key_env=key_env, restricted=permit.restricted
-            ) as writer,
-            watcher()(writer.name, len(items)) as progress,
-        ):
-            rows = written(items, writer, how, out, progress)
-    lost = sum(row.error is not None for row in rows)
-    failed = permit.result(lost)
-    result = {"model": rows[0].model if rows else model, "n": len(rows), "not_asked": failed, "out": str(out)}
-    left_out = counted(failed, "item") if isinstance(failed, int) else f"{failed} items"
-    lines = [f"{counted(len(rows), 'answer')}, {left_out} did not fit", str(out)]
-    return print_result(result, lines, json_)
-
-
-@free.command()
-@click.argument("answers", metavar="ANSWERS...", nargs=-1, required=True, type=FILE)
-@ITEMS
-@OUT
-@grading
-@OPTIONS_SHOWN
-@BASE
-@MAX_UNSCORED
-@click.option(
-    "--truncated-as", type=click.Choice(["unscored", "wrong"]), default="unscored", show_default=True
-)
-@click.option("--forbid-self-judging", is_flag=True, help="Refuse a judge that wrote one of the answers.")
-@judging
-@as_json
+@_judged
 def grade(
-    answers: tuple[Path, ...],
-    items_file: Path,
-    out: Path,
-    rules: "Grading",
-    options_shown: bool,
-    base: str | None,
-    max_unscored: float,
-    truncated_as: str,
-    forbid_self_judging: bool,
-    asking: "JudgeChoice",
-    cache: Path,
-    json_: bool,
+    rows: tuple[Path, ...],
+    items: Path | None,
+    rel_tol: float | None,
+    rubric: tuple[str, ...],
+    **given: Any,
 ) -> int:
     """Grade answers: rules first, the judge for what they cannot decide.
 
-    What neither decides has no score. Exit 7 when that is more than --max-unscored; the grades are on disk.
+    ROWS (JSON lines, a JSON array or CSV) hold an id, a prediction and perhaps a model; with a question and an `answer`
+    in each row, --items is not needed. What neither rules nor judge decide has no score.
 
     \b
     Example:
-        robustify free grade free/answers.jsonl --items free/items.jsonl -o free/grades.jsonl
-        robustify free grade predictions.csv --items questions.json --rubric mcq@v1.0 --rubric numeric@v1.0
-            --rubric explanation@v1.0 --judge http://127.0.0.1:8000/v1 --judge-model M --base Base -o grades.jsonl
+        robustify free grade predictions.csv --items questions.json -o graded/
+        robustify free grade rows.jsonl --rubric mcq@v1.0 --judge http://127.0.0.1:8000/v1 --judge-model M -o graded/
     """
-    from robustify.freeform.foreign_rows import read_answers
+    from robustify.freeform.foreign_rows import read_rows
+
+    rubrics = dict(name.partition("@")[::2] for name in rubric)
+    settings = _settings(given, rel_tol=rel_tol, rubrics=rubrics or None)
+    return _grade(settings, read_rows(rows, items, options_shown=settings.options_shown), given)
+
+
+@free.command()
+@click.argument("rows", metavar="FILE", type=FILE)
+@click.option("--template", help="Of the prompt, e.g. legacy@1.0 [default: optimized@2.0].")
+@click.option(
+    "--format-type", help="Of the labels: json, markdown, csv or adaptive [default: the template's]."
+)
+@_judged
+def nuggets(rows: Path, template: str | None, format_type: str | None, **given: Any) -> int:
+    """Let a judge label which nuggets (facts) each passage states.
+
+    FILE is JSON lines, or one JSON array. A row needs `query`, `passage` and `nuggets`, a list of texts or of objects with
+    `text` and perhaps `importance` (vital, okay). It may have `id` or `qid`, `model`, `topic`, and people's `labels`
+    (support, partial_support, not_support, in the order of the nuggets, or such a list by annotator). `block` and
+    `block_nuggets_assignment`, with `assignment` or `golden_label` by people, are read too.
+
+    \b
+    Example:
+        robustify free nuggets rows.jsonl --judge http://127.0.0.1:8000/v1 --judge-model M -o labelled/
+    """
+    from robustify.freeform.foreign_rows import read_nugget_rows
+
+    settings = _settings(given, nugget_template=template, format_type=format_type)
+    if settings.judge is None:
+        raise click.UsageError("free nuggets needs a judge: --judge URL|MODEL, or `judge:` in the free block")
+    return _grade(settings, read_nugget_rows(rows), given)
+
+
+def _settings(given: Mapping[str, Any], **options: Any) -> "FreeSettings":
+    """Return the `free:` block of --config under the options of the command."""
+    from pydantic import ValidationError
+
+    from robustify.config import free_block
+    from robustify.errors import UsageError
+    from robustify.freeform.settings import FreeSettings
+    from robustify.settings_files import faults
+
+    tree = dict(free_block(given["config"])) if given["config"] else {}
+    judge, name = given["judge"], given["judge_model"]
+    if judge is not None and "://" in judge:
+        tree["judge"] = {**(tree.get("judge") or {}), "base_url": judge} | ({"model": name} if name else {})
+    elif judge is not None:
+        tree["judge"] = {**(tree.get("judge") or {}), "model": judge, "base_url": None}
+    tree |= {key: value for key, value in options.items() if value is not None}
+    if given["human"] is not None:
+        tree["people"] = str(given["human"])
+    try:
+        return FreeSettings.model_validate(tree)
+    except ValidationError as error:
+        raise UsageError(*(f"free: {line}" for line in faults(error, FreeSettings, "free"))) from None
+
+
+def _grade(settings: "FreeSettings", rows: "Rows", given: Mapping[str, Any]) -> int:
+    """Grade rows, write the folder, print the results, and return 7 if too many answers have no score."""
+    from robustify.files import write_json, write_text
     from robustify.freeform.grade.graders import grade_answers
-    from robustify.freeform.permit import permitted
-    from robustify.freeform.report import summarise, unscored_in
-    from robustify.freeform.session import RECORD, open_judge, refuse_self_judging
-    from robustify.report.free_page import markdown_page
+    from robustify.freeform.jsonl import write_rows
+    from robustify.freeform.replies import Replies
+    from robustify.freeform.report import nugget_row, summarise, unscored_in
+    from robustify.freeform.running import free_lines, read_labels
+    from robustify.freeform.session import judging, open_judge, refuse_self_judging
+    from robustify.report.free import free_html, shown_lines
 
-    items = read_free_items(items_file, options_shown=options_shown)
-    rows = [row for path in answers for row in read_answers(path)]
-    with permitted(items, [items_file, *answers], out.absolute().parent) as permit:
-        rules = replace(rules, judging=asking.how(items), seal=permit.seal)
-        with open_judge(asking, cache, out.with_name(RECORD), restricted=permit.restricted) as judge:
-            if forbid_self_judging and judge is not None:
-                refuse_self_judging(judge.name, rows)
-            with watcher()("grading", len(rows)) as progress:
-                grades = grade_answers(items, rows, rules, out, judge, progress)
-    wrong = truncated_as == "wrong"
-    summary = summarise(items, grades, truncated_as_wrong=wrong, base=base, min_cell=permit.min_cell)
-    unscored = unscored_in(grades, truncated_as_wrong=wrong)
-    shown = permit.share(unscored, len(grades))
-    page = markdown_page(summary).splitlines()
-    print_result({**summary, "unscored": shown, "out": str(out)}, [*page, str(out)], json_)
-    return unscored_exit(unscored, shown, max_unscored)
+    refuse_self_judging(settings, rows.answers)
+    people, how = [*rows.labels, *read_labels(settings)], judging(settings, rows.items)
+    with (
+        Replies(given["cache"]) as kept,
+        open_judge(settings.judge, given["cache"], kept) as judge,
+        watcher()("grading", len(rows.answers)) as progress,
+    ):
+        grades = grade_answers(rows.items, rows.answers, settings, judge, how, progress)
+    summary = summarise(rows.items, grades, people, how.seed) | {"left_out": dict(rows.left_out)}
+    out = given["out"]
+    write_rows(out / "free.jsonl", free_lines(rows.items, rows.answers, grades))
+    if any(grade.kind == "nuggets" for grade in grades):
+        write_rows(out / "labels.jsonl", map(nugget_row, grades))
+    write_json(out / "summary.json", summary)
+    write_text(out / "report.html", free_html(summary))
+    unscored, most = unscored_in(grades), given["max_unscored"]
+    print_result({**summary, "unscored": unscored, "out": str(out)}, [*shown_lines(summary), str(out)])
+    if unscored <= most:
+        return 0
+    share = f"{100 * unscored:.1f} % of the answers have no score; at most {100 * most:.1f} % may"
+    click.echo(f"robustify: {share} (give a judge, or --max-unscored)", err=True)
+    return 7
 
 
-for command in (*RESULTS, templates):
-    free.add_command(command)
+@free.command()
+@click.argument("grades", metavar="GRADES [OTHER]", nargs=-1, required=True, type=FILE)
+@HUMAN
+@click.option("--seed", type=int, default=0, show_default=True)
+@output
+def agree(grades: tuple[Path, ...], human: Path | None, seed: int) -> int:
+    """Compare a judge with people, or two gradings of the same answers.
+
+    One file with --human: kappa, alpha, confusion and the corrected rate. Two files, as of two templates: what each
+    scores, reads at once and agrees with people about, with paired differences.
+
+    \b
+    Example:
+        robustify free agree graded/free.jsonl --human labels.jsonl
+        robustify free agree by-v1/free.jsonl by-v2/free.jsonl --human labels.jsonl
+    """
+    from robustify.freeform.human import calibrate, compare_gradings, human_from
+    from robustify.freeform.jsonl import read_jsonl
+    from robustify.freeform.schema import grade_from
+
+    read = [read_jsonl(path, grade_from) for path in grades]
+    labels = read_jsonl(human, human_from) if human else []
+    if len(read) > 2 or (len(read) == 1 and human is None):
+        raise click.UsageError("expected one file of grades with --human, or two files")
+    first, *other = read
+    result: Any = (
+        {"rows": compare_gradings(first, other[0], labels)} if other else calibrate(first, labels, seed)
+    )
+    return print_result(result, json.dumps(result, indent=2).splitlines())
 
 
-def _few(n: int | None) -> str:
-    return "too few to tell" if n is None else str(n)
+@free.command()
+@click.argument("template_id", metavar="[ID]", required=False)
+@click.option("--example", is_flag=True, help="Print the prompt that it makes of a made-up case.")
+@click.option("--reply", type=FILE, help="Show how this reply of a judge is read.")
+@click.option(
+    "--nuggets", "n", type=click.IntRange(1), default=1, help="How many labels the reply should have."
+)
+@click.option(
+    "--format-type", help="Of the labels: json, markdown, csv or adaptive [default: the template's]."
+)
+@click.option(
+    "--template-dir", multiple=True, type=DIR, help="A folder with templates of your own (repeatable)."
+)
+@output
+def templates(
+    template_id: str | None, example: bool, reply: Path | None, n: int, format_type: str | None,
+    template_dir: tuple[Path, ...],
+) -> int:  # fmt: skip
+    """List the prompts, show one, or see how a reply to one is read.
+
+    Exit 3 if a released template was changed.
+
+    \b
+    Example:
+        robustify free templates nugget/optimized --example --format-type markdown
+        robustify free templates nugget/optimized --reply reply.txt --nuggets 3
+    """
+    from robustify.files import read_expected
+    from robustify.freeform.llm_judge.asking import Judging, example_of
+    from robustify.freeform.llm_judge.labels import read_as
+    from robustify.freeform.llm_judge.store import get_store, pack_text
+
+    store = get_store(template_dir)
+    if template_id is None:
+        found = [store.get(t.id) for t in store]
+        rows: list[dict[str, Any]] = [
+            {"id": t.id, "reads": t.reads, "sha256": t.sha256, "languages": t.languages()} for t in found
+        ]
+        lines = [f"{row['id']:28} {row['reads']:8} {row['sha256'][:16]}" for row in rows]
+        return print_result({"templates": rows}, lines)
+    template = store.get(template_id)
+    if reply is not None:
+        text = read_expected(reply, "a judge's reply", 1 << 24).decode("utf-8", "replace")
+        read = read_as(template, text, n, format_type or template.own_format)
+        return print_result(read, [f"{name} {json.dumps(value)}" for name, value in read.items()])
+    if example and template.reads != "rubric":
+        turns = example_of(template, Judging(store=store), format_type)
+        texts = {f"=== {i} {turn.role}": turn.content for i, turn in enumerate(turns, start=1)}
+    else:
+        texts = {f"=== {name}": pack_text(template.root, name).rstrip() for name in template.files}
+    whole = [line for name, text in texts.items() for line in (name, *text.split("\n"))]
+    return print_result({"id": template.id, "texts": list(texts.values())}, whole)

@@ -1,15 +1,17 @@
-"""What commands share: options, quiet, JSON and colour, and the watch that shows progress."""
+"""Options that commands share, how results are printed, and progress on stderr.
 
-import functools
-import io
+A command takes what it needs as decorators. `output` gives it `--json`, `--quiet` and `--color`, which every command
+has; they are kept in Click's context, and `print_result` and `say` obey them.
+"""
+
 import json
 import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -24,28 +26,10 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 DIR = click.Path(path_type=Path, file_okay=False)
 
 
-def _opened(_context: click.Context, _argument: click.Parameter, folder: Path) -> "Run":
+def _open(_context: click.Context, _argument: click.Parameter, folder: Path) -> "Run":
     from robustify.run import open_run
 
     return open_run(folder)
-
-
-RUN = click.argument("run", metavar="RUN", type=PATH, callback=_opened)
-DESPITE = click.option(
-    "--despite", default="", metavar="WHY", help="Publish what the ledger refuses; the reason is recorded."
-)
-
-
-def out_option(says: str, *, required: bool = True) -> Callable[[F], F]:
-    """`-o`: where a command writes."""
-    return click.option("-o", "--out", "--output", required=required, type=PATH, help=says)
-
-
-def as_json(command: F) -> F:
-    """`--json`: one JSON object on stdout and nothing else."""
-    return click.option("--json", "json_", is_flag=True, help="Print one JSON object and nothing else.")(
-        command
-    )
 
 
 def _cache_folder(_context: click.Context, _option: click.Parameter, given: Path | None) -> Path:
@@ -54,195 +38,216 @@ def _cache_folder(_context: click.Context, _option: click.Parameter, given: Path
     return cache_folder(given)
 
 
-def cache_dir(command: F) -> F:
-    """`--cache-dir`: where models and scores are kept; the command gets the folder in force as `cache`."""
-    return click.option(
-        "--cache-dir",
-        "cache",
-        type=DIR,
-        callback=_cache_folder,
-        help="Where models are kept [default: $ROBUSTIFY_CACHE or ~/.cache/robustify].",
-    )(command)
+def _rule(context: click.Context, option: click.Parameter, value: str | None) -> None:
+    given = context.params.setdefault("rule", {})
+    if value is not None:
+        given[f"screen.{option.name}"] = value
 
 
-def screening(command: Callable[..., object]) -> Callable[..., object]:
-    """The options that choose the rule of the screen; the command gets those that were given as `rule`."""
+def _keep(context: click.Context, option: click.Parameter, value: bool) -> bool:
+    context.meta[f"robustify.{option.name}"] = value
+    return value
 
-    @functools.wraps(command)
-    def wrapped(
-        *, criterion: str | None, mode: str | None, probe_vote: str | None, **given: object
-    ) -> object:
-        rule = given_options(screen__criterion=criterion, screen__mode=mode, screen__probe_vote=probe_vote)
-        return command(rule=rule, **given)
 
-    asked: Callable[..., object] = wrapped
-    for option in (
-        click.option(
-            "--criterion",
-            metavar="fdr|unanimous|majority|K-of-N",
-            help="What flags an item: a bounded share of false flags (fdr), or how many voters are right.",
-        ),
-        click.option(
-            "--mode",
-            type=click.Choice(["letter", "text"]),
-            help="Votes by letter or by the choices' own text.",
-        ),
-        click.option("--probe-vote", type=click.Choice(["none", "with"]), help="Whether the probe votes."),
-    ):
-        asked = option(asked)
-    return asked
+def _color(context: click.Context, _option: click.Parameter, value: bool | None) -> None:
+    context.color = False if value is None and os.environ.get("NO_COLOR") else value
+
+
+RUN = click.argument("run", metavar="RUN", type=PATH, callback=_open)
+cache_dir = click.option(
+    "--cache-dir",
+    "cache",
+    type=DIR,
+    callback=_cache_folder,
+    help="Where models are kept [default: $ROBUSTIFY_CACHE or ~/.cache/robustify].",
+)
+"""`--cache-dir`; the command gets the folder in force as `cache`."""
+CRITERION = click.option(
+    "--criterion",
+    metavar="fdr|unanimous|majority|K-of-N",
+    expose_value=False,
+    callback=_rule,
+    help="What flags an item: a bounded share of false flags (fdr), or how many voters are right.",
+)
+MODE = click.option(
+    "--mode",
+    type=click.Choice(["letter", "text"]),
+    expose_value=False,
+    callback=_rule,
+    help="Votes by letter or by the choices' own text.",
+)
+PROBE_VOTE = click.option(
+    "--probe-vote",
+    type=click.Choice(["none", "with"]),
+    expose_value=False,
+    callback=_rule,
+    help="Whether the probe votes.",
+)
+ROTATION = click.option(
+    "--rotation",
+    type=click.Choice(["averaged", "every", "most"]),
+    expose_value=False,
+    callback=_rule,
+    help="A voter's pick over the orders: of their average, or the same in every or in most of them.",
+)
+JSON = click.option(
+    "--json",
+    is_flag=True,
+    expose_value=False,
+    callback=_keep,
+    help="Print one JSON object and nothing else.",
+)
+QUIET = click.option(
+    "-q",
+    "--quiet",
+    is_flag=True,
+    expose_value=False,
+    callback=_keep,
+    help="Say nothing but errors; --json is printed all the same.",
+)
+COLOR = click.option(
+    "--color/--no-color",
+    default=None,
+    expose_value=False,
+    callback=_color,
+    help="Colours [default: on a terminal, unless $NO_COLOR].",
+)
+
+
+def output(command: F) -> F:
+    """Add `--json`, `--quiet` and `--color`."""
+    return JSON(QUIET(COLOR(command)))
+
+
+def as_json(command: F) -> F:
+    """Add what `output` adds, and hand `--json` on as `json_`: for commands that do not use `output` yet."""
+    json_ = click.option("--json", "json_", is_flag=True, help="Print one JSON object and nothing else.")
+    return json_(QUIET(COLOR(command)))
+
+
+def screening(command: F) -> F:
+    """Add the options that choose the rule of the screen; the command gets those that were given as `rule`."""
+    return CRITERION(MODE(PROBE_VOTE(command)))
+
+
+def out_option(says: str, *, required: bool = True) -> Callable[[F], F]:
+    """Return the option `-o`: where a command writes."""
+    return click.option("-o", "--out", "--output", required=required, type=PATH, help=says)
 
 
 def given_options(**options: object) -> dict[str, object]:
-    """The options that were given, under their dotted config names (`screen__mode` is `screen.mode`)."""
+    """Return the options that were given, under their dotted config names (`screen__mode` is `screen.mode`)."""
     return {name.replace("__", "."): value for name, value in options.items() if value is not None}
 
 
 def printable(text: str) -> str:
-    """Text without control characters: names from files must not steer a terminal."""
+    """Return text without control characters: names from files must not steer a terminal."""
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
-def print_result(tree: object, lines: Iterable[str], json_: bool) -> int:
-    """Print one JSON object, or lines for people; exit code 0."""
-    text = json.dumps(tree) if json_ else "\n".join(map(printable, lines))
-    if text:
+def is_quiet() -> bool:
+    """Return whether `--quiet` was given."""
+    return _kept("quiet")
+
+
+def is_json() -> bool:
+    """Return whether `--json` was given."""
+    return _kept("json")
+
+
+def _kept(name: str) -> bool:
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(f"robustify.{name}"))
+
+
+def print_result(tree: object, lines: Iterable[str], json_: bool = False) -> int:
+    """Print one JSON object under `--json`, else lines for people unless `--quiet`; return exit code 0."""
+    if json_ or is_json():
+        click.echo(json.dumps(tree))
+    elif not is_quiet() and (text := "\n".join(map(printable, lines))):
         click.echo(text)
     return 0
+
+
+def print_lines(*lines: object) -> int:
+    """Print the lines of a command that has no object of its own; return exit code 0."""
+    texts = [str(line) for line in lines]
+    return print_result({"printed": texts}, texts)
+
+
+def say(line: str) -> None:
+    """Print a message on stderr, unless `--quiet`."""
+    if not is_quiet():
+        click.echo(f"robustify: {printable(line)}", err=True)
 
 
 EVERY_SECONDS = 30.0
 LOADING = "loading "
 """A watch whose label begins so waits for a model; with the first result the word is dropped."""
-_QUIET = "robustify.quiet"
+Advance = Callable[[int], None]
 
 
-def uniform(command: click.Command) -> None:
-    """Give a command, and all below it, what every command has: `--json`, `--quiet`, `--color`.
+def watcher(shown: bool | None = None) -> Callable[[str, int], AbstractContextManager[Advance]]:
+    """Return a watch that shows each model's progress on stderr; with `shown` False it shows nothing."""
 
-    A command without an object of its own prints `{"printed": [LINE, ...]}` under `--json`.
-    """
-    if isinstance(command, click.Group):
-        for below in command.commands.values():
-            uniform(below)
-        return
-    inner = command.callback
-    assert inner is not None
-    own_json = any(option.name == "json_" for option in command.params)
+    def watch(label: str, total: int) -> AbstractContextManager[Advance]:
+        return nullcontext(_ignore) if shown is False else _progress(label, total)
 
-    @functools.wraps(inner)
-    def wrapped(*args: object, quiet: bool, color: bool | None, **given: object) -> object:
-        context = click.get_current_context()
-        context.color = False if color is None and os.environ.get("NO_COLOR") else color
-        context.meta[_QUIET] = quiet
-        as_object = bool(given["json_"] if own_json else given.pop("json_"))
-        if not as_object:
-            with redirect_stdout(open(os.devnull, "w")) if quiet else nullcontext():
-                return inner(*args, **given)
-        if own_json:
-            return inner(*args, **given)
-        with redirect_stdout(io.StringIO()) as printed:
-            code = inner(*args, **given)
-        click.echo(json.dumps({"printed": printed.getvalue().splitlines()}))
-        return code
-
-    command.callback = wrapped
-    if not own_json:
-        command.params.append(
-            click.Option(["--json", "json_"], is_flag=True, help="Print one JSON object and nothing else.")
-        )
-    command.params += [
-        click.Option(
-            ["-q", "--quiet"], is_flag=True, help="Say nothing but errors; --json is printed all the same."
-        ),
-        click.Option(
-            ["--color/--no-color"], default=None, help="Colours [default: on a terminal, unless $NO_COLOR]."
-        ),
-    ]
+    return watch
 
 
-def is_quiet() -> bool:
-    """Whether `--quiet` was given."""
-    context = click.get_current_context(silent=True)
-    return context is not None and bool(context.meta.get(_QUIET))
+def _ignore(_: int) -> None:
+    """Show nothing."""
 
 
-def say(line: str) -> None:
-    """A message on stderr, unless `--quiet`."""
-    if not is_quiet():
-        click.echo(f"robustify: {printable(line)}", err=True)
+def _progress(label: str, total: int) -> AbstractContextManager[Advance]:
+    from robustify.redaction import UNMUTED
+
+    if is_quiet():
+        return nullcontext(_ignore)
+    return _bar(label, total, UNMUTED) if UNMUTED.isatty() else _lines(label, total, UNMUTED)
 
 
 @contextmanager
-def _progress(label: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
-    """Progress on stderr: a bar on a terminal, else a line at once where a model is loaded, and one every half minute."""
-    from robustify.redaction import UNMUTED
+def _bar(label: str, total: int, err: Any) -> Iterator[Advance]:
+    from tqdm import tqdm
 
-    if UNMUTED.isatty():
-        from tqdm import tqdm
+    with tqdm(total=total, desc=label, unit="req", file=err, dynamic_ncols=True) as bar:
 
-        scaled = unit == "B"
-        with tqdm(
-            total=total,
-            desc=label,
-            unit=unit,
-            unit_scale=scaled,
-            file=UNMUTED,
-            dynamic_ncols=True,
-            leave=not scaled,
-        ) as bar:
+        def advance(n: int) -> None:
+            if n:
+                bar.set_description(label.removeprefix(LOADING), refresh=False)
+            bar.update(n)
 
-            def advance(n: int) -> None:
-                if n and bar.desc.startswith(LOADING):
-                    bar.set_description(label.removeprefix(LOADING), refresh=False)
-                bar.update(n)
+        yield advance
 
-            yield advance
-        return
+
+@contextmanager
+def _lines(label: str, total: int, err: Any) -> Iterator[Advance]:
+    """Show a line at once if a model is loaded, and one every half minute."""
+    name = label.removeprefix(LOADING)
     start = latest = time.monotonic()
     done, over = 0, threading.Event()
-    name, words = label.removeprefix(LOADING), {"B": "bytes read", "req": "requests"}[unit]
 
-    def count(n: int) -> None:
+    def advance(n: int) -> None:
         nonlocal done, latest
         done += n
         if (now := time.monotonic()) - latest >= EVERY_SECONDS:
             latest, took = now, now - start
             left = f", about {took / done * (total - done):.0f} s left" if 0 < done < total else ""
-            UNMUTED.write(f"robustify: {name}: {done:,} of {total:,} {words} in {took:.0f} s{left}\n")
+            err.write(f"robustify: {name}: {done:,} of {total:,} requests in {took:.0f} s{left}\n")
 
     def wait() -> None:
-        # Loading a model, or one long batch, makes no progress, and is heard of all the same.
+        # Loading a model, or one long batch, makes no progress and is reported all the same.
         while not over.wait(max(EVERY_SECONDS, 1.0)):
-            count(0)
+            advance(0)
 
     if name != label:
-        UNMUTED.write(f"robustify: {label} ({counted(total, 'request')}) ...\n")
+        err.write(f"robustify: {label} ({counted(total, 'request')}) ...\n")
     speaker = threading.Thread(target=wait, daemon=True)
     speaker.start()
     try:
-        yield count
+        yield advance
     finally:
         over.set()
         speaker.join()
-
-
-@contextmanager
-def reading(path: str) -> Iterator[Callable[[int], None]]:
-    """Progress through a file on stderr, in bytes."""
-    size = os.path.getsize(path) if os.path.isfile(path) else 0
-    with nullcontext(_unseen) if is_quiet() else _progress(printable(path), size, "B") as progress:
-        yield progress
-
-
-def watcher(shown: bool | None = None) -> Callable[[str, int], AbstractContextManager[Callable[[int], None]]]:
-    """A watch that shows each model's progress on stderr. `shown` False: silent, as under `--quiet`."""
-
-    def watch(label: str, total: int) -> AbstractContextManager[Callable[[int], None]]:
-        return nullcontext(_unseen) if shown is False or is_quiet() else _progress(label, total, "req")
-
-    return watch
-
-
-def _unseen(_: int) -> None:
-    """Progress that is not shown."""

@@ -1,5 +1,5 @@
-"""`robustify CONFIG`, and what a finished run allows without a model: `judge`, `check`, `report`, `explain`, `agree`,
-`compare`, `dashboard`."""
+"""`robustify CONFIG`, and what a finished run allows without a model: `judge`, `check`, `explain`, `agree`, `compare`,
+`dashboard`."""
 
 import json
 import sys
@@ -11,12 +11,15 @@ import click
 from robustify.cli.data import MAP, SKIP_BAD
 from robustify.cli.options import (
     PATH,
+    ROTATION,
     RUN,
-    as_json,
     cache_dir,
     given_options,
+    is_json,
     is_quiet,
     out_option,
+    output,
+    print_lines,
     print_result,
     say,
     screening,
@@ -51,7 +54,7 @@ _COLOURS = {"good": "green", "bad": "red", "unsure": "yellow"}
     default=None,
     help="Say how far it is [default: bars on a terminal, else lines].",
 )
-@as_json
+@output
 def run(
     config: str,
     public: bool,
@@ -66,9 +69,8 @@ def run(
     cache: Path,
     dry_run: bool,
     progress: bool | None,
-    json_: bool,
 ) -> int:
-    """Audit the benchmark that CONFIG names and write the run's folder.
+    """Audit a benchmark and write the run's folder.
 
     A file of items needs no config where its text may be shown (--public): rules and a probe audit it, and the
     models that -m names. `robustify init DATA` writes a config to begin with.
@@ -83,8 +85,7 @@ def run(
     from robustify import pipeline
     from robustify.ask.forecast import Forecast
     from robustify.cli.start import config_of
-    from robustify.report.opening import forecast_lines
-    from robustify.report.sections.headline import without_models
+    from robustify.report.opening import forecast_lines, without_models
 
     overrides = {**rule, **given_options(limit=limit)}
     settings = config_of(config, models, overrides, public=public, columns=columns)
@@ -96,8 +97,7 @@ def run(
     folder = out or Path("results") / settings.name
     if dry_run:
         found = pipeline.foretold(settings, folder, cache)
-        click.echo(json.dumps(found.tree()) if json_ else "\n".join(forecast_lines(found)))
-        return 0
+        return print_result(found.tree(), forecast_lines(found))
 
     def before(found: Forecast) -> None:
         if found.is_long:
@@ -108,23 +108,26 @@ def run(
         not is_quiet() and bool(settings.models) and (sys.stderr.isatty() if progress is None else progress)
     )
     early = (lambda found: click.echo("\n".join(without_models(found)), err=True)) if shown else None
-    summary = pipeline.robustify(settings, folder, cache, watcher(progress), early, before).summary
-    if json_:
-        tree = {"run": str(folder), "signature": summary.signature, "summary": summary.tree()}
-        click.echo(json.dumps(tree))
-    return _closed(summary, folder, json_)
+    done = pipeline.robustify(settings, folder, cache, watcher(progress), early, before)
+    if done.restricted:
+        return _close_restricted(done)
+    summary = done.summary
+    tree = {"run": str(folder), "signature": summary.signature, "summary": summary.tree()}
+    return _close(summary, folder, tree)
 
 
-def _closed(summary: "Summary", folder: Path, json_: bool) -> int:
-    """Print the closing summary, or only why exports were stopped; the exit code."""
+def _close(summary: "Summary", folder: Path, tree: object) -> int:
+    """Print the closing summary (`tree` under `--json`) and why exports were stopped; return the exit code."""
     from robustify.errors import GuardrailError
+    from robustify.report.messages import guardrail_sentence
     from robustify.report.opening import closing
-    from robustify.report.reasons import guardrail_sentence
 
     def painted(tone: str, line: str) -> str:
         return click.style(line, fg=_COLOURS.get(tone), bold=True)
 
-    if not json_:
+    if is_json():
+        click.echo(json.dumps(tree))
+    elif not is_quiet():
         click.echo("\n".join(closing(summary, str(folder), painted)))
     if summary.halting:
         why = "; ".join(f"{g.name}: {guardrail_sentence(g)}" for g in summary.halting)
@@ -135,66 +138,71 @@ def _closed(summary: "Summary", folder: Path, json_: bool) -> int:
     return 0
 
 
+def _close_restricted(run: "Run") -> int:
+    """Print the released page of a run and why exports were stopped; return the exit code."""
+    from robustify.errors import GuardrailError
+    from robustify.report.released import released_lines
+
+    page = run.released
+    tree = {"run": str(run.folder), "signature": page.signature, "summary": page.model_dump(mode="json")}
+    print_result(tree, released_lines(page, str(run.folder)))
+    if page.halting and not page.trial:
+        raise GuardrailError(f"lm_eval_tasks were not written ({', '.join(page.halting)})")
+    return 0
+
+
 @click.command("judge")
 @RUN
 @out_option("The new verdict's folder [default: beside RUN, named after the rules].", required=False)
 @click.option("--replace", is_flag=True, help="Replace the verdict of RUN itself.")
 @screening
-@click.option(
-    "--rotation",
-    type=click.Choice(["averaged", "every", "most"]),
-    help="A voter's pick over the orders: of their average, or the same in every or in most of them.",
-)
-@as_json
-def judge_again(
-    run: "Run", out: Path | None, replace: bool, rule: dict[str, object], rotation: str | None, json_: bool
-) -> int:
-    """Judge the answers of RUN again, under other rules; seconds, no model.
+@ROTATION
+@output
+def judge_again(run: "Run", out: Path | None, replace: bool, rule: dict[str, object]) -> int:
+    """Judge RUN again under other rules, or print its pages again.
 
-    The verdict of RUN stays as it is: the new one gets a folder of its own. Without other rules RUN itself is
-    judged and written anew.
+    It takes seconds and asks no model. The verdict of RUN stays as it is: the new one gets a folder of its own, unless
+    --replace is given. Without a rule, --out or --replace the report of RUN is printed again from its summary.
 
     \b
-    Example:
+    Examples:
         robustify judge results/demo --criterion majority -o results/demo-majority
+        robustify judge results/demo
     """
     from robustify.errors import UsageError
-    from robustify.pipeline import rejudge
+    from robustify.pipeline import rejudge, reprint
 
     if out is not None and replace:
         raise UsageError("judge: both --out and --replace; expected one of them")
-    overrides = {**rule, **given_options(screen__rotation=rotation)}
-    if out is None and not replace and overrides:
-        rules = "-".join(str(value) for value in overrides.values())
-        out = run.folder.with_name(f"{run.folder.resolve().name}-{rules}")
-    done = rejudge(run, overrides, out or run.folder)
-    if json_:
-        click.echo(json.dumps(done.summary.tree()))
-    return _closed(done.summary, done.folder, json_)
+    if out is None and not replace:
+        if not rule:
+            return print_lines(reprint(run).folder / "report.html")
+        out = run.folder.with_name("-".join([run.folder.resolve().name, *map(str, rule.values())]))
+    done = rejudge(run, rule, out or run.folder)
+    return _close(done.summary, done.folder, done.summary.tree())
 
 
 @click.command()
 @RUN
-@as_json
-def check(run: "Run", json_: bool) -> int:
-    """Hold RUN against the guardrails; exit 7 when one says no (not of a trial run), 3 when a file was changed since.
+@output
+def check(run: "Run") -> int:
+    """Check RUN against the guardrails; exit 7 if one says no.
+
+    A trial run exits with 0 all the same. If a file of RUN was changed since, the exit code is 3.
 
     \b
     Example:
         robustify check results/demo
     """
-    from robustify.errors import DataError
-    from robustify.report.reasons import guardrail_sentence
-    from robustify.report.sections.headline import verdict
+    from robustify.report.messages import guardrail_sentence
+    from robustify.report.opening import verdict
 
-    changed = run.changed()
-    if changed:
-        raise DataError(
-            *(
-                f"{run.folder / name}: is not as the run left it; judge again or restore it"
-                for name in changed
-            )
-        )
+    run.require_unchanged()
+    if run.restricted:
+        page = run.released
+        tree = {"run": str(run.folder), "passed": not page.failed, "trial": page.trial, "failed": page.failed}
+        print_result(tree, [f"FAIL  {name}" for name in page.failed] or ["every guardrail passes"])
+        return 0 if not page.failed or page.trial else 7
     summary = run.summary
     passed = all(c.passed for c in summary.guardrails)
     head = {"run": str(run.folder), "passed": passed, "trial": summary.trial}
@@ -202,32 +210,18 @@ def check(run: "Run", json_: bool) -> int:
         f"{'pass' if c.passed else 'FAIL'}  {c.name:24} {guardrail_sentence(c)}" for c in summary.guardrails
     ]
     trial = [": ".join(verdict(summary)[::2])] if summary.trial else []
-    print_result({**head, "guardrails": summary.tree()["guardrails"]}, [*lines, *trial], json_)
+    print_result({**head, "guardrails": summary.tree()["guardrails"]}, [*lines, *trial])
     return 0 if passed or summary.trial else 7
 
 
 @click.command()
 @RUN
-def report(run: "Run") -> int:
-    """Print report.html, report.md and the figures of RUN again from its summary.
-
-    \b
-    Example:
-        robustify report results/demo
-    """
-    from robustify.pipeline import reprint
-
-    click.echo(str(reprint(run).folder / "report.html"))
-    return 0
-
-
-@click.command()
-@RUN
 @click.argument("item", metavar="ITEM")
-@as_json
-def explain(run: "Run", item: str, json_: bool) -> int:
-    """Say why ITEM of RUN is flagged or is not: what was picked without the question, and what carried it.
+@output
+def explain(run: "Run", item: str) -> int:
+    """Say why an item is flagged or not, with its text.
 
+    Shows what was picked without the question, and what carried the pick.
     ITEM is an id, or the beginning of exactly one. Prints the item's text, so a restricted run is refused.
 
     \b
@@ -236,15 +230,15 @@ def explain(run: "Run", item: str, json_: bool) -> int:
     """
     from robustify.report.explaining import explained
 
-    return print_result(*explained(run, item), json_)
+    return print_result(*explained(run, item))
 
 
 @click.command()
 @RUN
 @click.argument("labels", metavar="LABELS", type=PATH)
-@as_json
-def agree(run: "Run", labels: Path, json_: bool) -> int:
-    """Say how far the filter of RUN sees what people see in its items.
+@output
+def agree(run: "Run", labels: Path) -> int:
+    """Compare the verdicts of RUN with labels of people.
 
     LABELS has a line ITEM,shortcut or ITEM,not for each person's word. Kappa is of the verdicts; AUROC and precision are of
     W (the scorer's confidence in a key that it picked), of all surface cues together, of what models add, of each cue.
@@ -253,41 +247,38 @@ def agree(run: "Run", labels: Path, json_: bool) -> int:
     Example:
         robustify agree results/demo labels.csv
     """
-    from robustify.judge.audit.people import agreement_with_people, labels_of_people
+    from robustify.judging.audit.people import agreement_with_people, labels_of_people
     from robustify.report.explaining import agreement_lines, evidence_of
 
     found = agreement_with_people(evidence_of(run), labels_of_people(labels))
-    return print_result(found, agreement_lines(found), json_)
+    return print_result(found, agreement_lines(found))
 
 
 @click.command()
 @click.argument("folders", metavar="RUN RUN...", nargs=-1, required=True, type=PATH)
 @click.option("--html", type=PATH, metavar="FILE", help="Also write a page that needs no other file.")
-@click.option("--csv", "csv_", type=PATH, metavar="FILE", help="Also write every difference as a table.")
-@as_json
-def compare(folders: tuple[Path, ...], html: Path | None, csv_: Path | None, json_: bool) -> int:
-    """Put finished runs beside one another: what changed, whether it is more than noise, which items moved.
+@output
+def compare(folders: tuple[Path, ...], html: Path | None) -> int:
+    """Compare runs: what changed, and is it more than noise?
 
     Base against fine-tuned, one set against another, last month against today, one rule against another. The same items
-    are compared one by one; of other items, and of restricted runs, only what each run's summary shows.
+    are compared one by one; of other items, only what each run's summary shows. Restricted runs are refused.
 
     \b
     Examples:
         robustify compare results/demo results/demo_letters
-        robustify compare base tuned --html compare.html --csv compare.csv
+        robustify compare base tuned --html compare.html
     """
     from robustify.errors import UsageError
+    from robustify.report.compare_page import comparison_html, comparison_lines
     from robustify.report.comparing import compared
-    from robustify.report.comparison_page import comparison_html
 
     if len(folders) < 2:
         raise UsageError(f"compare: {len(folders)} run; expected two or more folders")
     found = compared(folders)
     if html is not None:
         _write(html, comparison_html(found, html.absolute().parent))
-    if csv_ is not None:
-        _write(csv_, found.csv())
-    return print_result(found.tree(), found.lines(), json_)
+    return print_result(found.tree(), comparison_lines(found))
 
 
 @click.command()
@@ -295,11 +286,14 @@ def compare(folders: tuple[Path, ...], html: Path | None, csv_: Path | None, jso
 @click.option(
     "-o", "--out", "--output", type=PATH, metavar="FILE", help="The page [default: DIR/dashboard.html]."
 )
+@output
 def dashboard(folder: Path, out: Path | None) -> int:
-    """Put all runs and graded answers below DIR on one page: over time, with filters and links to their reports.
+    """Put all runs below DIR on one page.
 
-    The page is a file that needs no other and no network; its links lead to each run's own report. Of a restricted run it
-    shows what its summary shows, and nothing where its seal cannot be checked.
+    It shows them over time, with filters and links to their reports; graded answers too.
+
+    The page is a file that needs no other and no network; its links lead to each run's own report. It leaves
+    restricted runs out, and says so.
 
     \b
     Example:
@@ -309,8 +303,7 @@ def dashboard(folder: Path, out: Path | None) -> int:
 
     path = out or folder / "dashboard.html"
     _write(path, dashboard_html(folder, path))
-    click.echo(str(path))
-    return 0
+    return print_lines(path)
 
 
 def _write(path: Path, text: str) -> None:

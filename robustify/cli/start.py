@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustify.cli.data import DATA, MAP, SKIP_BAD, items_of, mapped, named_data, names_config
-from robustify.cli.options import PATH, say
+from robustify.cli.options import PATH, output, print_lines, say
 from robustify.errors import UsageError, counted
-from robustify.files import writable
 
 if TYPE_CHECKING:
     from robustify.config import Config
@@ -72,6 +71,7 @@ def name_of(path: str) -> str:
 @click.option("-m", "--models", multiple=True, metavar="NAME", help="A model to be asked (repeatable).")
 @click.option("-o", "--out", "--output", type=PATH, help="The config's file [default: NAME.yaml, here].")
 @click.option("--force", is_flag=True, help="Replace the file.")
+@output
 def init(
     data: str,
     columns: tuple[str, ...],
@@ -80,13 +80,17 @@ def init(
     out: Path | None,
     force: bool,
 ) -> int:
-    """Write a commented config for DATA, a file of items, to begin with. The file is read and checked first.
+    """Write a commented config for a file of items.
+
+    DATA is read and checked first.
 
     \b
     Example:
         robustify init items.csv
         robustify items.yaml --dry-run
     """
+    from robustify.files import writable
+
     if names_config(data):
         raise UsageError(f"{data}: is a config already; expected a file of items")
     path = out or Path(f"{name_of(data)}.yaml")
@@ -97,7 +101,7 @@ def init(
     where = os.path.relpath(data, path.parent)
     with writable(path):
         path.write_text(_written(bench, where, skip_bad, models), encoding="utf-8")
-    click.echo(str(path))
+    print_lines(path)
     say(f"next: read it, then `robustify {path} --dry-run` and `robustify {path}`")
     return 0
 
@@ -106,7 +110,7 @@ _TEMPLATE = """\
 # {about}. Every key and its default: docs/config.md.
 name: {name}
 
-# public: reports show the items' text. If it must not spread, stop here: `robustify adapter --help`.
+# public: reports show the items' text. If it must not spread, stop here: `robustify restricted --help`.
 sensitivity: public
 
 {data}

@@ -10,21 +10,18 @@ from typing import TYPE_CHECKING
 from typing_extensions import assert_never
 
 from robustify.engines.protocols import Scorer
-from robustify.engines.settings import HFModel, OpenAIModel, RayModel, VLLMModel, host_of
+from robustify.engines.settings import HFModel, OpenAIModel, RayModel, host_of
 
 if TYPE_CHECKING:
     from robustify.engines.cache import Cache
     from robustify.views import Template
 
-Runnable = HFModel | OpenAIModel | VLLMModel | RayModel
+Runnable = HFModel | OpenAIModel | RayModel
 """The models that are asked, each by its engine."""
 
 
 def check_model(model: Runnable, cache: Path, templates: "Sequence[Template]" = ()) -> dict[str, str]:
-    """Make sure that the model can be opened later and can serve these templates: its name is known and its files are
-    here and whole, or its server answers and scores.
-
-    What says which model it is, by which two names for one model are found.
+    """Make sure that the model can be opened later and can serve these templates. Return what says which model it is.
 
     Raises:
         UsageError: an unknown name or form, or views that its server cannot serve.
@@ -35,10 +32,6 @@ def check_model(model: Runnable, cache: Path, templates: "Sequence[Template]" = 
             from robustify.engines.openai.engine import check_server
 
             return check_server(model, cache, templates)
-        case VLLMModel():
-            from robustify.engines.vllm import require_vllm
-
-            require_vllm(model.name)
         case RayModel():
             from robustify.engines.ray.engine import require_ray
 
@@ -55,13 +48,8 @@ def check_model(model: Runnable, cache: Path, templates: "Sequence[Template]" = 
 
 @contextmanager
 def open_scorer(model: Runnable, cache: Path, seal: bytes | None = None) -> Iterator[Scorer]:
-    """The engine of this model, ready to score; its memory is given back on leaving.
-
-    `seal`: the key of a restricted set, under which its scores are kept.
-
-    Raises:
-        ModelError: files missing, damaged or refused, or the engine's package not installed.
-    """
+    """Open the engine of this model. `seal`: the key of a restricted set, under which its scores are kept.
+    Raises `ModelError`: files missing, damaged or refused, or the engine's package not installed."""
     from robustify.models import locate
 
     with _scores(cache, seal) as scores:
@@ -69,21 +57,13 @@ def open_scorer(model: Runnable, cache: Path, seal: bytes | None = None) -> Iter
             case HFModel():
                 from robustify.engines.local.engine import HF
 
-                folder = locate(model.reference, cache)
-                with HF(
-                    model.name, folder, model.device, model.dtype, model.budget, scores, section=model.section
-                ) as local:
+                with HF(model, locate(model.reference, cache), scores) as local:
                     yield local
             case RayModel():
                 from robustify.engines.ray.engine import open_remote
 
                 with open_remote(model, locate(model.reference, cache), scores) as remote:
                     yield remote
-            case VLLMModel():
-                from robustify.engines.vllm import VLLM
-
-                with VLLM(model, locate(model.reference, cache), scores) as offline:
-                    yield offline
             case OpenAIModel():
                 from robustify.engines.openai.engine import OpenAIServer
 
@@ -94,9 +74,9 @@ def open_scorer(model: Runnable, cache: Path, seal: bytes | None = None) -> Iter
 
 
 def remote_host(model: Runnable) -> str | None:
-    """The host that the prompts of this model are sent to; None where they stay on this machine."""
+    """Return the host that the prompts of this model are sent to, or None if they stay on this machine."""
     match model:
-        case HFModel() | VLLMModel():
+        case HFModel():
             return None
         case RayModel():
             return model.host

@@ -1,12 +1,11 @@
 """The score cache: log-probabilities by what was asked, so that nothing is asked twice.
 
-A row's key is a digest over the model's fingerprint and the exact context and continuation tokens; its value
-is the sum and the number of tokens. There is no text, no token and no item id in the file. Every row carries
-a checksum, because SQLite pages have none. A value is never overwritten, because byte-identical runs
-depend on it; one that comes back further off than rounding is an error.
+A row's key is a digest of the model's fingerprint and the exact context and continuation tokens; its value is the sum and
+the number of tokens. The file holds no text, no token and no item id. A value is never overwritten, because byte-identical
+runs depend on it; a value that comes back further off than rounding is an error.
 
-Scores of a restricted set lie in a file of their own, for its owner alone, and their keys are HMACs under a subkey of
-the evaluator's key: with the file and the questions, but without the key, one cannot find out whether one was scored.
+Scores of a restricted set are kept in a file of their own, for its owner alone, and their keys are HMACs under a subkey of
+the evaluator's key: without the key, nobody can find out whether a known question was scored.
 """
 
 import hashlib
@@ -26,7 +25,7 @@ from robustify.engines import score_file
 from robustify.engines.plan import Encoded
 from robustify.engines.protocols import Closing, Logprob
 from robustify.engines.recipe import drift, near
-from robustify.engines.score_file import DAMAGE, looked_up, row_counts, write
+from robustify.engines.score_file import DAMAGE, looked_up, row_count, write
 from robustify.errors import ModelError, ResourceError
 from robustify.views import Request
 
@@ -40,21 +39,18 @@ _DRAWS = 20
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """What `robustify cache info` prints: rows, bytes on disk, rows whose checksum does not match."""
+    """What `robustify models cache info` prints: rows and bytes on disk."""
 
     path: str
     rows: int
     size: int
-    damaged: int | None = None
 
 
 class Cache(Closing):
-    """One SQLite file, shared by any number of runs. Where it is found damaged it is set aside, and a new one goes on.
+    """One SQLite file, shared by any number of runs. A damaged file is set aside, and an empty one goes on.
 
     `seal`: the subkey of a restricted set's owner, under which the keys of its rows are HMACs.
-
-    Raises:
-        ResourceError: the file cannot be opened, read or written, or the disk is full; rows committed before stay.
+    Raises `ResourceError`: the file cannot be opened, read or written, or the disk is full; rows committed before stay.
     """
 
     def __init__(self, folder: Path, seal: bytes | None = None) -> None:
@@ -67,30 +63,31 @@ class Cache(Closing):
         self._db.close()
 
     def named(self, digest: bytes) -> bytes:
-        """The key of a row whose question has this digest: the digest itself, or its HMAC under the seal."""
+        """Return the key of a row whose question has this digest: the digest itself, or its HMAC under the seal."""
         return digest if self._seal is None else hmac.digest(self._seal, digest, "sha256")
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Logprob]:
-        """The values that are there and whole; a damaged row counts as absent and is computed again."""
+        """Return the values that are there and whole; a damaged row counts as absent."""
         found = self._done(lambda db: looked_up(db, "score", keys))
         return {key: _read(value) for key, value in found.items()}
 
     def put(self, rows: Mapping[bytes, Logprob], model: str, near: float) -> dict[bytes, Logprob]:
         """Keep these values in one transaction and return what is there now; a value that was there stays.
 
-        `near`: how far the new value of such a key may be from it, in nats, times `drift`. The last bits depend on
-        the batch that it was computed in; the first one that is kept is the one that all runs use.
-
-        Raises:
-            ModelError: a key is there with a value further off: the model is not deterministic.
-            ResourceError: the disk is full; nothing of this call is kept.
+        `near`: how far a new value may be from it, in nats, times `drift`: last bits depend on the batch.
+        Raises `ModelError`: a value is further off, so the model is not deterministic.
         """
 
         def kept(db: sqlite3.Connection) -> dict[bytes, Logprob]:
             # Nobody else writes between the look and the writing.
             db.execute("BEGIN IMMEDIATE")
             known = {key: _read(value) for key, value in looked_up(db, "score", list(rows)).items()}
-            self._refuse_other(known, rows, model, near)
+            other = sum(not _alike(value, rows[key], near) for key, value in known.items())
+            if other:
+                raise ModelError(
+                    f"{model}: not deterministic: {other} log-probabilities differ from the cached ones; "
+                    f"expected the same within {near:g} (clear {self.file.name} if the machine's software changed)"
+                )
             fresh = {
                 key: _VALUE.pack(value.total, value.draws << _DRAWS | value.n_tokens)
                 for key, value in rows.items()
@@ -101,18 +98,8 @@ class Cache(Closing):
 
         return self._done(kept)
 
-    def _refuse_other(
-        self, known: Mapping[bytes, Logprob], rows: Mapping[bytes, Logprob], model: str, near: float
-    ) -> None:
-        other = [key for key, value in known.items() if not _alike(value, rows[key], near)]
-        if other:
-            raise ModelError(
-                f"{model}: not deterministic: {len(other)} log-probabilities differ from the cached ones; "
-                f"expected the same within {near:g} (clear {self.file.name} if the machine's software changed)"
-            )
-
     def aliases(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """By the key of a text: the key of its score."""
+        """Return the keys of scores by the keys of texts."""
         return self._done(lambda db: looked_up(db, "alias", keys))
 
     def set_aliases(self, rows: Mapping[bytes, bytes]) -> None:
@@ -120,7 +107,7 @@ class Cache(Closing):
         self._done(lambda db: write(db, "alias", rows))
 
     def path(self, model: bytes) -> str | None:
-        """By which path this model was scored before."""
+        """Return by which path this model was scored before."""
         row = self._done(lambda db: db.execute("SELECT path FROM path WHERE model = ?", (model,)).fetchone())
         return None if row is None else str(row[0])
 
@@ -128,17 +115,14 @@ class Cache(Closing):
         """Remember by which path this model is scored."""
         self._done(lambda db: db.execute("INSERT OR REPLACE INTO path VALUES (?, ?)", (model, path)))
 
-    def info(self, *, verify: bool = False) -> Info:
-        """How much the cache holds; `verify` checks the file, which is set aside where it is damaged, and every row."""
-        if verify and score_file.is_damaged(self._db):
-            self._begin_anew()
-        rows, damaged = self._done(lambda db: row_counts(db, verify=verify))
-        return Info(str(self.file), rows, self.file.stat().st_size, damaged)
+    def info(self) -> Info:
+        """Return how much the cache holds."""
+        return Info(str(self.file), self._done(row_count), self.file.stat().st_size)
 
     def clear(self) -> int:
-        """Forget everything, also damaged files that were set aside; the number of rows there were, 0 of a damaged file."""
+        """Forget everything, also damaged files that were set aside. Return the number of rows, 0 for a damaged file."""
         try:
-            n, _ = row_counts(self._db, verify=False)
+            n = row_count(self._db)
             with self._db:
                 self._db.execute("DELETE FROM score")
                 self._db.execute("DELETE FROM alias")
@@ -147,21 +131,19 @@ class Cache(Closing):
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except DAMAGE:
             n = 0
-            self._db.close()
-            score_file.remove(self.file)
-            self._open(score_file.opened(self.file, private=self._seal is not None))
-        score_file.remove_set_aside(self.file)
+            self._replace()
+        score_file.remove_damaged(self.file)
         return n
 
     def _open(self, db: sqlite3.Connection) -> None:
         self._db, self._inode = db, self.file.stat().st_ino
 
-    def _begin_anew(self) -> None:
+    def _replace(self) -> None:
         self._db.close()
-        self._open(score_file.begun_anew(self.file, self._inode, private=self._seal is not None))
+        self._open(score_file.replaced(self.file, self._inode, private=self._seal is not None))
 
     def _done(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """What this work gives, in one transaction; where the file is damaged, of a new one with its readable rows."""
+        """Return what this work gives, in one transaction; of an empty file if this one is damaged."""
         try:
             try:
                 with self._db:
@@ -169,7 +151,7 @@ class Cache(Closing):
             except DAMAGE:
                 if not score_file.is_damaged(self._db):
                     raise
-            self._begin_anew()
+            self._replace()
             with self._db:
                 return work(self._db)
         except (OSError, *DAMAGE) as error:
@@ -180,7 +162,7 @@ class Cache(Closing):
 
 @contextmanager
 def every(folder: Path) -> Iterator[list[Cache]]:
-    """The caches of a folder: the public one and any restricted one. Counting and clearing need no key."""
+    """Open the caches of a folder: the public one and any restricted one. Counting and clearing need no key."""
     with Cache(folder) as scores:
         if not (folder / SEALED_FILE).is_file():
             yield [scores]
@@ -204,7 +186,7 @@ class KeptScores:
             _add(self._head, value.encode())
 
     def known(self, requests: Iterable[Encoded]) -> dict[Encoded, Logprob]:
-        """What is there of these requests."""
+        """Return what is there of these requests."""
         if self._cache is None:
             return {}
         keys = {self._key(request): request for request in requests}
@@ -219,7 +201,7 @@ class KeptScores:
         return {keys[key]: value for key, value in self._cache.put(rows, self._name, self._near).items()}
 
     def known_texts(self, requests: Sequence[Request]) -> list[Logprob] | None:
-        """The scores of these requests where all of them were asked before: a text needs no tokens to be known again."""
+        """Return the scores of these requests if all of them were asked before: a known text needs no tokens."""
         if self._cache is None or not requests:
             return None
         keys = [self._text_key(request) for request in requests]
@@ -231,7 +213,7 @@ class KeptScores:
         return found if len(found) == len(requests) else None
 
     def keep_texts(self, requests: Sequence[Request], encoded: Sequence[Encoded]) -> None:
-        """Remember whose scores these texts have. What is kept are digests, of a restricted set HMACs."""
+        """Remember whose scores these texts have, by digests or, for a restricted set, by HMACs."""
         if self._cache is not None:
             keys = {one: self._key(one) for one in set(encoded)}
             pairs = zip(requests, encoded, strict=True)
@@ -266,7 +248,7 @@ class KeptScores:
 
 @cache
 def _spelled_by() -> bytes:
-    """What else the tokens of a text depend on than a recipe says."""
+    """Return what else the tokens of a text depend on than a recipe says."""
     try:
         return version("tokenizers").encode()
     except PackageNotFoundError:

@@ -91,7 +91,7 @@ class _Trie:
     wants: list[list[tuple[int, int]]]
 
     def path(self, node: int) -> list[int]:
-        """The proper ancestors of a node, from the root down."""
+        """Return the proper ancestors of a node, from the root down."""
         above = []
         while (node := self.parents[node]) >= 0:
             above.append(node)
@@ -99,7 +99,7 @@ class _Trie:
 
 
 def plan_batches(requests: Sequence[Encoded], budget: int = 512, section: int = SECTION) -> Plan:
-    """Batches of at most `budget` nodes that hold every request, in the order of a depth-first walk.
+    """Return batches of at most `budget` nodes that hold every request, in the order of a depth-first walk.
 
     The plan depends on the set of requests alone, so that a resumed run computes exactly the same.
     """
@@ -135,8 +135,8 @@ def _trie(requests: Sequence[Encoded]) -> _Trie:
             wants.append([])
             path.append(len(tokens) - 1)
         before = row
-        for place, following in enumerate(request.continuation, start=len(request.context) - 1):
-            wants[path[place]].append((number, following))
+        for position, following in enumerate(request.continuation, start=len(request.context) - 1):
+            wants[path[position]].append((number, following))
     return _Trie(tokens, parents, depths, _ends(parents), wants)
 
 

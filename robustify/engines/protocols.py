@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
+
+from typing_extensions import Self
 
 from robustify.views import Request
 
@@ -14,9 +16,6 @@ def no_progress(_: int) -> None:
     """Progress that is not shown."""
 
 
-C = TypeVar("C", bound="Closing")
-
-
 class Closing:
     """Something with a `close`, which is called on leaving a `with` block."""
 
@@ -24,7 +23,7 @@ class Closing:
         """Give back memory and connections. Closing twice does nothing."""
         raise NotImplementedError
 
-    def __enter__(self: C) -> C:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -35,8 +34,8 @@ class Closing:
 class Logprob:
     """The sum of the continuation's token log-probabilities (natural log), and how many tokens it has.
 
-    `n_tokens` 0: a letter that is not among the likeliest tokens that a server shows; it is at most `total`. `draws`: of
-    a letter whose share of a server's replies stands for its probability, how many replies were read; 0 elsewhere.
+    `n_tokens` is 0 for a letter that is not among the likeliest tokens that a server shows: it is at most `total`. `draws`:
+    how many replies were read if a letter's share of a server's replies stands for its probability, else 0.
     """
 
     total: float
@@ -55,7 +54,7 @@ class Scorer(Protocol):
     name: str
 
     def loglikelihoods(self, requests: Sequence[Request], progress: Progress = no_progress) -> list[Logprob]:
-        """One result for each request, in the order of the requests.
+        """Return one result for each request, in the order of the requests.
 
         Raises:
             RequestError: requests that do not fit into the model's context (never truncated in silence).
@@ -66,7 +65,7 @@ class Scorer(Protocol):
         ...
 
     def fingerprint(self) -> dict[str, str]:
-        """What the numbers depend on: digests of weights and tokenizer, dtype, engine and its versions, device."""
+        """Return what the numbers depend on: digests of weights and tokenizer, dtype, engine, versions, device."""
         ...
 
 
@@ -75,7 +74,7 @@ class Metered(Protocol):
     """A scorer or writer that is paid for by what is sent."""
 
     def usage(self) -> dict[str, Any]:
-        """Requests, tokens and, where the prices are known, the cost; of what was sent, not of what was cached."""
+        """Return requests, tokens and the cost if the prices are known, of what was sent and not cached."""
         ...
 
 
@@ -84,20 +83,20 @@ FINISH_REASONS = ("stop", "length", "content_filter")
 
 
 def finish_reason_of(said: object) -> str | None:
-    """One of `FINISH_REASONS`; None where a server said something else or nothing."""
+    """Return one of `FINISH_REASONS`, or None if a server said something else or nothing."""
     return said if isinstance(said, str) and said in FINISH_REASONS else None
 
 
 class Reply(str):
-    """What a model wrote. `finish_reason`: "stop" where it ended by itself, "length" where it was cut off at the length
-    that was allowed, None where its engine gives none of `FINISH_REASONS`.
+    """What a model wrote. `finish_reason`: "stop" if it ended by itself, "length" if it was cut off at the length that was
+    allowed, None if its engine gives none of `FINISH_REASONS`.
     """
 
     __slots__ = ("finish_reason",)
     finish_reason: str | None
 
     def __new__(cls, text: str, finish_reason: object = None) -> "Reply":
-        """A text that knows how it ended."""
+        """Make a text that knows how it ended."""
         made = super().__new__(cls, text)
         made.finish_reason = finish_reason_of(finish_reason)
         return made
@@ -110,8 +109,8 @@ class Writer(Protocol):
     name: str
 
     def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
-        """One reply for each prompt, in their order and without sampling where the engine can; a `Reply` where it knows why
-        it ended. A chat template goes around a prompt where the model has one.
+        """Return one reply for each prompt, in order and without sampling if the engine can; a `Reply` if it knows why the
+        reply ended. A chat template goes around a prompt if the model has one.
 
         Raises:
             DataError: prompts that leave no room for the reply, named by their positions.

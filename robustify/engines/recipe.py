@@ -2,11 +2,11 @@
 
 import hashlib
 import os
-from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 
 from robustify.engines.plan import SECTION
+from robustify.engines.settings import TransformersSettings
 from robustify.models.folder import digests
 
 VERSION = "hf-2"
@@ -15,50 +15,36 @@ _WEIGHTS = (".safetensors",)
 _TOKENIZER = ("tokenizer", "vocab", "merges", "special_tokens", "chat_template", "added_tokens")
 
 
-def recipe(
-    folder: Path,
-    device: str,
-    dtype: str,
-    max_batch_tokens: int,
-    *,
-    section: int = SECTION,
-    n_threads: int | None = None,
-) -> dict[str, str]:
-    """Everything that a change of numbers would have to come from, by name."""
+def recipe(model: TransformersSettings, folder: Path, n_threads: int | None = None) -> dict[str, str]:
+    """Return everything by name that a change of the numbers of this model in this folder would have to come from."""
     return {
         "engine": VERSION,
         **file_digests(folder),
-        "dtype": dtype,
-        "device": device,
+        "dtype": model.dtype,
+        "device": model.device,
         "threads": str(n_threads or threads()),
-        "max_batch_tokens": str(max_batch_tokens),
+        "max_batch_tokens": str(model.budget),
         # Left out where it is as it always was: caches of that time stay good.
-        **({"section": str(section)} if section != SECTION else {}),
+        **({"section": str(model.section)} if model.section != SECTION else {}),
         "torch": version("torch"),
         "transformers": version("transformers"),
     }
 
 
-def tokenizer_key(parts: Mapping[str, str]) -> str:
-    """A name for what tokenisation depends on."""
-    lines = "\n".join(f"{name} {parts[name]}" for name in ("engine", "config", "tokenizer", "transformers"))
-    return hashlib.sha256(lines.encode()).hexdigest()[:32]
-
-
 def near(dtype: str) -> float:
-    """How far two computations of one log-probability may be apart, in nats: wrong attention is off by whole
+    """Return how far two computations of one log-probability may be apart, in nats: wrong attention is off by whole
     nats, float32 in other batches by less than a thousandth, half precision wanders by tenths."""
     return 1e-3 if dtype == "float32" else 1.0
 
 
 def drift(n_tokens: int) -> float:
-    """What `near` is multiplied by for a sum over so many tokens: errors of 32 tokens and more add up. (A float32 model
-    of 270 M parameters: 0.003 nats over 278 tokens, computed in another batch.)"""
+    """Return the factor of `near` for a sum over so many tokens: errors of 32 tokens and more add up. (A float32 model of
+    270 M parameters: 0.003 nats over 278 tokens, computed in another batch.)"""
     return max(1.0, n_tokens / 32)
 
 
 def threads() -> int:
-    """As many threads as there are cores for this process, unless OMP_NUM_THREADS says otherwise."""
+    """Return the number of cores for this process, unless OMP_NUM_THREADS says otherwise."""
     value = os.environ.get("OMP_NUM_THREADS", "")
     if value.isdigit() and int(value):
         return int(value)
@@ -66,7 +52,7 @@ def threads() -> int:
 
 
 def file_digests(folder: Path) -> dict[str, str]:
-    """One digest each for weights, config and tokenizer: everything in the folder that numbers depend on."""
+    """Return one digest each for weights, config and tokenizer: everything in the folder that numbers depend on."""
     names = sorted(p.name for p in folder.iterdir() if p.is_file() and not p.name.startswith("."))
     known = digests(
         folder, [n for n in names if n.endswith(_WEIGHTS) or n.startswith(("config.json", *_TOKENIZER))]

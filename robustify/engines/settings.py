@@ -47,42 +47,23 @@ class TransformersSettings(ModelSettings):
 
 
 class HFModel(TransformersSettings):
-    """A model run here with transformers.
+    """A model that runs here with transformers.
 
-    `model` is a known name (`robustify models list`), `hf:owner/name@revision`, a folder or a GGUF file;
-    `role` says whether it votes in the screen or is only evaluated. `max_batch_tokens` bounds one forward pass;
-    without it 2,048 tokens on a CPU and 8,192 elsewhere. `section`: batches after which a shared beginning is computed
-    anew, as in the engine ray, whose numbers are the same to the bit where this is the same.
+    `model` is a known name (`robustify models list`), `hf:owner/name@revision`, a folder or a GGUF file. `role`
+    says whether it votes in the screen. `max_batch_tokens` bounds a forward pass (default: 2,048 on a CPU, 8,192
+    elsewhere). After `section` batches a shared beginning is computed again.
     """
 
     engine: Literal["hf"] = "hf"
     section: int = Field(default=64, ge=1, le=4096, strict=True)
 
 
-class VLLMModel(ModelSettings):
-    """A model run in this process with vLLM (`LLM(...)`), on one or more devices of this machine.
-
-    `model`: as for the engine hf, a known name, a folder, a GGUF file or `hf:owner/name@revision`.
-    `tensor_parallel_size`: devices that share it; `max_model_len`: of one prompt in tokens, the model's own where left
-    out; `gpu_memory`: the share of each device's memory that is taken; `eager`: without compiled graphs.
-    """
-
-    engine: Literal["vllm"]
-    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
-    tensor_parallel_size: int = Field(default=1, ge=1, le=64, strict=True)
-    max_model_len: int | None = Field(default=None, ge=64, strict=True)
-    gpu_memory: float = Field(default=0.9, gt=0, le=1)
-    eager: bool = False
-
-
 class RayModel(TransformersSettings):
-    """A model of which each of several workers holds a copy, run with transformers as the engine hf runs it.
+    """A model that several `workers` of a Ray cluster run with transformers.
 
-    `model`, `device`, `dtype` and `max_batch_tokens` as for the engine hf; `threads` of each worker, a device `cuda`
-    takes one GPU a worker. `address`: of a running cluster (`auto` finds this machine's own), none for one that is
-    started here and ended with the run. Work is handed out by sections of a plan, of `section` batches each: they
-    and `threads` are part of what the numbers depend on, `workers` is not. `start_seconds`: how long the first worker
-    may take to begin.
+    The keys of the engine hf hold here too. `address` is that of a running cluster (`auto` finds this machine's);
+    without it one is started. A worker has `threads`, or one GPU with `device: cuda`, and `start_seconds` to begin.
+    `section` and `threads` can change the last digits of scores; `workers` cannot.
     """
 
     engine: Literal["ray"]
@@ -99,26 +80,21 @@ class RayModel(TransformersSettings):
 
     @property
     def host(self) -> str | None:
-        """The cluster that requests, as token ids, are sent to; None where it is started here and ends with the run.
+        """The cluster that requests are sent to as token ids; None if it is started here and ends with the run.
 
-        On a cluster they lie in its object store while they are asked, and Ray may write that to its machines' disks. A
-        cluster that runs already is not known to be of this machine alone.
+        A running cluster is not known to be of this machine alone, and Ray may write its objects to disk.
         """
         return None if self.address in (None, LOCAL) else self.address
 
 
 class OpenAIModel(Settings):
-    """A model that a server gives over the OpenAI protocol: vLLM, SGLang, a hosted endpoint.
+    """A model behind a server that speaks the OpenAI protocol: vLLM, SGLang, a hosted endpoint.
 
-    `base_url`: up to and with `/v1`. `model`: the id that the server knows, `name` where it is left out; `pin`: what
-    the server must call it in its replies, where that is another name (a dated snapshot). `api_key_env`: the
-    environment variable that holds the key. `tokenizer`: a known name, a folder or `hf:owner/name@revision`, by which
-    prompts are sent as the tokens that the local engine would read; without it prompts are sent as text.
-    `concurrency`: requests on the way at once; `timeout` in seconds, of one of them; `retries`: how often one is tried
-    again. `samples`: how many replies of a chat an asking by letter gets, whose shares are its scores; where it is left
-    out, log-probabilities are asked for, and `DEFAULT_SAMPLES` replies of a server that only chats. `reply_tokens`: the
-    longest of these replies, for a model that thinks first. `price_in`, `price_out`: of a million tokens, for the
-    closing line.
+    `base_url` ends in `/v1`. `model` is the server's id (default: `name`), `pin` the id in its replies if that
+    differs. `api_key_env` names the variable with the key. With a `tokenizer` (a known name, a folder,
+    `hf:owner/name@revision`) prompts are sent as tokens. `concurrency`, `timeout` (seconds) and `retries` are per
+    request. With `samples`, letters are drawn from that many chat replies of at most `reply_tokens`; without it
+    log-probabilities are asked for. `price_in` and `price_out` are for a million tokens.
     """
 
     name: str = Field(pattern=NAME_PATTERN)
@@ -168,13 +144,13 @@ class OpenAIModel(Settings):
 
 
 def served_at(text: str) -> tuple[str, str] | None:
-    """The id and the address of a model given as `ID=openai:URL`; None where the text is none."""
+    """Return the id and the address of a model given as `ID=openai:URL`; None where the text is none."""
     match = _SERVED.fullmatch(text)
     return None if match is None else (match["model"], match["url"])
 
 
 def host_of(url: str) -> str | None:
-    """The host of an address; None where it is this machine."""
+    """Return the host of an address; None where it is this machine."""
     host = (urlsplit(url).hostname or "").casefold()
     if host in _LOCAL_NAMES:
         return None

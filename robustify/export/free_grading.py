@@ -14,9 +14,10 @@ from typing import Any
 
 from robustify.export.heading import Heading
 from robustify.export.lm_eval_tasks import VERSION, Function, accuracies, starting, task_name, write_yaml
-from robustify.freeform.grade.graders import Grading, grade_answer
+from robustify.freeform.grade.graders import grade_answer
 from robustify.freeform.questions import Generation, convert_item, prompt_of
 from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult
+from robustify.freeform.settings import Grading
 from robustify.item import Item
 
 FREE_DATA = "robust_free.jsonl"
@@ -56,7 +57,7 @@ class FreeRows:
 
 
 def free_rows(items: Sequence[Item]) -> FreeRows:
-    """The items that can be asked without options and graded by rules, in their own order."""
+    """Return the items that can be asked without options and graded by rules, in their own order."""
     rows, left_out = [], dict[str, int]()
     how = Generation()
     for item in items:
@@ -64,7 +65,7 @@ def free_rows(items: Sequence[Item]) -> FreeRows:
         if free.excluded_reason:
             left_out[free.excluded_reason] = left_out.get(free.excluded_reason, 0) + 1
         else:
-            rows.append(_row(item, free, prompt_of(free, how)[0]))
+            rows.append(_row(item, free, prompt_of(free, how)))
     return FreeRows(tuple(rows), len(items), left_out)
 
 
@@ -82,7 +83,7 @@ def _row(item: Item, free: FreeItem, prompt: str) -> dict[str, Any]:
 
 
 def write_free_tasks(folder: Path, heading: Heading, free: FreeRows) -> list[Path]:
-    """The two tasks for `robust_free.jsonl` in the parent folder; none where no item can be asked so."""
+    """Write the two tasks for `robust_free.jsonl` in the parent folder; none if no item can be asked so."""
     if not free.rows:
         return []
     plain, graded = (task_name(heading.benchmark, end) for end in ("robust_free", "robust_free_graded"))
@@ -115,11 +116,7 @@ def _plain(name: str) -> dict[str, Any]:
             {
                 "name": "trimmed",
                 "filter": [
-                    {
-                        "function": "regex",
-                        "regex_pattern": r"^\s*([^\n]*?)[\s.]*(?:\n|$)",
-                        "fallback": "",
-                    },
+                    {"function": "regex", "regex_pattern": r"^\s*([^\n]*?)[\s.]*(?:\n|$)", "fallback": ""},
                     {"function": "take_first"},
                 ],
             }
@@ -142,7 +139,7 @@ def _graded(name: str) -> dict[str, Any]:
 
 
 def grade(doc: Mapping[str, Any], reply: str, *, cut: bool = False) -> GradeResult:
-    """The grade of a reply to one row of a free task; `cut`: it was cut off, so it is not decided."""
+    """Return the grade of a reply to one row of a free task; `cut`: it was cut off, so it is not decided."""
     item = FreeItem(
         id=doc["id"],
         question=doc["question"],
@@ -153,11 +150,11 @@ def grade(doc: Mapping[str, Any], reply: str, *, cut: bool = False) -> GradeResu
         topic=doc["topic"],
     )
     finish = "length" if cut else None
-    return grade_answer(item, AnswerRow(item.id, "", reply, "", "", "", finish_reason=finish), _RULES)
+    return grade_answer(item, AnswerRow(item.id, "", reply, finish_reason=finish), _RULES)
 
 
 def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, float]:
-    """What lm-eval averages for one reply.
+    """Return what lm-eval averages for one reply.
 
     `decided` is 1 where the rules could decide; `acc` is there for those alone, so its n is n times `decided`; `acc_low`
     and `acc_high` take what is undecided as wrong and as right, so they are over all.

@@ -55,7 +55,7 @@ def permute(orders: Orders = "rotations", n: int = 5, seed: int = 0) -> Solver:
     """Ask every sample in several orders of its choices, fixed by its id.
 
     Args:
-        orders: `rotations` (each choice once at each place), `spread` (the own order and others) or `own`.
+        orders: `rotations` (each choice once at each position), `spread` (the own order and others) or `own`.
         n: how many orders `spread` has.
         seed: of the orders.
     """
@@ -132,7 +132,7 @@ def picked() -> Scorer:
         picks = state.store.get(PICKS)
         if picks is None:
             picks = [_marked(state) if any(c.correct is not None for c in state.choices) else _written(state)]
-        key = _place(target)
+        key = _position(target)
         answered = [pick for pick in picks if pick is not None]
         most = Counter(answered).most_common(1)
         return Score(
@@ -217,8 +217,8 @@ async def _ask(state: TaskState, generate: Generate, orders: Sequence[Order]) ->
         state.messages = deepcopy(first)
         state.choices = Shown([texts[j] for j in order])
         state = await ask(state, generate)
-        place = None if _cut(state.output) else _marked(state)
-        picks.append(None if place is None else order[place])
+        position = None if _cut(state.output) else _marked(state)
+        picks.append(None if position is None else order[position])
     state.choices = Shown(texts)
     most = Counter(pick for pick in picks if pick is not None).most_common(1)
     for j in range(len(texts)):
@@ -228,7 +228,7 @@ async def _ask(state: TaskState, generate: Generate, orders: Sequence[Order]) ->
 
 
 def _marked(state: TaskState) -> int | None:
-    """The one choice that the reply names, by its place in the sample; None where it names none, or several."""
+    """The one choice that the reply names, by its position in the sample; None where it names none, or several."""
     marked = [choice.original_position for choice in state.choices if choice.correct]
     return marked[0] if len(marked) == 1 else None
 
@@ -236,17 +236,17 @@ def _marked(state: TaskState) -> int | None:
 def _written(state: TaskState) -> int | None:
     """The choice that the reply names, read again: a log that is scored later has no marks."""
     found = _ANSWER.findall(state.output.completion)
-    place = (
+    position = (
         ascii_uppercase.index(found[-1].upper()) if found and not _cut(state.output) else len(state.choices)
     )
-    return place if place < len(state.choices) else None
+    return position if position < len(state.choices) else None
 
 
 def _cut(output: ModelOutput) -> bool:
     return output.stop_reason in ("max_tokens", "model_length")
 
 
-def _place(target: Target) -> int:
+def _position(target: Target) -> int:
     if len(target.text) != 1 or target.text.upper() not in ascii_uppercase:
         raise UsageError("target: is no single letter; expected the letter of one right choice")
     return ascii_uppercase.index(target.text.upper())

@@ -24,7 +24,7 @@ import yaml
 
 from robustify.errors import DataError
 from robustify.export.heading import Heading, commented, one_line
-from robustify.judge.cloze import Profile
+from robustify.judging.cloze import Profile
 from robustify.views import DEFAULT_TEMPLATE, View, template
 
 VERSION = 1
@@ -67,10 +67,7 @@ def write_tasks(folder: Path, benchmark: str, *, signature: str, warning: str = 
     """Write one YAML a task into `folder`, for the split files in its parent folder; the paths written.
 
     `warning` (why the export should not be used) goes into the head of every task.
-
-    Raises:
-        DataError: none of the split files holds an item.
-    """
+    Raises `DataError`: none of the split files holds an item."""
     tasks = [(task, data) for task in TASKS if (data := _data(folder.parent, task))]
     if not tasks:
         raise DataError(
@@ -254,7 +251,7 @@ def _group_tree(group: str, whole: str, task: Task, parts: Mapping[str, object])
 LOADER = Function("robustify.restricted.loader.local_items")
 HEAD = (
     "No text is here. The items come from your own copy of the set, found with your own key at run time:",
-    "  ROBUSTIFY_KEY_FILE, the data folder that the adapter names, ROBUSTIFY_ADAPTERS; robustify licence accept",
+    "  ROBUSTIFY_KEY_FILE, the data folder that the adapter names, ROBUSTIFY_ADAPTERS; robustify restricted licence accept",
     "Do not use --log_samples, --write_out, --use_cache or --cache_requests: they write texts, or plain digests of",
     "them, to disk. Start it in the folder that holds splits/:",
 )
@@ -277,7 +274,7 @@ def write_restricted_tasks(
             continue
         name = task_name(benchmark, task.ending)
         tree = task_tree(name, task, [], tag=task_name(benchmark, "robustify"))
-        # The place of `dataset_path`: lm-eval calls the loader with these arguments.
+        # Instead of `dataset_path`: lm-eval calls the loader with these arguments.
         del tree["dataset_path"], tree["dataset_kwargs"]
         kwargs: dict[str, object] = {"splits": [f"splits/{s}.json" for s in present]}
         kwargs |= {"cloze": profile} if task.view == "cloze" else {}

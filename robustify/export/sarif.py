@@ -14,10 +14,10 @@ from robustify.errors import DataError
 from robustify.export.writing import require_public
 from robustify.files import write_json
 from robustify.loaders import Loaded, Source, load_many
+from robustify.report import DEFECTS
 from robustify.report.cue_sentences import LABELS
 from robustify.report.explaining import evidence_of
 from robustify.report.format import percent, plain
-from robustify.report.sections.benchmark import DEFECTS
 from robustify.run import Run
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -50,7 +50,7 @@ def export_sarif(run: Run, path: Path, data: Sequence[Path]) -> int:
             "known; expected the same files"
         )
     found = [*_flagged(run), *_defects(run)]
-    write_json(path, sarif(found, _places(bench, data)))
+    write_json(path, sarif(found, _locations(bench, data)))
     return len(found)
 
 
@@ -78,7 +78,7 @@ def _defects(run: Run) -> Iterator[Finding]:
         yield rule, defect["item"], SAYS.get(rule, rule)
 
 
-def _places(bench: Loaded, data: Sequence[Path]) -> dict[str, tuple[str, int]]:
+def _locations(bench: Loaded, data: Sequence[Path]) -> dict[str, tuple[str, int]]:
     """Where each item stands: the file as it was named, and the line from 1."""
     named = {file.name: file.as_posix() for file in data}
     files = bench.files or (data[0].name,) * len(bench.items)
@@ -88,23 +88,23 @@ def _places(bench: Loaded, data: Sequence[Path]) -> dict[str, tuple[str, int]]:
     }
 
 
-def sarif(findings: Sequence[Finding], places: Mapping[str, tuple[str, int]]) -> dict[str, Any]:
-    """The log of these findings; an item of no known place has none in it."""
+def sarif(findings: Sequence[Finding], locations: Mapping[str, tuple[str, int]]) -> dict[str, Any]:
+    """The log of these findings; an item of no known location has none in it."""
     rules = list(dict.fromkeys(rule for rule, _, _ in findings))
     driver = {
         "name": "robustify",
         "version": __version__,
         "rules": [{"id": r, "shortDescription": {"text": SAYS.get(r, r)}} for r in rules],
     }
-    results = [_result(finding, rules, places.get(finding[1])) for finding in findings]
+    results = [_result(finding, rules, locations.get(finding[1])) for finding in findings]
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
 
 
-def _result(finding: Finding, rules: Sequence[str], place: tuple[str, int] | None) -> dict[str, Any]:
+def _result(finding: Finding, rules: Sequence[str], location: tuple[str, int] | None) -> dict[str, Any]:
     rule, item, says = finding
-    where = {} if place is None else {
+    where = {} if location is None else {
         "locations": [
-            {"physicalLocation": {"artifactLocation": {"uri": place[0]}, "region": {"startLine": place[1]}}}
+            {"physicalLocation": {"artifactLocation": {"uri": location[0]}, "region": {"startLine": location[1]}}}
         ]
     }  # fmt: skip
     return {

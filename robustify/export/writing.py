@@ -5,62 +5,33 @@ the run, whose text is not here or not ours to give. A folder is written whole o
 """
 
 import contextlib
-import importlib
 import os
-import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
 
 from robustify.errors import AuthorisationError, DataError, GuardrailError, UsageError
-from robustify.export.dataset_folder import write_hf
 from robustify.export.free_grading import FREE_DATA, FreeRows, free_rows, write_free_tasks
-from robustify.export.heading import ENVIRONMENT, Heading, Publication, commented
+from robustify.export.heading import ENVIRONMENT, Heading, commented
 from robustify.export.lm_eval_tasks import GROUPED, VERSION, task_name, write_tasks, write_topics
 from robustify.files import OTHER_FOLDER, writable, write_text
 from robustify.item import Item
-from robustify.orders import own
 from robustify.report.format import counted
-from robustify.report.printing import escaped
-from robustify.report.reasons import guardrail_sentence
+from robustify.report.messages import guardrail_sentence
 from robustify.run import SPLIT_FILES, Run, json_values, split_items, write_lines
-from robustify.views import template
 
 SPLITS = (*(name.removesuffix(".jsonl") for name in SPLIT_FILES), "cloze")
 """The parts of a run that hold items; cloze overlaps with the others."""
 _WRITING = ".writing-"
-Form = Literal["mcq", "free"]
-BY_LETTER = "Answer the multiple-choice question with the letter of the right choice."
-WARNING = "A model that was trained on these items can no longer be evaluated on them."
-_MARKS = re.compile(r"\[/?INST\]|</?s>", re.IGNORECASE)
-"""Mistral's own marks: an item that holds one would end the instruction."""
 
 
 def require_public(run: Run) -> None:
     """Refuse what would put the text of a restricted set into a file for others.
-
-    Raises:
-        AuthorisationError: the run is of a restricted set.
-    """
+    Raises `AuthorisationError`: the run is of a restricted set."""
     if run.manifest["config"].get("sensitivity") != "public":
         raise AuthorisationError(
             f"{run.folder}: is of a restricted set; expected a public one: this export holds the text of items"
         )
-
-
-def optional_package(name: str) -> Any:
-    """A package that only some people have, imported now.
-
-    Raises:
-        UsageError: it is not installed.
-    """
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise UsageError(
-            f"{name} is not installed; expected it beside robustify: pip install {name}"
-        ) from None
 
 
 def export_lm_eval(run: Run, folder: Path, force: bool = False) -> list[Path]:
@@ -73,8 +44,8 @@ def export_lm_eval(run: Run, folder: Path, force: bool = False) -> list[Path]:
         UsageError: the folder holds something already.
         ResourceError: it cannot be written.
     """
-    with _exporting(run, folder, force) as (place, heading):
-        free, tasks = _copied(run, place, SPLITS), place / "lm_eval_tasks"
+    with exporting(run, folder, force) as (staging, heading):
+        free, tasks = _copied(run, staging, SPLITS), staging / "lm_eval_tasks"
         write_tasks(tasks, heading.benchmark, signature=heading.signature, warning=heading.warning)
         write_topics(
             tasks, heading, {name: list(json_values(run.folder / f"{name}.jsonl")) for name in GROUPED}
@@ -85,13 +56,10 @@ def export_lm_eval(run: Run, folder: Path, force: bool = False) -> list[Path]:
 
 def export_inspect(run: Run, folder: Path, force: bool = False) -> list[Path]:
     """A run's splits as Inspect tasks, a Python file with its data for each; the files.
-
-    Raises:
-        As `export_lm_eval`.
-    """
-    with _exporting(run, folder, force) as (place, heading):
+    Raises as `export_lm_eval`."""
+    with exporting(run, folder, force) as (staging, heading):
         splits = [n for n in SPLITS if n != "cloze" and (run.folder / f"{n}.jsonl").stat().st_size]
-        write_inspect(place, heading, splits, _copied(run, place, splits))
+        write_inspect(staging, heading, splits, _copied(run, staging, splits))
     return files_of(folder)
 
 
@@ -121,37 +89,9 @@ def _inspect_task(path: Path, template: str, heading: Heading, head: str, split:
     return path
 
 
-def export_hf(run: Run, folder: Path, force: bool = False, about: Publication | None = None) -> list[Path]:
-    """A run's splits as a dataset folder for a model hub: Parquet, a card, Croissant metadata; the files.
-
-    Raises:
-        As `export_lm_eval`; DataError also for text that no Parquet file can hold.
-    """
-    with _exporting(run, folder, force) as (place, heading):
-        splits = {name: _items(run, name) for name in SPLITS}
-        write_hf(place, heading, run.summary, splits, about or Publication())
-    return files_of(folder)
-
-
-def export_instruct(
-    run: Run, folder: Path, force: bool = False, *, form: Form = "mcq", split: str = "robust"
-) -> list[Path]:
-    """A split as instructions to train on, as fields and as Mistral's text; the files.
-
-    Raises:
-        As `export_lm_eval`; DataError also for an item that holds Mistral's own marks, or a split without items.
-    """
-    with _exporting(run, folder, force) as (place, heading):
-        write_instruct(place, heading, _items(run, split), form)
-    return files_of(folder)
-
-
 def heading_of(run: Run, force: bool) -> Heading:
     """The head of an export; one that was forced says why it should not be used.
-
-    Raises:
-        GuardrailError: one halts it, and it is not forced.
-    """
+    Raises `GuardrailError`: one halts it, and it is not forced."""
     halted = run.summary.halting
     if halted and not force:
         raise GuardrailError(
@@ -165,8 +105,8 @@ def heading_of(run: Run, force: bool) -> Heading:
 
 
 @contextlib.contextmanager
-def _exporting(run: Run, folder: Path, force: bool) -> Iterator[tuple[Path, Heading]]:
-    """What every export refuses; then a place whose files come to stand in the folder when all are written."""
+def exporting(run: Run, folder: Path, force: bool) -> Iterator[tuple[Path, Heading]]:
+    """Refuse what every export refuses, then yield a folder whose files move to `folder` when all are written."""
     require_public(run)
     if not run.holds_text:
         raise DataError(
@@ -174,30 +114,30 @@ def _exporting(run: Run, folder: Path, force: bool) -> Iterator[tuple[Path, Head
         )
     heading = heading_of(run, force)
     run.require_unchanged("summary.json", *(f"{name}.jsonl" for name in SPLITS))
-    with staged(folder) as place:
-        yield place, heading
+    with staged(folder) as staging:
+        yield staging, heading
 
 
 @contextlib.contextmanager
 def staged(folder: Path) -> Iterator[Path]:
-    """A place inside the folder whose files move up when all of them are on the disk.
+    """Yield a folder inside the folder whose files move up when all of them are on the disk.
 
     Raises:
         UsageError: the folder holds something already.
         ResourceError: it cannot be written.
     """
     new = not folder.exists()
-    place = folder / f"{_WRITING}{os.getpid()}"
+    staging = folder / f"{_WRITING}{os.getpid()}"
     with writable(folder, OTHER_FOLDER):
         if not new:
             _refuse_full(folder)
-        place.mkdir(parents=True)
+        staging.mkdir(parents=True)
         try:
-            yield place
-            for path in sorted(place.iterdir()):
+            yield staging
+            for path in sorted(staging.iterdir()):
                 os.replace(path, folder / path.name)
         finally:
-            shutil.rmtree(place, ignore_errors=True)
+            shutil.rmtree(staging, ignore_errors=True)
             if new:
                 # Only an empty folder goes: nothing was exported into it.
                 with contextlib.suppress(OSError):
@@ -216,64 +156,21 @@ def _refuse_full(folder: Path) -> None:
         )
 
 
-def _items(run: Run, split: str) -> list[Item]:
+def items_of(run: Run, split: str) -> list[Item]:
+    """Return the items of a split."""
     return list(split_items(run.folder / f"{split}.jsonl"))
 
 
-def _copied(run: Run, place: Path, splits: Iterable[str]) -> FreeRows:
+def _copied(run: Run, staging: Path, splits: Iterable[str]) -> FreeRows:
     """The files of these splits, and of the robust items without options; these rows."""
     for name in splits:
-        shutil.copyfile(run.folder / f"{name}.jsonl", place / f"{name}.jsonl")
-    free = free_rows(_items(run, "robust"))
+        shutil.copyfile(run.folder / f"{name}.jsonl", staging / f"{name}.jsonl")
+    free = free_rows(items_of(run, "robust"))
     if free.rows:
-        write_lines(place / FREE_DATA, free.rows)
+        write_lines(staging / FREE_DATA, free.rows)
     return free
 
 
 def files_of(folder: Path) -> list[Path]:
     """All files below a folder."""
     return sorted(path for path in folder.rglob("*") if path.is_file())
-
-
-def mistral(instruction: str, input_: str, output: str) -> str:
-    """`[INST] instruction\\n\\ninput [/INST] output`; an empty input is left out with its blank line."""
-    asked = f"{instruction}\n\n{input_}" if input_ else instruction
-    return f"[INST] {asked} [/INST] {output}"
-
-
-def write_instruct(folder: Path, heading: Heading, items: Sequence[Item], form: Form) -> None:
-    """`instruct.jsonl` with instruction, input and output, `mistral.jsonl` with the text, `README.md`.
-
-    `mcq`: the input is the question with its choices, the output a letter. `free`: the instruction is the question,
-    the output the right choice's text, and there is no input; items that cannot be asked so are left out.
-
-    Raises:
-        DataError: nothing to write, or items that hold Mistral's marks (by id).
-    """
-    free = free_rows(items)
-    in_words = [(row["id"], row["question"].strip(), "", row["reference"]) for row in free.rows]
-    rows = _by_letter(items) if form == "mcq" else in_words
-    if not rows:
-        raise DataError(
-            f"{heading.benchmark}: no item of this split can be written so; expected another --split"
-        )
-    marked = [id_ for id_, *parts in rows if any(_MARKS.search(part) for part in parts)]
-    if marked:
-        raise DataError.gather([f"{id_}: holds a mark of Mistral's format; expected none" for id_ in marked])
-    fields = [{"id": i, "instruction": said, "input": given, "output": out} for i, said, given, out in rows]
-    texts = [{"id": i, "text": mistral(said, given, out)} for i, said, given, out in rows]
-    says = f"{len(rows)} of {len(items)} items" if form == "mcq" else free.says
-    lines = [*heading.lines(f"{says} as instructions."), WARNING]
-    write_text(folder / "README.md", "\n\n".join(escaped(line) for line in lines) + "\n")
-    write_lines(folder / "instruct.jsonl", fields)
-    write_lines(folder / "mistral.jsonl", texts)
-
-
-def _by_letter(items: Sequence[Item]) -> list[tuple[str, str, str, str]]:
-    full = template("full")
-    rows = []
-    for item in items:
-        requests = full.requests(item, own(item.k))
-        shown = requests[0].context.removeprefix(full.description)
-        rows.append((item.id, BY_LETTER, shown, requests[item.key].continuation.strip()))
-    return rows

@@ -1,13 +1,13 @@
 """What an answer says: reasoning cut off, words folded for comparison, refusals, formulas.
 
-Reasoning is cut in one pass over its tags, nested pairs by depth; a closing tag without an opening one drops everything
-before it, an opening tag without a closing one everything after it. Words are compared as whole tokens; of a formula
-only the exact characters, because dropping an operator would make opposites equal.
+Reasoning is cut in one pass over its tags: a closing tag without an opening one drops everything before it, an opening tag
+without a closing one everything after it. Words are compared as whole tokens; of a formula only the exact characters,
+because dropping an operator would make opposites equal.
 """
 
 import re
 import unicodedata
-from collections import Counter, deque
+from collections import deque
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -21,18 +21,17 @@ MOST = 1_000_000
 
 # `[^<>]` keeps every attempt within its own tag, so that the search stays linear.
 _TAG = re.compile(
-    r"<(?P<close>/?)\s*(?P<name>think|thinking|thoughts?|reasoning|scratchpad|analysis)"
-    r"(?:\s[^<>]*?)?(?P<alone>/?)>|\[(?P<close2>/?)THINK\]|◁(?P<close3>/?)think▷",
+    r"<(?P<close>/?)\s*(?:think|thinking|thoughts?|reasoning|scratchpad|analysis)(?:\s[^<>]*?)?(?P<alone>/?)>"
+    r"|\[(?P<close2>/?)THINK\]|◁(?P<close3>/?)think▷",
     re.IGNORECASE,
 )
-_FAMILY = {"thinking": "think", "thoughts": "thought"}
 _CHANNEL, _MESSAGE = "<|channel|>", "<|message|>"
 _FINAL = re.compile(r"<\|channel\|>\s*final\b", re.IGNORECASE)
 _ENDS = ("<|end|>", "<|return|>", "<|start|>", _CHANNEL)
 
 
 def last_match(pattern: "re.Pattern[str]", text: str) -> "re.Match[str] | None":
-    """The last place where a pattern is found, or None."""
+    """Return the last match of a pattern, or None."""
     found = deque(pattern.finditer(text), maxlen=1)
     return found[0] if found else None
 
@@ -41,67 +40,40 @@ class ReasoningSplit(NamedTuple):
     """A reply without its reasoning. `unterminated`: reasoning was open at the end."""
 
     text: str
-    reasoning: str
     unterminated: bool
 
 
 def split_reasoning(text: str) -> ReasoningSplit:
-    """Cut a reply into its text and its reasoning. Linear in its length; never raises."""
+    """Cut a reply's reasoning off. Linear in its length; never raises."""
     if _CHANNEL in text:
         return _channels(text)
     kept: list[str] = []
-    thought: list[str] = []
-    opened: list[str] = []
-    # A search of the stack itself would make a reply of a million tags quadratic.
-    open_now: Counter[str] = Counter()
-    place = 0
+    depth = at = 0
     for tag in _TAG.finditer(text):
-        name, closes, alone = _read(tag)
-        if alone:
+        closes = bool(tag["close"] or tag["close2"] or tag["close3"])
+        if tag["alone"] and not closes:
             continue
         if not closes:
-            if not opened:
-                kept.append(text[place : tag.start()])
-                place = tag.end()
-            opened.append(name)
-            open_now[name] += 1
-        elif not opened:
-            thought += [*kept, text[place : tag.start()]]
-            kept, place = [], tag.end()
-        elif open_now[name]:
-            _close(name, opened, open_now)
-            if not opened:
-                thought.append(text[place : tag.start()])
-                place = tag.end()
-    (thought if opened else kept).append(text[place:])
-    said = "".join(kept).strip()
-    return ReasoningSplit(said, "".join(thought).strip(), bool(opened))
-
-
-def _close(name: str, opened: list[str], open_now: "Counter[str]") -> None:
-    while True:
-        last = opened.pop()
-        open_now[last] -= 1
-        if last == name:
-            return
-
-
-def _read(tag: "re.Match[str]") -> tuple[str, bool, bool]:
-    name = (tag["name"] or "think").lower()
-    closes = bool(tag["close"] or tag["close2"] or tag["close3"])
-    return _FAMILY.get(name, name), closes, bool(tag["alone"]) and not closes
+            kept += [text[at : tag.start()]] if not depth else []
+            depth += 1
+        elif depth:
+            depth -= 1
+        else:
+            kept = []
+        at = tag.end()
+    said = "".join([*kept, "" if depth else text[at:]])
+    return ReasoningSplit(said.strip(), depth > 0)
 
 
 def _channels(text: str) -> ReasoningSplit:
-    """The final channel alone; a reply with channels and no final one stopped while it was thinking."""
+    """Return the final channel; a reply with channels and no final one stopped while it was thinking."""
     found = last_match(_FINAL, text)
     if found is None:
-        return ReasoningSplit("", text.strip(), True)
+        return ReasoningSplit("", True)
     header = text.find(_MESSAGE, found.end())
     start = found.end() if header < 0 else header + len(_MESSAGE)
     ends = [end for mark in _ENDS if (end := text.find(mark, start)) >= 0]
-    said = text[start : min(ends, default=len(text))]
-    return ReasoningSplit(said.strip(), text[: found.start()].strip(), False)
+    return ReasoningSplit(text[start : min(ends, default=len(text))].strip(), False)
 
 
 _TOKEN = re.compile(r"(?<!\w)-?\d+(?:[.,:/]\d+)*%?|[^\W\d_]+(?:['’][^\W\d_]+)*\d*|\w+")
@@ -120,20 +92,20 @@ REFUSAL_WORDS = 40
 
 
 def powers_marked(text: str) -> str:
-    """A text whose superscripts are written `^2`: NFKC would make "10²" the same as "102"."""
+    """Return a text whose superscripts are written `^2`: NFKC would make "10²" the same as "102"."""
     return _SUPERSCRIPT.sub(lambda m: "^" + m[0].translate(_SUPERSCRIPTS), text)
 
 
 @lru_cache(maxsize=1024)
 def plain_text(text: str) -> str:
-    """Powers marked, NFKC, blanks collapsed, Markdown emphasis taken off."""
+    """Return a text with powers marked, in NFKC, blanks collapsed, Markdown emphasis taken off."""
     plain = " ".join((text if text.isascii() else unicodedata.normalize("NFKC", powers_marked(text))).split())
     return _EMPHASIS.sub(r"\2", plain) if any(mark in plain for mark in "*_`") else plain
 
 
 @lru_cache(maxsize=1024)
 def written_tokens(text: str) -> tuple[str, ...]:
-    """The words and numbers of a text as they are cased, articles left out; "0.5" and "-5" are one token each."""
+    """Return the words and numbers of a text as they are cased, articles left out; "0.5" and "-5" are one token each."""
     found = _TOKEN.findall(plain_text(text).replace("’", "'").replace("\u2212", "-"))
     # The last word is no article, nor is a capital within ("Vitamin A", "type A influenza").
     last = len(found) - 1
@@ -145,24 +117,24 @@ def written_tokens(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def normalize_tokens(text: str) -> tuple[str, ...]:
-    """`written_tokens`, folded."""
+    """Return `written_tokens`, folded."""
     return tuple(token.casefold() for token in written_tokens(text))
 
 
 def squash(text: str) -> str:
-    """The characters of a formula: NFKC, no blanks, no `$`, no emphasis, signs in one form; case is kept."""
+    """Return the characters of a formula: NFKC, no blanks, no `$`, no emphasis, signs in one form; case is kept."""
     plain = plain_text(text).replace("\u2212", "-").replace("$", "")
     return "".join(plain.split()).rstrip(".")
 
 
 @lru_cache(maxsize=1024)
 def is_symbolic(text: str) -> bool:
-    """Whether a text has an operator, an arrow, an index or braces, so that its words alone do not give its meaning."""
+    """Return whether a text has an operator, an arrow, an index or braces: its words alone do not give its meaning."""
     return _SYMBOLIC.search(plain_text(text)) is not None
 
 
 def is_refusal(text: str) -> bool:
-    """Whether every sentence of a short text says that there is no answer, and none goes on to guess."""
+    """Return whether every sentence of a short text says that there is no answer, and none goes on to guess."""
     if len(text) > 1000 or len(text.split()) > REFUSAL_WORDS:
         return False
     if _REFUSAL_ALONE.fullmatch(text):
@@ -194,7 +166,7 @@ class Finding(KeptHere):
     def graded(
         self, kind: GradedKind, grader: str, reference: str | None, item_id: str, model: str
     ) -> GradeResult:
-        """The grade of this finding."""
+        """Return the grade of this finding."""
         return GradeResult(
             item_id, model, kind, grader, self.status, self.score, self.verdict, self.reason,
             extracted=self.extracted, reference=reference, flags=self.flags, error_type=self.error_type,
@@ -202,27 +174,27 @@ class Finding(KeptHere):
 
 
 def right(reason: str, extracted: str, flags: tuple[str, ...] = ()) -> Finding:
-    """The answer is right."""
+    """Return that the answer is right."""
     return Finding("scored", 1.0, "correct", reason, extracted, flags)
 
 
 def wrong(reason: str, extracted: str, flags: tuple[str, ...] = ()) -> Finding:
-    """The answer is certainly wrong."""
+    """Return that the answer is certainly wrong."""
     return Finding("scored", 0.0, "incorrect", reason, extracted, flags)
 
 
 def no_answer(reason: str) -> Finding:
-    """The model gave no answer: 0, and counted."""
+    """Return that the model gave no answer: score 0, and counted."""
     return Finding("no_answer", 0.0, "not_attempted", reason)
 
 
 def undecided(reason: str, extracted: str | None = None, flags: tuple[str, ...] = ()) -> Finding:
-    """The rules do not decide; a judge may."""
+    """Return that the rules do not decide; a judge may."""
     return Finding("needs_judge", None, None, reason, extracted, flags)
 
 
 def said(answer: str) -> str | Finding:
-    """An answer without its reasoning; or the finding where nothing can be read of it."""
+    """Return an answer without its reasoning, or the finding where nothing can be read of it."""
     if len(answer) > MOST:
         return Finding("grader_error", None, None, "unsafe_input", error_type="unsafe_input")
     if not answer.strip():
@@ -236,5 +208,5 @@ def said(answer: str) -> str | Finding:
 
 
 def shown_answer(answer: str) -> str:
-    """The part of an answer that a judge is shown: never its reasoning."""
+    """Return the part of an answer that a judge is shown: never its reasoning."""
     return split_reasoning(answer[:MOST]).text

@@ -12,16 +12,19 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
 
-from robustify.errors import AuthorisationError, DataError, UsageError
+from robustify.errors import AuthorisationError, DataError
 from robustify.freeform.answer_text import plain_text
-from robustify.freeform.grade.graders import RUBRICS
 from robustify.freeform.grade.nuggets import require_distinct
 from robustify.freeform.human import HumanLabel
 from robustify.freeform.jsonl import read_jsonl, rows_of
-from robustify.freeform.judge.verdicts import SUPPORT3
-from robustify.freeform.questions import route
-from robustify.freeform.schema import AnswerRow, FreeItem, Nugget, answer_from, item_from
+from robustify.freeform.llm_judge.verdicts import SUPPORT3
+from robustify.freeform.questions import convert_item, route, with_options
+from robustify.freeform.schema import AnswerRow, FreeItem, Nugget
+from robustify.freeform.settings import RUBRICS
+from robustify.item import MOST, Item
+from robustify.loaders import Source, load
 from robustify.restricted.ids import PREFIX
+from robustify.restricted.recognition import require_ordinary_files
 
 Row = Mapping[str, Any]
 _IDS = ("id", "question_id", "item_id", "qid")
@@ -29,52 +32,83 @@ _QUESTIONS = ("question", "query", "prompt")
 _ANSWERS = ("answer", "gold", "correct", "correct_answer", "reference")
 _TOPICS = ("topic", "subject", "category", "chapter")
 _MODELS = ("model", "config", "system")
-_TEXTS = ("predicted", "prediction", "text", "response", "output", "answer")
+_PREDICTED = ("predicted", "prediction", "text", "response", "output")
+_TEXTS = (*_PREDICTED, "answer")
 _PASSAGES = ("passage", "block", "answer", "response", "text")
 _NUGGETS = ("nuggets", "block_nuggets_assignment")
 _LABELS = ("label", "assignment", "golden_label")
+_ROWS = (".jsonl", ".json", ".csv")
 _KINDS = {**RUBRICS, "multiple_choice": "short_text", "numerical": "numeric", "explain": "explanation"}
 _OPTION = re.compile(r"(?:\(([A-J])\)|^[ \t]*([A-J])[.):])[ \t]*(?=\S)", re.MULTILINE)
 
 
 def read_items(path: Path) -> list[FreeItem]:
-    """The items of `robustify free prepare`, or questions with `type` (mcq, numeric, explanation) and `answer`.
+    """Return the items of a file: questions with their `answer`, or multiple-choice items in any known layout.
 
     Raises:
         DataError: rows that are neither.
+        AuthorisationError: rows of a restricted set.
     """
-    return read_jsonl(
-        path, lambda row: item_from(row) if {"kind", "restricted"} & row.keys() else _question(row)
-    )
+    rows = [row for row in rows_of(path) if isinstance(row, dict)] if path.suffix.lower() in _ROWS else []
+    chosen = any({"choices", "options"} & row.keys() and "type" not in row for row in rows)
+    if rows and not chosen and any({*_ANSWERS} & row.keys() for row in rows):
+        return read_jsonl(path, _question)
+    items = [convert_item(item, explanations=True) for item in load(Source(path=str(path))).items]
+    return with_facts(items, path) if any(row.get("nuggets") for row in rows) else items
+
+
+def _require_public(items: Sequence[FreeItem], files: Sequence[Path]) -> None:
+    """Refuse rows that are recognised as those of a sensitive set (`AuthorisationError`)."""
+    enough = (i.options if 2 <= len(i.options) <= MOST else (i.reference, "another text") for i in items)
+    made = [Item(i.id, i.question, choices, 0) for i, choices in zip(items, enough, strict=True)]
+    require_ordinary_files("items", made, files)
 
 
 def read_answers(path: Path) -> list[AnswerRow]:
-    """The answers of `robustify free generate`, or rows of question id, prediction and (several) model.
+    """Return rows of question id, prediction and (if there are several) model; raise `DataError` if they are not."""
+    return read_jsonl(path, _prediction)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Questions or queries with answers or passages, and people's labels of them; `left_out` counts rows by reason."""
+
+    items: Sequence[FreeItem]
+    answers: Sequence[AnswerRow]
+    labels: Sequence[HumanLabel] = ()
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+
+def read_rows(paths: Sequence[Path], items_file: Path | None, *, options_shown: bool = False) -> Rows:
+    """Return predictions and their questions, which are in a file of their own or in the same rows.
 
     Raises:
-        DataError: rows that are neither.
+        DataError: rows that do not fit, or two rows of one id with different questions.
+        AuthorisationError: rows of a restricted set.
     """
-    return read_jsonl(path, lambda row: answer_from(row) if "template_sha256" in row else _prediction(row))
+    items: dict[str, FreeItem] = {}
 
+    def read(row: Row) -> AnswerRow:
+        if not {*_PREDICTED} & row.keys():
+            raise DataError(
+                f"no prediction; expected one of the fields {', '.join(_PREDICTED)} beside the answer"
+            )
+        item = _question(row)
+        if items.setdefault(item.id, item) != item:
+            raise DataError(f"question {item.id}: other words or answer than before; expected the same")
+        return _prediction(row)
 
-def foreign_form(path: Path) -> bool:
-    """Whether a file has questions with a type and an answer, and no choices of their own.
-
-    Raises:
-        UsageError: rows of query, passage and nuggets, which another command reads.
-    """
-    if path.suffix.lower() not in (".jsonl", ".json", ".csv") or not path.is_file():
-        return False
-    fields = [row.keys() for row in rows_of(path) if isinstance(row, dict)]
-    if not fields or any({"choices", "options"} & names for names in fields):
-        return False
-    if any({*_NUGGETS} & names for names in fields):
-        raise UsageError(f"{path.name}: nuggets, no choices; grade such rows with `robustify free nuggets`")
-    return all("type" in names and {*_ANSWERS} & names for names in fields)
+    answers = [
+        row for path in paths for row in (read_answers(path) if items_file else read_jsonl(path, read))
+    ]
+    found = read_items(items_file) if items_file else list(items.values())
+    found = [with_options(item) for item in found] if options_shown else found
+    _require_public(found, [*paths, *([items_file] if items_file else [])])
+    return Rows(found, answers)
 
 
 def _named(row: Row, names: Sequence[str]) -> Any:
-    """The value of the first of these fields that has one; None where none has."""
+    """Return the value of the first of these fields that has one, or None."""
     return next((row[name] for name in names if row.get(name) not in (None, "")), None)
 
 
@@ -91,7 +125,9 @@ def _text(row: Row, names: Sequence[str], what: str) -> str:
 def _public(row: Row) -> None:
     """Refuse a row of a restricted set, which comes in through its adapter alone."""
     if row.get("restricted") or str(_named(row, _IDS) or "").startswith(PREFIX):
-        raise AuthorisationError("rows: of a restricted set; expected files of `robustify free prepare`")
+        raise AuthorisationError(
+            "rows: of a restricted set; expected a `free:` block in the config of its adapter"
+        )
 
 
 def _question(row: Row) -> FreeItem:
@@ -99,14 +135,15 @@ def _question(row: Row) -> FreeItem:
     name, question = _text(row, _IDS, "id"), _text(row, _QUESTIONS, "question")
     answer = _text(row, _ANSWERS, "answer")
     kind = _KINDS.get(str(row.get("type") or "").casefold().replace("-", "_").replace(" ", "_"))
-    common: dict[str, Any] = {"unit": row.get("unit") or None, "topic": str(_named(row, _TOPICS) or "")}
+    nuggets = tuple(_nugget(one, f"{name}/n{i}") for i, one in enumerate(row.get("nuggets") or (), start=1))
+    common: dict[str, Any] = {
+        "unit": row.get("unit") or None, "topic": str(_named(row, _TOPICS) or ""),
+        "aliases": tuple(map(str, row.get("aliases") or ())), "nuggets": nuggets,
+    }  # fmt: skip
     stem, options = _options(question, row)
     if kind == "short_text" or (options and kind is None):
-        letters = ascii_uppercase[: len(options)]
-        same = [i for i, option in enumerate(options) if plain_text(option) == plain_text(answer)]
-        letter = answer.strip().strip("().").upper()
-        at = letters.find(letter) if len(letter) == 1 else (same or [-1])[0]
-        if at < 0:
+        at = _chosen(answer, options)
+        if at is None:
             raise DataError(
                 f"question {name}: a multiple-choice question with {len(options)} options whose answer names none;"
                 " expected (A) ..., (B) ... in the question, or `options`, and the answer's letter"
@@ -114,11 +151,19 @@ def _question(row: Row) -> FreeItem:
         return FreeItem(
             name, stem, "short_text", options[at], options=options, correct=at, options_shown=True, **common
         )
-    return FreeItem(name, question, kind or route(answer)[0], answer, **common)
+    return FreeItem(name, question, kind or route(answer), answer, **common)
+
+
+def _chosen(answer: str, options: Sequence[str]) -> int | None:
+    """Return the option that an answer names by its letter or by its text."""
+    letter = answer.strip().strip("().").upper()
+    if len(letter) == 1 and letter in ascii_uppercase[: len(options)]:
+        return ascii_uppercase.index(letter)
+    return next((i for i, option in enumerate(options) if plain_text(option) == plain_text(answer)), None)
 
 
 def _options(question: str, row: Row) -> tuple[str, tuple[str, ...]]:
-    """The stem of a question and its options, from their own field or from the end of its text."""
+    """Return the stem of a question and its options, from their own field or from the end of its text."""
     given = row.get("options") or row.get("choices")
     if given:
         return question, tuple(map(str, given.values() if isinstance(given, dict) else given))
@@ -138,22 +183,11 @@ def _prediction(row: Row) -> AnswerRow:
         raise DataError(f"no prediction; expected one of the fields {', '.join(_TEXTS)}")
     finish = row.get("finish_reason") or None
     text, model = row[names[0]], str(_named(row, _MODELS) or "model")
-    return AnswerRow(
-        _text(row, _IDS[1:] + _IDS[:1], "question id"), model, str(text or ""), "", "", "", finish_reason=finish,
-    )  # fmt: skip
+    name = _text(row, _IDS[1:] + _IDS[:1], "question id")
+    return AnswerRow(name, model, str(text or ""), finish_reason=finish)
 
 
-@dataclass(frozen=True, slots=True)
-class NuggetRows:
-    """Passages as answers to their queries, with people's labels of their nuggets; `left_out` counts rows by reason."""
-
-    items: tuple[FreeItem, ...]
-    answers: tuple[AnswerRow, ...]
-    labels: tuple[HumanLabel, ...]
-    left_out: Mapping[str, int] = field(default_factory=dict)
-
-
-def read_nugget_rows(path: Path) -> NuggetRows:
+def read_nugget_rows(path: Path) -> Rows:
     """Rows of query, passage and nuggets: texts, or objects with text and perhaps id, importance and a person's label.
 
     `labels` may be a list in the order of the nuggets, or such a list for each annotator. Passages of one query and
@@ -175,13 +209,10 @@ def read_nugget_rows(path: Path) -> NuggetRows:
     rows = read_jsonl(path, read)
     there = [row for row in rows if row is not None]
     none = len(rows) - len(there)
-    labels = tuple(label for _, some in there for label in some)
-    return NuggetRows(
-        tuple(items.values()),
-        tuple(answer for answer, _ in there),
-        labels,
-        {"no_nuggets": none} if none else {},
-    )
+    labels = [label for _, some in there for label in some]
+    _require_public(list(items.values()), [path])
+    answers = [answer for answer, _ in there]
+    return Rows(list(items.values()), answers, labels, {"no_nuggets": none} if none else {})
 
 
 def _nugget_row(row: Row, counts: "Counter[tuple[str, str]]") -> tuple[FreeItem, AnswerRow, list[HumanLabel]]:
@@ -203,7 +234,7 @@ def _nugget_row(row: Row, counts: "Counter[tuple[str, str]]") -> tuple[FreeItem,
     )
     # A passage that is there and empty states nothing; one that is not there is a fault.
     empty = any(row.get(name) == "" for name in _PASSAGES) and _named(row, _PASSAGES) is None
-    answer = AnswerRow(name, model, "" if empty else _text(row, _PASSAGES, "passage"), "", "", "")
+    answer = AnswerRow(name, model, "" if empty else _text(row, _PASSAGES, "passage"))
     return item, answer, _people(row, given, item, model)
 
 
@@ -218,7 +249,7 @@ def _nugget(given: Any, name: str) -> Nugget:
 
 
 def _people(row: Row, given: Sequence[Any], item: FreeItem, model: str) -> list[HumanLabel]:
-    """The labels that people gave, by annotator."""
+    """Return the labels that people gave, by annotator."""
     own = [_named(one, _LABELS) if isinstance(one, dict) else None for one in given]
     lists = row.get("labels") or {}
     lists = lists if isinstance(lists, dict) else {str(row.get("annotator") or "human"): lists}
@@ -235,20 +266,13 @@ def _people(row: Row, given: Sequence[Any], item: FreeItem, model: str) -> list[
     return found
 
 
-def with_nuggets(items: Sequence[FreeItem], path: Path) -> list[FreeItem]:
-    """Items with the nuggets of the rows they were made from, where those have some.
-
-    Raises:
-        DataError: rows with nuggets that cannot be given to items one by one.
-    """
-    nuggets = read_jsonl(path, lambda row: row.get("nuggets"))
-    if not any(nuggets):
-        return list(items)
-    if len(nuggets) != len(items):
-        raise DataError(f"{path.name}: {len(nuggets)} rows, {len(items)} items; expected an item a row")
-    return [
-        replace(
-            item, nuggets=tuple(_nugget(one, f"{item.id}/n{i}") for i, one in enumerate(some or (), start=1))
+def with_facts(items: Sequence[FreeItem], path: Path) -> list[FreeItem]:
+    """Return the items with the nuggets that rows of `id` and `nuggets` give them; raise `DataError` if they do not fit."""
+    rows = read_jsonl(path, lambda row: (_text(row, _IDS, "id"), row.get("nuggets") or ()))
+    facts = {name: tuple(_nugget(n, f"{name}/n{i}") for i, n in enumerate(some, 1)) for name, some in rows}
+    strange = sorted(facts.keys() - {item.id for item in items})
+    if strange:
+        raise DataError(
+            f"{path.name}: nuggets of {strange[0]}, which is not an item of this set; expected its ids"
         )
-        for item, some in zip(items, nuggets, strict=True)
-    ]
+    return [replace(item, nuggets=facts.get(item.id, item.nuggets)) for item in items]

@@ -4,22 +4,19 @@ Where people differ the adjudicated word counts, else the majority, else nothing
 is counted. Templates are compared on the same answers, and differences are paired.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from robustify.arrays import Floats
+from robustify.arrays import Ints
 from robustify.errors import DataError, UsageError
-from robustify.freeform.grade.graders import RUBRICS, Grading, grade_answer, graded_as
-from robustify.freeform.judge.judges import Judge
-from robustify.freeform.judge.store import PromptTemplate
-from robustify.freeform.judge.verdicts import SUPPORT3, majority_vote
+from robustify.freeform.llm_judge.verdicts import SUPPORT3, majority_vote
 from robustify.freeform.metrics import corrected, numbers_of
-from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult
+from robustify.freeform.schema import GradeResult
 from robustify.stats.agreement import agreement, krippendorff_alpha
-from robustify.stats.intervals import FEWEST_CLUSTERS, bootstrap, rate
+from robustify.stats.intervals import rate
 from robustify.stats.tests import paired_difference
 
 UNCALIBRATED = "uncalibrated"
@@ -44,32 +41,29 @@ class HumanLabel:
     labels: Mapping[str, str] | None = None
     adjudicated: bool = False
 
-    def json(self) -> dict[str, Any]:
-        """One line of a file of labels."""
-        return {name: value for name, value in asdict(self).items() if value}
-
 
 def human_from(row: Mapping[str, Any]) -> HumanLabel:
-    """A label from its JSON: `item_id`, `annotator`, and `verdict`, `score` (0 or 1) or `labels` by nugget id.
+    """Make a label of its JSON: `item_id`, `annotator`, and `verdict`, `score` (0 or 1) or `labels` by nugget id.
 
     Raises:
         DataError: anything else.
     """
     item, annotator = row.get("item_id"), row.get("annotator")
     if not isinstance(item, str) or not isinstance(annotator, str):
-        raise DataError("no human label: item_id and annotator are expected")
-    adjudicated = row.get("adjudicated") is True
-    common: dict[str, Any] = {"model": str(row.get("model") or ""), "adjudicated": adjudicated}
+        raise DataError("not a label of a person: item_id and annotator are expected")
     labels, verdict, score = row.get("labels"), row.get("verdict"), row.get("score")
     if labels is not None:
         if not isinstance(labels, dict) or not all(label in SUPPORT3.scores for label in labels.values()):
             raise DataError(f"label of {item}: expected by nugget id one of {', '.join(SUPPORT3.labels)}")
-        return HumanLabel(item, annotator, labels=labels, **common)
-    if verdict is None and score in (0, 1):
-        verdict = BINARY[int(score)]
-    if not isinstance(verdict, str) or verdict not in _WORDS or verdict in ("0", "1"):
-        raise DataError(f"label of {item}: expected correct, incorrect or not_attempted, or score 0 or 1")
-    return HumanLabel(item, annotator, verdict=_WORDS[verdict], **common)
+    else:
+        word = BINARY[int(score)] if verdict is None and score in (0, 1) else verdict
+        if word not in ("correct", "incorrect", "not_attempted"):
+            raise DataError(f"label of {item}: expected correct, incorrect or not_attempted, or score 0 or 1")
+        verdict = _WORDS[word]
+    return HumanLabel(
+        item, annotator, str(row.get("model") or ""), verdict if labels is None else None, labels,
+        row.get("adjudicated") is True,
+    )  # fmt: skip
 
 
 Unit = tuple[str, str, str]
@@ -77,7 +71,7 @@ Unit = tuple[str, str, str]
 
 
 def units_of(labels: Sequence[HumanLabel], models: Sequence[str]) -> dict[Unit, dict[str, str]]:
-    """Every labelled unit with the word of each annotator; an adjudicated word is also given under "".
+    """Return every labelled unit with the word of each annotator; an adjudicated word is also given under "".
 
     Raises:
         DataError: labels that name no model, where several models answered.
@@ -101,12 +95,12 @@ def units_of(labels: Sequence[HumanLabel], models: Sequence[str]) -> dict[Unit, 
 
 
 def consensus(words: Mapping[str, str]) -> str | None:
-    """The word of people on a unit: the adjudicated one, else that of more than half; None where there is none."""
+    """Return the word of people on a unit: the adjudicated one, else that of more than half; None where there is none."""
     return words[""] if "" in words else majority_vote(list(words.values())).verdict
 
 
 def judge_words(grades: Sequence[GradeResult], *, nuggets: bool) -> dict[Unit, str | None]:
-    """The judge's word on every unit, None where it could not be read; grades that no judge decided are left out."""
+    """Return the judge's word on every unit, None where it could not be read; grades that no judge decided are left out."""
     judged = [grade for grade in grades if grade.judge is not None]
     if nuggets:
         return {(g.item_id, g.model, n.id): n.label for g in judged for n in g.nuggets}
@@ -114,14 +108,14 @@ def judge_words(grades: Sequence[GradeResult], *, nuggets: bool) -> dict[Unit, s
 
 
 def judge_verdict(grade: GradeResult) -> str | None:
-    """What the judge itself said of an answer, whatever the rules said; None where it was not read or is between."""
+    """Return what the judge itself said of an answer, whatever the rules said; None where it was not read or is between."""
     if grade.judge is None:
         return None
     return _WORDS.get(str(majority_vote(grade.judge.votes).verdict))
 
 
 def calibrate(grades: Sequence[GradeResult], labels: Sequence[HumanLabel], seed: int = 0) -> dict[str, Any]:
-    """How far the judge agrees with people: `{"status": "calibrated" | "uncalibrated", "verdicts", "nuggets"}`.
+    """Return how far the judge agrees with people: `{"status": "calibrated" | "uncalibrated", "verdicts", "nuggets"}`.
 
     Each part (None where nobody labelled such) holds n, what was left out and why, agreement with kappa, alpha over
     judge and people, `doubt` ("" where the part calibrates the judge, else why not), and for
@@ -181,101 +175,50 @@ def _calibrated(
     }  # fmt: skip
 
 
-def compare_templates(
-    items: Sequence[FreeItem], answers: Sequence[AnswerRow], templates: Sequence[str], judge: Judge,
-    labels: Sequence[HumanLabel] = (), rules: Grading | None = None, seed: int = 0,
-) -> dict[str, Any]:  # fmt: skip
-    """Every template on every answer of the kind it is for, and each one against the first.
+def compare_gradings(
+    first: Sequence[GradeResult], other: Sequence[GradeResult], labels: Sequence[HumanLabel] = ()
+) -> list[dict[str, Any]]:
+    """Compare two gradings of the same answers, for example by two templates: one row per measure, paired.
 
-    `{"judge", "status", "templates": {ID: {"n", "parsed_at_once", "parsed", "tokens", "calls", "agreement"}},
-    "against_first": {ID: {"parsed_at_once", "agrees"}}}`; every rate has n and an interval.
+    Each row is `{"measure", "first", "other", "difference"}`: the share scored, the share of replies that were read at the
+    first attempt, and with labels of people the share that agrees with them. The difference is other minus first.
 
     Raises:
-        UsageError: fewer than two templates, templates for different kinds of answers, or no answer of their kind.
-        ModelError: the judge can never be asked.
+        UsageError: the gradings have no answer in common that a judge was asked about.
     """
-    rules = rules or Grading()
-    chosen = [rules.judging.store.get(name) for name in templates]
-    kinds = {_kind_of(template) for template in chosen}
-    if len(chosen) < 2 or len(kinds) > 1:
+    by_answer = {(g.item_id, g.model): g for g in first if g.judge is not None}
+    theirs = [g for g in other if g.judge is not None and (g.item_id, g.model) in by_answer]
+    ours = [by_answer[g.item_id, g.model] for g in theirs]
+    if not theirs:
         raise UsageError(
-            f"{len(chosen)} templates: expected two or more that judge one kind of answer "
-            f"({', '.join(sorted({*RUBRICS.values(), 'nuggets'}))})"
+            "the two gradings have no judged answer in common; expected grades of the same answers"
         )
-    (kind,) = kinds
-    part = "nuggets" if kind == "nuggets" else "verdicts"
-    by_id = {item.id: item for item in items}
-    rows = [a for a in answers if a.error is None and graded_as(by_id[a.item_id]) == kind]
-    if not rows:
-        raise UsageError(f"none of {len(answers)} answers is of the kind {kind}, which {chosen[0].id} judges")
-    graded = {t.id: [grade_answer(by_id[a.item_id], a, _by(t, rules), judge) for a in rows] for t in chosen}
-    measured = {name: _measured(grades, labels, seed) for name, grades in graded.items()}
-    first = chosen[0].id
-    return {
-        "judge": judge.name, "kind": kind,
-        "status": _status([(m["agreement"] or {}).get(part) for m in measured.values()]), "templates": measured,
-        "against_first": {t.id: _paired(graded[first], graded[t.id], labels, part == "nuggets") for t in chosen[1:]},
-    }  # fmt: skip
-
-
-def _kind_of(template: PromptTemplate) -> str:
-    """The kind of answer that a template judges; its own name where it judges none."""
-    family, _, name = template.name.rpartition(":")[2].partition("/")
-    kinds = {"nugget": "nuggets", "grader": RUBRICS.get(name, template.name)}
-    return kinds.get(family, template.name)
-
-
-def _by(template: PromptTemplate, rules: Grading) -> Grading:
-    """The rules under which the judge decides everything by one template."""
-    one: dict[str, Any] = {"nugget_template": template.id, "format_type": None}
-    if template.reads != "labels":
-        one = dict.fromkeys(("mcq_template", "numeric_template", "explanation_template"), template.id)
-    return replace(rules, mode="judge", scale=template.scale, **one)
-
-
-def _at_once(grade: GradeResult) -> float:
-    """Whether every vote was read at its first attempt."""
-    attempts = grade.judge.attempts if grade.judge else ()
-    return float(all(a.error_type is None for a in attempts))
-
-
-def _measured(grades: Sequence[GradeResult], labels: Sequence[HumanLabel], seed: int) -> dict[str, Any]:
-    asked = [grade for grade in grades if grade.judge is not None]
-    attempts = [grade.judge.attempts for grade in asked if grade.judge]
-    tokens = [sum(a.usage.get("total_tokens", 0) for a in calls) for calls in attempts]
-    agreement = calibrate(asked, labels, seed) if labels else None
-    return {
-        "n": len(asked), "parsed_at_once": rate(_floats(map(_at_once, asked))).json(),
-        "parsed": rate(_floats(g.score is not None for g in asked)).json(),
-        "calls": _mean(_floats(map(len, attempts)), seed), "tokens": _mean(_floats(filter(None, tokens)), seed),
-        "agreement": agreement and {name: agreement[name] for name in ("verdicts", "nuggets")},
-    }  # fmt: skip
-
-
-def _floats(values: Iterable[float]) -> Floats:
-    return np.array(list(values), dtype=np.float64)
-
-
-def _mean(values: Floats, seed: int) -> dict[str, Any]:
-    """A mean with a bootstrap interval; None where nothing was counted."""
-    n = len(values)
-    ci = bootstrap(values, seed=seed) if n >= FEWEST_CLUSTERS else None
-    return {"value": float(values.mean()) if n else None, "n": n, "ci": list(ci) if ci else None}
-
-
-def _paired(
-    first: Sequence[GradeResult], other: Sequence[GradeResult], labels: Sequence[HumanLabel], nuggets: bool
-) -> dict[str, Any]:
-    """Paired differences, other minus first, over answers that both were asked about."""
-    pairs = [(a, b) for a, b in zip(first, other, strict=True) if a.judge is not None and b.judge is not None]
-    sides = [[pair[i] for pair in pairs] for i in (1, 0)]
-    once = [_floats(map(_at_once, side)) for side in sides]
-    found: dict[str, Any] = {"parsed_at_once": paired_difference(once[0], once[1]).json(), "agrees": None}
+    groups = numbers_of([g.item_id for g in theirs])
+    scored, at_once = (
+        [[float(f(g)) for g in side] for side in (ours, theirs)] for f in (_is_scored, _at_once)
+    )
+    rows = [_measure("scored", scored, groups), _measure("read_at_once", at_once, groups)]
     if labels:
-        units = units_of(labels, sorted({a.model for a, _ in pairs}))
-        people = {u: consensus(words) for u, words in units.items() if bool(u[2]) == nuggets}
-        said = [judge_words(side, nuggets=nuggets) for side in sides]
+        units = units_of(labels, sorted({g.model for g in theirs}))
+        people = {u: consensus(words) for u, words in units.items()}
+        said = [judge_words(s, nuggets=True) | judge_words(s, nuggets=False) for s in (ours, theirs)]
         both = [u for u, word in people.items() if word is not None and all(words.get(u) for words in said)]
-        new, old = (_floats(words[u] == people[u] for u in both) for words in said)
-        found["agrees"] = paired_difference(new, old, numbers_of([u[0] for u in both])).json()
-    return found
+        agree = [[float(words[u] == people[u]) for u in both] for words in said]
+        rows.append(_measure("agrees_with_people", agree, numbers_of([u[0] for u in both])))
+    return rows
+
+
+def _measure(name: str, sides: Sequence[Sequence[float]], groups: Ints) -> dict[str, Any]:
+    first, other = (np.array(values, dtype=np.float64) for values in sides)
+    return {
+        "measure": name, "first": rate(first, groups).json(), "other": rate(other, groups).json(),
+        "difference": paired_difference(other, first, groups).json(),
+    }  # fmt: skip
+
+
+def _is_scored(grade: GradeResult) -> bool:
+    return grade.score is not None
+
+
+def _at_once(grade: GradeResult) -> bool:
+    return all(a.error_type is None for a in (grade.judge.attempts if grade.judge else ()))

@@ -1,4 +1,4 @@
-"""What grades add up to: accuracy with bounds, a judge's corrected rate, models against a base model.
+"""What grades add up to: accuracy with bounds and a judge's corrected rate.
 
 Every rate is over what was submitted, and what has no score is counted beside it: an accuracy comes with its coverage
 and with the bounds that it would have if every unscored answer were wrong or right.
@@ -12,29 +12,24 @@ from typing import Any
 import numpy as np
 
 from robustify.arrays import Floats, Ints
-from robustify.errors import UsageError
-from robustify.freeform.grade.nuggets import NUGGET_SCORES
-from robustify.freeform.schema import DECIDED, GradeResult
-from robustify.judge.free_response import LEAST_COVERAGE, LOW
+from robustify.freeform.schema import DECIDED, NUGGET_SCORES, GradeResult
+from robustify.judging.free_response import LEAST_COVERAGE, LOW
 from robustify.stats.intervals import interval, rate
-from robustify.stats.tests import holm, paired_difference, sign_flip
 
-QUARTERS = 4
-"""Scores are multiples of a quarter: wrong, right, and the five-point scale. Others have no exact test."""
 _DRAWS = 2000
 _MOST_USELESS = 0.025
 """The share of draws in which the judge is no better than chance from which on its corrected rate has no interval."""
 
 
-def aggregate(grades: Sequence[GradeResult], *, truncated_as_wrong: bool = False) -> dict[str, Any]:
-    """The numbers of these grades; every rate is `{"value", "n", "ci"}`, clustered by item or passage.
+def aggregate(grades: Sequence[GradeResult]) -> dict[str, Any]:
+    """Return the numbers of these grades; every rate is `{"value", "n", "ci"}`, clustered by item or passage.
 
     `lower` and `upper` are over all `n`: every unscored answer wrong, or right. `accuracy` is over the answers that have
-    a score; it is withheld where they are fewer than 80 %, and so are all three where `grades` are of several kinds,
-    whose scores mean different things. `by_judge` is the share of the decided that a judge decided.
-    `truncated_as_wrong` counts an answer that was cut off as 0. Of nuggets also `nugget_scores` and `labels`.
+    a score. It is withheld if they are fewer than 80 %, and so are all three if `grades` are of several kinds, whose
+    scores mean different things. `by_judge` is the share of the decided that a judge decided. Nuggets also have
+    `nugget_scores` and `labels`.
     """
-    scores, groups = credit_of(grades, truncated_as_wrong=truncated_as_wrong), groups_of(grades)
+    scores, groups = credit_of(grades), groups_of(grades)
     scored, n = ~np.isnan(scores), len(scores)
     known, missing = float(scores[scored].sum()), int((~scored).sum())
     decided = [grade for grade in grades if grade.status in DECIDED]
@@ -60,7 +55,7 @@ def _withheld(n: int, why: str) -> dict[str, Any]:
 
 
 def _nuggets(grades: Sequence[GradeResult]) -> dict[str, Any]:
-    """How often each label was given, and each nugget score as a mean over answers, with its bounds."""
+    """Return how often each label was given, and each nugget score as a mean over answers, with its bounds."""
     return {
         "labels": _counts(nugget.label or "unread" for grade in grades for nugget in grade.nuggets),
         "nugget_scores": {
@@ -70,7 +65,7 @@ def _nuggets(grades: Sequence[GradeResult]) -> dict[str, Any]:
 
 
 def _of(grade: GradeResult, name: str) -> Mapping[str, Any]:
-    """One nugget score of an answer; an answer that says nothing states no nugget."""
+    """Return one nugget score of an answer; an answer that says nothing states no nugget."""
     if grade.nugget_scores is not None:
         score: Mapping[str, Any] = grade.nugget_scores[name]
         return score
@@ -89,29 +84,24 @@ def _counts(names: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(names).items()))
 
 
-def credit_of(grades: Sequence[GradeResult], *, truncated_as_wrong: bool = False) -> Floats:
-    """The scores of grades in their order (n,), NaN where an answer is unscored."""
-    wrong = ("truncated",) if truncated_as_wrong else ()
-    scores = [0.0 if grade.status in wrong else grade.score for grade in grades]
-    return np.array([math.nan if score is None else score for score in scores], dtype=np.float64)
+def credit_of(grades: Sequence[GradeResult]) -> Floats:
+    """Return the scores of grades in their order (n,), NaN if an answer is unscored."""
+    return np.array([math.nan if g.score is None else g.score for g in grades], dtype=np.float64)
 
 
 def groups_of(grades: Sequence[GradeResult]) -> Ints:
-    """A number for each grade, the same for grades of one item, or of items that share a passage (n,)."""
+    """Return a number for each grade, the same for grades of one item, or of items that share a passage (n,)."""
     return numbers_of([grade.group or grade.item_id for grade in grades])
 
 
 def numbers_of(names: Sequence[str]) -> Ints:
-    """A number for each name, equal for equal names, in the order in which they appear first (n,)."""
+    """Return a number for each name, equal for equal names, in the order in which they appear first (n,)."""
     place = {name: i for i, name in enumerate(dict.fromkeys(names))}
     return np.array([place[name] for name in names], dtype=np.int64)
 
 
 def corrected_rate(observed: Floats, sensitivity: Floats, specificity: Floats) -> Floats:
-    """The true rates behind a judge's (Rogan and Gladen 1978), clipped to [0, 1]; NaN where it is no better than chance.
-
-    All of one shape.
-    """
+    """Return the true rates behind a judge's (Rogan and Gladen 1978); NaN if it is no better than chance."""
     gain = sensitivity + specificity - 1
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(gain > 0, np.clip((observed + specificity - 1) / gain, 0.0, 1.0), np.nan)
@@ -120,12 +110,12 @@ def corrected_rate(observed: Floats, sensitivity: Floats, specificity: Floats) -
 def corrected(
     observed: Sequence[float], confusion: Sequence[Sequence[int]], seed: int = 0
 ) -> dict[str, Any] | None:
-    """The corrected rate with a bootstrap interval over the judged answers and over the human labels.
+    """Return the corrected rate with a bootstrap interval over the judged answers and over the labels of people.
 
-    `observed` are the judge's 0s and 1s on all answers (n,); `confusion` its word against the human's on the
-    labelled ones, `[[human 0, judge 0], [human 0, judge 1]], [[human 1 ...` as (2, 2) counts. Sensitivity and
-    specificity are drawn with Jeffreys' prior, so that a few labels without an error are not taken for no error;
-    `n_labels` counts them. No interval where too many draws are of a judge no better than chance.
+    `observed` are the judge's 0s and 1s on all answers (n,); `confusion` counts its word against people's on the labelled
+    ones, `[[people 0, judge 0], [people 0, judge 1]], [[people 1 ...` as (2, 2). Sensitivity and specificity are drawn with
+    Jeffreys' prior, so that a few labels without an error are not taken for no error. There is no interval if too many
+    draws are of a judge that is no better than chance.
     """
     (tn, fp), (fn, tp) = confusion
     n = len(observed)
@@ -141,83 +131,3 @@ def corrected(
     draws = corrected_rate(rng.binomial(n, float(share), size=_DRAWS) / n, sens, spec)
     ci = list(interval(draws)) if np.isnan(draws).mean() < _MOST_USELESS else None
     return {"value": value, "n": n, "ci": ci, "n_labels": {"wrong": tn + fp, "right": fn + tp}}
-
-
-def against_base(
-    grades: Sequence[GradeResult], base: str, topics: Mapping[str, str] | None = None
-) -> dict[str, Any]:
-    """Every other model against `base`, paired by item: `{"base", "models": {MODEL: {"kinds", "topics"}}}`.
-
-    `kinds` {KIND: pair} and `topics` {TOPIC: {KIND: pair}}, where items have topics {item: topic}: kinds are never
-    averaged. A pair: `n_both` items that both answered, `unscored` of these {base, model, both}, `difference` (model
-    less base over the n pairs that are decided: `{value, n, ci, mde}`), `lower` and `upper` of the difference over all
-    `n_both`, `gained` and `lost` (items that score higher, and lower, than before), `p` (exact, two-sided; None where
-    scores are no quarters) and `p_holm` over models and kinds; topics are not tested.
-
-    Raises:
-        UsageError: no grades of the base, none of another model, or two answers of a model to an item.
-    """
-    topics, by_model = topics or {}, dict[str, dict[str, GradeResult]]()
-    for grade in grades:
-        of_model = by_model.setdefault(grade.model, {})
-        if grade.item_id in of_model:
-            raise UsageError(f"{grade.item_id}: two grades of {grade.model}; expected one")
-        of_model[grade.item_id] = grade
-    if base not in by_model or len(by_model) < 2:
-        known = ", ".join(sorted(by_model)) or "none"
-        raise UsageError(f"--base {base}: expected one of two or more graded models (found {known})")
-
-    def compared(some: Mapping[str, GradeResult]) -> dict[str, dict[str, Any]]:
-        return {
-            kind: _against(by_model[base], {item: g for item, g in some.items() if str(g.kind) == kind})
-            for kind in dict.fromkeys(str(grade.kind) for grade in some.values())
-        }
-
-    models: dict[str, Any] = {}
-    for name, graded in by_model.items():
-        if name != base:
-            by_topic = {
-                topic: compared({item: g for item, g in graded.items() if topics.get(item) == topic})
-                for topic in sorted({topics[item] for item in graded if topics.get(item)})
-            }
-            untested = {
-                topic: {kind: pair | {"p": None} for kind, pair in kinds.items()}
-                for topic, kinds in by_topic.items()
-            }
-            models[name] = {"kinds": compared(graded), "topics": untested}
-    tested = [pair for entry in models.values() for pair in entry["kinds"].values() if pair["p"] is not None]
-    for pair, p in zip(tested, holm([pair["p"] for pair in tested]), strict=True):
-        pair["p_holm"] = p
-    return {"base": base, "models": models}
-
-
-def _against(base: Mapping[str, GradeResult], other: Mapping[str, GradeResult]) -> dict[str, Any]:
-    both = [name for name in base if name in other]
-    before, after = (credit_of([grades[name] for name in both]) for grades in (base, other))
-    groups = groups_of([base[name] for name in both])
-    change = after - before
-    scored = ~np.isnan(change)
-    shared = len(np.unique(groups)) < len(both)
-    unscored = {"base": np.isnan(before), "model": np.isnan(after)}
-    unscored["both"] = unscored["base"] & unscored["model"]
-    # The least and the greatest mean difference that any scores of the unscored answers would give.
-    least = np.nan_to_num(after, nan=0.0) - np.nan_to_num(before, nan=1.0)
-    most = np.nan_to_num(after, nan=1.0) - np.nan_to_num(before, nan=0.0)
-    return {
-        "n_both": len(both),
-        "unscored": {name: int(where.sum()) for name, where in unscored.items()},
-        "difference": paired_difference(after, before, groups if shared else None).json(),
-        "lower": float(least.mean()) if both else None, "upper": float(most.mean()) if both else None,
-        "gained": int((change[scored] > 0).sum()), "lost": int((change[scored] < 0).sum()),
-        "p": _p(change[scored], groups[scored]), "p_holm": None,
-    }  # fmt: skip
-
-
-def _p(change: Floats, groups: Ints) -> float | None:
-    quarters = change * QUARTERS
-    if not len(change) or not np.array_equal(quarters, np.round(quarters)):
-        return None
-    sums = np.round(np.bincount(groups, weights=quarters)).astype(np.int64)
-    # Right and wrong alone are whole steps: that is McNemar's test.
-    step = int(np.gcd.reduce(np.abs(sums)))
-    return float(sign_flip(sums // step)) if step else 1.0

@@ -1,36 +1,36 @@
-"""The rows of free response: an item without options, a model's answer, a grade. Frozen, checked when made, JSON lines.
+"""The rows of free response: a question without options, a model's answer, and its grade. Frozen and checked when made."""
 
-A grade of a restricted item is written without text; counts and rounded rates are what may be printed of it.
-"""
-
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
 from string import ascii_uppercase
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, get_args
+
+from pydantic import TypeAdapter, ValidationError
 
 from robustify.errors import DataError
 from robustify.redaction import KeptHere
-from robustify.restricted.ids import PREFIX
 
 Kind = Literal["numeric", "short_text", "explanation"]
-GradedKind = Kind | Literal["nuggets"]
+GradedKind = Literal["numeric", "short_text", "explanation", "nuggets"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 Status = Literal["scored", "no_answer", "truncated", "needs_judge", "grader_error", "reference_error"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 DECIDED: tuple[Status, ...] = ("scored", "no_answer")
-"""Statuses that have a score; every other one is unscored, and never a 0."""
+"""Statuses that have a score. An answer with any other status is unscored, which is not a 0."""
 Method = Literal["deterministic", "judge", "votes"]
 ErrorType = Literal[
     "empty", "unterminated_reasoning", "format_error", "truncation", "ambiguous", "duplicate_index", "missing_index",
     "count_mismatch", "unknown_label", "off_scale", "unsafe_input", "tie", "no_majority", "api_error", "timeout",
     "rate_limited", "auth_error", "content_filter",
 ]  # fmt: skip
-"""Why a reply gave no verdict, the same names for every parser and for the calls of a judge."""
-SCHEMA = "robustify.grade/1"
+"""Why a reply gave no verdict. Every parser and every call of a judge uses these names."""
+SCHEMA = "robustify.grade/2"
+NUGGET_SCORES = ("strict_vital", "vital", "strict_all", "all", "weighted")
+FORMAT_TYPES = ("json", "markdown", "csv", "adaptive")
+"""How a judge may be asked to write labels."""
 LONGEST_NUGGET = 40
-"""Words of a nugget: a longer one is no single fact."""
-
-T = TypeVar("T")
+"""Words of a nugget; a longer text is not a single fact."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -58,10 +58,9 @@ class Nugget(KeptHere):
 class FreeItem(KeptHere):
     """One question to be answered in words.
 
-    `reference` is the right answer, `unit` the unit a number is wanted in, `options` and `correct` the choices it came
-    from (for the grader; `options_shown`: also asked, each by its letter), `aliases` other right wordings.
-    `excluded_reason` is "" where it may be asked.
-    `adapter` is the entrance of a restricted item's set, "" of a public one.
+    `reference` is the right answer and `unit` the unit of a numeric one. `options` and `correct` are the choices that
+    the question came from; the grader uses them, and with `options_shown` the model sees them too, each by its letter.
+    `aliases` are other right wordings. `excluded_reason` is "" if the question may be asked.
 
     Raises:
         DataError: no id, no question, an unknown kind, a correct option out of range.
@@ -78,10 +77,7 @@ class FreeItem(KeptHere):
     nuggets: tuple[Nugget, ...] = ()
     topic: str = ""
     group: str = ""
-    restricted: bool = False
-    flags: tuple[str, ...] = ()
     excluded_reason: str = ""
-    adapter: str = ""
     options_shown: bool = False
 
     def __post_init__(self) -> None:
@@ -96,43 +92,38 @@ class FreeItem(KeptHere):
 
     @property
     def asked(self) -> str:
-        """The question as it is asked: with its options by letter where they are shown."""
+        """The question as it is asked, with its lettered options if they are shown."""
         shown = zip(ascii_uppercase, self.options, strict=False) if self.options_shown else ()
         return "\n".join([self.question, *(f"({letter}) {option}" for letter, option in shown)])
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AnswerRow(KeptHere):
-    """A model's answer. `error`: why there is no text, where the model was not asked."""
+    """A model's answer. `error` says why there is no text if the model was not asked."""
 
     item_id: str
     model: str
     text: str
-    template_id: str
-    template_sha256: str
-    prompt_sha256: str
-    params: Mapping[str, Any] = field(default_factory=dict)
-    reasoning: str = ""
+    template: str = ""
     finish_reason: str | None = None
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One call of a judge. `key` finds its prompt and its reply in the judge's record; here are digests alone."""
+@dataclass(frozen=True, slots=True, repr=False)
+class Attempt(KeptHere):
+    """One call of a judge: its reply, or the fault of the call."""
 
-    key: str
     vote: int
     prompt_sha256: str
-    reply_sha256: str
+    reply: str
     error_type: ErrorType | None
     finish_reason: str | None
     usage: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeTrace:
-    """Who judged, by which template, in how many calls, with what agreement of its votes."""
+@dataclass(frozen=True, slots=True, repr=False)
+class JudgeTrace(KeptHere):
+    """Who judged, by which template, in how many calls, and how far the votes agree."""
 
     model: str
     template_id: str
@@ -145,7 +136,7 @@ class JudgeTrace:
 
 @dataclass(frozen=True, slots=True)
 class NuggetGrade:
-    """The label of one nugget, None where the judge gave none that can be aligned."""
+    """The label of one nugget, None if the judge gave none that can be aligned."""
 
     id: str
     importance: Literal["vital", "okay"]
@@ -156,10 +147,10 @@ class NuggetGrade:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GradeResult(KeptHere):
-    """One answer, graded. `score` is None where the status is not decided: an unscored answer is never a wrong one.
+    """One graded answer. `score` is None if the status is not decided: an unscored answer is never a wrong one.
 
-    `extracted` and `reference` are what was compared, `reason` why, `det_verdict` what the deterministic grader said
-    where a judge was asked as well.
+    `extracted` and `reference` are the texts that were compared. `det_verdict` is the verdict of the rules if a judge was
+    asked as well.
     """
 
     item_id: str
@@ -180,11 +171,7 @@ class GradeResult(KeptHere):
     judge: JudgeTrace | None = None
     nuggets: tuple[NuggetGrade, ...] = ()
     nugget_scores: Mapping[str, Any] | None = None
-    key: str = ""
-    answer_sha256: str = ""
     group: str = ""
-    restricted: bool = False
-    adapter: str = ""
 
     def __post_init__(self) -> None:
         if (self.score is not None) != (self.status in DECIDED):
@@ -193,68 +180,30 @@ class GradeResult(KeptHere):
             )
 
     def json(self) -> dict[str, Any]:
-        """One line of a grades file."""
+        """Return one line of a file of grades."""
         return {"schema": SCHEMA, **asdict(self)}
 
 
-def item_from(row: Mapping[str, Any]) -> FreeItem:
-    """A `FreeItem` from its JSON.
-
-    Raises:
-        DataError: missing or unusable fields.
-    """
-    _require_label(row, "id", "robustify free prepare")
-    nuggets = tuple(_made(Nugget, n) for n in row.get("nuggets") or ())
-    return _made(FreeItem, {**row, "nuggets": nuggets, **_tuples(row, ("options", "aliases", "flags"))})
-
-
-def answer_from(row: Mapping[str, Any]) -> AnswerRow:
-    """An `AnswerRow` from its JSON.
-
-    Raises:
-        DataError: missing or unusable fields.
-    """
-    made = _made(AnswerRow, row)
-    if not isinstance(made.text, str):
-        raise DataError(f"answer to {made.item_id}: text is no string")
-    return made
-
-
 def grade_from(row: Mapping[str, Any]) -> GradeResult:
-    """A `GradeResult` from its JSON.
+    """Make a `GradeResult` of its JSON.
 
     Raises:
         DataError: another schema, missing or unusable fields.
     """
     if row.get("schema") != SCHEMA:
-        raise DataError(f"schema {row.get('schema')!r}; expected {SCHEMA}")
-    _require_label(row, "item_id", "robustify free grade")
-    fields = {name: value for name, value in row.items() if name != "schema"} | _tuples(row, ("flags",))
-    fields["nuggets"] = tuple(_made(NuggetGrade, n) for n in row.get("nuggets") or ())
-    if row.get("judge"):
-        judge = dict(row["judge"])
-        judge["attempts"] = tuple(_made(Attempt, a) for a in judge.get("attempts") or ())
-        fields["judge"] = _made(JudgeTrace, judge | _tuples(judge, ("votes",)))
-    return _made(GradeResult, fields)
-
-
-def _require_label(row: Mapping[str, Any], name: str, command: str) -> None:
-    """Refuse a row without a label `restricted`, or labelled public although its id is a keyed one."""
-    label = row.get("restricted")
-    if not isinstance(label, bool):
-        what = "missing" if label is None else "no truth value"
-        raise DataError(f"restricted is {what}; expected true or false ({command} writes it)")
-    if not label and str(row.get(name)).startswith(PREFIX):
-        raise DataError(f"a keyed id of a restricted set, labelled public; expected its label ({command})")
-
-
-def _tuples(row: Mapping[str, Any], names: Sequence[str]) -> dict[str, tuple[Any, ...]]:
-    return {name: tuple(row.get(name) or ()) for name in names}
-
-
-def _made(kind: type[T], row: Mapping[str, Any]) -> T:
+        raise DataError(
+            "not a grade; expected a row written by `robustify free grade` or free.jsonl of a run"
+        )
     try:
-        return kind(**row)
-    except (TypeError, AttributeError) as error:
-        # The message of a TypeError names fields, never their values.
-        raise DataError(f"{kind.__name__}: {str(error).partition('(')[0].strip()} does not fit") from None
+        return _reader().validate_python({name: x for name, x in row.items() if name != "schema"})
+    except ValidationError as error:
+        # The names of fields are ours; their values may be text of an item.
+        names = dict.fromkeys(
+            str(fault["loc"][0]) for fault in error.errors(include_input=False) if fault["loc"]
+        )
+        raise DataError(f"grade: {', '.join(names) or 'fields'} missing or unusable") from None
+
+
+@cache
+def _reader() -> "TypeAdapter[GradeResult]":
+    return TypeAdapter(GradeResult)

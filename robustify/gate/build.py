@@ -21,17 +21,14 @@ from robustify.files import read_regular
 from robustify.gate.fingerprints import COVER, SPAN, Tables, Tagger, write_index
 from robustify.gate.key_file import Key, load_key
 from robustify.gate.policy import legible
-from robustify.gate.reading.folding import kept_words
+from robustify.gate.words import kept_words, lexicon_file
 
-WHOLE_STEM = 4
-"""Words from which a text that reads like a stem is also registered whole."""
-WHOLE = 6
-"""Words from which any other text is."""
+WHOLE_STEM, WHOLE = 4, 6
+"""Words from which a text that reads like a stem, or any other text, is also registered whole."""
 _SHARED = 8
 """Items of a set that may share a shingle before it counts as a stock phrase of that set."""
 _BACKGROUND = 12 << 20
 _MOST_BYTES = 512 << 20
-_TEXTS = {".py", ".txt", ".rst", ".md"}
 
 Item = Sequence[str]
 """The texts of an item: stem, choices, anything else."""
@@ -39,8 +36,8 @@ Item = Sequence[str]
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """An index and its counts. `thin` items are recognised whole but not when edited; `blind` items
-    are too short, or too much like ordinary text, to be recognised at all."""
+    """An index and its counts. `thin` items are recognised whole but not when edited; `blind` items are too short, or
+    too much like ordinary text, to be recognised at all."""
 
     tables: Tables
     items: int
@@ -63,11 +60,10 @@ class _Read:
 def build_index(
     sets: Mapping[str, Iterable[Item]], key: Key, background: Iterable[Path] = (), *, library: bool = True
 ) -> Built:
-    """The index of named sets, each a list of items, each item its texts (stem, choices, ...).
+    """Return the index of named sets. `background`: files and folders of harmless text; `library`: also Python's own.
 
-    `background`: files and folders of harmless text; `library`: also Python's own standard library.
-
-    Raises `DataError` (exit 3) where nothing can be registered.
+    Raises:
+        DataError: nothing can be registered.
     """
     tagger = Tagger(key)
     firsts: list[tuple[str, int]] = []
@@ -76,9 +72,9 @@ def build_index(
         firsts.append((name, len(read)))
         # Sorted by their keyed digests: an index does not show the order of the file.
         read += sorted((_item(item, tagger) for item in items), key=lambda item: item.digest)
-    n = len(read)
     ordinary = _ordinary(tagger, {tag for item in read for tag in item.tags}, background, library)
-    common = ordinary | _shared(read)
+    counts = Counter(tag for item in read for tag in set(item.tags))
+    common = ordinary | {tag for tag, n in counts.items() if n > _SHARED}
     owners_of: dict[int, list[int]] = {}
     wholes: list[tuple[int, int, int, bytes]] = []
     thin = blind = 0
@@ -93,11 +89,13 @@ def build_index(
             (tags[0], size, owner, mac) for tags, size, mac in item.wholes if not common.issuperset(tags)
         ]
         wholes += whole
-        if _cover(item.tags, left_out) < COVER + 1:
-            thin += bool(whole)
-            blind += not whole and _cover(item.tags, left_out) < COVER
-    if blind == n:
-        raise DataError(f"of {n} items none has enough text; expected questions of {COVER} words or more")
+        cover = _cover(item.tags, left_out)
+        thin += bool(whole) and cover <= COVER
+        blind += not whole and cover < COVER
+    if blind == len(read):
+        raise DataError(
+            f"of {len(read)} items none has enough text; expected questions of {COVER} words or more"
+        )
     pairs = sorted((tag, owner) for tag, owners in owners_of.items() for owner in owners)
     starts, lengths, whole_owners, macs = zip(*wholes, strict=True) if wholes else ((), (), (), ())
     tables = Tables(
@@ -110,7 +108,7 @@ def build_index(
         marks=array("I", sorted({mark for item in read for mark in item.marks})),
         wholes=b"".join(macs),
     )
-    return Built(tables, n, len(pairs), len(ordinary), thin, blind)
+    return Built(tables, len(read), len(pairs), len(ordinary), thin, blind)
 
 
 def _item(item: Item, tagger: Tagger) -> _Read:
@@ -125,36 +123,28 @@ def _item(item: Item, tagger: Tagger) -> _Read:
     return _Read(tagger.tags(row), set(map(tagger.mark, row)), wholes, tagger.whole(row))
 
 
-def _shared(read: Iterable[_Read]) -> set[int]:
-    counts = Counter(tag for item in read for tag in set(item.tags))
-    return {tag for tag, n in counts.items() if n > _SHARED}
-
-
 def _ordinary(tagger: Tagger, wanted: set[int], background: Iterable[Path], library: bool) -> set[int]:
-    """The wanted tags that ordinary text holds."""
+    """Return the wanted tags that ordinary text holds."""
+    files = [path for place in background for path in ([place] if place.is_file() else _files(place))]
+    left = _BACKGROUND
+    for path in _files(Path(sysconfig.get_path("stdlib"))) if library else ():
+        left -= path.stat().st_size
+        files += [path] if left >= 0 else []
     ordinary: set[int] = set()
-    lexicon = json.loads(Path(__file__).with_name("lexicon.json").read_text(encoding="utf-8"))
-    for text in ("\n".join(lexicon["stock_phrases"]), *_background(background, library)):
+    for text in (
+        "\n\n".join(lexicon_file()["stock_phrases"]),
+        *(p.read_text("utf-8", "replace") for p in files),
+    ):
         for part in text.split("\n\n"):
             ordinary |= wanted.intersection(tagger.tags(kept_words(part)))
     return ordinary
 
 
-def _background(places: Iterable[Path], library: bool) -> Iterator[str]:
-    left = _BACKGROUND
-    for path in _files(Path(sysconfig.get_path("stdlib"))) if library else ():
-        left -= path.stat().st_size
-        if left >= 0:
-            yield path.read_text(encoding="utf-8", errors="replace")
-    for path in (path for place in places for path in _files(place)):
-        yield path.read_text(encoding="utf-8", errors="replace")
-
-
 def _files(place: Path) -> list[Path]:
-    if place.is_file():
-        return [place]
-    paths = (path for path in place.rglob("*") if path.suffix in _TEXTS and path.is_file())
-    return sorted(path for path in paths if "site-packages" not in path.parts)
+    texts = (
+        path for kind in ("py", "txt", "rst", "md") for path in place.rglob(f"*.{kind}") if path.is_file()
+    )
+    return sorted(path for path in texts if "site-packages" not in path.parts)
 
 
 def _cover(tags: Sequence[int], left_out: set[int]) -> int:
@@ -162,81 +152,58 @@ def _cover(tags: Sequence[int], left_out: set[int]) -> int:
 
 
 def read_texts(path: Path) -> list[Item]:
-    """The items of a file, each as its strings. Raises `DataError` (exit 3) where it cannot be read.
+    """Return the items of a file, each as its strings. Raises `DataError` (exit 3) if it cannot be read.
 
     Every JSON object of a list (or line) is an item, every row of a CSV or TSV file, every paragraph of a plain text.
     All strings of an item count, whatever its layout: nothing here needs to know which one is the stem.
     """
+    shown = f"{str(path)!a}"
     try:
         text = read_regular(path, _MOST_BYTES, follow=True).decode("utf-8-sig")
+        items = [item for item in _items(path.suffix.lower(), text) if item]
     except OSError as error:
-        raise DataError(f"{str(path)!a} cannot be read ({error.strerror})") from None
+        raise DataError(f"{shown} cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:
-        raise DataError(
-            f"{str(path)!a} is not UTF-8 text; expected JSON, JSONL, CSV, TSV or plain text, not a packed format"
-        ) from None
-    items = [item for item in _items(path, text) if item]
+        raise DataError(f"{shown} is not UTF-8 text; expected JSON, JSONL, CSV, TSV or plain text") from None
+    except (ValueError, RecursionError):
+        raise DataError(f"{shown} is not JSON as its name says, or is nested too deep") from None
     if not items:
-        raise DataError(f"{str(path)!a} holds no text to register")
+        raise DataError(f"{shown} holds no text to register")
     return items
 
 
-def _items(path: Path, text: str) -> Iterator[Item]:
-    match path.suffix.lower():
+def _items(suffix: str, text: str) -> Iterator[Item]:
+    match suffix:
         case ".json":
-            yield from _records(_json(path, text, 1))
+            tree = json.loads(text)
+            lists = (
+                [tree] if isinstance(tree, list) else list(tree.values()) if isinstance(tree, dict) else []
+            )
+            longest = max((one for one in lists if isinstance(one, list)), key=len, default=[])
+            whole = not longest or not all(isinstance(member, dict | list) for member in longest)
+            yield from (tuple(_strings(member)) for member in ([tree] if whole else longest))
         case ".jsonl" | ".ndjson":
-            for number, line in enumerate(text.split("\n"), 1):
-                if line.strip():
-                    yield tuple(_strings(_json(path, line, number)))
+            yield from (tuple(_strings(json.loads(line))) for line in text.split("\n") if line.strip())
         case ".csv" | ".tsv":
-            delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
             csv.field_size_limit(1 << 30)
-            for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter):
-                yield tuple(cell for cell in row if cell.strip())
+            rows = csv.reader(io.StringIO(text, newline=""), delimiter="\t" if suffix == ".tsv" else ",")
+            yield from (tuple(cell for cell in row if cell.strip()) for row in rows)
         case _:
             yield from ((part,) for part in text.split("\n\n") if part.strip())
 
 
-def _json(path: Path, text: str, line: int) -> object:
-    try:
-        tree: object = json.loads(text)
-    except ValueError:
-        raise DataError(f"{str(path)!a}:{line}: is not JSON; expected one value") from None
-    except RecursionError:
-        raise DataError(f"{str(path)!a}:{line}: is nested too deep") from None
-    return tree
-
-
-def _records(tree: object) -> Iterator[Item]:
-    """The records of a document: the members of its longest list of objects or lists, or the document itself."""
-    lists = [tree] if isinstance(tree, list) else []
-    if isinstance(tree, dict):
-        lists = [value for value in tree.values() if isinstance(value, list) and value]
-    longest = max(lists, key=len, default=[])
-    if longest and all(isinstance(member, dict | list) for member in longest):
-        for member in longest:
-            yield tuple(_strings(member))
-    else:
-        yield tuple(_strings(tree))
-
-
 def _strings(tree: object) -> Iterator[str]:
-    match tree:
-        case str():
-            yield tree
-        case dict():
-            yield from _strings(list(tree.values()))
-        case list():
-            for value in tree:
-                yield from _strings(value)
+    inner = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
+    yield from (text for value in inner for text in _strings(value))
+    if isinstance(tree, str):
+        yield tree
 
 
 def index_command(asked: Namespace) -> int:
     """Register the sets and write the index. Raises `AuthorisationError` without a key, `DataError` for bad files."""
     key = load_key(asked.key)
     if key is None:
-        raise AuthorisationError("no key for the index; expected --key FILE (make one: robustify key new)")
+        raise AuthorisationError("no key for the index; expected --key FILE (robustify restricted key new)")
     sets: dict[str, list[Item]] = {}
     for name in asked.items:
         sets.setdefault(asked.name or Path(name).stem, []).extend(read_texts(Path(name)))
@@ -245,18 +212,6 @@ def index_command(asked: Namespace) -> int:
         raise UsageError(f"no such background: {', '.join(missing)}")
     built = build_index(sets, key, background)
     write_index(Path(asked.out), built.tables, key)
-    summary = {
-        "index": asked.out,
-        "key_id": key.id,
-        "sets": {name: len(items) for name, items in sets.items()},
-        "shingles": built.shingles,
-        "left_out_as_ordinary": built.dropped,
-        "recognised_whole_only": built.thin,
-        "not_recognised": built.blind,
-    }
-    if asked.json:
-        print(json.dumps(summary))
-        return 0
     print(f"{legible(asked.out)}: {built.items:,} items, {built.shingles:,} shingles, key {key.id}")
     if built.thin or built.blind:
         print(

@@ -1,4 +1,4 @@
-"""Contents through every layer and the policy: what stays a finding, what was let pass and why, and the printed report.
+"""Contents through every layer and the policy: what is a finding, what was let pass, and the printed report.
 
 `scan` is pure: bytes in, findings out. It opens no file, knows no git and keeps no state between files but the index.
 Findings are printed to stdout, one line each; counts and layers that did not run to stderr.
@@ -10,31 +10,34 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
-from itertools import compress, count
-from operator import ne
-from typing import Literal
+from itertools import islice
 
-from robustify.gate.detect import LEAST_TERMS, Shapes, holds_split, lexicon, states
+from robustify.gate.blocks import prose_items
 from robustify.gate.fingerprints import Fingerprints, Match
-from robustify.gate.key_file import Key, keys_in
-from robustify.gate.policy import BY_ID, VARIABLE, GateFinding, Policy, digests_of
-from robustify.gate.reading import DecodedText, Decoder, Undecoded
-from robustify.gate.reading.folding import streams
-from robustify.gate.reading.unpack import MOST_BYTES, ColumnNames
+from robustify.gate.key_file import Key
+from robustify.gate.opaque import MOST_BYTES, is_pointer, refusal, text_of
+from robustify.gate.policy import BY_ID, Finding, Policy
+from robustify.gate.readings import readings, rejoined
+from robustify.gate.runs import hidden
+from robustify.gate.shapes import Shaped, named_items
 from robustify.gate.sources import Blob
+from robustify.gate.state import holds_split, states
+from robustify.gate.tables import table_items
+from robustify.gate.words import LEAST_TERMS, lexicon, streams
 
-Demo = Literal["off", "on", "ignored"]
-"""What became of SAFE_DEMO."""
-_NEAR = 6
-"""Lines around an unescaped one in which words are looked for again."""
-_AROUND = 60
-"""The same for shapes and states: an item's first line may be far above."""
 MOST_SECONDS = 40.0
 """Seconds of the processor for one file; the largest harmless ones take a quarter of it."""
+ENOUGH = 3
+"""Shapes without a key that refuse a file."""
+_DEPTH = 3
+"""How many times text within text is read."""
+_MOST_SHAPES = 5000
+_PLAIN = str.maketrans("？？：）（．，、　ＡＢＣＤＥＦＧＨＩＪ", "??:)(.,, ABCDEFGHIJ")
+"""Marks and letters of other scripts, as options are marked with."""
 
 
 class OutOfTimeError(Exception):
@@ -42,253 +45,261 @@ class OutOfTimeError(Exception):
 
 
 def scan(
-    data: bytes,
-    fingerprints: Fingerprints | None = None,
-    keys: Sequence[Key] = (),
-    seconds: float = MOST_SECONDS,
-    *,
-    reviewed: bool = False,
-) -> list[GateFinding]:
-    """Everything that the layers find in one file's content, without a path, one line a rule, the strongest.
+    data: bytes, prints: Fingerprints | None = None, keys: Sequence[Key] = (), seconds: float = MOST_SECONDS
+) -> list[Finding]:
+    """Return everything that the layers find in one file's content, without a path, the strongest of each kind.
 
-    `keys`: this user's own, whose secrets are known even where they stand alone. A file that takes more than so many
-    seconds of the processor is refused with what was found until then. `reviewed`: a person looked at its shapes.
+    `keys` are this user's own, whose secrets are known even alone. A file that takes more than so many seconds of the
+    processor is refused with what was found until then.
     """
-    shapes = Shapes()
-    matches: dict[str, Match] = {}
-    findings: dict[tuple[str, str], GateFinding] = {}
+    found = _Found(data, prints, keys)
     try:
-        with _within(seconds) as in_time:
-            _scan(data, fingerprints, keys, None if reviewed else shapes, matches, findings, in_time)
+        with _within(seconds):
+            found.look()
     except OutOfTimeError:
-        says = f"(more than {seconds:g} s of the processor)"
-        findings["RBG503", says] = GateFinding(BY_ID["RBG503"], 1, says)
-    every = [*map(_matched, matches.values()), *_shaped(shapes, data), *findings.values()]
-    return sorted(every, key=lambda finding: (finding.line, finding.rule.id))
+        found.add("RBG503", 1, f"(more than {seconds:g} s of the processor)")
+    return found.findings()
 
 
 @contextmanager
-def _within(seconds: float) -> Iterator[Callable[[], None]]:
-    """Raise `OutOfTimeError` where the body computes for longer; gives a check for where no timer can be set.
-
-    The timer interrupts a single long search too. It needs the main thread, and no other timer of its kind.
-    """
-    end = time.process_time() + seconds
-
-    def in_time() -> None:
-        if time.process_time() >= end:
-            raise OutOfTimeError
+def _within(seconds: float) -> Iterator[None]:
+    """Raise `OutOfTimeError` if the body computes for longer. The timer needs the main thread and no other of its kind."""
 
     def stop(*_: object) -> None:
         raise OutOfTimeError
 
-    timed = (
-        threading.current_thread() is threading.main_thread() and signal.getitimer(signal.ITIMER_PROF)[0] == 0
-    )
-    before = signal.signal(signal.SIGPROF, stop) if timed else None
+    free = signal.getitimer(signal.ITIMER_PROF)[0] == 0
+    if threading.current_thread() is not threading.main_thread() or not free:
+        begin = time.process_time()
+        yield
+        if time.process_time() - begin >= seconds:
+            raise OutOfTimeError
+        return
+    before = signal.signal(signal.SIGPROF, stop)
     try:
-        if timed and seconds > 0:
-            signal.setitimer(signal.ITIMER_PROF, seconds)
-        yield in_time
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+        yield
     finally:
-        if timed:
-            signal.setitimer(signal.ITIMER_PROF, 0)
-            signal.signal(signal.SIGPROF, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
-def _scan(
-    data: bytes,
-    fingerprints: Fingerprints | None,
-    keys: Sequence[Key],
-    shapes: Shapes | None,
-    matches: dict[str, Match],
-    findings: dict[tuple[str, str], GateFinding],
-    in_time: Callable[[], None],
-) -> None:
-    """Fill in what is found in each reading of a content."""
-    lines = [""]
-    for part in Decoder(holds_split, apart=shapes is not None or fingerprints is not None).read(data):
-        in_time()
-        if isinstance(part, Undecoded):
-            findings.setdefault((part.rule, part.says), GateFinding(BY_ID[part.rule], part.line, part.says))
-            continue
-        if isinstance(part, ColumnNames):
-            if shapes is not None:
-                shapes.count(part)
-            continue
-        if part.raw:
-            lines = part.text.split("\n")
-        new = part.raw or part.joined
-        near = part if new else replace(part, text=changed(lines, part.text, _AROUND))
-        if shapes is not None:
-            shapes.look(near)
-        key_lines = (("RBG402", offset, "") for offset in keys_in(near.text, keys, alone=part.raw))
-        for rule, offset, says in (*states(near.text, whole=near.raw), *key_lines):
-            line = near.line_at(near.text.count("\n", 0, offset) + 1)
-            findings.setdefault((rule, ""), GateFinding(BY_ID[rule], line, says))
-        if fingerprints is not None:
-            text = part.text if new else changed(lines, part.text)
-            for match in fingerprints.matches(text, disguised=part.raw):
-                best = matches.get(match.set_name)
-                if best is None or match.weight > best.weight:
-                    matches[match.set_name] = replace(match, line=part.line_at(match.line))
+class _Found:
+    """What is found in one content, layer by layer."""
+
+    def __init__(self, data: bytes, prints: Fingerprints | None, keys: Sequence[Key]) -> None:
+        self._data, self._prints, self._keys = data, prints, keys
+        self._seen: set[str] = set()
+        self._findings: dict[tuple[str, str], Finding] = {}
+        self._matches: dict[str, Match] = {}
+        self._shapes: list[Shaped] = []
+        self._terms = 0
+
+    def add(self, rule: str, line: int, says: str) -> None:
+        """Keep the first finding of a rule that says the same."""
+        self._findings.setdefault((rule, says), Finding(BY_ID[rule], line, says))
+
+    def look(self) -> None:
+        """Look at the content, its readings and the texts within it."""
+        if len(self._data) > MOST_BYTES:
+            self.add("RBG503", 1, too_large(len(self._data)))
+            return
+        text = text_of(self._data)
+        if text is None:
+            refused = refusal(self._data)
+            if refused is not None:
+                self.add(refused[0], 1, refused[1])
+            return
+        if is_pointer(self._data):
+            self.add("RBG505", 1, "")
+        self._text(text, 1, 0)
+
+    def _text(self, text: str, line: int, depth: int) -> None:
+        """Look at a text in each of its readings; `line` is where it begins, for a text within the file's own."""
+        if text in self._seen:
+            return
+        self._seen.add(text)
+        before = self._shapes
+        self._reading(text, line, depth)
+        if holds_split(text):
+            return
+        form = text
+        for form in readings(text):
+            if form not in self._seen:
+                self._seen.add(form)
+                self._reading(changed(text.split("\n"), form), line, depth)
+        for pieces in rejoined(form) if self._prints is not None else ():
+            self._prints_of(pieces, line, depth)
+        self._shapes = before if _weight(before) >= _weight(self._shapes) else self._shapes
+
+    def _reading(self, text: str, line: int, depth: int) -> None:
+        def at(offset: int) -> int:
+            return line + text.count("\n", 0, offset) if depth == 0 else line
+
+        for rule, offset, says in states(text, self._keys):
+            self.add(rule, at(offset), says)
+        shapes = [Shaped(line + s.line - 1 if depth == 0 else line, s.keyed) for s in shapes_of(text)]
+        self._shapes = max(self._shapes, shapes, key=_weight)
+        if shapes:
+            self._terms = max(self._terms, lexicon().named(streams(text)[0]))
+        for match in self._prints.matches(text) if self._prints is not None else ():
+            best = self._matches.get(match.set_name)
+            if best is None or match.weight > best.weight:
+                self._matches[match.set_name] = replace(
+                    match, line=line + match.line - 1 if depth == 0 else line
+                )
+        for inner in hidden(text) if not holds_split(text) else ():
+            if isinstance(inner, str):
+                if depth < _DEPTH:
+                    self._text(inner, line, depth + 1)
+            else:
+                self.add("RBG502", at(inner[0]), inner[1])
+
+    def _prints_of(self, text: str, line: int, depth: int) -> None:
+        for match in self._prints.matches(text) if self._prints is not None else ():
+            best = self._matches.get(match.set_name)
+            if best is None or match.weight > best.weight:
+                self._matches[match.set_name] = replace(
+                    match, line=line + match.line - 1 if depth == 0 else line
+                )
+
+    def findings(self) -> list[Finding]:
+        """Return all findings in the order of their lines."""
+        for match in self._matches.values():
+            strength = "a whole text" if match.whole else f"cover {match.cover} words"
+            rule = "RBG301" if match.refuses else "RBG302"
+            self.add(rule, match.line, f'(set "{match.set_name}", {strength})')
+        if self._shapes:
+            n, keyed = len(self._shapes), sum(shaped.keyed for shaped in self._shapes)
+            first, last = min(s.line for s in self._shapes), max(s.line for s in self._shapes)
+            where = f", to line {last}" if last > first else ""
+            rule = "RBG101" if keyed or n >= ENOUGH else "RBG104"
+            self.add(
+                rule,
+                first,
+                f"({n}{'+' if n >= _MOST_SHAPES else ''} shaped like an item, {keyed} with a key{where})",
+            )
+            if rule == "RBG104" and self._terms >= LEAST_TERMS:
+                self.add("RBG201", first, f"(a shape of an item, {self._terms} terms of the lexicon)")
+        return sorted(self._findings.values(), key=lambda finding: (finding.line, finding.rule.id))
 
 
-def changed(old: Sequence[str], unescaped: str, near: int = _NEAR) -> str:
-    """The lines of an unescaped text that differ from the `old` ones, with their neighbours; the others left blank.
+def too_large(size: int) -> str:
+    """Return what is said of a file that is larger than the gate reads."""
+    return f"({size:,} bytes; the gate reads at most {MOST_BYTES >> 20} MiB of a file)"
 
-    What did not change was looked at in the raw text already.
-    """
+
+def shapes_of(text: str) -> list[Shaped]:
+    """Return the shapes of items in a text, as the detector that finds most sees them."""
+    if not text.isascii():
+        text = text.translate(_PLAIN)
+    found = [
+        list(islice(detector(text), _MOST_SHAPES)) for detector in (named_items, table_items, prose_items)
+    ]
+    return max(found, key=_weight)
+
+
+def _weight(shapes: list[Shaped]) -> tuple[int, int]:
+    return sum(shaped.keyed for shaped in shapes), len(shapes)
+
+
+def changed(old: Sequence[str], unescaped: str, near: int = 60) -> str:
+    """Return the lines of a reading that differ from the `old` ones, with their neighbours; the others left blank."""
     new = unescaped.split("\n")
     if len(old) != len(new):
         return unescaped
-    out = [""] * len(new)
-    done = 0
-    for i in compress(count(), map(ne, old, new)):
+    out, done = [""] * len(new), 0
+    for i in (i for i, (a, b) in enumerate(zip(old, new, strict=True)) if a != b):
         begin, end = max(done, i - near), i + near + 1
         out[begin:end] = new[begin:end]
         done = min(end, len(new))
     return "\n".join(out)
 
 
-def _matched(match: Match) -> GateFinding:
-    strength = "a whole text" if match.whole else f"cover {match.cover} words"
-    rule = "RBG301" if match.refuses else "RBG302"
-    return GateFinding(BY_ID[rule], match.line, f'(set "{match.set_name}", {strength})')
-
-
-def _shaped(shapes: Shapes, data: bytes) -> Iterator[GateFinding]:
-    verdict = shapes.verdict()
-    if verdict is None:
-        return
-    rule, line, says = verdict
-    yield GateFinding(BY_ID[rule], line, says)
-    if rule == "RBG104":  # the lexicon is asked only where it decides
-        parts = Decoder(holds_split).read(data)
-        texts = (part.text for part in parts if isinstance(part, DecodedText) and part.raw)
-        terms = max((lexicon().named(streams(text)[0]) for text in texts), default=0)
-        if terms >= LEAST_TERMS:
-            yield GateFinding(BY_ID["RBG201"], line, f"(a shape of an item, {terms} terms of the lexicon)")
-
-
 @dataclass(slots=True)
 class Outcome:
-    """What a check found. `allowed`, `demo` and `reviewed`: numbers of findings that an entry lifted, SAFE_DEMO, and
-    the review of an earlier history."""
+    """What a check found. `allowed` is the number of findings that an entry of the policy lifted."""
 
-    findings: list[GateFinding] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
     allowed: int = 0
-    demo: int = 0
-    reviewed: int = 0
     files: int = 0
     size: int = 0
 
     @property
-    def refused(self) -> list[GateFinding]:
+    def refused(self) -> list[Finding]:
         """The findings that refuse; the others are warnings."""
         return [finding for finding in self.findings if finding.rule.refuses]
 
 
 def check_contents(
-    contents: Iterable[Blob],
-    fingerprints: Fingerprints | None,
-    policy: Policy,
-    *,
-    demo: bool,
-    today: date,
-    keys: Sequence[Key] = (),
+    contents: Iterable[Blob], prints: Fingerprints | None, policy: Policy, keys: Sequence[Key] = ()
 ) -> Outcome:
     """Scan contents and compare the findings with the policy; `keys` as for `scan`."""
-    outcome = Outcome()
-    known: dict[tuple[str, bool], list[GateFinding]] = {}
+    outcome, known = Outcome(), dict[str, list[Finding]]()
     for content in contents:
         outcome.files += 1
         outcome.size += content.size
         digest = "" if content.data is None else hashlib.sha256(content.data).hexdigest()
-        same = (digest, content.reviewed)
         if content.data is None:
-            most = f"{content.size:,} bytes; the gate reads at most {MOST_BYTES >> 20} MiB of a file"
-            known[same] = [GateFinding(BY_ID["RBG503"], 1, f"({most})")]
-        elif same not in known:
-            known[same] = scan(content.data, fingerprints, keys, reviewed=content.reviewed)
-        path, in_path = _in_path(content, fingerprints)
-        findings = [replace(finding, path=path) for finding in (*in_path, *known[same])]
-        digests = digests_of(content.data) if findings and content.data is not None else ()
-        for placed in findings:
-            if policy.allows(placed, digests, today):
+            known[digest] = [Finding(BY_ID["RBG503"], 1, too_large(content.size))]
+        elif digest not in known:
+            known[digest] = scan(content.data, prints, keys)
+        path, in_path = _in_path(content, prints)
+        for finding in (*in_path, *known[digest]):
+            placed = replace(finding, path=path)
+            if policy.allows(placed, digest, date.today()):
                 outcome.allowed += 1
-            elif content.reviewed and placed.rule.allowable:
-                outcome.reviewed += 1
-            elif demo and policy.demonstrates(placed):
-                outcome.demo += 1
             else:
                 outcome.findings.append(placed)
     return outcome
 
 
-def _in_path(content: Blob, fingerprints: Fingerprints | None) -> tuple[str, list[GateFinding]]:
-    """The path to print and the findings in it: a path that holds registered text is not printed."""
-    if fingerprints is None or not content.named:
-        return content.path, []
-    match = next((match for match in fingerprints.matches(content.path) if match.refuses), None)
+def _in_path(content: Blob, prints: Fingerprints | None) -> tuple[str, list[Finding]]:
+    """Return the path to print and the findings in it: a path that holds registered text is not printed."""
+    matches = prints.matches(content.path) if prints is not None and content.named else ()
+    match = next((match for match in matches if match.refuses), None)
     if match is None:
         return content.path, []
     says = f'(in the path itself: set "{match.set_name}", cover {match.cover} words)'
-    return f"<a path of {len(content.path)} characters>", [GateFinding(BY_ID["RBG301"], 1, says)]
+    return f"<a path of {len(content.path)} characters>", [Finding(BY_ID["RBG301"], 1, says)]
 
 
 def print_report(
-    outcome: Outcome, why_not: str, notes: Sequence[str] = (), *, demo: Demo, as_json: bool, quiet: bool
+    outcome: Outcome, why_not: str, notes: Sequence[str] = (), *, as_json: bool, quiet: bool
 ) -> None:
-    """Print an outcome. `why_not`: why the fingerprint layer did not run, empty where it did."""
+    """Print an outcome. `why_not`: why the fingerprint layer did not run, empty if it did."""
     if as_json:
-        print(json.dumps(_summary(outcome, why_not, demo=demo) | {"notes": list(notes)}))
+        summary = {
+            "format": 2,
+            "refused": len(outcome.refused),
+            "warnings": len(outcome.findings) - len(outcome.refused),
+            "scanned": {"contents": outcome.files, "bytes": outcome.size},
+            "fingerprints": f"did not run: {why_not}" if why_not else "ran",
+            "allowed": outcome.allowed,
+            "notes": list(notes),
+            "findings": [finding.as_json() for finding in outcome.findings],
+        }
+        print(json.dumps(summary))
         return
     for finding in outcome.findings:
         print(finding.as_line())
     if outcome.findings or not quiet:
-        for line in (*notes, *_lines(outcome, why_not, demo=demo)):
+        for line in (*notes, *_lines(outcome, why_not)):
             print(f"robustify gate: {line}", file=sys.stderr)
 
 
-def _summary(outcome: Outcome, why_not: str, *, demo: Demo) -> dict[str, object]:
-    lifted = "ran, lifted on listed paths" if demo == "on" else "ran"
-    return {
-        "format": 1,
-        "refused": len(outcome.refused),
-        "warnings": len(outcome.findings) - len(outcome.refused),
-        "scanned": {"contents": outcome.files, "bytes": outcome.size},
-        "layers": {
-            "structure": lifted,
-            "lexicon": lifted,
-            "fingerprints": f"did not run: {why_not}" if why_not else "ran",
-        },
-        "safe_demo": demo,
-        "lifted": {"allow_list": outcome.allowed, "safe_demo": outcome.demo, "reviewed": outcome.reviewed},
-        "findings": [finding.as_json() for finding in outcome.findings],
-    }
-
-
-def _lines(outcome: Outcome, why_not: str, *, demo: Demo) -> Iterator[str]:
+def _lines(outcome: Outcome, why_not: str) -> Iterator[str]:
     scanned = f"{outcome.files:,} contents, {outcome.size / 1e6:.1f} MB"
     if why_not:
         passes = "text of a registered set passes unless it has the shape of an item"
         yield f"the fingerprint layer did not run: {why_not}; {passes}"
-    if demo == "ignored":
-        yield f"{VARIABLE}=true is ignored in CI and for ranges of commits"
-    if demo == "on":
-        yield f"{VARIABLE}=true: structure and lexicon lifted on listed paths ({outcome.demo} findings)"
     if outcome.allowed:
         yield f"{outcome.allowed} findings passed by allow-list entries"
-    if outcome.reviewed:
-        yield f"{outcome.reviewed} findings passed as part of the reviewed history"
     if not outcome.refused:
         warnings = len(outcome.findings)
         yield f"clean: {scanned}" + (f", {warnings} warnings" if warnings else "")
         return
     rules = sorted({finding.rule.id for finding in outcome.refused})
     paths = len({finding.path for finding in outcome.refused})
-    yield (
-        f"REFUSED: {len(outcome.refused)} findings in {paths} of {scanned}; "
-        f"what to do: robustify gate --explain {rules[0] if len(rules) == 1 else 'all'}"
-    )
+    explain = rules[0] if len(rules) == 1 else "all"
+    yield f"REFUSED: {len(outcome.refused)} findings in {paths} of {scanned}; robustify gate --explain {explain}"

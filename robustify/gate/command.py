@@ -6,6 +6,7 @@ cannot understand it does not repeat, because an argument may hold text.
 """
 
 import argparse
+import hashlib
 import os
 import sys
 from argparse import Namespace
@@ -17,40 +18,39 @@ from typing import NoReturn
 
 from robustify.errors import AuthorisationError, RobustifyError, UsageError
 from robustify.files import writable
-from robustify.gate.check import Demo, check_contents, print_report
+from robustify.gate.check import check_contents, print_report
 from robustify.gate.fingerprints import Fingerprints, read_index
 from robustify.gate.git import work_tree
 from robustify.gate.key_file import IDS_VARIABLES, Key, load_key
 from robustify.gate.policy import (
     BY_ID,
-    BY_NAME,
     MOST_DAYS,
     NAME,
     RULES,
     AllowEntry,
     Policy,
-    digests_of,
     explanation,
     legible,
-    safe_demo,
+    policy_of,
 )
-from robustify.gate.sources import of_named, policy_of, task_of
+from robustify.gate.sources import of_named, task_of
 
 INDEX_VARIABLE = "ROBUSTIFY_GATE_INDEX"
 _DESCRIPTION = """\
 Refuse items of a sensitive set before they are committed, pushed or published.
 
-Three layers: the structure of multiple-choice records in any text format, a reviewed lexicon of category words, and
-keyed fingerprints of registered sets. One line a finding: path:line rule name; never an excerpt."""
+What is not plain UTF-8 text is refused, and so are long encoded runs within text. In text, the structure of
+multiple-choice records, a reviewed lexicon and keyed fingerprints of registered sets are looked for.
+One line per finding: path:line rule name; never an excerpt."""
 _EPILOG = """\
 examples:
   robustify gate --staged                     what the next commit would add (the hook)
   robustify gate --range origin/main..HEAD    every content and message of the commits (CI)
   robustify gate items.jsonl notes.md         files
   robustify gate --explain RBG101             what a rule means and how to mend it
-  robustify gate doctor                       what is on here, what is off, what would pass today
+  robustify gate doctor                       run each installed hook on a canary
   robustify gate index ITEMS --key FILE -o INDEX        register a set
-  robustify gate allow PATH --reason WHY --by WHO       bind an allow-list entry to a content
+  robustify gate allow PATH --reason WHY --by WHO       let one content pass; again: robustify gate allow PATH
 
 exit codes: 0 clean (warnings allowed), 4 refused, 2 usage, 3 policy or index unusable, 6 git or disk, 1 a bug"""
 
@@ -63,29 +63,29 @@ class _Parser(argparse.ArgumentParser):
         super().__init__(
             prog, description=description, epilog=epilog, formatter_class=form, allow_abbrev=False
         )
+        self.add_argument("--key", metavar="FILE",
+            help="the gate's key file [$ROBUSTIFY_GATE_KEY_FILE, or the key in $ROBUSTIFY_GATE_KEY]")  # fmt: skip
 
     def error(self, message: str) -> NoReturn:
         whole = message.startswith(("argument -", "one of the", "the following")) and "invalid" not in message
         raise UsageError(f"{message if whole else message.split(':')[0]}; see: {self.prog} --help")
 
-
-def _add_fingerprints(parser: argparse.ArgumentParser, *, index: bool = True) -> None:
-    if index:
-        says = "the index of registered sets [$ROBUSTIFY_GATE_INDEX]"
-        parser.add_argument("--index", metavar="INDEX", help=says)
-    says = "the gate's key file [$ROBUSTIFY_GATE_KEY_FILE, or the key in $ROBUSTIFY_GATE_KEY]"
-    parser.add_argument("--key", metavar="FILE", help=says)
+    def add_index(self) -> None:
+        """Add the option that names an index to read."""
+        self.add_argument(
+            "--index", metavar="INDEX", help="the index of registered sets [$ROBUSTIFY_GATE_INDEX]"
+        )
 
 
 def scanner() -> argparse.ArgumentParser:
-    """The parser of a scan; its help is the help of the command."""
+    """Return the parser of a scan; its help is the help of the command."""
     parser = _Parser("robustify gate", _DESCRIPTION, _EPILOG)
     add = parser.add_argument
     add("files", nargs="*", metavar="FILE", help="files to scan; a name that begins with - comes after --")
     add("--staged", action="store_true", help="what is staged, read from git's index")
     add("--all", action="store_true", help="every path that git tracks, as it stands in the index")
-    add("--range", metavar="A..B", help="every content, path and message that the commits of A..B bring")
-    add("--history", action="store_true", help="every commit that HEAD has behind it")
+    add("--range", metavar="A..B", help="every content, path and message that the commits of A..B bring; A may be all"
+        " zeros, for the whole history of B")  # fmt: skip
     add(
         "--pushed",
         action="store_true",
@@ -93,77 +93,70 @@ def scanner() -> argparse.ArgumentParser:
     )
     add("--commit-msg", nargs="?", const="", metavar="FILE", help="a commit message that is being written")
     add("--stdin", action="store_true", help="standard input")
-    _add_fingerprints(parser)
+    parser.add_index()
     add(
         "--require-fingerprints",
         action="store_true",
-        help="refuse (exit 4) where the fingerprint layer cannot run",
+        help="refuse (exit 4) if the fingerprint layer cannot run",
     )
     add("--policy-from", choices=["base", "head", "apart"], default="base",
-        help="with --range: whose policy file holds, that of A (default), that of B, or that of B without the entries "
-        "that one commit brought together with something else (apart)")  # fmt: skip
-    add("--reviewed", metavar="COMMIT", help="with --range or --history: this commit and those before it were looked "
-        "at by a person; of theirs only what no allow-list entry lifts refuses")  # fmt: skip
+        help="with --range: whose policy counts, that of A (default), with all entries of later commits (head), or with"
+        " those of later commits that change nothing else (apart)")  # fmt: skip
     add("--json", action="store_true", help="print one JSON object and nothing else")
     add("-q", "--quiet", action="store_true", help="say nothing on stderr when clean")
     add("--explain", metavar="RULE", help="what a rule means (all: every rule)")
     return parser
 
 
-def _scanning(argv: Sequence[str]) -> argparse.Namespace:
-    """The options of a scan: exactly one thing to scan."""
+def _scanning(argv: Sequence[str]) -> Namespace:
+    """Return the options of a scan: exactly one thing to scan."""
     parser = scanner()
     asked = parser.parse_args(list(argv))
     if asked.commit_msg == "" and len(asked.files) == 1:  # options stood between the option and its file
         asked.commit_msg = asked.files.pop()
-    modes = (
-        asked.staged, asked.all, asked.history, asked.pushed, asked.stdin, asked.range is not None,
-        asked.commit_msg is not None,
-    )  # fmt: skip
-    if not asked.explain and (sum(map(bool, (*modes, asked.files))) != 1 or asked.commit_msg == ""):
-        parser.error("one of the following is expected, and only one: FILES, --staged, --all, --range A..B, --history,"
-                     " --pushed, --commit-msg FILE, --stdin")  # fmt: skip
-    if asked.reviewed is not None and not (asked.history or asked.range is not None):
-        parser.error("one of the following is expected with --reviewed: --range A..B, --history")
+    modes = (asked.staged, asked.all, asked.pushed, asked.stdin, asked.range, asked.commit_msg, asked.files)
+    if not asked.explain and (sum(map(bool, modes)) != 1 or asked.commit_msg == ""):
+        parser.error("one of the following is expected, and only one: FILES, --staged, --all, --range A..B, --pushed,"
+                     " --commit-msg FILE, --stdin")  # fmt: skip
     return asked
 
 
-def _indexing(argv: Sequence[str]) -> argparse.Namespace:
-    """The options of `gate index`."""
+def _indexing(argv: Sequence[str]) -> Namespace:
     parser = _Parser("robustify gate index", "Register sets: texts become an index of keyed fingerprints.")
     add = parser.add_argument
-    add("items", nargs="+", metavar="ITEMS", help="JSON, JSONL, CSV, TSV or text files; one set a file")
-    _add_fingerprints(parser, index=False)
+    add("items", nargs="+", metavar="ITEMS", help="JSON, JSONL, CSV, TSV or text files; one set per file")
     add("-o", "--out", "--output", required=True, metavar="INDEX", help="where the index goes")
     add("--name", metavar="NAME", help="one name for all files [each file's own name]; findings show it")
     add("--background", action="append", default=[], metavar="PATH",
         help="a file or folder of harmless text whose phrases are left out, beside Python's own library")  # fmt: skip
-    add("--json", action="store_true", help="print one JSON object and nothing else")
     return parser.parse_args(list(argv))
 
 
-def _allowing(argv: Sequence[str]) -> argparse.Namespace:
-    """The options of `gate allow`."""
-    parser = _Parser("robustify gate allow", "Bind allow-list entries to files that were found harmless.")
+def _allowing(argv: Sequence[str]) -> Namespace:
+    parser = _Parser("robustify gate allow", "Let contents pass that a person looked at, until a day.")
     add = parser.add_argument
     add("files", nargs="+", metavar="FILE", help="files of this repository, as they stand in the work tree")
-    add("--reason", required=True, help="why the content is harmless")
-    add("--by", required=True, help="who looked at it")
-    add("--days", type=int, default=180, help="days until it must be looked at again (at most 180)")
-    _add_fingerprints(parser)
+    add("--reason", help="why the content is harmless [that of the path's last entry]")
+    add("--by", help="who looked at it [that of the path's last entry]")
+    add(
+        "--days",
+        type=int,
+        default=MOST_DAYS,
+        help=f"days until it must be looked at again (at most {MOST_DAYS})",
+    )
+    parser.add_index()
     return parser.parse_args(list(argv))
 
 
-def _consulting(argv: Sequence[str]) -> argparse.Namespace:
-    """The options of `gate doctor`."""
-    parser = _Parser("robustify gate doctor", "What of the gate is on, what is off, what would pass today.")
-    _add_fingerprints(parser)
+def _consulting(argv: Sequence[str]) -> Namespace:
+    parser = _Parser("robustify gate doctor", "Run each installed hook on a canary in a scratch repository.")
+    parser.add_index()
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
     return parser.parse_args(list(argv))
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run the command and print every error in its own lines; returns the exit code."""
+    """Run the command and print every error in its own lines; return the exit code."""
     try:
         code = run(argv)
         sys.stdout.flush()
@@ -179,13 +172,13 @@ def main(argv: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 4
     except Exception as error:
-        print(f"robustify gate: {_place(error)} (no details: they may hold text)", file=sys.stderr)
+        print(f"robustify gate: {_origin(error)} (no details: they may hold text)", file=sys.stderr)
         return 1
     return code
 
 
-def _place(error: Exception) -> str:
-    """Where an unexpected error arose: a module, a line and a type, never a value."""
+def _origin(error: Exception) -> str:
+    """Return where an unexpected error arose: a module, a line and a type, never a value."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -208,7 +201,7 @@ def run(argv: Sequence[str]) -> int:
                 prints, why_not = _fingerprints(asked)
             except RobustifyError as error:
                 prints, why_not = None, error.lines[0]
-            return doctor(asked, prints, why_not)
+            return doctor(prints, why_not, as_json=asked.json)
         case ["allow"]:
             asked = _allowing(argv[1:])
             return _allow(asked, _fingerprints(asked)[0], date.today())
@@ -218,13 +211,10 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _explain(name: str) -> int:
-    if name == "all":
-        print("\n\n".join("\n".join(explanation(rule)) for rule in RULES))
-        return 0
-    rule = BY_ID.get(name.upper()) or BY_NAME.get(name.lower())
-    if rule is None:
+    by_name = BY_ID | {rule.name.upper(): rule for rule in RULES}
+    if name != "all" and name.upper() not in by_name:
         raise UsageError(f"no such rule; expected all, or one of {', '.join(BY_ID)}")
-    print("\n".join(explanation(rule)))
+    print("\n\n".join(map(explanation, RULES if name == "all" else [by_name[name.upper()]])))
     return 0
 
 
@@ -232,27 +222,14 @@ def _scan(asked: Namespace) -> int:
     prints, why_not = _fingerprints(asked)
     if prints is None and asked.require_fingerprints:
         raise AuthorisationError(f"the fingerprint layer is required and cannot run: {why_not}")
-    demo: Demo = "off" if not safe_demo() else "ignored" if _for_others(asked) else "on"
     task = task_of(asked)
-    policy = task.policy if demo != "on" else Policy(task.policy.entries, task.head().demo)
-    outcome = check_contents(
-        task.contents, prints, policy, demo=demo == "on", today=date.today(), keys=_own_keys(asked)
-    )
-    print_report(outcome, why_not, task.notes, demo=demo, as_json=asked.json, quiet=asked.quiet)
+    outcome = check_contents(task.contents, prints, task.policy, _own_keys(asked))
+    print_report(outcome, why_not, task.notes, as_json=asked.json, quiet=asked.quiet)
     return AuthorisationError.exit_code if outcome.refused else 0
 
 
-def _for_others(asked: Namespace) -> bool:
-    """Whether the scan guards what leaves this machine: a range, or anything in CI. SAFE_DEMO is for work at hand."""
-    return bool(asked.range or asked.history or asked.pushed) or os.environ.get("CI", "") not in (
-        "",
-        "0",
-        "false",
-    )
-
-
 def _fingerprints(asked: Namespace) -> tuple[Fingerprints | None, str]:
-    """The fingerprint layer, or None and why it cannot run."""
+    """Return the fingerprint layer, or None and why it cannot run."""
     index = asked.index or os.environ.get(INDEX_VARIABLE)
     key = load_key(asked.key)
     if not index:
@@ -263,7 +240,7 @@ def _fingerprints(asked: Namespace) -> tuple[Fingerprints | None, str]:
 
 
 def _own_keys(asked: Namespace) -> list[Key]:
-    """The gate's key and the evaluator's, where they are at hand: their secrets are found even alone."""
+    """Return the gate's key and the evaluator's, if they are at hand: their secrets are found even alone."""
     keys = [load_key(asked.key)]
     with suppress(RobustifyError):  # a fault of the evaluator's key is said where that key is used
         keys.append(load_key(None, *IDS_VARIABLES))
@@ -271,34 +248,33 @@ def _own_keys(asked: Namespace) -> list[Key]:
 
 
 def _allow(asked: Namespace, prints: Fingerprints | None, today: date) -> int:
-    """Write entries for the refusals of each file. Raises `AuthorisationError` where one cannot be lifted."""
+    """Write an entry for each file that is refused. Raises `AuthorisationError` if one cannot be lifted."""
     root = work_tree(Path.cwd())
     if root is None:
         raise UsageError("not inside a git work tree; an entry is bound to a path of a repository")
     if not 1 <= asked.days <= MOST_DAYS:
         raise UsageError(f"--days {asked.days}; expected 1 to {MOST_DAYS}")
-    old = policy_of(root)
-    entries = list(old.entries)
+    entries = [entry for entry in policy_of(root).entries if entry.expires >= today]
     for content in of_named(asked.files, root):
+        path, shown = content.path, legible(content.path)
         if content.data is None:
-            raise AuthorisationError(f"{legible(content.path)} is larger than the gate reads; split it")
-        refused = check_contents([content], prints, Policy(), demo=False, today=today).refused
-        stuck = sorted({finding.rule.id for finding in refused if not finding.rule.allowable})
-        if stuck:
-            raise AuthorisationError(
-                f"{legible(content.path)}: no entry lifts {', '.join(stuck)}; remove the content"
+            raise AuthorisationError(f"{shown} is larger than the gate reads; split it")
+        refused = check_contents([content], prints, Policy()).refused
+        if stuck := sorted({finding.rule.id for finding in refused if not finding.rule.allowable}):
+            raise AuthorisationError(f"{shown}: no entry lifts {', '.join(stuck)}; remove the content")
+        last = next((entry for entry in reversed(entries) if entry.path == path), None)
+        reason, by = asked.reason or (last and last.reason), asked.by or (last and last.by)
+        if refused and not (reason and by):
+            raise UsageError(
+                f"{shown} has no entry yet; say why it is harmless and who looked: --reason WHY --by WHO"
             )
-        digest, expires = digests_of(content.data)[0], today + timedelta(days=asked.days)
-        rules = sorted({finding.rule.id for finding in refused})
-        new = {(content.path, rule, digest) for rule in rules}
-        # An entry for an earlier content stays in force: that content stays in the history.
-        entries = [e for e in entries if e.expires >= today and (e.path, e.rule, e.sha256) not in new]
-        entries += [AllowEntry(content.path, rule, digest, asked.reason, asked.by, expires) for rule in rules]
-        print(f"{legible(content.path)}: {', '.join(rules) if rules else 'nothing to allow'}")
+        # One entry per path: a range of commits takes the entries of earlier contents from its own commits.
+        entries = [entry for entry in entries if entry.path != path]
+        if refused and reason and by:
+            digest, expires = hashlib.sha256(content.data).hexdigest(), today + timedelta(days=asked.days)
+            entries.append(AllowEntry(path, digest, reason, by, expires))
+        print(f"{shown}: {', '.join(sorted({finding.rule.id for finding in refused})) or 'nothing to allow'}")
     with writable(NAME):
-        (root / NAME).write_text(Policy(tuple(entries), old.demo).as_json(), encoding="utf-8")
-    print(
-        f"robustify gate: {NAME} is written; it counts for commits once it is staged: git add {NAME}",
-        file=sys.stderr,
-    )
+        (root / NAME).write_text(Policy(tuple(entries)).as_json(), encoding="utf-8")
+    print(f"robustify gate: {NAME} is written; it counts once it is staged: git add {NAME}", file=sys.stderr)
     return 0

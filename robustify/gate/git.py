@@ -4,6 +4,7 @@ Blobs are read from the object store, never from the work tree, so that no filte
 changes what the gate sees. Nothing is written and nothing is fetched.
 """
 
+import io
 import os
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,26 +17,16 @@ _KEPT = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "
          "GIT_COMMON_DIR", "GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM"}  # fmt: skip
 """What git itself tells its hooks; every other GIT_ variable could carry a program or a replacement."""
 _OFF = {
-    "core.fsmonitor": "false",
-    "core.hooksPath": os.devnull,
-    "core.attributesFile": os.devnull,
-    "core.commitGraph": "false",
+    **dict.fromkeys(("core.hooksPath", "core.attributesFile", "diff.orderFile"), os.devnull),
+    **dict.fromkeys(("core.fsmonitor", "core.commitGraph", "core.sshCommand", "core.alternateRefsCommand", "core.askPass",
+                     "gpg.program", "log.showSignature", "submodule.recurse"), "false"),
+    **dict.fromkeys(("credential.helper", "diff.external"), ""),
     "core.pager": "cat",
-    "core.sshCommand": "false",
-    "core.alternateRefsCommand": "false",
-    "core.askPass": "false",
-    "credential.helper": "",
-    "diff.external": "",
-    "diff.orderFile": os.devnull,
-    "gpg.program": "false",
-    "log.showSignature": "false",
     "protocol.allow": "never",
-    "submodule.recurse": "false",
-}
-_LINK = "160000"
+}  # fmt: skip
 _DIFF = ("-z", "--raw", "--no-renames", "--no-abbrev", "--no-ext-diff", "--no-textconv")
-
-
+_TOGETHER = 64 << 20
+"""Bytes of objects that are in memory at once."""
 NO_COMMIT = "0" * 40
 """What git writes where a ref has no commit: a new or a deleted branch."""
 
@@ -51,7 +42,7 @@ class TreeEntry:
     @property
     def is_submodule(self) -> bool:
         """Whether the path is another repository's commit."""
-        return self.mode == _LINK
+        return self.mode == "160000"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,18 +65,18 @@ class Repository:
             raise UsageError("not inside a git repository; name files instead: robustify gate FILES")
 
     def staged(self) -> list[TreeEntry]:
-        """What the next commit would add or change, as it is in the index."""
+        """Return what the next commit would add or change, as it is in the index."""
         if self._asked("rev-parse", "--verify", "--quiet", "HEAD^{commit}") is None:
             return self.tracked()
         return _entries(self._run("diff-index", "--cached", *_DIFF, "HEAD", "--"))
 
     def tracked(self) -> list[TreeEntry]:
-        """Every path of the index, from any folder of the repository: the index beside the empty tree."""
+        """Return every path of the index, from any folder of the repository: the index beside the empty tree."""
         empty = self._run("hash-object", "-t", "tree", "--stdin").decode().strip()
         return _entries(self._run("diff-index", "--cached", *_DIFF, empty, "--"))
 
     def commits(self, lower: str, upper: str) -> list[str]:
-        """The commits of LOWER..UPPER; LOWER all zeros (a new branch) means every commit of UPPER.
+        """Return the commits of LOWER..UPPER; LOWER all zeros (a new branch) means every commit of UPPER.
 
         Raises `UsageError` for a name that is none here, and for a history that is cut within the range.
         """
@@ -96,23 +87,24 @@ class Repository:
             raise UsageError("the history is cut within the range (shallow clone); fetch all: fetch-depth 0")
         return commits
 
-    def listed(self, *bounds: str, path: str | None = None) -> list[str]:
-        """The commits that `git rev-list` names, the newest first; with `path` only those that change it."""
-        return self._run("rev-list", *bounds, "--", *([path] if path else [])).decode().split()
+    def listed(self, *bounds: str) -> list[str]:
+        """Return the commits that `git rev-list` names, the newest first."""
+        return self._run("rev-list", *bounds, "--").decode().split()
+
+    def touching(self, path: str, commits: Sequence[str]) -> list[str]:
+        """Return those of the commits that change a path."""
+        shown = ("diff-tree", "--stdin", "-r", "-m", "--root", "--name-only", "--", path)
+        rows = self._run(*shown, given=_lines(commits)).decode("utf-8", "replace").split()
+        return list(dict.fromkeys(row for row in rows if row in frozenset(commits)))
 
     def cut(self, commits: Iterable[str]) -> bool:
-        """Whether a shallow clone has lost the parents of one of the commits."""
+        """Return whether a shallow clone has lost the parents of one of the commits."""
         shallow = self._asked("rev-parse", "--git-path", "shallow")
         place = self._folder / os.fsdecode((shallow or b"").strip())
         return place.is_file() and not set(place.read_text(encoding="ascii").split()).isdisjoint(commits)
 
-    def parent(self, name: str) -> str | None:
-        """The first parent of a commit, or None where it has none here."""
-        found = self._asked("rev-parse", "--verify", "--quiet", f"{self.commit(name)}^1")
-        return found.decode().strip() if found is not None else None
-
     def refs(self, *folders: str) -> list[Ref]:
-        """The refs of some folders, as in refs/heads and refs/tags."""
+        """Return the refs of some folders, as in refs/heads and refs/tags."""
         parts = "%(objectname) %(objecttype) %(*objectname) %(*objecttype) %(refname)"
         refs = []
         for row in self._run("for-each-ref", f"--format={parts}", *folders).splitlines():
@@ -121,27 +113,27 @@ class Repository:
         return refs
 
     def hooks(self) -> Path:
-        """The folder of the hooks that git runs here, wherever a setting puts it."""
+        """Return the folder of the hooks that git runs here, wherever a setting puts it."""
         done = _finished(["git", "rev-parse", "--git-path", "hooks"], b"", self._folder)
-        return self._folder / os.fsdecode(done.stdout.strip())
+        return (self._folder / os.fsdecode(done.stdout.strip())).resolve()
 
     def has(self, name: str) -> bool:
-        """Whether an object is here."""
+        """Return whether an object is here."""
         return self._asked("cat-file", "-e", name) is not None
 
     def ref(self, name: str, one: str) -> Ref:
-        """A ref by its name and the object that it names. Raises `ResourceError` for an object that is not here."""
+        """Return a ref by its name and the object that it names. Raises `ResourceError` for an object that is not here."""
         kind = self._run("cat-file", "-t", one).decode().strip()
         target = self._run("rev-parse", "--verify", f"{one}^{{}}").decode().strip()
         return Ref(name, one, kind, target, self._run("cat-file", "-t", target).decode().strip())
 
     def within(self, tree: str) -> list[TreeEntry]:
-        """Every path of a tree."""
+        """Return every path of a tree."""
         rows = self._run("ls-tree", "-r", "-z", "--full-tree", tree).split(b"\0")
         return [_tree_entry(row) for row in rows if row]
 
     def commit(self, name: str) -> str:
-        """The commit of a name. Raises `UsageError` for a name that is none here."""
+        """Return the commit of a name. Raises `UsageError` for a name that is none here."""
         safe = bool(name) and not name.startswith("-")
         found = self._asked("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}") if safe else None
         if found is None:
@@ -149,57 +141,43 @@ class Repository:
         return found.decode().strip()
 
     def changed(self, commits: Iterable[str]) -> list[TreeEntry]:
-        """Every path and content that any of the commits brings, each once; merges against every parent."""
-        given = "".join(f"{commit}\n" for commit in commits).encode()
-        raw = self._run("diff-tree", "--stdin", "-r", "-m", "--root", "--no-commit-id", *_DIFF, given=given)
+        """Return every path and content that any of the commits brings, each once; merges against every parent."""
+        raw = self._run(
+            "diff-tree", "--stdin", "-r", "-m", "--root", "--no-commit-id", *_DIFF, given=_lines(commits)
+        )
         return list(dict.fromkeys(_entries(raw)))
 
     def at(self, commit: str, path: str) -> TreeEntry | None:
-        """The entry of a path in a commit."""
+        """Return the entry of a path in a commit."""
         raw = self._run("ls-tree", "-z", "--full-tree", commit, "--", path).split(b"\0")[0]
-        if not raw:
-            return None
-        return _tree_entry(raw)
+        return _tree_entry(raw) if raw else None
 
     def contents(self, names: Sequence[str], most: int) -> Iterator[tuple[str, int, bytes | None]]:
-        """The size and content of each object; no content where it has more than `most` bytes.
+        """Yield the size and content of each object; no content if it has more than `most` bytes.
 
-        Raises `ResourceError` (exit 6) for an object that is not here.
+        Raises:
+            ResourceError: an object is not here, or git does not give it whole (exit 6).
         """
-        try:
-            yield from self._read(names, most) if names else ()
-        except BrokenPipeError:
-            raise ResourceError("git stopped before it was asked for an object; run git fsck") from None
-
-    def _read(self, names: Sequence[str], most: int) -> Iterator[tuple[str, int, bytes | None]]:
-        with subprocess.Popen(
-            command(["cat-file", "--batch"]),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd=self._folder,
-            env=environment(),
-        ) as git:
-            assert git.stdin is not None
-            assert git.stdout is not None
-            for name in names:
-                git.stdin.write(f"{name}\n".encode())
-                git.stdin.flush()
-                head = git.stdout.readline().split()
-                if len(head) != 3:
-                    raise ResourceError("an object is missing (a partial clone?) or damaged; run git fsck")
-                size = int(head[2])
-                data = git.stdout.read(size) if size <= most else None
-                passed_by = size if data is None else 0
-                while passed_by and (part := git.stdout.read(min(passed_by, 1 << 20))):
-                    passed_by -= len(part)
-                if (
-                    len(data or b"") + passed_by != (size if data is not None else 0)
-                    or git.stdout.read(1) != b"\n"
-                ):
+        sizes = _sizes(self._run("cat-file", "--batch-check", given=_lines(names)), len(names))
+        left = list(zip(names, sizes, strict=True))
+        while left:
+            n, together = 0, 0  # so many of the next ones are in memory at once
+            while n < len(left) and (n == 0 or together + min(left[n][1], most) <= _TOGETHER):
+                together += min(left[n][1], most)
+                n += 1
+            some, left = left[:n], left[n:]
+            raw = io.BytesIO(
+                self._run("cat-file", "--batch", given=_lines(a for a, size in some if size <= most))
+            )
+            for name, size in some:
+                if size > most:
+                    yield name, size, None
+                    continue
+                _sizes(raw.readline(), 1)
+                data = raw.read(size)
+                if len(data) != size or raw.read(1) != b"\n":
                     raise ResourceError("git stopped before it gave an object whole; run git fsck")
                 yield name, size, data
-            git.stdin.close()
 
     def _asked(self, *args: str) -> bytes | None:
         done = self._done(args, b"")
@@ -224,13 +202,24 @@ def _finished(line: Sequence[str], given: bytes, folder: Path) -> "subprocess.Co
         raise ResourceError(f"git cannot be started ({error.strerror}); install git") from None
 
 
+def _sizes(raw: bytes, n: int) -> list[int]:
+    rows = [row.split() for row in raw.splitlines()]
+    if len(rows) != n or any(len(row) != 3 for row in rows):
+        raise ResourceError("an object is missing (a partial clone?) or damaged; run git fsck")
+    return [int(size) for _, _, size in rows]
+
+
+def _lines(names: Iterable[str]) -> bytes:
+    return "".join(f"{name}\n" for name in names).encode()
+
+
 def command(args: Sequence[str]) -> list[str]:
-    """The command line of a git call, with every setting that runs a program switched off."""
+    """Return the command line of a git call, with every setting that runs a program switched off."""
     return ["git", *(part for name, value in _OFF.items() for part in ("-c", f"{name}={value}")), *args]
 
 
 def environment() -> dict[str, str]:
-    """The environment of a git call: no replacements of objects, no fetching, no variable that names a program."""
+    """Return the environment of a git call: no replacements of objects, no fetching, no variable that names a program."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in _KEPT}
     return kept | {
         "GIT_NO_REPLACE_OBJECTS": "1",
@@ -251,7 +240,7 @@ def _tree_entry(row: bytes) -> TreeEntry:
 
 
 def _entries(raw: bytes) -> list[TreeEntry]:
-    """The entries of `--raw -z` output that a change leaves behind: deletions and unmerged paths leave none."""
+    """Return the entries of `--raw -z` output that a change leaves behind: deletions and unmerged paths leave none."""
     parts = iter(raw.split(b"\0")[:-1])
     entries = []
     for meta in parts:
@@ -263,5 +252,5 @@ def _entries(raw: bytes) -> list[TreeEntry]:
 
 
 def work_tree(folder: Path) -> Path | None:
-    """The nearest folder above (or this one) that git calls a work tree."""
+    """Return the nearest folder above (or this one) that git calls a work tree."""
     return next((place for place in (folder, *folder.parents) if (place / ".git").exists()), None)

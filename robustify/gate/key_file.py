@@ -27,15 +27,12 @@ SIZE = 32
 """Bytes of a secret."""
 _FORM = re.compile(r"rbk1:([0-9a-f]{16}):([A-Za-z0-9_-]{43}=?)\s*\Z")
 _MOST = 4096
-_WHOLE = re.compile(r"rbk1:[0-9a-f]{16}:[A-Za-z0-9_-]{43}")
-_BARE = re.compile(r"(?<![\w-])[\w-]{43}=?(?![\w-])", re.ASCII)
-_RUN = b"a" * 43
-_ALPHABET = bytes(97 if b < 128 and (chr(b).isalnum() or b in b"_-") else 32 for b in range(256))
 _PREFIX = re.compile(r"rbk1\W{0,4}:")
 _BETWEEN = re.compile(r"[\s\"'`\\+,#>|()]+")
 """What stands between the parts of a key that is broken over lines: blanks, quotes, marks of comments."""
-_WRAPPED = re.compile(r"[\s\"'`\\,#>|()]+")
-"""The same without the `+` of common base64."""
+_BARE = re.compile(r"(?<![\w-])[\w-]{43}=?(?![\w-])", re.ASCII)
+_SECRET = re.compile(r"[0-9a-f]{16}:[\w-]{43}", re.ASCII)
+_ID = re.compile(r"(?<![0-9a-f])[0-9a-f]{16}(?![0-9a-f])")
 _MOST_BARE = 5000
 
 
@@ -60,43 +57,24 @@ class Key:
         return f"rbk1:{self.id}:{base64.urlsafe_b64encode(self.secret).decode().rstrip('=')}\n"
 
 
-def keys_in(text: str, known: Sequence[Key] = (), *, alone: bool = True) -> Iterator[int]:
-    """Where a text holds a key: with its prefix, broken over lines, without its prefix beside its id, and the secret
-    alone of a `known` key (base64 of either alphabet, or hex, also broken over lines). A secret alone that is not known
-    looks like any other 43 letters. Without `alone` only what has the prefix is looked for."""
-    if "rbk1" in text:
-        yield from (match.start() for match in _WHOLE.finditer(text))
-        for match in _PREFIX.finditer(text):
-            form = _FORM.match("rbk1:" + _BETWEEN.sub("", text[match.end() : match.end() + 240])[:60])
-            if form is not None and _id_of(form[2]) == form[1]:
-                yield match.start()
-    if not alone:
-        return
-    for match in islice(_bare(text), _MOST_BARE):
+def keys_in(text: str, known: Sequence[Key] = ()) -> Iterator[int]:
+    """Yield where a text holds a key: with its prefix, without it beside its id, or the secret of a `known` key alone.
+
+    Each form may be broken over lines. The secret alone of another key looks like any other 43 letters.
+    """
+    for match in _PREFIX.finditer(text) if "rbk1" in text else ():
+        if _SECRET.match(_BETWEEN.sub("", text[match.end() : match.end() + 240])):
+            yield match.start()
+    for match in islice(_BARE.finditer(text), _MOST_BARE) if _ID.search(text) else ():
         if _id_of(match[0]) in text:
             yield match.start()
     for key in known:
         coded = base64.urlsafe_b64encode(key.secret).decode().rstrip("=")
         for secret in (coded, coded.replace("-", "+").replace("_", "/"), key.secret.hex()):
-            for end in (secret[:8], secret[-8:]) if secret not in text else ():
-                at = text.find(end)
-                near = text[max(at - 2 * len(secret), 0) : at + 2 * len(secret)] if at >= 0 else ""
-                if secret in _WRAPPED.sub("", near):
+            for at in {text.find(secret[:8]), text.find(secret[-8:])} - {-1}:
+                near = text[max(at - 2 * len(secret), 0) : at + 2 * len(secret)]
+                if secret in re.sub(r"[^\w/+-]+", "", near) or secret in _BETWEEN.sub("", near):
                     yield at
-            if secret in text:
-                yield text.index(secret)
-
-
-def _bare(text: str) -> Iterator[re.Match[str]]:
-    """Every run of as many letters as a secret has: found among bytes, because a pattern alone takes ten times as long."""
-    marked = text.encode("latin-1", "replace").translate(_ALPHABET)
-    at = marked.find(_RUN)
-    while at >= 0:
-        match = _BARE.match(text, at)
-        if match is not None:
-            yield match
-        end = marked.find(b" ", at)
-        at = marked.find(_RUN, end) if end >= 0 else -1
 
 
 def _id_of(coded: str) -> str:
@@ -118,7 +96,7 @@ def load_key(
     if "rbk1:" in name:
         raise AuthorisationError(
             "a key stands where the name of its file is expected, and others may have seen it there; make a new one: "
-            "robustify key new --out FILE"
+            "robustify restricted key new --out FILE"
         )
     return _parsed(_read(name), f"key file {name!a}")
 
@@ -142,7 +120,7 @@ def _fault(name: str, status: os.stat_result) -> str:
     """Why a key must not be read from this file; empty where it may."""
     mode = stat.S_IMODE(status.st_mode)
     if not stat.S_ISREG(status.st_mode):
-        return "is not a regular file; make one: robustify key new"
+        return "is not a regular file; make one: robustify restricted key new"
     if status.st_uid != os.geteuid():
         return f"belongs to user {status.st_uid}; expected your own file"
     if mode & 0o077:
@@ -156,14 +134,16 @@ def _parsed(text: str, source: str) -> Key:
     match = _FORM.match(text)
     if match is None:
         raise AuthorisationError(
-            f"{source} holds no key of the form rbk1:ID:SECRET (256 bits); make one: robustify key new"
+            f"{source} holds no key of the form rbk1:ID:SECRET (256 bits); make one: robustify restricted key new"
         )
     try:
         secret = base64.urlsafe_b64decode(match[2].rstrip("=") + "=")
     except (binascii.Error, ValueError):
         secret = b""
     if len(secret) != SIZE or len(set(secret)) < SIZE // 2:
-        raise AuthorisationError(f"{source} holds a weak secret; expected 32 random bytes: robustify key new")
+        raise AuthorisationError(
+            f"{source} holds a weak secret; expected 32 random bytes: robustify restricted key new"
+        )
     key = Key.of(secret)
     if not hmac.compare_digest(key.id, match[1]):
         raise AuthorisationError(f"{source} is damaged: its id is not the id of its secret; restore it")

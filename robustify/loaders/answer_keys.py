@@ -7,7 +7,7 @@ a wrong key looks like a hard item.
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from string import ascii_uppercase
 
@@ -87,10 +87,8 @@ def key_index(raw: RawItem) -> int:
 
     With `key_is="auto"` a label wins (an ARC key "1" is the label "1"); a whole number is an index from 0; a
     text is a letter, a written index or the text of exactly one choice, and must not be two of these at once.
-
-    Raises:
-        ItemError: too few or many choices; no key, another type, out of range, or readable in two ways.
-    """
+    Raises `ItemError`: too few or many choices; no key, another type, out of range, or readable in two
+    ways."""
     if not FEWEST <= len(raw.choices) <= MOST:
         n = len(raw.choices)
         raise ItemError(f"{n} choice{'s' if n != 1 else ''}; expected {FEWEST} to {MOST}")
@@ -126,34 +124,17 @@ def key_form(raw: RawItem) -> str:
             return "letter" if letter_index(str(key)) is not None and key not in raw.choices else "text"
 
 
-class BareNumbers:
-    """The whole-number keys of a file, of which nothing but their values could say what they count from."""
+def count_from_one(raws: Sequence[RawItem]) -> bool:
+    """Return whether the whole-number keys of a file look counted from 1, if only their values can say it.
 
-    def __init__(self) -> None:
-        self._n = 0
-        self._outside = self._last = False
-        self._log_chance = 0.0
-
-    def add(self, raws: Iterable[RawItem]) -> None:
-        """Count the keys of these rows too."""
-        for raw in raws:
-            number, k = _bare_number(raw), len(raw.choices)
-            if number is not None and k:
-                self._n += 1
-                self._outside |= not 1 <= number <= k
-                self._last |= number == k
-                self._log_chance += math.log1p(-1 / k) if k > 1 else -math.inf
-
-    @property
-    def from_one(self) -> bool:
-        """Whether they look counted from 1.
-
-        They run from 1, never 0, in at least 50 rows, and reach the number of choices, or the probability that keys
-        drawn at random never are 0 (product of 1 - 1/k) is below 1 in 10,000.
-        """
-        if self._n < ROWS_THAT_TELL or self._outside:
-            return False
-        return self._last or self._log_chance < math.log(ALMOST_NEVER)
+    They run from 1, never 0, in at least 50 rows, and reach the number of choices, or the probability that keys drawn at
+    random never are 0 (product of 1 - 1/k) is below 1 in 10,000.
+    """
+    found = [(n, len(raw.choices)) for raw in raws if raw.choices and (n := _bare_number(raw)) is not None]
+    if len(found) < ROWS_THAT_TELL or not all(1 <= number <= k for number, k in found):
+        return False
+    log_chance = sum(math.log1p(-1 / k) if k > 1 else -math.inf for _, k in found)
+    return any(number == k for number, k in found) or log_chance < math.log(ALMOST_NEVER)
 
 
 def _bare_number(raw: RawItem) -> int | None:
@@ -225,7 +206,7 @@ def _guessed(raw: RawItem, key: str) -> int:
     equal = _equal(key, raw.choices)
     if len(equal) > 1 and readings <= set(equal):
         raise ItemError(
-            f"key is the text of {len(equal)} identical choices; expected its place or letter, or choices that differ"
+            f"key is the text of {len(equal)} identical choices; expected its position or letter, or choices that differ"
         )
     readings |= set(equal)
     if len(readings) == 1:
@@ -256,7 +237,7 @@ def _equal(key: str, choices: Sequence[str]) -> list[int]:
 
 
 def letter_index(key: str) -> int | None:
-    """The place from 0 of a text that is one letter, in whatever brackets; else None."""
+    """The position from 0 of a text that is one letter, in whatever brackets; else None."""
     match = _LETTER.fullmatch(key)
     return ascii_uppercase.index(match[1].upper()) if match else None
 

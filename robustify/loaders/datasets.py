@@ -214,25 +214,25 @@ _INCORRECT = ("Incorrect Answer 1", "Incorrect Answer 2", "Incorrect Answer 3")
 
 OWN = BenchmarkLayout(
     "robustify",
-    "Our own: `id stem choices key topic group`; the key is an index from 0, and an id must be there.",
+    "Our own: `id stem choices key topic group`; the key is an index from 0.",
     lambda cells: all(name in cells for name in ("id", "stem", "choices", "key")),
     _own,
 )
 LAYOUTS = (
     BenchmarkLayout(
         "arct",
-        "Argument reasoning: reason and claim are the stem; the choices are two warrants, of which one fits.",
+        "Argument reasoning: reason and claim are the stem, two warrants the choices.",
         _fields("warrant0", "warrant1", "correctLabelW0orW1", "reason", "claim"),
         _arct,
     ),
     _flat(
         "truthfulqa_binary",
-        "TruthfulQA.csv of 2025: the best answer against the best incorrect one. The key is always 0.",
+        "TruthfulQA.csv of 2025: the best answer (key 0) against the best incorrect one.",
         "Question", ("Best Answer", "Best Incorrect Answer"), topic="Category",
     ),
     BenchmarkLayout(
         "truthfulqa_mc1",
-        "TruthfulQA.csv: the best answer, then every incorrect answer of the `; ` list. The key is always 0.",
+        "TruthfulQA.csv: the best answer (key 0), then every incorrect answer.",
         _fields("Question", "Best Answer", "Incorrect Answers"),
         _truthfulqa_mc1,
     ),
@@ -244,7 +244,7 @@ LAYOUTS = (
     ),
     _flat(
         "sciq",
-        "SciQ: the key is always 0. The support passage is left out: it would make a reading test of it.",
+        "SciQ: the key is always 0. The support passage is left out.",
         "question", ("correct_answer", *_DISTRACTORS), id="id",
     ),
     _flat(
@@ -274,7 +274,7 @@ LAYOUTS = (
     ),
     BenchmarkLayout(
         "winogrande_contexts",
-        "WinoGrande as two contexts with one continuation: the sentence with its gap is put together again.",
+        "WinoGrande as two contexts with one continuation, joined to a sentence with a gap.",
         _fields("context_options", "continuation", "gold"),
         _winogrande_contexts,
     ),

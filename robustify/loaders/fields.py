@@ -65,10 +65,7 @@ def complete(fields: FieldMap, cells: Cells, absent: Collection[str] = ()) -> Fi
     """`fields` with what it leaves out taken from the names of `cells`; `absent`: those that are null in every row.
 
     An id, a topic or a passage that `fields` calls null is left out.
-
-    Raises:
-        AmbiguousError: a part is missing, or two fields could be it. The message names the part.
-    """
+    Raises `AmbiguousError`: a part is missing, or two fields could be it. The message names the part."""
     taken = {fields.stem, fields.key, fields.id, fields.topic, fields.passage}
     names = [name for name in cells if name not in taken and not _is_choice(name, fields.choices)]
     choices = fields.choices or _choices(names, absent)
@@ -95,10 +92,7 @@ def complete(fields: FieldMap, cells: Cells, absent: Collection[str] = ()) -> Fi
 
 def read_fields(cells: Cells, fields: FieldMap, *, literals: bool) -> RawItem:
     """The item that a complete map gives for a row. `literals`: a list may be written out in a flat cell.
-
-    Raises:
-        ItemError: a field is missing or holds another type.
-    """
+    Raises `ItemError`: a field is missing or holds another type."""
     choices, labels = choice_texts(cells, fields.choices or "choices", literals=literals)
     stem, passage = cell_text(cells, fields.stem or "stem"), ""
     if (
@@ -225,10 +219,7 @@ def choice_texts(cells: Cells, choices: str | Sequence[str], *, literals: bool) 
 
     One field may hold a list of texts, a list of {text, label}, {text: [..], label: [..]} or {label: text};
     with `literals` also any of these written out as JSON or Python shows it.
-
-    Raises:
-        ItemError: another shape, a choice that is no text, or labels that do not fit.
-    """
+    Raises `ItemError`: another shape, a choice that is no text, or labels that do not fit."""
     if not isinstance(choices, str):
         return _from_columns(cells, choices)
     value, what = cell_value(cells, choices), f"`{choices}`"

@@ -46,10 +46,7 @@ def decode(text: str, start: int = 0) -> tuple[object, int]:
 
 def json_rows(name: str, text: str) -> SourceTable:
     """The rows of a JSON text: one object a line, a list of objects, or one object that holds them.
-
-    Raises:
-        DataError: a document that cannot be read, or that holds no rows.
-    """
+    Raises `DataError`: a document that cannot be read, or that holds no rows."""
     start = _skip_blank(text, 0)
     if text.startswith("[", start):
         return _list_rows(name, text, start)
@@ -63,10 +60,7 @@ def json_rows(name: str, text: str) -> SourceTable:
 
 def whole_object(name: str, text: str, start: int) -> Mapping[str, object]:
     """The one object of a text that begins with `{` at `start`.
-
-    Raises:
-        DataError: it cannot be read, or more follows.
-    """
+    Raises `DataError`: it cannot be read, or more follows."""
     _refuse_undecoded(name, text)
     try:
         value, end = decode(text, start)
@@ -86,10 +80,10 @@ def one_a_line(text: str) -> bool:
     return True
 
 
-def line_rows(text: str, line: int = 1, place: int = 1) -> SourceTable:
-    """The rows of one object a line; `line` and `place` are those of the first one in its file."""
-    lines = ((at, one.strip(_BLANK)) for at, one in enumerate(text.split("\n"), start=line))
-    return _rows_and_faults(((at, _value_or_reason(one)) for at, one in lines if one), place)
+def line_rows(text: str) -> SourceTable:
+    """Return the rows of one object a line."""
+    lines = ((at, one.strip(_BLANK)) for at, one in enumerate(text.split("\n"), start=1))
+    return _rows_and_faults((at, _value_or_reason(one)) for at, one in lines if one)
 
 
 def _value_or_reason(line: str) -> object:
@@ -109,11 +103,11 @@ def _list_rows(name: str, text: str, start: int) -> SourceTable:
     """The members of a text that begins with `[` at `start`, read one by one so that each keeps its line."""
     _refuse_undecoded(name, text)
     values: list[object] = []
-    places: list[int] = []
+    offsets: list[int] = []
     at = _skip_blank(text, start + 1)
     try:
         while not (text.startswith("]", at) and not values):
-            places.append(at)
+            offsets.append(at)
             value, end = decode(text, at)
             values.append(value)
             at = _skip_blank(text, end)
@@ -125,7 +119,7 @@ def _list_rows(name: str, text: str, start: int) -> SourceTable:
     except (ValueError, RecursionError) as error:
         raise _broken(name, text, at, error) from None
     _refuse_more(name, text, at + 1)
-    return _members(name, values, _line_numbers(text, places))
+    return _members(name, values, _line_numbers(text, offsets))
 
 
 def _document_rows(name: str, value: Mapping[str, object]) -> SourceTable:
@@ -149,18 +143,18 @@ def _document_rows(name: str, value: Mapping[str, object]) -> SourceTable:
 def _members(name: str, values: Sequence[object], lines: Iterable[int] | None = None) -> SourceTable:
     if not values:
         raise DataError(f"{name}: an empty list; expected items")
-    places = range(1, len(values) + 1) if lines is None else lines
+    numbers = range(1, len(values) + 1) if lines is None else lines
     reasons = (value if isinstance(value, dict) else _no_object(value) for value in values)
-    return _rows_and_faults(zip(places, reasons, strict=True))
+    return _rows_and_faults(zip(numbers, reasons, strict=True))
 
 
-def _rows_and_faults(members: Iterable[tuple[int, object]], first: int = 1) -> SourceTable:
-    """Rows from (line, object) and faults from (line, reason), numbered together in their order."""
+def _rows_and_faults(members: Iterable[tuple[int, object]]) -> SourceTable:
+    """Return rows from (line, object) and faults from (line, reason), numbered together in their order."""
     rows: list[SourceRow] = []
     faults: list[Fault] = []
-    for place, (line, value) in enumerate(members, start=first):
+    for number, (line, value) in enumerate(members, start=1):
         if isinstance(value, dict):
-            rows.append(SourceRow(line, place, value))
+            rows.append(SourceRow(line, number, value))
         else:
             faults.append(Fault(line, str(value)))
     return SourceTable(tuple(rows), tuple(faults))
@@ -170,10 +164,10 @@ def _no_object(value: object) -> str:
     return f"{json_kind(value)}; expected an object"
 
 
-def _line_numbers(text: str, places: Sequence[int]) -> list[int]:
+def _line_numbers(text: str, offsets: Sequence[int]) -> list[int]:
     line, numbers = 1, []
-    for before, place in pairwise([0, *places]):
-        line += text.count("\n", before, place)
+    for before, offset in pairwise([0, *offsets]):
+        line += text.count("\n", before, offset)
         numbers.append(line)
     return numbers
 
@@ -193,8 +187,8 @@ def _refuse_more(name: str, text: str, end: int) -> None:
 
 
 def _broken(name: str, text: str, at: int, error: ValueError | RecursionError) -> DataError:
-    place = error.pos if isinstance(error, json.JSONDecodeError) else at
-    return DataError(f"{name}:{_line_at(text, place)}: {_reason(error, text)}")
+    offset = error.pos if isinstance(error, json.JSONDecodeError) else at
+    return DataError(f"{name}:{_line_at(text, offset)}: {_reason(error, text)}")
 
 
 def _reason(error: ValueError | RecursionError, text: str) -> str:
@@ -211,8 +205,8 @@ def _reason(error: ValueError | RecursionError, text: str) -> str:
             return "a number with too many digits"
 
 
-def _line_at(text: str, place: int) -> int:
-    return text.count("\n", 0, place) + 1
+def _line_at(text: str, offset: int) -> int:
+    return text.count("\n", 0, offset) + 1
 
 
 def _skip_blank(text: str, at: int) -> int:

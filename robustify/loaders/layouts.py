@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from string import ascii_uppercase
 
 from robustify.errors import DataError, UsageError
-from robustify.loaders.answer_keys import BareNumbers, bare_choices, bare_stems
+from robustify.loaders.answer_keys import bare_choices, bare_stems, count_from_one
 from robustify.loaders.datasets import LAYOUTS, NAMED_BY_READER, OWN, BenchmarkLayout
 from robustify.loaders.fields import KEYS, KNOWN_NAMES, AmbiguousError, complete, name_key, read_fields, shape
 from robustify.loaders.loaded import FieldMap
@@ -62,24 +62,17 @@ def raw_items(
         DataError: nothing recognised, or in two ways; the choices are only letters, or the keys look as if they
             were counted from 1.
     """
-    raw = read_rows(table, *chosen_layout(name, table, layout, fields))
-    whole = Whole()
-    whole.add(raw.raws)
-    whole.require(name)
-    return raw
-
-
-def read_rows(table: SourceTable, layout: str, read: Read) -> RawItems:
-    """The rows of a table as this layout reads them."""
+    own, read = _chosen_layout(name, table, layout, fields)
     made, faults = rows_or_faults(((row, row.cells) for row in table.rows), lambda _, cells: read(cells))
     raws = tuple(raw for _, raw in made)
     # What we wrote ourselves comes back exactly as it was.
-    own = raws if layout == OWN.name else bare_choices(bare_stems(raws))
-    labelled = sum(one.choices is not two.choices for one, two in zip(raws, own, strict=True))
-    return RawItems(layout, tuple(row for row, _ in made), own, tuple(faults), labelled)
+    bare = raws if own == OWN.name else bare_choices(bare_stems(raws))
+    labelled = sum(one.choices is not two.choices for one, two in zip(raws, bare, strict=True))
+    _require_whole(name, bare)
+    return RawItems(own, tuple(row for row, _ in made), bare, tuple(faults), labelled)
 
 
-def chosen_layout(
+def _chosen_layout(
     name: str, table: SourceTable, layout: str | None, fields: FieldMap | None
 ) -> tuple[str, Read]:
     """The layout of a table, by its name, and how it is read. Raises as `raw_items`."""
@@ -181,35 +174,19 @@ def _columns(table: SourceTable) -> str:
     return f"found the {what} {', '.join(names)}"
 
 
-class Whole:
-    """What makes rows wrong together that look right one by one; the rows are added in any number of parts."""
-
-    def __init__(self) -> None:
-        self._n = self._bare = 0
-        self._keys = BareNumbers()
-
-    def add(self, raws: Sequence[RawItem]) -> None:
-        """Count these rows too."""
-        self._n += len(raws)
-        self._bare += sum(raw.choices == tuple(ascii_uppercase[: len(raw.choices)]) for raw in raws)
-        self._keys.add(raws)
-
-    def require(self, name: str) -> None:
-        """Refuse the file of this name where its choices are only letters, or its keys look counted from 1.
-
-        Raises:
-            DataError: what to say or to take instead.
-        """
-        if self._bare * 2 > self._n:
-            raise DataError(
-                f"{name}: the options are letters (in {self._bare} of {self._n} rows); their texts are inside the "
-                "stem or missing; expected each option's own text: take the benchmark from a source that has them"
-            )
-        if self._keys.from_one:
-            raise DataError(
-                f"{name}: the keys are whole numbers from 1 up and never 0, so that they may count from 1; "
-                "expected it to be said: `fields: {key_is: number}` if they do, `fields: {key_is: index}` if not"
-            )
+def _require_whole(name: str, raws: Sequence[RawItem]) -> None:
+    """Refuse rows that look right one by one and are wrong together."""
+    bare = sum(raw.choices == tuple(ascii_uppercase[: len(raw.choices)]) for raw in raws)
+    if bare * 2 > len(raws):
+        raise DataError(
+            f"{name}: the options are letters (in {bare} of {len(raws)} rows); their texts are inside the "
+            "stem or missing; expected each option's own text: take the benchmark from a source that has them"
+        )
+    if count_from_one(raws):
+        raise DataError(
+            f"{name}: the keys are whole numbers from 1 up and never 0, so that they may count from 1; "
+            "expected it to be said: `fields: {key_is: number}` if they do, `fields: {key_is: index}` if not"
+        )
 
 
 def groups(raws: Sequence[RawItem], base: str) -> list[str]:
@@ -239,10 +216,7 @@ def item_table(name: str, table: SourceTable) -> SourceTable:
 
     An item that a log holds several times (lm-eval: one row for each filter; Inspect: one for each epoch)
     is taken once.
-
-    Raises:
-        DataError: an Inspect log of a task without choices.
-    """
+    Raises `DataError`: an Inspect log of a task without choices."""
     if table.outer == "inspect_log":
         return _inspect(name, table)
     if table.rows and is_lm_eval(table.rows[0].cells):
@@ -256,7 +230,7 @@ def _lm_eval(table: SourceTable) -> SourceTable:
     seen: dict[str, object] = {}
     for row in table.rows:
         inner = row.cells.get("doc")
-        if not isinstance(inner, Mapping):
+        if not isinstance(inner, dict):
             faults.append(Fault(row.line, "no object `doc`; expected a row of lm-eval's samples"))
             continue
         number = str(row.cells.get("doc_id"))

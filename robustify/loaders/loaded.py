@@ -1,7 +1,7 @@
 """What loading takes and what it gives.
 
 It takes what a user says about a benchmark: where it lies and, if need be, how its fields are called. Settings only: an
-unknown name is refused, and so is a Hub dataset without a commit. It gives items, the place each came from, what was
+unknown name is refused, and so is a Hub dataset without a commit. It gives items, where each came from, what was
 found wrong with the benchmark. A defect is a finding about a benchmark, not a fault of a file: it names
 an item and a line, never a text.
 """
@@ -46,10 +46,10 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 class Source(Settings):
-    """One file (or Arrow folder) of a benchmark, or one split of a Hub dataset.
+    """A file (or Arrow folder) of a benchmark, or a split of a Hub dataset.
 
-    `path` is resolved by the caller. `hub: owner/name` needs `revision`, the 40 digits of a commit, because a
-    branch or tag can move; `config`, `split` or a glob of `files` say which part of the repository is meant.
+    `hub: owner/name` needs `revision`, the 40 digits of a commit: a branch or tag can move. `config`, `split` or a
+    glob of `files` say which part of the dataset is meant.
     """
 
     path: str = ""
@@ -76,7 +76,7 @@ class Source(Settings):
     """Set rows aside that cannot be items, instead of refusing the file."""
 
     @model_validator(mode="after")
-    def _one_place(self) -> "Source":
+    def _one_origin(self) -> "Source":
         if self.hub is None:
             given = [n for n in ("revision", "config", "split", "files") if getattr(self, n) is not None]
             if given:

@@ -40,20 +40,17 @@ def open_rows(path: str, pinned: str | None = None) -> Opened:
         UsageError: no such path, a folder without data files, something that is no regular file.
         DataError: another digest, a file that holds no rows, or none that can be read.
     """
-    place = Path(path)
-    data = _read(place)
+    file = Path(path)
+    data = _read(file)
     if data is None:
-        return _open_folder(place, pinned)
-    digest = require_pinned(place.name, hashlib.sha256(data).hexdigest(), pinned)
-    return Opened(_rows(place, data), digest)
+        return _open_folder(file, pinned)
+    digest = require_pinned(file.name, hashlib.sha256(data).hexdigest(), pinned)
+    return Opened(_rows(file, data), digest)
 
 
 def open_parts(name: str, files: Sequence[Path], pinned: str | None = None) -> Opened:
     """The rows of one file, or of the Parquet or Arrow parts of one data set in their order.
-
-    Raises:
-        UsageError, DataError: as `open_rows`.
-    """
+    Raises `UsageError` or `DataError`: as `open_rows`."""
     if len(files) == 1:
         return open_rows(str(files[0]), pinned)
     digests = "".join(map(sha256, files))
@@ -62,50 +59,46 @@ def open_parts(name: str, files: Sequence[Path], pinned: str | None = None) -> O
 
 
 def require_pinned(name: str, digest: str, pinned: str | None) -> str:
-    """The digest of the file of this name.
-
-    Raises:
-        DataError: it is not the one that is pinned.
-    """
+    """The digest of the file of this name. Raises `DataError`: it is not the one that is pinned."""
     if pinned is not None and pinned.lower() != digest:
         raise DataError(f"{name}: sha256 is {digest}; expected {pinned.lower()}, as the config pins it")
     return digest
 
 
-def _read(place: Path) -> bytes | None:
+def _read(file: Path) -> bytes | None:
     """The bytes of a file; None for a folder."""
     try:
-        if place.is_dir():
+        if file.is_dir():
             return None
-        with open_regular(place, follow=True) as file:
-            return file.read()
+        with open_regular(file, follow=True) as opened:
+            return opened.read()
     except (OSError, ValueError) as error:
         kind = type(error).__name__
         match getattr(error, "errno", None):
             case errno.ENOENT:
-                why = f"{place}: no such file; expected a file of items or an Arrow folder"
+                why = f"{file}: no such file; expected a file of items or an Arrow folder"
             case errno.EINVAL:
-                why = f"{place}: no regular file (a pipe or device); expected a file of items"
+                why = f"{file}: no regular file (a pipe or device); expected a file of items"
             case None | errno.ENAMETOOLONG:
                 # The path itself is what is wrong, so it is not repeated.
                 why = f"path cannot be opened ({kind}); expected a file of items"
             case _:
-                why = f"{place}: cannot be read ({kind}); expected a readable file"
+                why = f"{file}: cannot be read ({kind}); expected a readable file"
         raise UsageError(why) from None
 
 
-def _rows(place: Path, data: bytes) -> SourceTable:
+def _rows(file: Path, data: bytes) -> SourceTable:
     if data.startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")):
-        return arrow_rows(place.name, [place])
-    _refuse(place.name, data[:HEAD], data)
+        return arrow_rows(file.name, [file])
+    _refuse(file.name, data[:HEAD], data)
     # Bytes that are not UTF-8 survive as lone surrogates, so that every bad line can be named.
     text = data.decode("utf-8-sig", errors="surrogateescape")
     start = text.lstrip()[:1]
     if not start:
-        raise DataError(f"{place.name}: empty; expected items (JSON Lines, JSON, CSV, TSV, Parquet or Arrow)")
+        raise DataError(f"{file.name}: empty; expected items (JSON Lines, JSON, CSV, TSV, Parquet or Arrow)")
     if start in "{[":
-        return json_rows(place.name, text)
-    return block_rows(text) if in_blocks(text) else csv_rows(place.name, text)
+        return json_rows(file.name, text)
+    return block_rows(text) if in_blocks(text) else csv_rows(file.name, text)
 
 
 def _refuse(name: str, head: bytes, data: bytes) -> None:
@@ -135,12 +128,12 @@ def _refuse(name: str, head: bytes, data: bytes) -> None:
         raise DataError(f"{name}: is a binary file; expected JSON Lines, JSON, CSV, TSV, Parquet or Arrow")
 
 
-def _open_folder(place: Path, pinned: str | None) -> Opened:
-    files = sorted(place.glob("*.arrow")) or sorted(place.glob("*.parquet"))
+def _open_folder(folder: Path, pinned: str | None) -> Opened:
+    files = sorted(folder.glob("*.arrow")) or sorted(folder.glob("*.parquet"))
     if not files:
-        split = (place / "dataset_dict.json").is_file()
+        split = (folder / "dataset_dict.json").is_file()
         mend = "give one of its split folders" if split else "give a file in it"
         raise UsageError(
-            f"{place}: is a folder without .arrow or .parquet files; expected a file of items: {mend}"
+            f"{folder}: is a folder without .arrow or .parquet files; expected a file of items: {mend}"
         )
-    return open_parts(place.name, files, pinned)
+    return open_parts(folder.name, files, pinned)

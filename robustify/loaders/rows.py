@@ -28,10 +28,10 @@ _MISSING = object()
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SourceRow(KeptHere):
-    """One row. `line` is where it starts, `place` its position among all rows, bad ones too; both from 1."""
+    """One row. `line` is where it starts, `number` its position among all rows, bad ones too; both from 1."""
 
     line: int
-    place: int
+    number: int
     cells: Cells
 
 
@@ -119,8 +119,8 @@ def fault_lines(name: str, faults: Sequence[Fault]) -> list[str]:
             lines += [(fault.line, f"{name}:{fault.line}: {fault.reason}") for fault in alike[1:]]
         else:
             same = "" if len({fault.reason for fault in alike}) == 1 else "the first: "
-            places = line_spans([fault.line for fault in alike])
-            lines.append((first.line, f"{name}: {len(alike):,} lines ({places}): {same}{says}"))
+            numbers = line_spans([fault.line for fault in alike])
+            lines.append((first.line, f"{name}: {len(alike):,} lines ({numbers}): {same}{says}"))
     return [text for _, text in sorted(lines, key=lambda line: line[0])]
 
 
@@ -162,10 +162,7 @@ def name_like(cell: str) -> bool:
 
 def cell_value(cells: Cells, name: str) -> object:
     """The cell called `name`; where there is none, a dot steps into an object.
-
-    Raises:
-        ItemError: no such field.
-    """
+    Raises `ItemError`: no such field."""
     value = _value(cells, name)
     if value is _MISSING:
         raise ItemError(f"no field `{name}`")
@@ -195,10 +192,7 @@ def _value(cells: Cells, name: str) -> object:
 
 def require_text(value: object, what: str) -> str:
     """`value` if it is text that can be written as UTF-8.
-
-    Raises:
-        ItemError: another type, or half a character.
-    """
+    Raises `ItemError`: another type, or half a character."""
     if not isinstance(value, str):
         raise ItemError(f"{what} is {json_kind(value)}; expected text")
     if not value.isascii() and _SURROGATE.search(value):
@@ -215,10 +209,7 @@ def cell_text(cells: Cells, name: str) -> str:
 
 def cell_label(cells: Cells, name: str | None) -> str:
     """An id or topic, "" where the field is missing, null or empty. Numbers are taken as written.
-
-    Raises:
-        ItemError: another type, or control characters (it will be printed on terminals).
-    """
+    Raises `ItemError`: another type, or control characters (it will be printed on terminals)."""
     value = _value(cells, name) if name is not None else None
     if value is None or value is _MISSING:
         return ""
@@ -233,11 +224,7 @@ def cell_label(cells: Cells, name: str | None) -> str:
 
 
 def text_list(values: object, what: str) -> tuple[str, ...]:
-    """A list of choice texts.
-
-    Raises:
-        ItemError: not a list, or a member that is no text.
-    """
+    """A list of choice texts. Raises `ItemError`: not a list, or a member that is no text."""
     # Nearly always a list of plain texts, which takes one look.
     if type(values) is list and all(type(value) is str for value in values):
         if not _SURROGATE.search("".join(values)):

@@ -1,18 +1,14 @@
-"""What is in a benchmark, counted item by item: its make, its defects by line, and notes on how it is written.
-
-Texts are compared by 64-bit hashes, so that a million items are counted without keeping one of them.
-"""
+"""What is in a benchmark: counts, its defects by line, and notes on how it is written."""
 
 import re
-from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html.entities import html5
 from math import fsum
 
 from robustify.item import Item, folded, unspaced
 from robustify.loaders.answer_keys import own_labels
-from robustify.loaders.loaded import Defect, Loaded, Quarantined, Recognised
+from robustify.loaders.loaded import Defect, Loaded
 
 FEWEST_FOR_NOTE = 20
 FEWEST_WITHOUT_FIRST = 4
@@ -28,141 +24,86 @@ _CONTROLS = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\u202a-\u202e
 _ENTITY = re.compile(r"&(#[0-9]{1,7}|#x[0-9a-f]{1,6}|[a-z][a-z0-9]{1,31});", re.IGNORECASE)
 
 
-class Survey:
-    """Counts of items that are added in their order; `lines` and `files` say where each starts."""
+def find_defects(items: Sequence[Item], lines: Sequence[int], files: Sequence[str]) -> tuple[Defect, ...]:
+    """Return all defects, in the order of the items; `lines` and `files` say where each item starts.
 
-    def __init__(self) -> None:
-        self.n = 0
-        self._options: Counter[int] = Counter()
-        self._keys: Counter[int] = Counter()
-        self._topics: Counter[str] = Counter()
-        self._odd: Counter[str] = Counter()
-        self._defects: list[tuple[int, Defect]] = []
-        self._stems: set[int] = set()
-        self._first: dict[int, int] = {}
-        """By the hash of stem and choices: the number of the first such item."""
-        self._conflicts: set[int] = set()
-        self._key_texts = array("q")
-        self._lines = array("q")
-        self._ids: list[str] = []
-        self._files: list[str] = []
-
-    def add(self, items: Iterable[Item], lines: Iterable[int], files: Iterable[str]) -> None:
-        """Count these items too."""
-        for item, line, file in zip(items, lines, files, strict=True):
-            self._options[item.k] += 1
-            self._keys[item.key] += 1
-            self._topics[item.topic] += 1
-            self._odd.update(_written_oddly(item))
-            self._lines.append(line)
-            self._ids.append(item.id)
-            self._files.append(file)
-            self._compare(item)
-            self.n += 1
-
-    def _compare(self, item: Item) -> None:
+    Choices are the same when they differ in white space alone (in genetics and logic, case tells choices apart); stems
+    also when they differ in case.
+    """
+    found: list[tuple[int, str]] = []
+    stems: set[str] = set()
+    first: dict[tuple[str, ...], int] = {}
+    key_texts: list[str] = []
+    conflicts: set[int] = set()
+    for at, item in enumerate(items):
         texts = [unspaced(choice) for choice in item.choices]
-        for kind in _kinds(item, texts):
-            self._found(kind, self.n)
-        stem = hash(folded(item.stem))
-        if stem in self._stems:
-            self._found("repeated_stem", self.n)
-        self._stems.add(stem)
-        self._key_texts.append(hash(texts[item.key]))
-        first = self._first.setdefault(hash((stem, *sorted(texts))), self.n)
-        if first in self._conflicts or self._key_texts[first] != self._key_texts[self.n]:
-            for one in {first, self.n} - self._conflicts:
-                self._conflicts.add(one)
-                self._found(CONFLICT, one)
+        found += [(at, kind) for kind in _kinds(item, texts)]
+        stem = folded(item.stem)
+        if stem in stems:
+            found.append((at, "repeated_stem"))
+        stems.add(stem)
+        key_texts.append(texts[item.key])
+        before = first.setdefault((stem, *sorted(texts)), at)
+        if before in conflicts or key_texts[before] != texts[item.key]:
+            found += [(one, CONFLICT) for one in sorted({before, at} - conflicts)]
+            conflicts |= {before, at}
+    found.sort(key=lambda one: one[0])
+    return tuple(Defect(kind, lines[at], items[at].id, files[at]) for at, kind in found)
 
-    def _found(self, kind: str, number: int) -> None:
-        self._defects.append(
-            (number, Defect(kind, self._lines[number], self._ids[number], self._files[number]))
+
+def describe(loaded: Loaded) -> dict[str, object]:
+    """Return a benchmark in counts, as a JSON-able object: numbers, ids and lines, never a text.
+
+    Keys: `name`, `layout`, `sha256`, `n_items`, `n_quarantined`, `option_counts` {number of choices: items},
+    `key_positions` {index from 0: items}, `chance_accuracy` (mean of 1/k), `topics` {topic: items}, `defects`
+    {kind: {n, at: [{line, item, file}]}}, `quarantined` [{line, reason, file}], `notes` [sentence].
+    """
+    by_kind: dict[str, list[dict[str, object]]] = {}
+    for d in loaded.defects:
+        by_kind.setdefault(d.kind, []).append({"line": d.line, "item": d.item, "file": d.file})
+    n, options = len(loaded.items), Counter(item.k for item in loaded.items)
+    return {
+        "name": loaded.name,
+        "layout": loaded.layout,
+        "sha256": loaded.sha256,
+        "n_items": n,
+        "n_quarantined": len(loaded.quarantined),
+        "option_counts": _sorted(options),
+        "key_positions": _sorted(Counter(item.key for item in loaded.items)),
+        "chance_accuracy": fsum(of / k for k, of in options.items()) / n if n else None,
+        "topics": dict(sorted(Counter(item.topic for item in loaded.items).items())),
+        "defects": {kind: {"n": len(at), "at": at} for kind, at in sorted(by_kind.items())},
+        "quarantined": [{"line": q.line, "reason": q.reason, "file": q.file} for q in loaded.quarantined],
+        "notes": [*_notes(loaded)],
+    }
+
+
+def _notes(loaded: Loaded) -> Iterator[str]:
+    n, keys = len(loaded.items), {item.key for item in loaded.items}
+    if n >= FEWEST_FOR_NOTE and len(keys) == 1:
+        yield (
+            f"every key is at position {next(iter(keys))}: position heuristics mean nothing on this order of "
+            "the choices, and a screen that keeps this order would see the key's place"
         )
-
-    @property
-    def defects(self) -> tuple[Defect, ...]:
-        """All defects, in the order of the items.
-
-        Choices are the same when they differ in white space alone (in genetics and logic, case tells choices
-        apart); stems also when they differ in case.
-        """
-        return tuple(defect for _, defect in sorted(self._defects, key=lambda one: one[0]))
-
-    def description(
-        self,
-        name: str,
-        layout: str,
-        sha256: str,
-        quarantined: Sequence[Quarantined],
-        read: Sequence[Recognised],
-    ) -> dict[str, object]:
-        """The benchmark in counts, as a JSON-able object: numbers, ids and lines, never a text.
-
-        Keys: `name`, `layout`, `sha256`, `n_items`, `n_quarantined`, `option_counts` {number of choices: items},
-        `key_positions` {index from 0: items}, `chance_accuracy` (mean of 1/k), `topics` {topic: items}, `defects`
-        {kind: {n, at: [{line, item, file}]}}, `quarantined` [{line, reason, file}], `notes` [sentence].
-        """
-        by_kind: dict[str, list[dict[str, object]]] = {}
-        for d in self.defects:
-            by_kind.setdefault(d.kind, []).append({"line": d.line, "item": d.item, "file": d.file})
-        return {
-            "name": name,
-            "layout": layout,
-            "sha256": sha256,
-            "n_items": self.n,
-            "n_quarantined": len(quarantined),
-            "option_counts": _sorted(self._options),
-            "key_positions": _sorted(self._keys),
-            "chance_accuracy": fsum(n / k for k, n in self._options.items()) / self.n if self.n else None,
-            "topics": dict(sorted(self._topics.items())),
-            "defects": {kind: {"n": len(at), "at": at} for kind, at in sorted(by_kind.items())},
-            "quarantined": [{"line": q.line, "reason": q.reason, "file": q.file} for q in quarantined],
-            "notes": [*self._notes(read)],
-        }
-
-    def _notes(self, read: Sequence[Recognised]) -> Iterator[str]:
-        if self.n >= FEWEST_FOR_NOTE and len(self._keys) == 1:
-            yield (
-                f"every key is at position {next(iter(self._keys))}: position heuristics mean nothing on this order of "
-                "the choices, and a screen that keeps this order would see the key's place"
-            )
-        if (
-            self.n >= FEWEST_WITHOUT_FIRST
-            and 0 not in self._keys
-            and any("number from 0" in one.key_forms for one in read)
-        ):
-            yield (
-                "no key is 0: if the file counts its choices from 1, every key is read one choice too late; say "
-                "`fields: {key_is: number}`, or `fields: {key_is: index}` if it counts from 0"
-            )
-        for kind, n in sorted(self._odd.items()):
-            yield f"{n:,} of {self.n:,} items {_ODD[kind]}"
-        if labelled := sum(one.labelled for one in read):
-            yield (
-                f'{labelled:,} rows have labels inside their options such as "(A) ", which were taken off: ours are '
-                "written before the options in the order in which they are shown"
-            )
+    from_0 = any("number from 0" in one.key_forms for one in loaded.recognised)
+    if n >= FEWEST_WITHOUT_FIRST and 0 not in keys and from_0:
+        yield (
+            "no key is 0: if the file counts its choices from 1, every key is read one choice too late; say "
+            "`fields: {key_is: number}`, or `fields: {key_is: index}` if it counts from 0"
+        )
+    for kind, odd in sorted(Counter(kind for item in loaded.items for kind in _written_oddly(item)).items()):
+        yield f"{odd:,} of {n:,} items {_ODD[kind]}"
+    if labelled := sum(one.labelled for one in loaded.recognised):
+        yield (
+            f'{labelled:,} rows have labels inside their options such as "(A) ", which were taken off: ours are '
+            "written before the options in the order in which they are shown"
+        )
 
 
 _ODD = {
     "entities": "hold HTML entities such as &amp;, which a model is shown as they are",
     "labels": 'have options that begin with labels of their own such as "a) ", which stand beside ours in views by letter',
 }
-
-
-def find_defects(items: Sequence[Item], lines: Sequence[int], files: Sequence[str]) -> tuple[Defect, ...]:
-    """All defects of these items, as `Survey.defects`."""
-    (survey := Survey()).add(items, lines, files)
-    return survey.defects
-
-
-def describe(loaded: Loaded) -> dict[str, object]:
-    """A loaded benchmark in counts, as `Survey.description`."""
-    (survey := Survey()).add(loaded.items, loaded.lines, loaded.files)
-    return survey.description(
-        loaded.name, loaded.layout, loaded.sha256, loaded.quarantined, loaded.recognised
-    )
 
 
 def unseen(text: str) -> bool:

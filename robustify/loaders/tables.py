@@ -30,10 +30,7 @@ BLOCK_LINES = 7
 
 def csv_rows(name: str, text: str) -> SourceTable:
     """The rows of a CSV or TSV text, with a header or as MMLU writes it.
-
-    Raises:
-        DataError: quoting that cannot be read, no records, or a header with a name twice.
-    """
+    Raises `DataError`: quoting that cannot be read, no records, or a header with a name twice."""
     records = _records(name, text)
     if not records:
         raise DataError(f"{name}: no records; expected a header and items")
@@ -63,13 +60,13 @@ def _rows_and_faults(
 ) -> tuple[tuple[SourceRow, ...], tuple[Fault, ...]]:
     rows: list[SourceRow] = []
     faults: list[Fault] = []
-    for place, (line, cells) in enumerate(records, start=1):
+    for number, (line, cells) in enumerate(records, start=1):
         if any(map(undecoded, cells)):
             faults.append(Fault(line, NOT_UTF8))
         elif len(cells) != width:
             faults.append(Fault(line, f"{len(cells)} cells; expected {width}, {why}"))
         else:
-            rows.append(SourceRow(line, place, cells_of(cells)))
+            rows.append(SourceRow(line, number, cells_of(cells)))
     return tuple(rows), tuple(faults)
 
 
@@ -161,7 +158,7 @@ def block_rows(text: str) -> SourceTable:
     ]
     rows: list[SourceRow] = []
     faults: list[Fault] = []
-    for place, (start, end) in enumerate(zip(starts, [*starts[1:], len(lines)], strict=True), start=1):
+    for number, (start, end) in enumerate(zip(starts, [*starts[1:], len(lines)], strict=True), start=1):
         block = lines[start:end]
         while block and not block[-1].strip():
             block.pop()
@@ -176,7 +173,7 @@ def block_rows(text: str) -> SourceTable:
             )
         else:
             cells = {"key": block[0].strip(), "context": block[1], "question": block[2], "options": options}
-            rows.append(SourceRow(start, place, cells))
+            rows.append(SourceRow(start, number, cells))
     return SourceTable(tuple(rows), tuple(faults), layout="logiqa")
 
 
@@ -205,10 +202,7 @@ def _unlettered(line: str, letter: str) -> str:
 
 def arrow_rows(name: str, files: Sequence[Path]) -> SourceTable:
     """The rows of one Parquet or Arrow data set (file or stream, as `save_to_disk` writes), in order of `files`.
-
-    Raises:
-        DataError: a file that cannot be read, or no rows.
-    """
+    Raises `DataError`: a file that cannot be read, or no rows."""
     cells = [row for file in files for row in _arrow_cells(file)]
     if not cells:
         raise DataError(f"{name}: no rows; expected items")

@@ -16,12 +16,11 @@ from robustify.loaders.json_rows import whole_object
 from robustify.loaders.layouts import is_lm_eval
 from robustify.loaders.loaded import FieldMap
 from robustify.loaders.open_file import open_rows
-from robustify.logs.every_eval_logs import is_every_eval, read_every_eval, refuse_scores
 from robustify.logs.gather import gather
-from robustify.logs.inspect_logs import is_inspect, read_eval_zip, read_inspect
+from robustify.logs.inspect_logs import is_inspect, read_eval_file, read_inspect
 from robustify.logs.lighteval import is_lighteval, read_lighteval
 from robustify.logs.lm_eval_logs import read_lm_eval
-from robustify.logs.log import Log, LogOptions, fingerprint, together
+from robustify.logs.log import Log, LogOptions, ShownBefore, fingerprint, together
 from robustify.logs.match import Gathered
 from robustify.logs.pick_columns import mapping
 from robustify.logs.pick_tables import KIND as PICKS
@@ -51,7 +50,7 @@ def parse_log_path(text: str) -> LogPath:
     return LogPath(Path(path), model if equals and model else None, view if path != rest else None)
 
 
-def read_log(path: Path, options: LogOptions) -> Log:
+def read_log(path: Path, options: LogOptions, before: ShownBefore | None = None) -> Log:
     """The log at this path.
 
     Raises:
@@ -65,7 +64,7 @@ def read_log(path: Path, options: LogOptions) -> Log:
     with path.open("rb") as file:
         zipped = file.read(4) == _ZIP
     if zipped:
-        return read_inspect(path, read_eval_zip(path), sha256(path), options)
+        return read_inspect(path, read_eval_file(path), sha256(path), options)
     opened = open_rows(str(path))
     table = opened.table
     if not table.rows:
@@ -75,10 +74,7 @@ def read_log(path: Path, options: LogOptions) -> Log:
         if is_inspect(tree):
             return read_inspect(path, tree, opened.sha256, options)
     if is_lm_eval(table.rows[0].cells):
-        return read_lm_eval(path, table, opened.sha256, options)
-    if is_every_eval(table.rows[0].cells):
-        return read_every_eval(path, table, opened.sha256, options)
-    refuse_scores(path.name, table.rows[0].cells)
+        return read_lm_eval(path, table, opened.sha256, options, before or ShownBefore())
     if is_lighteval(table):
         return read_lighteval(path, table, opened.sha256, options)
     return read_picks(path.name, table, opened.sha256, options)
@@ -91,8 +87,8 @@ def read_logs(logs: Sequence[LogPath], options: LogOptions) -> list[Log]:
         UsageError: a log named twice, or as `read_log`.
         DataError: as `read_log`, or rows that cannot be read (the faults of all logs at once).
     """
-    places = [log.path.resolve() for log in logs]
-    twice = [log.path for log, place in zip(logs, places, strict=True) if places.count(place) > 1]
+    paths = [log.path.resolve() for log in logs]
+    twice = [log.path for log, path in zip(logs, paths, strict=True) if paths.count(path) > 1]
     if twice:
         raise UsageError(f"{twice[0]}: is named twice; expected each log once")
     names = Counter(log.path.name for log in logs)
@@ -102,8 +98,9 @@ def read_logs(logs: Sequence[LogPath], options: LogOptions) -> list[Log]:
             options, model=log.model or options.model, view=log.view or options.view, pick_columns=columns
         )
         file = log.path.name if names[log.path.name] == 1 else f"{at}/{log.path.name}"
-        return replace(read_log(log.path, own), file=file)
+        return replace(read_log(log.path, own, before), file=file)
 
+    before = ShownBefore()
     read = [read_one(at, log, frozenset()) for at, log in enumerate(logs, start=1)]
     # A model whose picks are unreadable in one table is known by its column in the others: it did not answer there.
     columns = frozenset().union(*(log.guessed for log in read))

@@ -66,10 +66,7 @@ def path_name(text: str) -> Name:
 
 def said_name(text: str) -> Name:
     """A name that the user says, in a config or on a command line.
-
-    Raises:
-        UsageError: longer than a name.
-    """
+    Raises `UsageError`: longer than a name."""
     if not _few_words(text):
         raise UsageError(
             f"a model's name of {len(text)} characters and {len(text.split())} words; expected "

@@ -2,7 +2,7 @@
 
 What does not match is listed by line and counted; what was assumed becomes a note. Two logs of one run are refused,
 and so is a log of which no row shows an item. Rows without any text of their items are joined by id; rows without an
-id can only be aligned by their order within each model, and then all models must have the same keys in the same places.
+id can only be aligned by their order within each model, and then all models must have the same keys in the same positions.
 """
 
 from collections import Counter
@@ -53,11 +53,8 @@ def gather(logs: Sequence[Log], bench: Loaded | None, *, skip_bad: bool = False)
     """The items and answers of these logs; `bench` says what the items are, else the logs' own text does.
 
     `skip_bad`: rows that contradict the item of their id are set aside, as rows of no item are.
-
-    Raises:
-        DataError: a log that shows no item, rows that contradict the item of their id, two logs of one run, or rows
-            without text that do not align.
-    """
+    Raises `DataError`: a log that shows no item, rows that contradict the item of their id, two logs of
+    one run, or rows without text that do not align."""
     if bench is None and not any(reply.item.choices for log in logs for reply in log.replies):
         return _gather_textless(logs)
     catalogue = Catalogue(bench.items if bench else (), grows=bench is None)
@@ -100,8 +97,8 @@ def _matched(log: Log, catalogue: Catalogue, counts: MatchCounts) -> Iterator[Ma
         counts.matched[log.file] += 1
         logged, item = reply.item, catalogue.items[match.at]
         if logged.key is not None and logged.choices:
-            other = unspaced(logged.choices[logged.key]) != unspaced(item.choices[item.key])
-            counts.other_key[log.file] += other
+            said, right = logged.choices[logged.key], item.choices[item.key]
+            counts.other_key[log.file] += said != right and unspaced(said) != unspaced(right)
         yield log, whole, match
 
 
@@ -164,11 +161,7 @@ def _coverage(rows: Sequence[MatchedRow]) -> Iterator[str]:
 
 
 def _gather_textless(logs: Sequence[Log]) -> Gathered:
-    """The answers of these logs to items without text.
-
-    Raises:
-        DataError: no key, rows that do not align, or two rows of one asking.
-    """
+    """The answers of these logs to items without text."""
     rows = [(log, reply) for log in logs for reply in log.replies]
     if not rows:
         raise DataError.gather([f"{log.file}: no row could be read" for log in logs])
@@ -183,9 +176,9 @@ def _gather_textless(logs: Sequence[Log]) -> Gathered:
     first = _agreed(rows)
     names = {name: f"item-{name[1:]:0>4}" if name.startswith("#") else name for name in first}
     refuse_repeats((log, reply, reply.item.name, own(reply.item.k)) for log, reply in rows)
-    place = {name: at for at, name in enumerate(first)}
+    position = {name: at for at, name in enumerate(first)}
     answers = table_in_order(
-        (place[item.name], own(item.k), bare_row(reply, names[item.name], item.key, own(item.k)))
+        (position[item.name], own(item.k), bare_row(reply, names[item.name], item.key, own(item.k)))
         for _, reply in rows
         if (item := reply.item).key is not None
     )
@@ -244,5 +237,5 @@ def _textless_notes(by_order: Sequence[Row], n: int) -> Iterator[str]:
         models = len({reply.model for _, reply in by_order})
         yield (
             f"rows have no item id: they were aligned by their order within each of {models} models, whose keys "
-            "agree in every place"
+            "agree in every position"
         )

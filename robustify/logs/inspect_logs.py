@@ -1,97 +1,47 @@
-"""Inspect's logs (`.json` and `.eval`) -> replies.
+"""Inspect's logs (`.json`, and `.eval` where inspect-ai is installed) -> replies.
 
-Inspect may have shuffled the choices, so a letter means nothing by itself: it names a choice of the logged
-sample, and that choice's text is what is matched. What Inspect scores as wrong because it could not be read is
-unanswered here. An `.eval` is a zip archive whose members may be compressed with zstd, which Python reads from
-version 3.14 on; before, pyarrow's codec does it here.
+Inspect may have shuffled the choices, so a letter means nothing by itself: it names a choice of the logged sample, and the
+text of that choice is matched. A reply that Inspect scores as wrong because it could not read it is unanswered here.
 """
 
-import copy
-import struct
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from robustify.errors import DataError, ItemError, UsageError
-from robustify.loaders.json_rows import decode
 from robustify.loaders.layouts import item_table
 from robustify.loaders.rows import Cells, Fault, SourceRow, SourceTable, as_object, rows_or_faults
 from robustify.logs.checked_names import Name, as_label, as_name, facts_of, listed, names_in, path_name
 from robustify.logs.log import Log, LoggedItem, LogOptions, LogReply, logged_items, plain_model
-from robustify.logs.prompts import assumed, place_named
+from robustify.logs.prompts import assumed, position_named
 
 KIND = "inspect"
 _ATTACHED = "attachment://"
-_ZSTD = 93
-_DAMAGED = (zipfile.BadZipFile, OSError, EOFError, ValueError, zlib.error, struct.error, pa.ArrowException)
 
 
-def read_eval_zip(path: Path) -> dict[str, Any]:
-    """A zipped log as one tree, as its JSON form would be.
+def read_eval_file(path: Path) -> dict[str, Any]:
+    """Return a zipped log as one tree, like its JSON form.
 
     Raises:
-        DataError: cut off, damaged, encrypted, compressed in an unknown way, or of a run that did not end.
+        UsageError: inspect-ai, which reads it, is not installed.
+        DataError: it cannot be read.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
-            if "header.json" not in names:
-                raise DataError(
-                    f"{path.name}: has no header.json (a run that did not end?); expected a whole log"
-                )
-            samples = [n for n in names if n.startswith("samples/") and n.endswith(".json")]
-            header = _tree(path.name, archive, "header.json")
-            tree = {**as_object(header), "samples": [_tree(path.name, archive, name) for name in samples]}
-    except _DAMAGED as error:
+        from inspect_ai.log import read_eval_log
+    except ImportError:
+        raise UsageError(
+            f"{path.name}: an .eval file is read by inspect-ai: pip install 'robustcbrn-eval[inspect]', or expected its "
+            "JSON form: `inspect log convert --to json --output-dir DIR FILE`"
+        ) from None
+    try:
+        log = read_eval_log(str(path), exclude_fields={"events", "messages", "store"})
+    except Exception as error:
+        # Its readers raise errors of many kinds, and their messages may quote a sample.
         raise DataError(
             f"{path.name}: is cut off or damaged ({type(error).__name__}); expected a whole .eval file"
         ) from None
-    if not is_inspect(tree):
-        raise DataError(f"{path.name}: its header.json has no `eval` object; expected an Inspect log")
-    return tree
-
-
-def _tree(file: str, archive: zipfile.ZipFile, member: str) -> Any:
-    data = _member(file, archive, archive.getinfo(member))
-    try:
-        return decode(data.decode("utf-8"))[0]
-    except (ValueError, RecursionError):
-        raise DataError(f"{file}: holds a member that is no JSON; expected a whole .eval file") from None
-
-
-def _member(file: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-    """The bytes of a member; every member must have its checksum."""
-    if info.flag_bits & 1:
-        raise DataError(f"{file}: is encrypted; expected a plain .eval file")
-    if info.compress_type != _ZSTD or not pa.Codec.is_available("zstd"):
-        try:
-            return archive.read(info)
-        except NotImplementedError:
-            raise DataError(
-                f"{file}: is compressed with zip method {info.compress_type}; expected deflate or zstd: run "
-                "`pip install --upgrade pyarrow`, whose wheels read zstd, or "
-                "`inspect log convert --to json --output-dir DIR FILE` and import what it writes"
-            ) from None
-    packed = copy.copy(info)
-    packed.compress_type, packed.file_size = zipfile.ZIP_STORED, info.compress_size
-    # The checksum is that of the unpacked bytes: without it `zipfile` hands out the packed ones as they are.
-    del packed.CRC
-    with archive.open(packed) as stream:
-        data = unzstd(stream.read(), info.file_size)
-    if len(data) != info.file_size or zlib.crc32(data) != info.CRC:
-        raise zipfile.BadZipFile
-    return data
-
-
-def unzstd(data: bytes, most: int) -> bytes:
-    """Decompressed zstd frames, one or several; no more than a byte over `most` is ever made."""
-    with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
-        return bytes(stream.read(most + 1))
+    return dict(log.model_dump(mode="json", exclude_none=True))
 
 
 def is_inspect(tree: object) -> bool:
@@ -136,9 +86,9 @@ def read_inspect(path: Path, tree: Mapping[str, Any], sha256: str, options: LogO
 def _in_order(tree: Mapping[str, Any], spec: Mapping[str, Any]) -> list[Cells]:
     """The samples in the order of their data set, not in that in which they were finished."""
     ids = _list(as_object(spec.get("dataset")).get("sample_ids"))
-    place = {str(name): at for at, name in enumerate(ids)}
+    position = {str(name): at for at, name in enumerate(ids)}
     samples = [_resolved(sample) for sample in _list(tree["samples"]) if isinstance(sample, Mapping)]
-    return sorted(samples, key=lambda s: (place.get(str(s.get("id")), len(place)), _epoch(s)))
+    return sorted(samples, key=lambda s: (position.get(str(s.get("id")), len(position)), _epoch(s)))
 
 
 def _list(value: object) -> list[Any]:
@@ -202,7 +152,7 @@ def _answer(cells: Cells, item: LoggedItem, scorer: str | None) -> dict[str, Any
         return {"reason": "the run failed on it"}
     if not isinstance(score, Mapping) or not score:
         return {"reason": "no score is logged"}
-    pick, value = place_named(score.get("answer"), item.k, item.choices), score.get("value")
+    pick, value = position_named(score.get("answer"), item.k, item.choices), score.get("value")
     if pick is not None and value in ("C", "I") and (value == "C") != (pick == item.key):
         raise ItemError(
             f"is scored {value}, but its answer and target say otherwise; expected letters of the logged choices"

@@ -35,7 +35,7 @@ def is_lighteval(table: SourceTable) -> bool:
 def read_lighteval(path: Path, table: SourceTable, sha256: str, options: LogOptions) -> Log:
     """The replies of one log; rows that show no item are faults."""
     made, faults = rows_or_faults(
-        ((row, row.cells) for row in table.rows), lambda row, cells: _raw_and_key(cells, row.place)
+        ((row, row.cells) for row in table.rows), lambda row, cells: _raw_and_key(cells, row.number)
     )
     bare = bare_stems([raw for _, (raw, _) in made])
     items = [
@@ -62,7 +62,7 @@ def read_lighteval(path: Path, table: SourceTable, sha256: str, options: LogOpti
     )
 
 
-def _raw_and_key(cells: Cells, place: int) -> tuple[RawItem, int]:
+def _raw_and_key(cells: Cells, number: int) -> tuple[RawItem, int]:
     query, said = cell_value(cells, "doc.query"), cell_value(cells, "doc.choices")
     if not isinstance(query, str) or not isinstance(said, list) or not all(isinstance(c, str) for c in said):
         raise ItemError("`doc` has no `query` and `choices`; expected a multiple-choice task")
@@ -72,19 +72,15 @@ def _raw_and_key(cells: Cells, place: int) -> tuple[RawItem, int]:
     key = key[0] if isinstance(key, list) and len(key) == 1 else key
     if isinstance(key, bool) or not isinstance(key, int) or not 0 <= key < len(said):
         raise ItemError(f"`doc.gold_index` names no one choice of {len(said)}")
-    name = str(cell_value(cells, "doc.id")) if has(cells, "doc.id") else str(place)
+    name = str(cell_value(cells, "doc.id")) if has(cells, "doc.id") else str(number)
     stem, choices = query, tuple(c.removeprefix(" ") for c in said)
-    if are_letters(said):
+    if are_letters(tuple(said)):
         stem, choices = _lettered(query, len(said))
     return RawItem(stem, choices, key, "index", id=name), key
 
 
 def _lettered(query: str, k: int) -> tuple[str, tuple[str, ...]]:
-    """The stem and the texts of the last `k` lines `A. ...` of a prompt.
-
-    Raises:
-        ItemError: no such lines.
-    """
+    """The stem and the texts of the last `k` lines `A. ...` of a prompt."""
     lines = list(_OPTION.finditer(query))[-k:]
     if [line[1] for line in lines] != list(ascii_uppercase[:k]):
         raise ItemError("its options are letters, and its prompt has no lines `A. ...` with their texts")
@@ -95,7 +91,7 @@ def _lettered(query: str, k: int) -> tuple[str, tuple[str, ...]]:
 
 def _by_letter(cells: Cells) -> bool:
     said = cell_value(cells, "doc.choices")
-    return isinstance(said, list) and are_letters([str(c) for c in said])
+    return isinstance(said, list) and are_letters(tuple(map(str, said)))
 
 
 def _model(path: Path) -> Name:

@@ -6,7 +6,7 @@ arguments as lists and as named objects; what cannot be read is None and gives n
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,8 +18,8 @@ from robustify.loaders.layouts import item_table
 from robustify.loaders.rows import Cells, Fault, SourceRow, SourceTable, rows_or_faults
 from robustify.logs.checked_names import as_label, listed, names_in
 from robustify.logs.lm_eval_results import LmEvalRun, find_run
-from robustify.logs.log import Log, LoggedItem, LogOptions, LogReply, logged_items
-from robustify.logs.prompts import Prompt, asked_as, mostly_letters, place_named
+from robustify.logs.log import Log, LoggedItem, LogOptions, LogReply, ShownBefore
+from robustify.logs.prompts import Prompt, asked_as, mostly_letters, position_named
 from robustify.scoring import per_character
 
 KIND = "lm-eval"
@@ -28,7 +28,9 @@ TEXT_VIEWS = ("cloze", "choices_only_text")
 Make = Callable[..., LogReply]
 
 
-def read_lm_eval(path: Path, table: SourceTable, sha256: str, options: LogOptions) -> Log:
+def read_lm_eval(
+    path: Path, table: SourceTable, sha256: str, options: LogOptions, before: ShownBefore
+) -> Log:
     """The replies of one log.
 
     Raises:
@@ -40,7 +42,7 @@ def read_lm_eval(path: Path, table: SourceTable, sha256: str, options: LogOption
     first = _first_lines(rows)
     names = {row.line: as_label(row.cells.get("doc_id")) for row in rows}
     inner = item_table(path.name, replace(table, rows=rows))
-    by_line, faults, said = logged_items(path.name, inner, options, run.task, names)
+    by_line, faults, said = before.items(path.name, inner, options, run.task, names)
     items = {line: by_line[first_line] for line, first_line in first.items() if first_line in by_line}
     lettered = mostly_letters(_written(row.cells) for row in rows)
     rows = tuple(row for row in rows if row.line in items)
@@ -100,11 +102,11 @@ def _reply(
     row: SourceRow, asked: Prompt | None, item: LoggedItem, make: Make, text_view: bool, lettered: bool
 ) -> LogReply:
     values = _log_likelihoods(row.cells)
-    if asked is None and (len(values) != item.k or None in values):
+    if asked is None and (len(values) != item.k or any(map(math.isnan, values))):
         said = _written(row.cells)
         if said is None:
             raise ItemError(f"neither a log-likelihood for each of {item.k} choices nor a text")
-        pick = place_named(said, item.k, item.choices, lettered=lettered)
+        pick = position_named(said, item.k, item.choices, lettered=lettered)
         return make(row.line, item=item, pick=pick, reason="names no choice, or several")
     if len(values) not in (item.k, 2 * item.k):
         raise ItemError(f"{len(values)} log-likelihoods for {item.k} choices; expected one a choice")
@@ -150,10 +152,10 @@ def _assumed(run: LmEvalRun, options: LogOptions, prompts: Sequence[Prompt]) -> 
     notes = []
     if run.facts is None and options.model is None:
         notes.append("no results file beside it: the folder was taken for the model's name")
-    by_place = sum(not prompt.by_letter and _by_choice(prompt) is None for prompt in prompts)
-    if by_place:
+    in_order = sum(not prompt.by_letter and _by_choice(prompt) is None for prompt in prompts)
+    if in_order:
         notes.append(
-            f"rows whose scored texts are not those of the choices, taken in the order of the choices: {by_place}"
+            f"rows whose scored texts are not those of the choices, taken in the order of the choices: {in_order}"
         )
     return notes
 
@@ -179,28 +181,20 @@ def _prompt(cells: Cells, item: LoggedItem) -> Prompt | None:
 
 
 def _pairs(arguments: object) -> list[tuple[str, str]]:
-    members: Sequence[object] = []
-    if isinstance(arguments, Mapping):
-        named = list(arguments.items())
-        # By number where by name would not do: gen_args_10 comes after gen_args_2.
-        if len(named) > 10:
-            named.sort(key=lambda pair: _number(pair[0]))
-        members = [member for _, member in named]
-    elif isinstance(arguments, list):
-        members = arguments
-    pairs = [_pair(member) for member in members]
-    readable = [pair for pair in pairs if pair is not None]
-    return readable if len(readable) == len(pairs) else []
+    """Return context and continuation of each request; none unless every request has both."""
+    members: Sequence[object] = arguments if isinstance(arguments, list) else ()
+    if isinstance(arguments, dict):
+        # By number, because gen_args_10 comes after gen_args_2.
+        names = sorted(arguments, key=_number) if len(arguments) > 10 else arguments
+        members = [arguments[name] for name in names]
+    pairs = [pair for member in members if (pair := _pair(member)) is not None]
+    return pairs if len(pairs) == len(members) else []
 
 
 def _pair(member: object) -> tuple[str, str] | None:
-    context = continuation = None
-    if isinstance(member, Mapping):
-        context, continuation = member.get("arg_0"), member.get("arg_1")
-    elif isinstance(member, list) and len(member) > 1:
-        context, continuation = member[0], member[1]
-    if isinstance(context, str) and isinstance(continuation, str):
-        return context, continuation
+    match member:
+        case {"arg_0": str(context), "arg_1": str(continuation)} | [str(context), str(continuation), *_]:
+            return context, continuation
     return None
 
 
@@ -215,18 +209,18 @@ def _by_choice(asked: Prompt) -> list[int] | None:
     Some tasks tidy a choice before they ask it, or ask one text in several contexts.
     """
     texts = [unspaced(text) for text in asked.continuations]
-    places: list[int] = []
+    positions: list[int] = []
     for choice in asked.item.choices:
         wanted = unspaced(choice)
-        place = next((i for i, text in enumerate(texts) if text == wanted and i not in places), None)
-        if place is None:
+        position = next((i for i, text in enumerate(texts) if text == wanted and i not in positions), None)
+        if position is None:
             return None
-        places.append(place)
-    return places
+        positions.append(position)
+    return positions
 
 
-def _log_likelihoods(cells: Cells) -> list[float | None]:
-    """The log-likelihood of each request in its order, None where there is none to read.
+def _log_likelihoods(cells: Cells) -> list[float]:
+    """Return the log-likelihood of each request in its order, NaN if there is none to read.
 
     `resps` holds a list for each request and in it one for each repeat; older logs have a level less.
     """
@@ -243,20 +237,17 @@ def _innermost(value: object) -> object:
     return value
 
 
-def _float(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return None
+def _float(value: object) -> float:
     try:
-        return float(value)
+        return float(value) if isinstance(value, str | int | float) and value is not True else math.nan
     except (ValueError, OverflowError):
-        return None
+        return math.nan
 
 
-def _finite(values: Iterable[float | None]) -> tuple[float, ...]:
-    """The values, or none of them unless each is a finite number."""
+def _finite(values: Iterable[float]) -> tuple[float, ...]:
+    """Return the values, or none of them unless each is a finite number."""
     every = tuple(values)
-    finite = tuple(v for v in every if v is not None and math.isfinite(v))
-    return finite if len(finite) == len(every) else ()
+    return every if all(map(math.isfinite, every)) else ()
 
 
 def _written(cells: Cells) -> str | None:

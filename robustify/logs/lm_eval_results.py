@@ -49,8 +49,8 @@ def find_run(path: Path) -> LmEvalRun:
 def _results(folder: Path, task: str, date: str | None) -> Mapping[str, Any] | None:
     """The results of the same run: the same date, else the only file that knows the task."""
     same = folder / f"results_{date}.json"
-    places = [same] if same.is_file() else sorted(folder.glob("results*.json"))
-    trees = [tree for place in places if task in as_object((tree := _read(place)).get("results"))]
+    paths = [same] if same.is_file() else sorted(folder.glob("results*.json"))
+    trees = [tree for path in paths if task in as_object((tree := _read(path)).get("results"))]
     return trees[0] if len(trees) == 1 else None
 
 

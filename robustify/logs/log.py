@@ -1,6 +1,6 @@
 """What passes between the readers of logs and the matching: one reply a row, in the log's own terms.
 
-Places here are places as the log shows the choices, not yet those of an item; matching turns them. Reprs show
+Positions here are positions as the log shows the choices, not yet those of an item; matching turns them. Reprs show
 no text.
 """
 
@@ -74,7 +74,7 @@ class LoggedItem(KeptHere):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LogReply(KeptHere):
-    """One answer of one model. `pick` and `scores` are by place as shown; `scores` are log-probabilities.
+    """One answer of one model. `pick` and `scores` are by position as shown; `scores` are log-probabilities.
 
     `by_text`: what was scored is the text of each choice, of `n_chars` characters, and length counts; else the
     scores are compared as they are. `unconditioned`: log-probabilities of the same texts without any context.
@@ -116,10 +116,35 @@ class Log(KeptHere):
     guessed: frozenset[str] = frozenset()
 
 
+Shown = tuple[dict[int, LoggedItem], list[Fault], list[str]]
+"""By line the item that a row shows; the faults of the other rows; notes."""
+
+
+class ShownBefore:
+    """The items of the log that was read last, because the logs of several models often show the same ones."""
+
+    def __init__(self) -> None:
+        self._key: tuple[object, ...] = ()
+        self._task: Name | None = None
+        self._shown: Shown = {}, [], []
+
+    def items(
+        self, file: str, table: SourceTable, options: LogOptions, task: Name, names: Mapping[int, Name]
+    ) -> Shown:
+        """Return what `logged_items` returns."""
+        key = [(row.line, row.cells) for row in table.rows], names, options.fields, table.faults
+        # The task names the groups of items that share a passage.
+        renamed = task != self._task and any(item.group for item in self._shown[0].values())
+        if key != self._key or renamed:
+            self._key, self._task, self._shown = key, task, logged_items(file, table, options, task, names)
+        items, faults, notes = self._shown
+        return items, [*faults], [*notes]
+
+
 def logged_items(
     file: str, table: SourceTable, options: LogOptions, task: Name, names: Mapping[int, Name]
-) -> tuple[dict[int, LoggedItem], list[Fault], list[str]]:
-    """By line the item that each row of an item table shows, read as a benchmark's file; the other rows' faults; notes.
+) -> Shown:
+    """Return by line the item that each row of an item table shows, read as a benchmark's file.
 
     `names`: by line what the log calls the item.
 

@@ -11,6 +11,7 @@ import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal, TypeVar
 
 from robustify.answers import Answer, Answers, answer, unanswered
@@ -30,7 +31,7 @@ Asking = tuple[str, str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class MatchedItem:
-    """The item's place in the catalogue, the order in which it was shown, and what identified it."""
+    """The item's position in the catalogue, the order in which it was shown, and what identified it."""
 
     at: int
     order: Order
@@ -79,11 +80,13 @@ class Catalogue:
         known = self._named.get((asking, logged.name)) if logged.name else None
         for kind in READINGS if blind else READINGS[:-1]:
             wanted = digest if kind == "content" else _digest(kind, logged.stem, texts)
-            places = self._index(kind).get(wanted, [])
-            if kind != "content" and len(places) > 1:
-                raise ItemError(f"has the same {kind} as {len(places)} items")
+            positions = self._index(kind).get(wanted, [])
+            if kind != "content" and len(positions) > 1:
+                raise ItemError(f"has the same {kind} as {len(positions)} items")
             at_hand = (
-                [known] if known in places else [at for at in places if self._may_be(logged, at, asking)]
+                [known]
+                if known in positions
+                else [at for at in positions if self._may_be(logged, at, asking)]
             )
             matches = [
                 MatchedItem(at, _order(texts, self._texts[at]), kind) for at in at_hand if at is not None
@@ -92,7 +95,7 @@ class Catalogue:
             if free:
                 # An item shown in its own order comes before one that would have been shuffled.
                 return next((m for m in free if m.order == own(logged.k)), free[0])
-            if matches and (known in places or not self.grows):
+            if matches and (known in positions or not self.grows):
                 return matches[0]
             if self.grows:
                 break
@@ -164,7 +167,7 @@ def _digest(kind: Reading, stem: str, texts: Sequence[str]) -> bytes:
 
 
 def _order(shown: Sequence[str], own_texts: Sequence[str]) -> Order:
-    """`order[j]`: which of the item's choices stands at place j; equal texts keep their order."""
+    """`order[j]`: which of the item's choices stands at position j; equal texts keep their order."""
     if shown == own_texts:
         return own(len(shown))
     left = defaultdict(list)
@@ -213,7 +216,7 @@ def answer_rows(reply: LogReply, item: Item, order: Order) -> Iterator[Answer]:
     scored = [(str(reply.view), reply.template, reply.scores)]
     if reply.unconditioned and reply.view == "cloze":
         scored.append(("choices_only_text", f"{reply.template}-{UNCONDITIONED}", reply.unconditioned))
-    sizes = [len(choice.encode("utf-8", "surrogatepass")) for choice in item.choices]
+    sizes = _sizes(item.choices)
     for view, template, shown_scores in scored:
         scores = _in_own_order(shown_scores, order)
         per_char = per_character(scores, chars) if reply.by_text else None
@@ -223,12 +226,14 @@ def answer_rows(reply: LogReply, item: Item, order: Order) -> Iterator[Answer]:
         )  # fmt: skip
 
 
+@lru_cache(1 << 16)
+def _sizes(choices: tuple[str, ...]) -> tuple[int, ...]:
+    return tuple(len(choice.encode("utf-8", "surrogatepass")) for choice in choices)
+
+
 def of_item(reply: LogReply, item: Item) -> LogReply:
     """A reply to this item where its log did not know of how many choices: what it names is one of these, or nothing.
-
-    Raises:
-        OtherItemError: it has another number of scores.
-    """
+    Raises `OtherItemError`: it has another number of scores."""
     if reply.item.k:
         return reply
     if len(reply.scores) not in (0, item.k):
@@ -247,11 +252,11 @@ def bare_row(reply: LogReply, item: str, key: int, order: Order) -> Answer:
 
 
 def _in_own_order(values: Sequence[T], order: Order) -> tuple[T, ...]:
-    """Values by place as shown, put into the item's own order."""
+    """Values by position as shown, put into the item's own order."""
     if not values or order == own(len(order)):
         return tuple(values)
-    place = sorted(range(len(order)), key=order.__getitem__)
-    return tuple(values[j] for j in place)
+    position = sorted(range(len(order)), key=order.__getitem__)
+    return tuple(values[j] for j in position)
 
 
 def unread(logs: Sequence[Log]) -> list[Quarantined]:
@@ -272,6 +277,8 @@ def table_in_order(rows: Iterable[tuple[int, Order, Answer]]) -> Answers:
 
 def unanswered_notes(answers: Answers) -> Iterator[str]:
     """A note for each model whose replies could not all be read."""
+    if not answers.table["pick"].null_count:
+        return
     columns = (answers.table[name].to_pylist() for name in ("model", "view", "pick"))
     missing = Counter((model, view) for model, view, pick in zip(*columns, strict=True) if pick is None)
     for (model, view), n in missing.items():
@@ -280,10 +287,7 @@ def unanswered_notes(answers: Answers) -> Iterator[str]:
 
 def refuse_repeats(rows: Iterable[tuple[Log, LogReply, str, Order]]) -> None:
     """Refuse two rows of one asking: two logs of one run, or one log twice.
-
-    Raises:
-        DataError: one line for each two files, with the number of such rows and the first of them.
-    """
+    Raises `DataError`: one line for each two files, with the number of such rows and the first of them."""
     first: dict[tuple[str, str, str, str, Order], tuple[str, int]] = {}
     again: dict[tuple[str, str, str, str], list[tuple[int, int]]] = {}
     for log, reply, item, order in rows:

@@ -59,10 +59,7 @@ class PickColumns:
 
 def mapping(pairs: Iterable[str]) -> dict[str, str]:
     """`PART=COLUMN` or `PART==VALUE` as a mapping; a value keeps one `=` before it.
-
-    Raises:
-        UsageError: no such part, one said twice, or no `=`.
-    """
+    Raises `UsageError`: no such part, one said twice, or no `=`."""
     said: dict[str, str] = {}
     for pair in pairs:
         part, equals, column = pair.partition("=")
@@ -91,7 +88,7 @@ def pick_columns(file: str, table: SourceTable, options: LogOptions) -> PickColu
             f"{file}: holds items without picks; expected logs or a table with model, key and pick"
         )
     said = dict(options.columns)
-    taken = {c for part in said.values() for c in _expanded(part, names)}
+    taken = {column for part in said.values() for _, column in _expanded(part, names)}
     free = [name for name in names if name not in taken]
     _require(file, said, names)
     choices = _choices(said.get("choices"), free)
@@ -131,11 +128,13 @@ def missing_column(file: str, part: str, names: Sequence[str]) -> DataError:
     )
 
 
-def _expanded(column: str, names: Sequence[str]) -> list[str]:
-    if column.startswith("="):
+def _expanded(said: str, names: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the columns that a mapping means, each after what its `*` stands for, else after its own name."""
+    if said.startswith("="):
         return []
-    patterns = [re.escape(one).replace(r"\*", "(.+)") for one in column.split(",")]
-    return [name for name in names for pattern in patterns if re.fullmatch(pattern, name)]
+    patterns = [re.escape(one).replace(r"\*", "(.+)") for one in said.split(",")]
+    matched = ((name, [m for one in patterns if (m := re.fullmatch(one, name))]) for name in names)
+    return [(next((m[1] for m in found if m.groups()), name), name) for name, found in matched if found]
 
 
 def _require(file: str, said: Mapping[str, str], names: Sequence[str]) -> None:
@@ -170,7 +169,7 @@ def _picks(
     if said is not None and not {"*", ","} & set(said):
         return {NOTHING: said}, ""
     patterns, among = (said, names) if said is not None else (_OF_A_MODEL, free)
-    if named := [(_model_of(patterns, name), name) for name in _expanded(patterns, among)]:
+    if named := _expanded(patterns, among):
         return _by_model(file, named, names), ""
     lettered = [name for name in free if name in also or mostly_letters(row.cells.get(name) for row in rows)]
     if not lettered:
@@ -195,14 +194,6 @@ def _by_model(file: str, found: Sequence[tuple[str, str]], names: Sequence[str])
     if (models := columns_of(found, names)) is not None:
         return models
     raise DataError(f"{file}: no model's name over a column of picks; {_shown(names)}; expected a word each")
-
-
-def _model_of(said: str, column: str) -> str:
-    for one in said.split(","):
-        match = re.fullmatch(re.escape(one).replace(r"\*", "(.+)"), column)
-        if match and match.groups():
-            return match[1]
-    return column
 
 
 def _of(model: str, column: str) -> str:

@@ -118,8 +118,11 @@ def _reading(
     if options.keyed and columns.choices is None and "id" in columns.parts:
         k = 0
     elif columns.choices is None and "k" not in columns.parts:
-        places = ([by_key.place(c, MOST, ()) for c in keys], [by_pick.place(c, MOST, ()) for c in picks])
-        k = _furthest(file, *places)
+        positions = (
+            [by_key.position(c, MOST, ()) for c in keys],
+            [by_pick.position(c, MOST, ()) for c in picks],
+        )
+        k = _furthest(file, *positions)
         counted = f"every item was taken to have {k} choices, as many as its keys name (--map k==N)"
     values = [v for cells in rows for m in columns.scores for v in _numbers(cells, columns.scores[m])]
     probable = bool(values) and all(0 <= v <= 1 for v in values)
@@ -145,11 +148,7 @@ def _column(rows: Sequence[Cells], column: str | None) -> list[str]:
 
 
 def _models(file: str, rows: Sequence[Cells], columns: PickColumns) -> dict[str, Name]:
-    """The models that the rows name.
-
-    Raises:
-        DataError: what the column holds are no names.
-    """
+    """The models that the rows name."""
     column = columns.parts.get("model")
     if NOTHING not in columns.picks or column is None:
         return {}
@@ -166,12 +165,8 @@ def _models(file: str, rows: Sequence[Cells], columns: PickColumns) -> dict[str,
 
 
 def _furthest(file: str, keys: Sequence[int | None], picks: Sequence[int | None]) -> int:
-    """The number of choices of every item where no row says it: the furthest place that a key names.
-
-    Raises:
-        DataError: a pick goes further, so that the keys do not tell.
-    """
-    k, furthest = (max((p + 1 for p in places if p is not None), default=0) for places in (keys, picks))
+    """The number of choices of every item where no row says it: the furthest position that a key names."""
+    k, furthest = (max((p + 1 for p in positions if p is not None), default=0) for positions in (keys, picks))
     if furthest > k or k < FEWEST:
         raise DataError(
             f"{file}: no column says how many choices an item has; its keys name {k}, its picks {furthest}; "
@@ -225,7 +220,7 @@ def _replies(
             raise ItemError("no model is named, or by no name; expected whose pick it is")
         rows_so_far[model, view] += 1
         named = item if item.name else replace(item, name=as_label(f"#{rows_so_far[model, view]}"))
-        pick = reading.picks.place(cells.get(column), item.k or MOST, item.choices)
+        pick = reading.picks.position(cells.get(column), item.k or MOST, item.choices)
         scores = _scores(cells, columns.scores.get(name, ()), item.k, reading.probable)
         _require_agreement(cells, columns.correct.get(name), item, pick, scores)
         yield LogReply(row.line, model, view, KIND, named, pick, scores, reason="names no choice, or several")
@@ -243,7 +238,7 @@ def _item(cells: Cells, reading: TableReading) -> LoggedItem:
     key = None
     if "key" in parts:
         said = _key(cells, reading.columns)
-        key = reading.keys.place(said, k or MOST, choices)
+        key = reading.keys.position(said, k or MOST, choices)
         if key is None:
             same = sum(unspaced(choice) == unspaced(str(said)) for choice in choices)
             which = f"names {same} identical choices" if same > 1 else f"names none of {k or MOST} choices"
@@ -287,11 +282,7 @@ def _scores(cells: Cells, names: Sequence[str], k: int, probable: bool) -> tuple
 def _require_agreement(
     cells: Cells, correct: str | None, item: LoggedItem, pick: int | None, scores: tuple[float, ...]
 ) -> None:
-    """Refuse a row that contradicts itself: a wrong column, or a key that is read wrongly.
-
-    Raises:
-        ItemError: the pick is not the best of its own scores, or not what `correct` says.
-    """
+    """Refuse a row that contradicts itself: a wrong column, or a key that is read wrongly."""
     best = tied_best(scores) if scores else ()
     if best and pick is not None and pick not in best:
         raise ItemError("the pick is not the best of its own scores; expected both to name one choice")

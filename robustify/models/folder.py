@@ -7,16 +7,16 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from robustify.errors import ModelError
 from robustify.files import sha256, write_atomic
-from robustify.models.names import KNOWN, Known, known
+from robustify.models.names import known
 
 RECORD = "robustify-model.json"
-LOCAL_GGUF = "a local GGUF file"
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.pickle", "*.ckpt")
 
 
@@ -33,7 +33,7 @@ class Record:
 
 
 def cache_folder(given: Path | None = None) -> Path:
-    """The cache: `given`, else $ROBUSTIFY_CACHE, else $XDG_CACHE_HOME/robustify, else ~/.cache/robustify."""
+    """Return the cache: `given`, else $ROBUSTIFY_CACHE, else $XDG_CACHE_HOME/robustify, else ~/.cache/robustify."""
     if given is not None:
         return given.expanduser()
     if own := os.environ.get("ROBUSTIFY_CACHE"):
@@ -43,7 +43,7 @@ def cache_folder(given: Path | None = None) -> Path:
 
 
 def models_folder(cache: Path) -> Path:
-    """The folder of a cache that holds its models."""
+    """Return the folder of a cache that holds its models."""
     return cache / "models"
 
 
@@ -54,14 +54,14 @@ def write_record(folder: Path, record: Record) -> None:
 
 
 def read_record(folder: Path) -> Record | None:
-    """The record of a folder, or None where it has none. Raises `ModelError`: the record is damaged."""
+    """Return the record of a folder, or None if it has none. Raises `ModelError`: the record is damaged."""
     path = folder / RECORD
     if not path.is_file():
         return None
     try:
         return Record(**json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, TypeError) as e:
-        raise ModelError(f"{path}: is no model record; delete its folder and pull the model again") from e
+        raise ModelError(f"{path}: is not a model record; delete its folder and pull the model again") from e
 
 
 def check_folder(folder: Path) -> None:
@@ -83,7 +83,7 @@ def check_folder(folder: Path) -> None:
 
 
 def has_chat_template(folder: Path) -> bool:
-    """Whether the model's tokenizer brings a chat template, by its files: nothing is loaded."""
+    """Return whether the model's tokenizer brings a chat template, by its files: nothing is loaded."""
     if any((folder / name).is_file() for name in ("chat_template.jinja", "chat_template.json")):
         return True
     try:
@@ -95,23 +95,26 @@ def has_chat_template(folder: Path) -> bool:
 
 
 def digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    """The sha256 of these files. A file whose size and time are as last seen is not read again."""
-    seen = _read_seen(folder)
+    """Return the sha256 of these files. A file whose size and time are as last seen is not read again."""
+    path = _seen_file(folder)
+    try:
+        seen = dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        seen = {}
     fresh = {}
     for name in names:
-        stamp = _stamp(folder / name)
+        stat = (folder / name).stat()
+        stamp = f"{stat.st_size}:{stat.st_mtime_ns}"
         entry = seen.get(name)
         if entry is None or entry["stamp"] != stamp:
             entry = {"stamp": stamp, "sha256": sha256(folder / name)}
         fresh[name] = entry
     if any(seen.get(name) != entry for name, entry in fresh.items()):
-        _write_seen(folder, {**seen, **fresh})
+        # A cache that cannot be written costs time: the files are hashed each time.
+        with suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(path, json.dumps({**seen, **fresh}, sort_keys=True).encode(), sync=False)
     return {name: entry["sha256"] for name, entry in fresh.items()}
-
-
-def mark_seen(folder: Path, files: dict[str, str]) -> None:
-    """Remember digests that were just computed, so that the next check costs nothing."""
-    _write_seen(folder, {name: {"stamp": _stamp(folder / name), "sha256": d} for name, d in files.items()})
 
 
 def _check_no_code(path: Path) -> None:
@@ -120,34 +123,24 @@ def _check_no_code(path: Path) -> None:
     try:
         tree = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as e:
-        raise ModelError(f"{path}: is no JSON; expected a model's settings") from e
+        raise ModelError(f"{path}: is not JSON; expected a model's settings") from e
     if isinstance(tree, dict) and "auto_map" in tree:
         raise ModelError(f"{path}: asks for custom code (auto_map); only what transformers knows is loaded")
 
 
 def _check_digests(folder: Path, record: Record) -> None:
+    mend = f"run: robustify models pull {record.name}"
     missing = [name for name in sorted(record.files) if not (folder / name).is_file()]
     if missing:
-        raise ModelError(f"{folder}: {', '.join(missing)} missing; {_mend(folder, record)}")
+        raise ModelError(f"{folder}: {', '.join(missing)} missing; {mend}")
     sums = digests(folder, sorted(record.files))
     wrong = [
-        f"{folder / name}: sha256 {sums[name][:12]}..., expected {digest[:12]}...; {_mend(folder, record)}"
+        f"{folder / name}: sha256 {sums[name][:12]}..., expected {digest[:12]}...; {mend}"
         for name, digest in sorted(record.files.items())
         if sums[name] != digest
     ]
     if wrong:
         raise ModelError(*wrong)
-
-
-def _mend(folder: Path, record: Record) -> str:
-    if record.source == LOCAL_GGUF:
-        return f"delete {folder}, it is made again from the GGUF file"
-    return f"run: robustify models pull {record.name}"
-
-
-def _stamp(path: Path) -> str:
-    stat = path.stat()
-    return f"{stat.st_size}:{stat.st_mtime_ns}"
 
 
 def _seen_file(folder: Path) -> Path:
@@ -158,25 +151,8 @@ def _seen_file(folder: Path) -> Path:
     return cache_folder() / "digests" / f"{key}.json"
 
 
-def _read_seen(folder: Path) -> dict[str, dict[str, str]]:
-    try:
-        tree = json.loads(_seen_file(folder).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return tree if isinstance(tree, dict) else {}
-
-
-def _write_seen(folder: Path, entries: dict[str, dict[str, str]]) -> None:
-    place = _seen_file(folder)
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(place, json.dumps(entries, sort_keys=True).encode(), sync=False)
-    except OSError:
-        return  # a cache that cannot be written costs time, not truth: the files are hashed each time
-
-
 def info(name: str, cache: Path) -> dict[str, Any]:
-    """What is known about an embedded model: source, licence and terms, and the digests of its files if it is here.
+    """Return what is known about an embedded model: source, licence, terms, and the digests of its files if it is here.
 
     Raises:
         UsageError: no embedded model has this name.
@@ -186,28 +162,15 @@ def info(name: str, cache: Path) -> dict[str, Any]:
     folder = models_folder(cache) / model.name
     record = read_record(folder)
     return {
-        **_row(model, cache),
+        "name": model.name,
+        "licence": model.licence,
+        "present": record is not None,
+        "bytes": sum(p.stat().st_size for p in folder.iterdir()) if record else None,
+        "gguf_sha256": model.sha256,
         "title": model.title,
         "source": model.source,
         "terms": model.terms,
         "folder": str(folder),
         "files": record.files if record else None,
         "converted_with": record.converted_with if record else None,
-    }
-
-
-def listing(cache: Path) -> list[dict[str, Any]]:
-    """The embedded models: name, licence, whether they are here, bytes on disk, digest of the GGUF file."""
-    return [_row(model, cache) for model in KNOWN.values()]
-
-
-def _row(model: Known, cache: Path) -> dict[str, Any]:
-    folder = models_folder(cache) / model.name
-    present = (folder / RECORD).is_file()
-    return {
-        "name": model.name,
-        "licence": model.licence,
-        "present": present,
-        "bytes": sum(p.stat().st_size for p in folder.iterdir()) if present else None,
-        "gguf_sha256": model.sha256,
     }

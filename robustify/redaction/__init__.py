@@ -1,13 +1,8 @@
-"""Item text never reaches a message, a log or a repr: text as a value that gives nothing away, and silence around code of
-others that is given item text.
+"""Keep item text out of messages, logs and reprs: a value that shows nothing, and silence around the code of others.
 
-`Item` keeps its stem and choices in a `ItemText` and opens it in one place, the properties `Item.stem` and
-`Item.choices`; a test holds that nobody else does. What is opened is plain `str`, on purpose. A `str` that redacts
-itself would be half sealed (the C code of `json` and `re` reads it all the same) and dangerous where it works: a
-template engine that calls `str()` on it would ask a model `<text redacted>`, and the score would look like one.
-So a value at rest is sealed here, and `firewall.py` keeps what is opened out of messages.
-
-Silence mutes this process and the children that it starts meanwhile. It cannot keep a library from writing files.
+`Item` keeps its stem and choices in an `ItemText` and opens it in one place; a test holds that nobody else does. What is
+opened is plain `str`, on purpose: a `str` that redacts itself would be half sealed (the C code of `json` and `re` reads it
+all the same), and a template that calls `str()` on it would ask a model `<text redacted>`.
 """
 
 import io
@@ -65,106 +60,77 @@ class ItemText(KeptHere):
         return hash(self.__texts)
 
     def open_text(self) -> tuple[str, tuple[str, ...]]:
-        """The stem and the choices. `Item` alone may ask."""
+        """Return the stem and the choices. `Item` alone may ask."""
         return self.__texts
 
 
-_kept: TextIO | None = None
+_heard: TextIO | None = None
 
 
 @contextmanager
 def muted() -> Iterator[None]:
-    """What the code inside prints, from Python, from C or from a child, goes nowhere; `UNMUTED` is heard all the same.
-
-    For code of others that is given item text.
-    """
-    global _kept
-    if _kept is not None:
+    """Send what the code inside prints, from Python, from C or from a child, nowhere. `UNMUTED` is heard all the same."""
+    global _heard
+    if _heard is not None:
         yield
         return
     outer = sys.stdout, sys.stderr
-    _flush(*outer)
     saved: dict[int, int] = {}
-    for fd in (1, 2):
+    for number in (1, 2):
         with suppress(OSError):
-            saved[fd] = os.dup(fd)
-    _kept = _unmuted(sys.stderr, saved.get(2))
+            saved[number] = os.dup(number)
+    _flush()
+    # A stream that is not file 2 (of a test, of a notebook) is heard as it is.
+    own = 2 in saved and getattr(outer[1], "name", None) == "<stderr>"
+    _heard = os.fdopen(os.dup(saved[2]), "w", errors="backslashreplace", buffering=1) if own else outer[1]
     with open(os.devnull, "w") as nowhere:
-        for fd in saved:
-            os.dup2(nowhere.fileno(), fd)
+        for number in saved:
+            os.dup2(nowhere.fileno(), number)
         sys.stdout = sys.stderr = nowhere
         try:
             yield
         finally:
-            # What was printed waits in the buffers of C and of streams that somebody kept, and would be heard when
-            # the way out is open again.
-            _flush(*outer, *filter(None, (sys.__stdout__, sys.__stderr__)))
-            _flush_c()
+            # What waits in a buffer would be heard as soon as the way out is open again.
+            _flush(*outer)
             sys.stdout, sys.stderr = outer
-            for fd, copy in saved.items():
-                os.dup2(copy, fd)
+            for number, copy in saved.items():
+                os.dup2(copy, number)
                 os.close(copy)
-            if _kept is not outer[1]:
-                _kept.close()
-            _kept = None
+            if own:
+                _heard.close()
+            _heard = None
 
 
-class UnmutedStderr(io.TextIOBase):
-    """stderr as it was before anything was muted: for our own messages, progress bars and log lines.
-
-    Where nobody hears it any more (a closed terminal, a full disk), nothing is said and the work goes on.
-    """
-
-    @property
+class _Unmuted(io.TextIOBase):
     def _now(self) -> TextIO:
-        return sys.stderr if _kept is None else _kept
-
-    @property
-    def encoding(self) -> str:  # type: ignore[override]
-        """That of stderr."""
-        return getattr(self._now, "encoding", None) or "utf-8"
+        return sys.stderr if _heard is None else _heard
 
     def write(self, text: str) -> int:
-        """As of a file."""
+        # Nobody may hear it any more (a closed terminal, a full disk); the work goes on.
         with suppress(OSError):
-            return self._now.write(text)
+            self._now().write(text)
         return len(text)
 
     def flush(self) -> None:
-        """As of a file."""
         with suppress(OSError):
-            self._now.flush()
+            self._now().flush()
 
     def isatty(self) -> bool:
-        """Whether somebody looks at it."""
-        return self._now.isatty()
+        return self._now().isatty()
 
     def fileno(self) -> int:
-        """The number of the file that is heard."""
-        return self._now.fileno()
+        return self._now().fileno()
 
 
-UNMUTED = UnmutedStderr()
-
-
-def _unmuted(stream: TextIO, copy: int | None) -> TextIO:
-    """A stream that is heard while file 2 is muted."""
-    try:
-        if copy is None or stream.fileno() != 2:
-            return stream
-    except (OSError, ValueError, AttributeError):
-        return stream
-    return open(os.dup(copy), "w", encoding=stream.encoding, errors="backslashreplace", buffering=1)
+UNMUTED = _Unmuted()
+"""stderr as it was before anything was muted: for our own messages, progress bars and log lines."""
 
 
 def _flush(*streams: TextIO) -> None:
-    for stream in streams:
-        with suppress(OSError, ValueError, AttributeError):
-            stream.flush()
-
-
-def _flush_c() -> None:
     import ctypes
 
+    for stream in (*streams, sys.__stdout__, sys.__stderr__, sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):
+            stream.flush()  # type: ignore[union-attr]
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).fflush(None)

@@ -1,356 +1,367 @@
-"""The verdict in one line, and what to do about it: rules over the summary, whatever made it.
+"""Say in one line whether a benchmark may be trusted, and what to do about it: a table of rules over the summary.
 
-Each rule reads numbers that the summary holds and gives one thing to do, with the place of its number and what the advice
-rests on. Of a released summary it reads what is shown and nothing else, so that it says no more than the report does.
+A rule says when it applies. What to do and why, where its number is, where to look and what the advice rests on are in
+`messages.yaml`.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
-from typing import Literal
+from itertools import islice
+from typing import Any
 
-from robustify.report.blocks import Tone
-from robustify.report.format import as_released, count, counted, percent, plain, spaced
+from robustify.report.figures import heuristics
+from robustify.report.format import at, count, counted, percent, plain, spaced
+from robustify.report.messages import catalogue, is_trial
+from robustify.report.tables import Tone
 from robustify.stats.tests import (
     LEVEL,
     items_to_detect,
     minimum_detectable_difference,
     significantly_positive,
 )
-from robustify.summary import reason as r
-from robustify.summary.quantity import Quantity
-from robustify.summary.result import Certificate, Contamination, Residual, Summary
-from robustify.summary.scored import ViewScores
-from robustify.summary.screened import Benchmark, CueCode, Heuristics, KeyPlaces, Screen, Splits
 
-Code = Literal["run_whole", "ask_by_text", "mend_guardrail", "use_robust", "keep", "mend_cue", "mend_rule", "audit",
-               "screen_again", "ask_more", "cloze", "review_keys", "mend_defects", "shuffle_keys", "replace_seen",
-               "ask_again"]  # fmt: skip
 MOST, MOST_CUES = 5, 2
-MOST_WORDS = 10
-"""Words of an action."""
 MARGIN = 0.05
-"""The share of items with a shortcut up to which a full score may be used with care, where no margin is recorded."""
-SOURCES: dict[Code, str] = {
-    "run_whole": "docs/config.md: a run of fewer items than limits.min_items is not judged",
-    "ask_by_text": "docs/config.md: by letter or by text",
-    "mend_guardrail": "docs/config.md: the limits of the guardrails",
-    "use_robust": "Gururangan et al. (2018): report the part without artifacts beside the whole",
-    "keep": "docs/validity.md: what the certificate says",
-    "mend_cue": "Haladyna, Downing and Rodriguez (2002): guidelines for writing multiple-choice items",
-    "mend_rule": "Haladyna, Downing and Rodriguez (2002): guidelines for writing multiple-choice items",
-    "audit": "docs/validity.md: what the certificate says",
-    "screen_again": "docs/validity.md: what the certificate says",
-    "ask_more": "Fleiss, Levin and Paik (2003): the size of a sample for one proportion, 80 % power",
-    "cloze": "Deep Ignorance (arXiv 2508.06601), appendix D.4.2",
-    "review_keys": "Northcutt, Athalye and Mueller (2021): pervasive label errors in test sets",
-    "mend_defects": "Haladyna, Downing and Rodriguez (2002): guidelines for writing multiple-choice items",
-    "shuffle_keys": "Haladyna, Downing and Rodriguez (2002): vary the place of the right answer",
-    "replace_seen": "Brown et al. (2020), appendix C: items that stand word for word in texts",
-    "ask_again": "docs/glossary.md: unanswered is never counted as wrong",
-}
-"""What each kind of advice rests on."""
-CUE_MENDS: dict[CueCode, str] = {
+"""The share of items with a shortcut up to which a full score may be used with care, if no margin is recorded."""
+Words = Mapping[str, Any]
+Tree = Mapping[str, Any]
+UNSEEN = {"no_independent_auditor", "no_auditor", "nothing_to_see", "could_not_see"}
+"""Reasons of a certificate for which another auditor would help."""
+CUE_MENDS = {
     "length": "Even out option lengths",
-    "word_length": "Use words of like length",
+    "word_length": "Use words of similar length",
     "certainty": "Drop absolutes and hedges",
     "numbers": "Give all options numbers alike",
     "form": "Write the options in one form",
-    "shared_words": "Mend words that options share",
+    "shared_words": "Spread shared words over the options",
     "grammar": "Open all options alike",
     "repetition": "Drop repeated words",
     "function_words": "Word the options alike",
     "pointer": "Drop options about other options",
     "words": "Vary words that mark the key",
 }
-"""What to do with the items of a cue; of cues that only models see nothing is advised."""
-UNSCREENED: dict[str | None, str] = {
+"""What to do with the items of a cue; nothing is advised on cues that only models see."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a summary says of its benchmark as a whole: the derived values of the verdict and of the advice.
+
+    `flagged` of `of` items; `by_chance` is the share of chance among them, a quantity; `real` the share of all items that
+    is flagged beyond chance, 0 if that may be none.
+    """
+
+    verdict: str | None
+    trial: bool
+    flagged: int | None
+    of: int | None
+    robust: int | None
+    undecided: int | None
+    by_chance: Mapping[str, Any] | None
+    real: float | None
+    margin: float
+    halted: tuple[str, ...]
+    reasons: tuple[Any, ...]
+
+
+def facts(s: Tree) -> Facts:
+    """Return the derived values of a summary; what it does not say is None."""
+    flagged = at(s, "screen.flagged")
+    share, n = at(flagged, "value"), at(flagged, "n")
+    found, of = at(s, "splits.shortcut") if s["screen"] else None, at(s, "splits.all")
+    if s["screen"] and found is None:
+        found, of = None if share is None or n is None else round(share * n), n
+    margin = at(s, "residual.margin")
+    return Facts(
+        verdict=at(s, "certificate.verdict"),
+        trial=is_trial(s),
+        flagged=found,
+        of=of,
+        robust=at(s, "splits.robust"),
+        undecided=at(s, "splits.undecided"),
+        by_chance=by_chance(s),
+        real=_real_share(s),
+        margin=MARGIN if margin is None else margin,
+        halted=tuple(
+            g["name"] or "a guardrail" for g in s["guardrails"] if g["halts_export"] and not g["passed"]
+        ),
+        reasons=tuple(at(s, "certificate.reasons") or ()),
+    )
+
+
+def by_chance(s: Tree) -> Mapping[str, Any] | None:
+    """Return the share of chance among the flagged: as the screen gives it, or what latent shortcuts leave of them.
+
+    It is not the expected over the flagged: that expectation is of a benchmark without a single shortcut.
+    """
+    screen = at(s, "screen") or {}
+    given = at(screen, "cut.false_share") if at(screen, "cut") else at(screen, "false_share")
+    if at(given, "value") is not None:
+        return dict(given)
+    removed, latent = (
+        at(screen, "flagged.value"),
+        at(screen.get("by_place") or screen, "latent_shortcut_rate"),
+    )
+    if not removed or at(latent, "value") is None:
+        return None
+    left = [min(1.0, max(0.0, (removed - x) / removed)) for x in (latent["value"], *(latent["ci"] or ()))]
+    return {"value": left[0], "ci": left[:0:-1] or None}
+
+
+def _real_share(s: Tree) -> float | None:
+    screen = at(s, "screen") or {}
+    excess = at(screen.get("by_place") or screen, "excess_over_chance")
+    flagged, p = at(screen, "flagged.value"), at(excess, "p")
+    if flagged is None:
+        return None
+    level = LEVEL if screen.get("level") is None else screen["level"]
+    if not screen.get("cut") and p is not None and not significantly_positive(p, excess["ci"], level):
+        return 0.0
+    return float(flagged * (1 - (at(by_chance(s), "value") or 0.0)))
+
+
+# The verdict in one line
+
+TONES: Mapping[str | None, Tone] = {"certified": "good", "not certified": "bad"}
+UNSCREENED: Mapping[str | None, str] = {
     "certified": "Trust what was kept: no outside auditor found a shortcut in it.",
     "not certified": "Do not trust it: auditors answer above chance without the question.",
     "inconclusive": "Not settled: the auditors cannot tell whether shortcuts are left.",
     None: "No verdict: nobody was asked the choices without the question.",
 }
-"""The verdict's line where nothing is known of what was flagged."""
-UNFLAGGED: dict[str | None, str] = {
+"""The verdict's line if nothing is known of what was flagged."""
+UNFLAGGED: Mapping[str | None, str] = {
     "certified": "Trust it: no item gives its key away, and outside auditors agree.",
     "not certified": "Do not trust it: no item stands out, yet auditors answer above chance without the question.",
     "inconclusive": "No item was found to give its key away, but nobody independent confirms it.",
     None: "No item was found to give its key away, but nobody audited it.",
 }
-"""The same where nothing was flagged."""
-TONES: dict[str | None, Tone] = {"certified": "good", "not certified": "bad"}
+"""The same if nothing was flagged."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recommendation:
-    """One thing to do.
-
-    `action`: at most ten words, with its count; `why`: one sentence without a full stop; `place`: where in the summary
-    its number is; `section`: the anchor in the report; `n`: the items that it is about, null where it is about none in
-    particular; `filters`: those of the explorer's page, empty where it shows nothing of it.
-    """
-
-    code: Code
-    action: str
-    why: str
-    place: str
-    section: str
-    n: int | None = None
-    filters: str = ""
-
-    @property
-    def source(self) -> str:
-        """What the advice rests on."""
-        return SOURCES[self.code]
-
-    def link(self, explorer: bool) -> str:
-        """Where to look: the explorer's page under these filters where there is one, else the report's section."""
-        return f"explorer.html#{self.filters}" if explorer and self.filters else f"#{self.section}"
-
-
-def recommendations(summary: Summary) -> tuple[Recommendation, ...]:
-    """What to do now, the most pressing first, at most five."""
-    rules = (*(UNJUDGED if _unjudged(summary) else JUDGED), _always)
-    with as_released(summary.release is not None):
-        return tuple(islice(chain.from_iterable(rule(summary) for rule in rules), MOST))
-
-
-def verdict_in_short(summary: Summary) -> tuple[Tone, str]:
-    """Whether the benchmark may be trusted: the tone, and one line of at most twenty words."""
-    certificate = summary.certificate or Certificate()
-    verdict, (n, of) = certificate.verdict, bad_items(summary)
-    if summary.release is not None and summary.release.too_small:
-        return "unsure", "Nothing can be shown: too few items were flagged, or kept."
-    if summary.trial:
-        return "unsure", f"A trial run, not judged: {_trial(certificate)}."
-    if verdict == "not judged":
+def verdict_in_short(s: Tree) -> tuple[Tone, str]:
+    """Return whether the benchmark may be trusted: the tone, and one line of at most twenty words."""
+    f = facts(s)
+    if f.trial:
+        few = next(r for r in f.reasons if r["code"] == "trial_run")
+        n, part = at(few, "params.n"), at(few, "params.part")
+        asked = (
+            "only a part of the set was asked"
+            if part or n is None
+            else f"{counted(n, 'item')} asked, too few"
+        )
+        return "unsure", f"A trial run, not judged: {asked}."
+    if f.verdict == "not judged":
         return "unsure", "Not judged: by letter these voters see places, not options."
-    if not n or not of:
-        return TONES.get(verdict, "unsure"), (UNFLAGGED if n == 0 else UNSCREENED)[verdict]
-    said = f"{count(n)} of {counted(of, 'item')} can be answered without the question"
-    real, margin = real_share(summary), (summary.residual or Residual()).margin
-    if verdict == "not certified":
+    if any(r["code"] == "no_screen" for r in f.reasons):
+        return "unsure", UNSCREENED[None]
+    if not f.flagged or not f.of:
+        return TONES.get(f.verdict, "unsure"), (UNFLAGGED if f.flagged == 0 else UNSCREENED)[f.verdict]
+    said = f"{count(f.flagged)} of {counted(f.of, 'item')} can be answered without the question"
+    if f.verdict == "not certified":
         return "bad", f"Do not trust it: {said}, and others still can."
-    if real == 0:
+    if f.real == 0:
         return "unsure", f"Nothing certain: {said}, no more than chance explains."
-    others = "; the others hold" if verdict == "certified" else ""
-    if real is not None and real <= (MARGIN if margin is None else margin):
+    others = "; the others hold" if f.verdict == "certified" else ""
+    if f.real is not None and f.real <= f.margin:
         return "good" if others else "unsure", f"Trust it with care: only {said}{others}."
     return "bad", f"Do not trust the full score: {said}{others}."
 
 
-def _trial(certificate: Certificate) -> str:
-    found = next((x for x in certificate.reasons or () if isinstance(x, r.TrialRun)), None)
-    few = found is not None and not found.part
-    return (
-        f"{counted(found.n, 'item')} asked, too few" if found and few else "only a part of the set was asked"
-    )
+# What to do
 
 
-def bad_items(summary: Summary) -> tuple[int | None, int | None]:
-    """The items that were flagged, and of how many; None where that is not known or not shown."""
-    splits, flagged = summary.splits or Splits(), (summary.screen or Screen()).flagged or Quantity()
-    if splits.shortcut is not None:
-        return splits.shortcut, splits.all
-    return (
-        None if flagged.value is None or flagged.n is None else round(flagged.value * flagged.n)
-    ), flagged.n
+When = Callable[[Tree, Facts], Sequence[Words]]
+"""The words of each case in which a kind of advice applies; `n` among them is the number of items it is about."""
 
 
-def by_chance(screen: Screen) -> Quantity | None:
-    """The share of chance flags among the flagged: as the screen gives it, else what latent shortcuts leave of them.
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """One thing to do; its texts are in `messages.yaml`.
 
-    Not expected over flagged: that expectation is of a benchmark without a single shortcut, and an item with
-    one is no false flag. Its interval is that of the latent rate, for the number removed as it is. None where
-    nothing was flagged or no latent rate is known.
+    `action`: at most ten words; `path`: where its number is in `summary.json`; `section` of the report to look at;
+    `source`: what the advice rests on; `filters`: those of the explorer; `n`: the items it is about.
     """
-    given = screen.false_share if screen.cut is None else screen.cut.false_share
-    if given is not None:
-        return given
-    removed = (screen.flagged or Quantity()).value
-    latent = (screen.by_place or screen).latent_shortcut_rate
-    if not removed or latent is None or latent.value is None:
-        return None
 
-    def left(x: float) -> float:
-        return min(1.0, max(0.0, (removed - x) / removed))
+    code: str
+    action: str
+    why: str
+    path: str
+    section: str
+    source: str
+    n: int | None = None
+    filters: str = ""
 
-    ci = None if latent.ci is None else (left(latent.ci[1]), left(latent.ci[0]))
-    return Quantity(value=left(latent.value), ci=ci)
-
-
-def real_share(summary: Summary) -> float | None:
-    """The share of the items that are flagged beyond chance: 0 where that may be none, None where nothing is known."""
-    screen = summary.screen or Screen()
-    excess, flagged = (screen.by_place or screen).excess_over_chance, (screen.flagged or Quantity()).value
-    if flagged is None:
-        return None
-    level = LEVEL if screen.level is None else screen.level
-    tested = screen.cut is None and excess is not None and excess.p is not None
-    if tested and excess and not significantly_positive(excess.p, excess.ci, level):
-        return 0.0
-    return flagged * (1 - ((by_chance(screen) or Quantity()).value or 0.0))
+    def link(self, explorer: bool) -> str:
+        """Return where to look: the explorer under these filters if there is one, else the section of the report."""
+        return f"explorer.html#{self.filters}" if explorer and self.filters else f"#{self.section}"
 
 
-def _unjudged(summary: Summary) -> bool:
-    return summary.trial or (summary.certificate or Certificate()).verdict == "not judged"
+def recommendations(s: Tree) -> tuple[Recommendation, ...]:
+    """Return what to do now, the most pressing first, at most five."""
+    f = facts(s)
+    rules = {**(UNJUDGED if f.trial or f.verdict == "not judged" else JUDGED), **ALWAYS}
+    found = (_said(code, words) for code, when in rules.items() for words in when(s, f))
+    return tuple(islice(found, MOST))
 
 
-def _why_unjudged(summary: Summary) -> Iterator[Recommendation]:
-    place, asked = "certificate.reasons", (summary.splits or Splits()).all
-    if summary.trial:
-        why = "of so few items nothing is judged"
-        yield Recommendation(
-            "run_whole", "Run the whole set, without a limit", why, place, "certificate", asked
-        )
-        return
-    reasons = (summary.certificate or Certificate()).reasons or ()
-    voters = " and ".join(plain(x.voter) for x in reasons if isinstance(x, r.OnePlace)) or "a voter"
-    why = f"by letter {voters} picks one place, whatever is there"
-    yield Recommendation("ask_by_text", "Ask again by text (asking.mode: text)", why, place, "order")
+def _said(code: str, words: Words) -> Recommendation:
+    texts = {name: text.format_map(words) for name, text in catalogue()["advice"][code].items()}
+    return Recommendation(code, n=words.get("n"), **texts)
 
 
-def _halted(summary: Summary) -> Iterator[Recommendation]:
-    for one in summary.halting[:1]:
-        name = spaced(one.name or "a guardrail")
-        action = f"Publish no split yet: {' '.join(name.split()[:5])} failed"
-        why = f"the guardrail on {name} stops the export"
-        yield Recommendation("mend_guardrail", action, why, "guardrails", "guardrails")
+def _if(there: object, **words: Any) -> Sequence[Words]:
+    return (words,) if there else ()
 
 
-def _robust(summary: Summary) -> Iterator[Recommendation]:
-    splits, certified = (
-        summary.splits or Splits(),
-        (summary.certificate or Certificate()).verdict == "certified",
+def _by_letter(s: Tree, f: Facts) -> Sequence[Words]:
+    picking = [r["params"]["voter"] for r in f.reasons if r["code"] == "one_place"]
+    return _if(not f.trial, voters=" and ".join(map(plain, picking)) or "a voter")
+
+
+def _halted(s: Tree, f: Facts) -> Sequence[Words]:
+    names = [spaced(name) for name in f.halted[:1]]
+    return [{"name": name, "short": " ".join(name.split()[:5])} for name in names]
+
+
+def _robust(s: Tree, f: Facts) -> Sequence[Words]:
+    cleared = (
+        "an outside audit cleared them"
+        if f.verdict == "certified"
+        else "no outside audit has cleared them yet"
     )
-    if not splits.robust or not splits.all or summary.halting:
-        return
-    if splits.shortcut and real_share(summary):
-        audit = "an outside audit cleared them" if certified else "no outside audit has cleared them yet"
-        why = f"{counted(splits.shortcut, 'other')} can be answered without the question; {audit}"
-        action = f"Also report the {count(splits.robust)} robust items"
-        yield Recommendation(
-            "use_robust", action, why, "splits.robust", "scores", splits.robust, "verdict=robust"
-        )
-    elif certified:
-        why = "outside auditors find no shortcut in what was kept"
-        yield Recommendation(
-            "keep", f"Keep all {counted(splits.all, 'item')}", why, "splits.all", "residual", splits.all
-        )
+    there = f.robust and f.of and not f.halted and f.flagged and f.real
+    return _if(
+        there,
+        n=f.robust,
+        robust=count(f.robust or 0),
+        others=counted(f.flagged or 0, "other"),
+        cleared=cleared,
+    )
 
 
-def _cues(summary: Summary) -> Iterator[Recommendation]:
-    cues = {} if summary.evidence is None else summary.evidence.cues or {}
-    sizes = {cue: _size(cues.get(cue)) for cue in CUE_MENDS}
-    for cue in sorted((cue for cue in sizes if sizes[cue]), key=lambda cue: -sizes[cue])[:MOST_CUES]:
-        items = counted(sizes[cue], "item")
-        yield Recommendation(
-            "mend_cue", f"{CUE_MENDS[cue]} in {items}", "it is the first cue of these flagged items",
-            f"evidence.cues.{cue}", "items", sizes[cue], f"verdict=shortcut&cue={cue}",
-        )  # fmt: skip
+def _keep(s: Tree, f: Facts) -> Sequence[Words]:
+    there = f.robust and f.of and not f.halted and f.verdict == "certified" and not (f.flagged and f.real)
+    return _if(there, n=f.of, items=counted(f.of or 0, "item"))
 
 
-def _rules(summary: Summary) -> Iterator[Recommendation]:
-    """The rule without a model that scores most, where no cue is counted: in a release, or without a ranking."""
-    rows = {
-        name: q.value
-        for name, q in ((summary.heuristics or Heuristics()).all or {}).items()
-        if q.value is not None and q.p_holm is not None and q.p_holm <= LEVEL
-    }
-    if rows and (summary.evidence is None or not summary.evidence.cues):
-        name = max(rows, key=lambda one: rows[one])
-        action = f"Mend the options: {spaced(name)} scores {percent(rows[name])}"
-        why = "a rule that reads no question is right more often than chance"
-        yield Recommendation("mend_rule", action, why, f"heuristics.all.{name}", "heuristics")
-
-
-def _audit(summary: Summary) -> Iterator[Recommendation]:
-    certificate = summary.certificate or Certificate()
-    codes = {x.code for x in certificate.reasons or ()}
-    if codes & {"no_independent_auditor", "no_auditor", "nothing_to_see", "no_kind_seen", "could_not_see"}:
-        action = "Check with a model outside this screen"
-        why = "nobody independent could vouch for what was kept (role: under_test makes an auditor)"
-        yield Recommendation("audit", action, why, "certificate.reasons", "residual")
-    elif certificate.verdict == "not certified":
-        action = "Screen again with stronger voters"
-        why = "what was kept is still answered above chance without the question"
-        yield Recommendation("screen_again", action, why, "certificate.verdict", "residual")
-
-
-def _more(summary: Summary) -> Iterator[Recommendation]:
-    """More items, where even an auditor at chance could hardly be shown to stay below the margin."""
-    splits, audit = summary.splits or Splits(), summary.residual or Residual()
-    kept, asked, chance, margin = splits.robust, splits.all, audit.chance, audit.margin
-    if (summary.certificate or Certificate()).verdict != "inconclusive" or not (
-        kept and asked and chance and margin
-    ):
-        return
-    needed, least = items_to_detect(chance, margin), minimum_detectable_difference(kept, chance)
-    if needed > kept and not math.isnan(least):
-        more = _about(needed * asked / kept - asked)
-        settled = f"{counted(kept, 'robust item')} settle {100 * least:.0f} points above chance"
-        why = f"{settled}, and {100 * margin:.0f} are asked for"
-        action = f"Write about {count(more)} more items to settle it"
-        yield Recommendation("ask_more", action, why, "residual.margin", "residual", more)
-
-
-def _about(x: float) -> int:
-    """Rounded up to two digits: an estimate."""
-    step: int = 10 ** max(0, len(str(int(x))) - 2)
-    return math.ceil(x / step) * step
-
-
-def _cloze(summary: Summary) -> Iterator[Recommendation]:
-    """Cloze, where it takes away what the longest option gains."""
-    fit, models = (summary.splits or Splits()).cloze, (summary.accuracy or {}).values()
-    pairs = [
-        ((e.full or ViewScores()).heuristic_gap, (e.cloze_chars or ViewScores()).heuristic_gap)
-        for e in models
+def _cues(s: Tree, f: Facts) -> Sequence[Words]:
+    cues = at(s, "evidence.cues") or {}
+    sizes = sorted(((_size(cues.get(cue)), cue) for cue in CUE_MENDS), key=lambda one: -one[0])
+    return [
+        {"n": n, "cue": cue, "mend": CUE_MENDS[cue], "items": counted(n, "item")}
+        for n, cue in sizes[:MOST_CUES]
+        if n
     ]
-    known = [(full.ci, cloze.ci) for full, cloze in pairs if full and cloze and full.ci and cloze.ci]
-    left = any(cloze[0] > 0 for _, cloze in known)
-    if isinstance(fit, int) and fit and any(full[0] > 0 for full, _ in known) and not left:
-        action = f"Ask {counted(fit, 'item')} without their options (cloze)"
-        why = "models gain from the longest option where they see it, and not in cloze"
-        yield Recommendation("cloze", action, why, "splits.cloze", "scores", fit)
 
 
-def _always(summary: Summary) -> Iterator[Recommendation]:
-    """What is at hand whatever the screen found: defects, items in texts, doubtful keys, uneven keys, missing answers."""
-    bench, overlap = summary.benchmark or Benchmark(), (summary.contamination or Contamination()).overlap
-    defects = {kind: e.n for kind, e in (bench.defects or {}).items() if isinstance(e.n, int) and e.n}
-    for kind in sorted(defects, key=lambda one: -defects[one])[:1]:
-        action = f"Mend {counted(defects[kind], 'item')}: {' '.join(spaced(kind).split()[:5])}"
-        why = "such an item has no single right answer, or cannot be read"
-        yield Recommendation(
-            "mend_defects", action, why, f"benchmark.defects.{kind}", "findings", defects[kind]
-        )
-    if n := _size(None if overlap is None else overlap.found):
-        why = "a model that has read those texts may remember them"
-        action = f"Replace {counted(n, 'item')} found in given texts"
-        yield Recommendation("replace_seen", action, why, "contamination.overlap.found", "contamination", n)
-    if n := _size(None if summary.label_noise is None else summary.label_noise.flagged):
-        why = "all strong models pick one and the same other option; that is no proof that a key is wrong"
-        action = f"Look at the keys of {counted(n, 'item')} again"
-        yield Recommendation("review_keys", action, why, "label_noise.flagged", "noise", n)
-    p = (bench.key_places or KeyPlaces()).p
-    if p is not None and p <= LEVEL:
-        why = "who knows the commonest place is right more often than chance"
-        action = "Shuffle the options: keys are not spread evenly"
-        yield Recommendation("shuffle_keys", action, why, "benchmark.key_places.p", "chance")
-    if n := (summary.screen or Screen()).unanswered or 0:
-        why = "a missing answer leaves an item undecided, and never makes it robust"
-        action = f"Ask {counted(n, 'item')} again: no readable answer"
-        yield Recommendation("ask_again", action, why, "screen.unanswered", "chance", n, "verdict=undecided")
+def _best_rule(s: Tree, f: Facts) -> Sequence[Words]:
+    """Return the rule without a model that scores most, if no cue is counted."""
+    found = [(name, at(row, "all.value"), at(row, "all.p_holm")) for name, row in heuristics(s).items()]
+    rows = {name: x for name, x, p in found if x is not None and p is not None and p <= LEVEL}
+    if not rows or at(s, "evidence.cues"):
+        return ()
+    name = max(rows, key=lambda one: rows[one])
+    return _if(True, name=name, rule=spaced(name), share=percent(rows[name]))
 
 
-def _size(share: Quantity | None) -> int:
-    """The items that a share is of; 0 where nothing is known."""
-    return round(share.value * share.n) if share is not None and share.value and share.n else 0
+def _audit(s: Tree, f: Facts) -> Sequence[Words]:
+    return _if(UNSEEN & {r["code"] for r in f.reasons})
 
 
-Rule = Callable[[Summary], Iterator[Recommendation]]
-UNJUDGED: tuple[Rule, ...] = (_why_unjudged,)
-JUDGED: tuple[Rule, ...] = (_halted, _robust, _cues, _rules, _audit, _more, _cloze)
-"""The rules, the most pressing first: of a run that was not judged, and of one that was."""
+def _screen_again(s: Tree, f: Facts) -> Sequence[Words]:
+    return _if(f.verdict == "not certified" and not _audit(s, f))
+
+
+def _more(s: Tree, f: Facts) -> Sequence[Words]:
+    """Ask for more items if even an auditor at chance could hardly be shown to stay below the margin."""
+    chance, margin = at(s, "residual.chance"), at(s, "residual.margin")
+    if f.verdict != "inconclusive" or not (f.robust and f.of and chance and margin):
+        return ()
+    needed, least = items_to_detect(chance, margin), minimum_detectable_difference(f.robust, chance)
+    if needed <= f.robust or math.isnan(least):
+        return ()
+    more = needed * f.of / f.robust - f.of
+    step = 10 ** max(0, len(str(int(more))) - 2)
+    n = math.ceil(more / step) * step
+    settled = f"{counted(f.robust, 'robust item')} settle {100 * least:.0f} points above chance"
+    return _if(True, n=n, more=count(n), settled=settled, margin=f"{100 * margin:.0f}")
+
+
+def _cloze(s: Tree, f: Facts) -> Sequence[Words]:
+    """Advise cloze if it takes away what the longest option gains."""
+    fit = at(s, "splits.cloze")
+    ends = [
+        (at(e, "full.heuristic_gap.ci"), at(e, "cloze_chars.heuristic_gap.ci"))
+        for e in (s["accuracy"] or {}).values()
+    ]
+    known = [(full[0], cloze[0]) for full, cloze in ends if full and cloze]
+    gains = any(full > 0 for full, _ in known) and not any(cloze > 0 for _, cloze in known)
+    return _if(
+        isinstance(fit, int) and fit and gains,
+        n=fit,
+        items=counted(fit, "item") if isinstance(fit, int) else "",
+    )
+
+
+def _defects(s: Tree, f: Facts) -> Sequence[Words]:
+    found = {
+        kind: e["n"]
+        for kind, e in (at(s, "benchmark.defects") or {}).items()
+        if isinstance(e["n"], int) and e["n"]
+    }
+    kind = max(found, key=lambda one: found[one], default="")
+    return _if(
+        kind,
+        n=found.get(kind),
+        kind=kind,
+        items=counted(found.get(kind, 0), "item"),
+        said=" ".join(spaced(kind).split()[:5]),
+    )
+
+
+def _sized(path: str) -> Callable[[Tree, Facts], Sequence[Words]]:
+    """Return a rule that applies if the share at this path is of any item."""
+
+    def when(s: Tree, f: Facts) -> Sequence[Words]:
+        n = _size(at(s, path))
+        return _if(n, n=n, items=counted(n, "item"))
+
+    return when
+
+
+def _size(share: Any) -> int:
+    return round(at(share, "value") * at(share, "n")) if at(share, "value") and at(share, "n") else 0
+
+
+def _uneven(s: Tree, f: Facts) -> Sequence[Words]:
+    p = at(s, "benchmark.key_places.p")
+    return _if(p is not None and p <= LEVEL)
+
+
+def _unanswered(s: Tree, f: Facts) -> Sequence[Words]:
+    n = at(s, "screen.unanswered") or 0
+    return _if(n, n=n, items=counted(n, "item"))
+
+
+UNJUDGED: Mapping[str, When] = {"run_whole": lambda s, f: _if(f.trial, n=f.of), "ask_by_text": _by_letter}
+JUDGED: Mapping[str, When] = {
+    "mend_guardrail": _halted,
+    "use_robust": _robust,
+    "keep": _keep,
+    "mend_cue": _cues,
+    "mend_rule": _best_rule,
+    "audit": _audit,
+    "screen_again": _screen_again,
+    "ask_more": _more,
+    "cloze": _cloze,
+}
+ALWAYS: Mapping[str, When] = {
+    "mend_defects": _defects,
+    "replace_seen": _sized("contamination.overlap.found"),
+    "review_keys": _sized("label_noise.flagged"),
+    "shuffle_keys": _uneven,
+    "ask_again": _unanswered,
+}
+"""When each kind of advice applies, the most pressing first: to a run not judged, to a judged one, to every run."""

@@ -42,7 +42,6 @@ LABELS: dict[CueCode, str] = {
     "words": "words that mark keys",
     "text_votes": "models, by the options' text",
     "letter_votes": "models, by letter",
-    "vectors": "linear probes on models' vectors",
     "none": "no cue stands out",
 }
 """The cues as tables name them."""
@@ -196,8 +195,6 @@ def _beyond(code: CueCode, uses: Sequence[WordUse]) -> Iterator[str]:
             yield "models find its text the most likely without the question"
         case "letter_votes":
             yield "models pick it by letter without the question"
-        case "vectors":
-            yield "linear probes on models' vectors pick it without the question"
         case _:
             yield "nothing in particular speaks for it"
 
@@ -258,7 +255,6 @@ _MENDS: dict[CueCode, str] = {
     "words": "Use the words that mark keys in wrong options too, or take them out of the key.",
     "text_votes": _MODELS,
     "letter_votes": _MODELS,
-    "vectors": _MODELS,
     "none": _MODELS,
 }
 _ASK_AS_CLOZE = "Or ask it without its options: it can be asked as cloze."

@@ -1,7 +1,7 @@
 """The evidence on one item at a time: the rows of `evidence.jsonl`, and `robustify explain`.
 
 Both hold words of the item and are made for public sets alone; the judge's part of them are codes and numbers. The
-explorer prints the same rows with the same `TEMPLATES`.
+explorer prints the same lines.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,9 +14,9 @@ from robustify.arrays import Floats
 from robustify.baselines.words import KeyWords
 from robustify.errors import AuthorisationError, DataError, UsageError
 from robustify.item import Item
-from robustify.judge.evidence import Evidence
+from robustify.judging.evidence import Evidence
 from robustify.report.cue_sentences import LABELS, cue_sentence, mends
-from robustify.report.format import AT_LIMIT, WHY_LIMIT, count, likely, percent, plain, signed, spaced
+from robustify.report.format import AT_LIMIT, WHY_LIMIT, count, letter, likely, percent, plain, signed, spaced
 from robustify.run import EVIDENCE, VERDICTS, Run, json_values, split_items
 from robustify.screen.consensus import Verdict
 from robustify.summary.screened import CueCode
@@ -32,8 +32,6 @@ TEMPLATES = {
     "not_key": "Picked without the question: {option}, not the key.",
     "by_place": "Picked without the question: {option}, which its place alone gives away.",
     "p_shortcut": "Probability that a shortcut gave it away: {p}.",
-    "limit": AT_LIMIT,
-    "at_limit": f"{AT_LIMIT}, {WHY_LIMIT}",
     "scorer": "The scorer, which sees options alone, gives its pick {weight}; of items with such a pick {posterior} "
     "are hits, without any shortcut {chance}.",
     "silent": "No single pick: {voters}.",
@@ -47,7 +45,7 @@ TEMPLATES = {
     "mend": "Suggested mend:",
     "no_mend": "Nothing to mend.",
 }
-"""Sentences on an item, in a terminal and in the explorer alike."""
+"""Sentences on an item."""
 NO_CLOZE = {
     "cross_reference": "an option speaks of the others",
     "stem_refers_to_choices": "the question speaks of its options",
@@ -101,7 +99,7 @@ def evidence_rows(found: Evidence, verdicts: Sequence[Verdict], items: Sequence[
 
 
 def agreement_lines(found: Mapping[str, Any]) -> list[str]:
-    """What `robustify.judge.audit.people.agreement_with_people` found, for a terminal."""
+    """What `robustify.judging.audit.people.agreement_with_people` found, for a terminal."""
 
     def written(q: Mapping[str, Any], n: str = "n") -> str:
         ends = "" if q["ci"] is None else f", {q['ci'][0]:.2f} to {q['ci'][1]:.2f}"
@@ -166,10 +164,17 @@ def carried(row: Row) -> list[tuple[CueCode, float | None, str]]:
     ]
 
 
-def row_mends(row: Row, reason: str, choices: Sequence[str], *, cloze: bool) -> tuple[str, ...]:
-    """The mends of an item, by the cues that are named for its key."""
+def with_item(
+    row: Row, item: Item, reason: str, alike: Sequence[str], cloze_excluded: Mapping[str, str]
+) -> Row:
+    """Return an item's row with its text, and with its mends by the cues that are named for its key."""
     cues = [cue["cue"] for cue in row.get("cues", ())] if row["pick"] == row["key"] else []
-    return mends(row["verdict"], reason, cues, choices, row["key"], cloze=cloze)
+    why = cloze_excluded.get(item.id)
+    return row | {
+        "topic": item.topic, "reason": reason, "alike": [name for name in alike if name != item.id],
+        "stem": item.stem, "choices": list(item.choices), "cloze_excluded": why,
+        "mends": list(mends(row["verdict"], reason, cues, item.choices, item.key, cloze=why is None)),
+    }  # fmt: skip
 
 
 def explained(run: Run, name: str) -> tuple[Row, list[str]]:
@@ -187,17 +192,15 @@ def explained(run: Run, name: str) -> tuple[Row, list[str]]:
     row = _found(run, rows, name)
     cells = next(c for c in run.verdict_rows() if c["item"] == row["item"])
     row |= {"topic": cells["topic"], "reason": cells["reason"]}
-    if "alike" in row:
-        group = row["alike"]
-        row["alike"] = [r["item"] for r in rows if r.get("alike") == group and r["item"] != row["item"]]
+    group = row.pop("alike", None)
+    alike = [r["item"] for r in rows if r.get("alike") == group] if group else []
     split = f"{row['verdict']}.jsonl"
     if split in run.manifest["files"]:
         run.require_unchanged(split)
         item = next((i for i in split_items(run.folder / split) if i.id == row["item"]), None)
         if item is not None:
-            why = cells["cloze_excluded"] or None
-            row |= {"stem": item.stem, "choices": list(item.choices), "cloze_excluded": why}
-            row["mends"] = list(row_mends(row, row["reason"], item.choices, cloze=why is None))
+            why = {item.id: cells["cloze_excluded"]} if cells["cloze_excluded"] else {}
+            row = with_item(row, item, cells["reason"], alike, why)
     return row, list(_lines(row))
 
 
@@ -250,9 +253,17 @@ def _lines(row: Row) -> Iterator[str]:
     if "stem" in row:
         yield f"  {plain(row['stem'], _WHOLE)}"
     for place, choice in enumerate(row.get("choices", ())):
-        by = [plain(voter) for voter, own in _votes(row).items() if own == place]
+        by = [plain(voter) for voter, own in row["votes"].items() if own == place]
         marks = [*(word for word, at in (("key", row["key"]), ("scorer", row["pick"])) if at == place), *by]
         yield f"  {letter(place)}  {plain(choice, _WHOLE)}{'  <- ' + ', '.join(marks) if marks else ''}"
+    yield from said_of(row)
+    if "mends" in row:
+        yield TEMPLATES["mend"] if row["mends"] else TEMPLATES["no_mend"]
+        yield from (f"  {mend}" for mend in row["mends"])
+
+
+def said_of(row: Row) -> Iterator[str]:
+    """Yield what is known of an item beside its text and its mends; an entry of a list begins with two spaces."""
     silent = [plain(voter) for voter, own in row.get("votes", {}).items() if own is None]
     if silent:
         yield _filled("silent", voters=", ".join(silent))
@@ -268,7 +279,7 @@ def _of_pick(row: Row) -> Iterator[str]:
         return
     if row["p_shortcut"] is not None:
         p = likely(row["p_shortcut"])
-        yield _filled("p_shortcut", p=TEMPLATES["at_limit"] if p == AT_LIMIT else p)
+        yield _filled("p_shortcut", p=f"{p}, {WHY_LIMIT}" if p == AT_LIMIT else p)
     if row["posterior"] is not None:
         yield _filled("scorer", **{n: percent(row[n]) for n in ("weight", "posterior", "chance")})
     if "votes" not in row:
@@ -276,7 +287,7 @@ def _of_pick(row: Row) -> Iterator[str]:
     cues = carried(row)
     yield TEMPLATES["cues" if cues else "no_cue"]
     for code, adds, says in cues:
-        yield f"{'' if adds is None else f'  {_signed(adds)}'}  {LABELS[code]}{': ' * bool(says)}{says}"
+        yield f"{'' if adds is None else f'  {_signed(adds)}'}  {LABELS.get(code, spaced(code))}{': ' * bool(says)}{says}"
     features = sorted(row.get("features", {}).items(), key=lambda one: -one[1])
     if features:
         yield TEMPLATES["features"]
@@ -290,22 +301,10 @@ def _of_item(row: Row) -> Iterator[str]:
     yield _filled("alike", items=names) if alike else TEMPLATES["alone"]
     why = row["cloze_excluded"]
     yield TEMPLATES["cloze"] if why is None else _filled("no_cloze", why=NO_CLOZE.get(why, spaced(why)))
-    yield TEMPLATES["mend" if row["mends"] else "no_mend"]
-    yield from (f"  {mend}" for mend in row["mends"])
-
-
-def _votes(row: Row) -> Mapping[str, int | None]:
-    """What each voter picked; of a run of an earlier version those alone that picked the same option."""
-    return row["votes"] if "votes" in row else dict.fromkeys(row.get("voters", ()), row["pick"])
 
 
 def _filled(name: str, **words: str) -> str:
     return TEMPLATES[name].format(**words)
-
-
-def letter(place: int) -> str:
-    """How an option is called where an item is shown to a reader."""
-    return chr(ord("A") + place)
 
 
 def _signed(x: float) -> str:

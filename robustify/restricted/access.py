@@ -9,7 +9,6 @@ looking at a server already talks to it.
 
 import os
 import stat
-import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -18,13 +17,12 @@ from urllib.parse import urlsplit
 
 from robustify import engines
 from robustify.engines.settings import OpenAIModel
-from robustify.errors import AuthorisationError, DataError, ResourceError, UsageError
+from robustify.errors import AuthorisationError, DataError, UsageError
 from robustify.files import sha256
 from robustify.gate.key_file import Key
 from robustify.loaders import Loaded, Source
-from robustify.logs.replay import ReplayModel
 from robustify.restricted import ids
-from robustify.restricted.account import Acceptance, register_items, require
+from robustify.restricted.account import Acceptance, accepted, require
 from robustify.restricted.adapters import Adapter, DataFile, Manifest, find_adapter
 from robustify.restricted.confinement import require_private
 from robustify.restricted.secret_key import evaluator_key
@@ -55,17 +53,12 @@ class Access:
         return replace(self, sources=tuple(sources))
 
     def keyed(self, bench: Loaded) -> Loaded:
-        """The benchmark with keyed ids, once it holds as many records as its manifest pins. This account remembers its
-        records from then on as restricted. Raises `DataError`: another number of records, or as `ids.keyed`."""
+        """Return the benchmark with keyed ids, once it holds as many records as its manifest pins.
+        Raises `DataError`: another number of records, or as `ids.keyed`."""
         self._require_all(bench)
         name, version = self.manifest.id, self.manifest.version
         skip_bad = any(source.skip_bad for source in self.sources)
-        out = ids.keyed(bench, self.key.derived("ids"), name, version, skip_bad=skip_bad)
-        try:
-            register_items(name, bench.items)
-        except ResourceError as error:
-            print(f"robustify: {error}: copies of {name} are not recognised here later", file=sys.stderr)
-        return out
+        return ids.keyed(bench, self.key.derived("ids"), name, version, skip_bad=skip_bad)
 
     def _require_all(self, bench: Loaded) -> None:
         counts = Counter([*bench.files, *(q.file for q in bench.quarantined)])
@@ -97,6 +90,12 @@ def authorised(name: str, adapter: str | None, folder: Path | None, *, public: b
     """
     found = None if adapter is None else find_adapter(adapter)
     if public and not (found and found.manifest.restricted):
+        changed = (found.manifest.id, found.sha256) if found else ("", "")
+        if any(row.id == changed[0] and row.manifest_sha256 != changed[1] for row in accepted()):
+            raise AuthorisationError(
+                f"{changed[0]}: its terms were accepted as those of a restricted set, and its manifest says public "
+                "now; expected the manifest as it was, or another id"
+            )
         return None
     return admitted(name, found, folder)
 
@@ -106,7 +105,7 @@ def admitted(name: str, adapter: Adapter | None, folder: Path | None) -> Access:
     if adapter is None:
         raise AuthorisationError(
             f"{name}: is a restricted set; expected `adapter: NAME` in the config, with its licence, key and "
-            "private folder (robustify adapter list; robustify adapter new): nothing was read"
+            "private folder (robustify restricted adapter list; docs/adapters.md): nothing was read"
         )
     licence = require(adapter)
     sources = facts_present(adapter)
@@ -172,39 +171,28 @@ def _require(name: str, root: Path, file: DataFile) -> None:
         )
 
 
-def require_inside(models: Iterable[engines.Runnable | ReplayModel], manifest: Manifest) -> None:
+def require_inside(models: Iterable[engines.Runnable], manifest: Manifest) -> None:
     """Refuse models whose prompts would leave this machine for a host that the manifest does not name, or unencrypted
     for one that it names. The traffic of a Ray cluster is guarded by the cluster.
 
     Raises:
         AuthorisationError: all of them, with their hosts.
     """
-    outside = [
-        (model, host)
-        for model in models
-        if not isinstance(model, ReplayModel) and (host := engines.remote_host(model)) is not None
-    ]
-    require_hosts([(model.name, host) for model, host in outside], manifest)
-    bare = [
-        f"{model.name}: would send the items of {manifest.id} to {host!a} in the clear; expected https"
-        for model, host in outside
-        if isinstance(model, OpenAIModel) and urlsplit(model.base_url).scheme != "https"
-    ]
-    if bare:
-        raise AuthorisationError(*bare)
-
-
-def require_hosts(named: Iterable[tuple[str, str]], manifest: Manifest) -> None:
-    """The same for (name, address) pairs; of an address its host counts.
-    Raises `AuthorisationError`: hosts that the manifest does not name."""
     refused = []
-    for name, address in named:
+    for model in models:
+        address = engines.remote_host(model)
+        if address is None:
+            continue
         bare = address.split("://")[-1]
         host = (urlsplit(f"//{bare}").hostname or bare).casefold()
         if host not in manifest.egress:
             refused.append(
-                f"{name}: would send the items of {manifest.id} to {host!a}, which egress of its manifest does not name; "
-                "expected a model on this machine"
+                f"{model.name}: would send the items of {manifest.id} to {host!a}, which egress of its manifest does not "
+                "name; expected a model on this machine"
+            )
+        elif isinstance(model, OpenAIModel) and urlsplit(model.base_url).scheme != "https":
+            refused.append(
+                f"{model.name}: would send the items of {manifest.id} to {host!a} in the clear; expected https"
             )
     if refused:
         raise AuthorisationError(*refused)

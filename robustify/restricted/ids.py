@@ -22,7 +22,7 @@ from pathlib import Path
 
 from robustify.errors import AuthorisationError, DataError, ItemError
 from robustify.files import read_expected
-from robustify.gate.detect import KEYED_ID, SPLIT, is_split
+from robustify.gate.state import KEYED_ID, SPLIT, is_split
 from robustify.item import Item
 from robustify.loaders import Loaded, Quarantined
 from robustify.restricted.adapters import FEWEST_IN_A_CELL
@@ -158,6 +158,11 @@ class Split:
     ids: tuple[str, ...]
 
     @property
+    def title(self) -> str:
+        """What it is a split of, for messages."""
+        return f"{self.dataset} {self.version}, split {self.name}"
+
+    @property
     def text(self) -> str:
         """The file: JSON with the keys of the format and nothing else."""
         tree = {"format": SPLIT, "dataset": self.dataset, "dataset_version": self.version, "split": self.name,
@@ -228,12 +233,3 @@ def matched(split: Split, items: Sequence[Item]) -> tuple[Item, ...]:
             "so the data or their version differ from those of the split: nothing was written"
         )
     return there
-
-
-def rekeyed(split: Split, old: Sequence[Item], new: Sequence[Item], key_id: str) -> Split:
-    """The same items under another key; `old` and `new` are the same data under both keys, in the same order.
-    Raises `DataError`: as `matched`."""
-    matched(split, old)
-    wanted = set(split.ids)
-    ids = [b.id for a, b in zip(old, new, strict=True) if a.id in wanted]
-    return replace(split, key_id=key_id, ids=tuple(sorted(ids)))

@@ -16,11 +16,9 @@ from typing import Any
 
 from robustify.errors import AuthorisationError, DataError
 from robustify.files import write_new
-from robustify.gate.key_file import Key
 from robustify.item import Item
-from robustify.judge.cloze import ClozeSettings, excluded
-from robustify.loaders import Loaded, load_many
-from robustify.restricted import ids
+from robustify.judging.cloze import ClozeSettings, excluded
+from robustify.loaders import load_many
 from robustify.restricted.access import Access, admitted
 from robustify.restricted.adapters import find_adapter
 from robustify.restricted.confinement import require_private
@@ -28,26 +26,21 @@ from robustify.restricted.ids import Split, matched, read_split, require_key
 from robustify.restricted.secret_key import key_named
 
 
-def open_set(name: str) -> Access:
-    """Leave to read the set of this adapter. Raises `AuthorisationError`: the licence, the data or the key is missing."""
-    adapter = find_adapter(name)
-    return admitted(adapter.manifest.id, adapter, None)
-
-
 def open_for(split: Split, adapter: str) -> Access:
-    """The same for the set and the key of a split.
+    """Return the permission to read the set of a split, with the split's own key.
 
     Raises:
         AuthorisationError: also where the key is another one, or the split is smaller than a cell of the set.
         DataError: the split is of another set or version.
     """
-    manifest = find_adapter(adapter).manifest
+    found = find_adapter(adapter)
+    manifest = found.manifest
     if (manifest.id, manifest.version) != (split.dataset, split.version):
         raise DataError(
             f"split {split.name}: is of {split.dataset} version {split.version}, the adapter of {manifest.id} "
             f"version {manifest.version}; expected the same"
         )
-    access = replace(open_set(adapter), key=key_named(split.key_id))
+    access = replace(admitted(manifest.id, found, None), key=key_named(split.key_id))
     require_key(split, access.key_id)
     if len(split.ids) < manifest.min_cell:
         raise AuthorisationError(
@@ -57,14 +50,9 @@ def open_for(split: Split, adapter: str) -> Access:
     return access
 
 
-def items(access: Access, key: Key | None = None) -> tuple[Item, ...]:
-    """All items of the set, in the order of the files, with the ids of the access's own key or of another one."""
-    bench: Loaded = load_many(access.sources)
-    if key is None:
-        return access.keyed(bench).items
-    manifest = access.manifest
-    derived, skip_bad = key.derived("ids"), manifest.data.skip_bad
-    return ids.keyed(bench, derived, manifest.id, manifest.version, skip_bad=skip_bad).items
+def items(access: Access) -> tuple[Item, ...]:
+    """Return all items of the set under their keyed ids, in the order of the files."""
+    return access.keyed(load_many(access.sources)).items
 
 
 def write_copy(path: Path, chosen: Iterable[Item]) -> None:

@@ -45,7 +45,7 @@ def evaluator_key(path: str | None = None) -> Key:
     if key is None:
         raise AuthorisationError(
             f"no key: neither ${FILE_VARIABLE} nor ${VARIABLE} is set; expected a key file of mode 0600: "
-            "robustify key new --out FILE"
+            "robustify restricted key new --out FILE"
         )
     _refuse_the_gate_key(key.id)
     return key
@@ -157,5 +157,5 @@ def _refuse_the_gate_key(name: str) -> None:
     if gate is not None and gate.id == name:
         raise AuthorisationError(
             f"the key {name} is the gate's key too; expected a separate one: anyone who scans with the gate's key "
-            "could open the lists of ids (robustify key new --out FILE)"
+            "could open the lists of ids (robustify restricted key new --out FILE)"
         )

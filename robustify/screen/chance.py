@@ -2,8 +2,8 @@
 
 The null is exchangeable keys: had any other option of the item been its key, would the same answers have
 flagged it? Voters share their errors, so chance is not a product of 1/k; this count assumes nothing about how
-they correlate. Where voters could see the places of the choices, a key is as likely at a place as the keys of
-the benchmark are, because knowing places says nothing of the choices.
+they correlate. Where voters could see the positions of the choices, a key is as likely at a position as the keys of
+the benchmark are, because knowing positions says nothing of the choices.
 """
 
 import math
@@ -13,7 +13,7 @@ from statistics import NormalDist
 import numpy as np
 
 from robustify.arrays import Bools, Floats, Ints
-from robustify.screen.item_index import Places, key_shares
+from robustify.screen.item_index import KeyPositions, key_shares
 from robustify.stats.distributions import central, poisson_binomial, upper_tail
 from robustify.stats.intervals import (
     FEWEST_CLUSTERS,
@@ -34,15 +34,12 @@ _NOTHING = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Chance:
-    """Counts over `n` items, and what they say.
+    """Counts over `n` items, and what they say; None if no item was weighed.
 
-    `share`: flagged of n. `expected` flags under the null, were every key drawn anew, and `expected_ci` the central
-    95 % of their distribution; `p`: how often the null flags as many or more. `excess` and `latent` are shares of the
-    items with item-bootstrap intervals, which are None below 10 items (or groups of them); where none is flagged, the
-    latent rate has an upper bound instead. It is None where two options of one item would be flagged: what a shortcut
-    adds to chance is then unknown. `false_share`: the share of the flags that are right by chance, by decoys. All are None
-    where no item was weighed. `by_place` is the same for a null that knows the places of the keys, which `places`
-    describes; both are None where no voter could see places.
+    `expected` flags under the null with the central 95 % of their distribution; `p`: how often it flags as many. `excess`
+    and `latent` are shares of the items with item-bootstrap intervals, None below 10 items or groups. `latent` is None if
+    two options of an item would be flagged. `false_share`: the share of the flags that are right by chance, by decoys.
+    `by_position` is the same for a null that knows the positions of the keys; None if no voter could see positions.
     """
 
     n: int
@@ -56,13 +53,13 @@ class Chance:
     excess_ci: Interval | None
     latent: float | None
     latent_ci: Interval | None
-    by_place: "Chance | None" = None
-    places: Places | None = None
+    by_position: "Chance | None" = None
+    positions: KeyPositions | None = None
 
     @property
     def deciding(self) -> "Chance":
-        """The null that decides: with places where voters could see them, else without."""
-        return self if self.by_place is None else self.by_place
+        """The null that decides: with positions where voters could see them, else without."""
+        return self if self.by_position is None else self.by_position
 
     @property
     def rate(self) -> float | None:
@@ -75,34 +72,28 @@ _NONE = Chance(0, 0, _NO_RATE, _NO_RATE, 0.0, (0.0, 0.0), None, None, None, None
 
 
 def chance(flagged: Bools, would: Bools, k: Ints, groups: Ints | None = None) -> Chance:
-    """How much of what a filter flags is expected under the null.
+    """Return how much of what a filter flags is expected under the null.
 
-    `flagged` (n,) what it flags, `would` (n, K) what it would flag were option j the key, `k` (n,) the number
-    of options, `groups` (n,) of items that are resampled together.
-
-    Item i is flagged under the null with probability A_i / k_i, A_i being its options that would be flagged, and
-    the number of flags is Poisson-binomial (the permutation of keys within items, exactly). A shortcut of which one
-    option is flagged is flagged always and adds 1 - 1/k_i to that, so the latent rate is the mean over items of
-    (F_i - A_i / k_i) / (1 - 1/k_i), whichever number of options shortcuts favour.
+    `would` (n, K): what it would flag were option j the key; `groups` (n,) are resampled together. Item i is flagged with
+    probability A_i / k_i, A_i being its options that would be flagged, so the number of flags is Poisson-binomial. A
+    shortcut is always flagged and adds 1 - 1/k_i: the latent rate is the mean of (F_i - A_i / k_i) / (1 - 1/k_i).
     """
     if not len(flagged):
         return _NONE
     options = would.sum(axis=1)
-    found = _found(
-        flagged, options / k, false_share(flagged, (options - flagged) / (k - 1), 1 / (k - 1)), groups
-    )
-    return _rated(found, flagged - options / k, 1 - 1 / k, k, flagged, groups, bool((options > 1).any()))
+    false = false_share(flagged, (options - flagged) / (k - 1), 1 / (k - 1))
+    found = _found(flagged, options / k, false, groups)
+    return _known(_rated(found, flagged - options / k, 1 - 1 / k, k, groups), would)
 
 
-def chance_by_place(flagged: Bools, would: Bools, key: Ints, k: Ints, groups: Ints | None = None) -> Chance:
-    """As `chance`, when a key is at place j with the share of the keys at j among items of as many options.
+def chance_by_position(
+    flagged: Bools, would: Bools, key: Ints, k: Ints, groups: Ints | None = None
+) -> Chance:
+    """Return what `chance` does, if a key is at position j with the share of keys at j among items of as many options.
 
-    `key` (n,). The expectation is exactly that of the keys dealt anew among items of as many options, the
-    numbers at each place kept. Its distribution is taken as Poisson-binomial, whose variance is at least
-    that of the dealing times (n - 1) / n, so p errs upwards. The excess is the same sum with the share of the
-    flags at each place taken off (double centring), which adds nothing to it and widens its interval because
-    the shares were estimated. A shortcut item leaves 1 - sum of squared shares to see. Items whose number of options
-    has all its keys at one place say nothing of the latent rate; without others it and the intervals are None.
+    The Poisson-binomial variance is at least that of keys dealt anew times (n - 1) / n, so p errs upwards. The excess has
+    the share of the flags at each position taken off (double centring), which only widens its interval: the shares were
+    estimated. Items whose number of options has all its keys at one position say nothing of the latent rate.
     """
     if not len(flagged):
         return _NONE
@@ -115,12 +106,11 @@ def chance_by_place(flagged: Bools, would: Bools, key: Ints, k: Ints, groups: In
     here = np.take_along_axis(drawn, at, axis=1)[:, 0] - (drawn * share).sum(axis=1)
     even = (share**2).sum(axis=1)
     room = 1 + even - 2 * np.take_along_axis(share, at, axis=1)[:, 0]
-    # Where all keys are at one place no other option can be the key, and none is a decoy.
+    # Where all keys are at one position no other option can be the key, and none is a decoy.
     ratio = np.where(share < 1, share / np.maximum(1 - share, _NOTHING), 0.0)
     decoys = (would & (np.arange(would.shape[1]) != at)) * ratio
     found = _found(flagged, probability, false_share(flagged, decoys.sum(axis=1), ratio.max(axis=1)), groups)
-    many = bool((would.sum(axis=1) > 1).any())
-    return _rated(found, flagged - probability - here, room, k, flagged, groups, many)
+    return _known(_rated(found, flagged - probability - here, room, k, groups), would)
 
 
 def false_share(hits: Bools, decoys: Floats, ratio: Floats) -> Rate:
@@ -153,9 +143,12 @@ def _found(flagged: Bools, probability: Floats, false: Rate, groups: Ints | None
                   None, None, None, None)  # fmt: skip
 
 
-def _rated(
-    found: Chance, over: Floats, room: Floats, k: Ints, flagged: Bools, groups: Ints | None, many: bool
-) -> Chance:
+def _known(found: Chance, would: Bools) -> Chance:
+    """Without the latent rate where two options of an item would be flagged."""
+    return replace(found, latent=None, latent_ci=None) if (would.sum(axis=1) > 1).any() else found
+
+
+def _rated(found: Chance, over: Floats, room: Floats, k: Ints, groups: Ints | None) -> Chance:
     """With excess and latent rate, from what each item (n,) has above the null and what a shortcut there would have."""
     rated = _linear(over, room, k)
     found = replace(found, excess=float(over.mean()))
@@ -174,15 +167,13 @@ def _rated(
         excess_ci = wilson(0, drawn)
     elif excess_ci is not None and np.ptp(over) < _NOTHING:
         excess_ci = max(-1.0, float(over[0]) - unseen), min(1.0, float(over[0]) + unseen)
-    if np.abs(over).max() < _NOTHING or not flagged.any():
+    if np.abs(over).max() < _NOTHING or not found.flagged:
         latent_ci = 0.0, unseen / left
     elif latent_ci is not None and np.ptp(rated[knows]) < _NOTHING:
         latent_ci = float(rated[knows][0]) - unseen / left, float(rated[knows][0]) + unseen / left
-    found = replace(found, excess_ci=excess_ci)
-    if many:
-        return found
     return replace(
         found,
+        excess_ci=excess_ci,
         latent=_clipped(float(rated[knows].mean())),
         latent_ci=None if latent_ci is None else (_clipped(latent_ci[0]), _clipped(latent_ci[1])),
     )

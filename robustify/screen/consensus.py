@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, TypeVar, overload
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +15,8 @@ import numpy.typing as npt
 from robustify.answers import Answers
 from robustify.arrays import Bools, Ints
 from robustify.errors import UsageError
-from robustify.screen.chance import Chance, chance, chance_by_place
-from robustify.screen.item_index import ItemIndex, where_keys_stand
+from robustify.screen.chance import Chance, chance, chance_by_position
+from robustify.screen.item_index import ItemIndex, where_keys_are
 from robustify.screen.screen_rules import FDR, ScreenRules, require_voters, votes_needed
 from robustify.screen.votes import UNANSWERED, Flagging, Votes, cast_votes, models_asked
 
@@ -66,7 +65,7 @@ class Verdicts(Sequence[Verdict]):
             yield Verdict(item, *self.kinds[at])
 
     def undecided(self, mask: Bools, reason: str) -> "Verdicts":
-        """The same, undecided for this reason where `mask` (n,) is true."""
+        """Return these verdicts, undecided for this reason where `mask` (n,) is true."""
         kinds: list[tuple[Word, int, int, str]] = [
             *self.kinds,
             *(("undecided", votes, of, reason) for _, votes, of, _ in self.kinds),
@@ -74,37 +73,93 @@ class Verdicts(Sequence[Verdict]):
         return Verdicts(self.items, tuple(kinds), np.where(mask, self.which + len(self.kinds), self.which))
 
 
-@dataclass(frozen=True)
-class _Count:
-    """The rule asked of every option, as if that were the key.
+@dataclass(frozen=True, eq=False)
+class Screened:
+    """What one rule makes of the votes on n items, asked of every option as if that were the key.
 
-    `right` (n, K) votes, `missing` (n,) votes that are not there; `options` (n, K) which options there are. `flagged`
-    (n, K) by the answers that are there; `open` (n, K): not flagged, but missing answers could still flag it.
+    `right` (n, K) votes, `missing` (n,) votes that are absent, of `voters`. `options` (n, K): the options that exist;
+    `would` (n, K): the rule would flag the item by the answers at hand, were that option its key; `open` (n, K): it would
+    not, but missing answers could still flag it. `cut`: what `criterion: fdr` flags; None if votes are counted.
     """
 
+    votes: Votes
+    rules: ScreenRules
     right: npt.NDArray[np.int16]
     missing: Ints
     options: Bools
-    flagged: Bools
+    would: Bools
     open: Bools
     voters: int
+    cut: Flagging | None
 
     @cached_property
     def weighed(self) -> Bools:
-        """See the function of this name."""
-        settled = ~(self.open & self.options).any(axis=1)
-        return np.asarray(self.options.any(axis=1) & (settled | (self.flagged & self.options).any(axis=1)))
+        """The items (n,) whose outcome depends on no missing answer, whichever option is the key, or of which the
+        answers that are there flag some option already.
+
+        Rates and what is expected under the null are measured on these. Which they are does not depend on the keys, so
+        leaving the others out biases neither. Every flagged item is among them.
+        """
+        settled = ~self.open.any(axis=1) | self.would.any(axis=1)
+        return np.asarray(self.options.any(axis=1) & settled)
+
+    @cached_property
+    def outcome(self) -> Ints:
+        """1 shortcut, 0 robust, -1 undecided, (n,)."""
+        key = self.votes.key
+        undecided = _at_key(self.open, key) | (key < 0)
+        return np.where(undecided, UNDECIDED, np.where(_at_key(self.would, key), SHORTCUT, ROBUST))
+
+    @property
+    def would_keep(self) -> Bools:
+        """The options (n, K) that as the key would have the item kept.
+
+        What was flagged had its key among `would`, what was kept among these: that much, and no more, the selection alone
+        says of where the key is.
+        """
+        return np.asarray(self.options & ~self.would & ~self.open)
+
+    def verdicts(self) -> Verdicts:
+        """Return the verdict on each item. One more right vote never turns a shortcut into a robust item."""
+        key = self.votes.key
+        right = np.where(key >= 0, _at_key(self.right, key), 0).astype(np.int64)
+        # A million verdicts share a handful of reasons: each distinct case is worded once.
+        shape = (3, self.voters + 1, self.voters + 1)
+        case = np.ravel_multi_index((self.outcome + 1, right, self.missing), shape)
+        kinds, which = np.unique(case, return_inverse=True)
+        parts = []
+        for kind in kinds:
+            c, n_right, missing = map(int, np.unravel_index(kind, shape))
+            reason = _reason(c - 1, n_right, missing, self.voters, self.rules)
+            parts.append((WORDS[c - 1], n_right, self.voters, reason))
+        return Verdicts(self.votes.items, tuple(parts), which)
+
+    def chance(self, groups: Ints | None = None) -> Chance:
+        """Return what was flagged and how much of it is expected under the null, on the items that are `weighed`.
+
+        If voters could see the positions of the choices, a null that knows the positions of the keys is computed too
+        (`by_position`) and decides: the same answers would have been right as often for voters that know positions alone.
+        """
+        there = self.weighed
+        would, key, k = self.would[there], self.votes.key[there], self.votes.k[there]
+        flagged = _at_key(would, key) & (key >= 0)
+        together = None if groups is None else groups[there]
+        found = chance(flagged, would, k, together)
+        if self.cut is not None:
+            return _of_ranking(found, flagged, would, k, together, self.cut)
+        positions = where_keys_are(key, k) if self.votes.placed else None
+        if positions is None:
+            return found
+        known = chance_by_position(flagged, would, key, k, together)
+        return replace(found, by_position=known, positions=positions)
 
 
-def _count(votes: Votes, rules: ScreenRules) -> _Count:
-    """The rule asked once of each votes, however often it is needed."""
-    known = _COUNTS.setdefault(votes, {})
-    if rules not in known:
-        known[rules] = _counted(votes, rules)
-    return known[rules]
+def screened(votes: Votes, rules: ScreenRules, cut: Flagging | None = None) -> Screened:
+    """Apply a rule to the votes; `cut`: what `criterion: fdr` flags.
 
-
-def _counted(votes: Votes, rules: ScreenRules) -> _Count:
+    Raises:
+        UsageError: the criterion is for another number of voters than voted, those left out since included.
+    """
     n, m, width = votes.best.shape
     choice = votes.choice
     if rules.probe_vote == "with" and votes.probe is not None:
@@ -116,121 +171,32 @@ def _counted(votes: Votes, rules: ScreenRules) -> _Count:
         right += column[:, None] == options
     missing = (choice == UNANSWERED).sum(axis=1)
     if rules.criterion == FDR:
-        if votes.ranked is None:
-            raise UsageError("screen.criterion: fdr needs a ranking of all items; expected ranked votes")
-        flagging = votes.ranked(votes.voters, rules)
-        flagged, undecided = flagging.would, np.repeat(flagging.undecided[:, None], width, axis=1)
+        if cut is None:
+            raise UsageError("screen.criterion: fdr needs a ranking of all items; expected a cut")
+        would, open_ = cut.would, np.repeat(cut.undecided[:, None], width, axis=1)
     else:
         due = votes_needed(rules.criterion, m)
-        flagged = np.asarray(right >= due)
-        undecided = np.ones_like(flagged) if m == 0 else ~flagged & (right + missing[:, None] >= due)
-    return _Count(right, missing, options < votes.k[:, None], flagged, undecided, m)
+        would = np.asarray(right >= due)
+        open_ = np.ones_like(would) if m == 0 else ~would & (right + missing[:, None] >= due)
+    there = options < votes.k[:, None]
+    return Screened(votes, rules, right, missing, there, would & there, open_ & there, m, cut)
 
 
-_COUNTS: WeakKeyDictionary[Votes, dict[ScreenRules, _Count]] = WeakKeyDictionary()
+def d4_votes(
+    answers: Answers, votes: Votes, rules: ScreenRules, index: ItemIndex
+) -> tuple[ScreenRules, Votes] | None:
+    """Return Deep Ignorance D.4's rule (letters, the first order only, all voters right) and its votes.
 
-
-def would_flag(votes: Votes, rules: ScreenRules) -> Bools:
-    """For each option (n, K): would these votes flag the item, were this option its key?
-
-    Raises:
-        UsageError: the criterion is for another number of voters than voted, those left out since included.
+    None if a voter was not asked by letter. The votes at hand are taken if they are by letter in one order.
     """
-    count = _count(votes, rules)
-    return count.flagged & count.options
-
-
-def weighed(votes: Votes, rules: ScreenRules) -> Bools:
-    """The items (n,) whose outcome depends on no missing answer, whichever option is the key, or of which the
-    answers that are there flag some option already.
-
-    Rates and what is expected under the null are measured on these. Which they are does not depend on the keys, so
-    leaving the others out biases neither. Every flagged item is among them.
-    """
-    return _count(votes, rules).weighed
-
-
-def outcome(votes: Votes, rules: ScreenRules) -> Ints:
-    """1 shortcut, 0 robust, -1 undecided, (n,)."""
-    return _outcome(votes, _count(votes, rules))
-
-
-def _outcome(votes: Votes, count: _Count) -> Ints:
-    undecided = _at_key(count.open, votes.key) | (votes.key < 0)
-    return np.where(undecided, UNDECIDED, np.where(_at_key(count.flagged, votes.key), SHORTCUT, ROBUST))
-
-
-def screen_verdicts(votes: Votes, rules: ScreenRules) -> Verdicts:
-    """The verdict on each item, in the order of the votes.
-
-    One more right vote never turns a shortcut into a robust item.
-    """
-    count = _count(votes, rules)
-    right = np.where(votes.key >= 0, _at_key(count.right, votes.key), 0).astype(np.int64)
-    code = _outcome(votes, count)
-    # A million verdicts share a handful of reasons: each distinct case is worded once.
-    shape = (3, count.voters + 1, count.voters + 1)
-    case = np.ravel_multi_index((code + 1, right, count.missing), shape)
-    kinds, which = np.unique(case, return_inverse=True)
-    parts = []
-    for kind in kinds:
-        c, n_right, missing = map(int, np.unravel_index(kind, shape))
-        reason = _reason(c - 1, n_right, missing, count.voters, rules)
-        parts.append((WORDS[c - 1], n_right, count.voters, reason))
-    return Verdicts(votes.items, tuple(parts), which)
-
-
-def d4_rule(
-    answers: Answers,
-    voters: Sequence[str],
-    template: str | None,
-    index: ItemIndex,
-    own: Votes | None = None,
-    groups: Ints | None = None,
-) -> tuple[Chance, str] | None:
-    """Deep Ignorance D.4's rule: letters, the first order only, all voters right.
-
-    Its chance and its template; None where a voter was not asked by letter. `own`: these voters' votes by letter
-    under this template, which are taken as they are where each item was asked in one order. `groups` (n,) of items
-    that are resampled together.
-    """
-    rules = ScreenRules(criterion="unanimous", voters=tuple(voters), template=template)
-    single = own is not None and own.rotations == 1 and own.voters == rules.voters
-    votes = own if own is not None and single else cast_votes(answers, rules, index, plain=True)
-    asked = models_asked(answers, "choices_only", votes.template)
-    if votes.template is None or not votes.voters or not set(votes.voters) <= set(asked):
+    if not votes.voters:
         return None
-    return screen_chance(votes, rules, groups), votes.template
-
-
-def could_be(votes: Votes, rules: ScreenRules) -> tuple[Bools, Bools]:
-    """The options (n, K) that as the key would have made each item a shortcut, and those that would have it kept.
-
-    What was flagged had its key among the first, what was kept among the second: that much, and no more, the
-    selection alone says of where the key is.
-    """
-    count = _count(votes, rules)
-    return count.flagged & count.options, count.options & ~count.flagged & ~count.open
-
-
-def screen_chance(votes: Votes, rules: ScreenRules, groups: Ints | None = None) -> Chance:
-    """What was flagged and how much of it is expected under the null, on the items that are `weighed`.
-
-    Where voters could see the places of the choices, a null that knows the places of the keys is computed too
-    (`by_place`) and decides: the same answers would have been right as often for voters that know places alone.
-    """
-    count = _count(votes, rules)
-    there = count.weighed
-    would, key, k = (count.flagged & count.options)[there], votes.key[there], votes.k[there]
-    flagged = _at_key(would, key) & (key >= 0)
-    together = None if groups is None else groups[there]
-    found = chance(flagged, would, k, together)
-    if rules.criterion == FDR and votes.ranked is not None:
-        return _of_ranking(found, flagged, would, k, together, votes.ranked(votes.voters, rules))
-    places = where_keys_stand(key, k) if votes.placed else None
-    if places is None:
-        return found
-    return replace(found, by_place=chance_by_place(flagged, would, key, k, together), places=places)
+    by_letter = rules.mode == "letter"
+    template = votes.template if by_letter else None
+    d4 = ScreenRules(criterion="unanimous", voters=votes.voters, template=template)
+    cast = votes if by_letter and votes.rotations == 1 else cast_votes(answers, d4, index, plain=True)
+    asked = models_asked(answers, "choices_only", cast.template)
+    return (d4, cast) if cast.template is not None and set(cast.voters) <= set(asked) else None
 
 
 def _of_ranking(
@@ -251,7 +217,7 @@ def _of_ranking(
 
 
 def _at_key(table: npt.NDArray[T], key: Ints) -> npt.NDArray[T]:
-    """The column of each row's key; of the first option where the key is not known."""
+    """The column of each row's key; of the first option if the key is not known."""
     return np.take_along_axis(table, np.maximum(key, 0)[:, None], axis=1)[:, 0]
 
 

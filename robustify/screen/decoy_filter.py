@@ -10,22 +10,17 @@ An item that is not flagged, but whose ranking lacks an answer or has no single 
 
 import hashlib
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import isotonic_regression
 from scipy.special import betainc
 
-from robustify.answers import Answers
 from robustify.arrays import Bools, Floats, Ints
-from robustify.baselines.artifact_probe import ProbeSettings
-from robustify.item import Item
 from robustify.screen.consensus import ROBUST, SHORTCUT, UNDECIDED
-from robustify.screen.item_index import ItemIndex
-from robustify.screen.ranking import Ranker, Ranking
-from robustify.screen.screen_rules import ScreenRules
-from robustify.screen.votes import Flagging, Votes
+from robustify.screen.ranking import Ranking
+from robustify.screen.votes import Flagging
 from robustify.stats.intervals import Interval, Rate
 
 
@@ -104,14 +99,11 @@ def _negative_binomial(level: float, misses: int, c: float) -> int:
 def exact_hits(
     weight: Floats, hit: Bools, rho: Floats, fold: Ints, names: Sequence[str], q: float
 ) -> tuple[Bools, Cut]:
-    """The hits that are flagged so that the false discovery rate is at most q in finite samples, (n,), and what
-    they come to: a cut without a threshold.
+    """Return hits (n,) that keep the false discovery rate at most q in finite samples, and their cut without a threshold.
 
-    The ranking of a fold must come from fits without its keys. Within a fold the cut is `decoy_cut` at q / 2; its hits
-    above get the e-value n_f / (rho (1 + M_f)), M_f its misses above, others 0; the e-BH procedure then flags at q
-    whatever the dependence between folds (Wang and Ramdas 2022; Ren and Barber 2024). Where rho differs, misses are
-    left out at random with probability 1 - rho / largest rho, which makes all rho the largest; the draw is a hash of
-    the item's name.
+    The ranking of a fold must come from fits without its keys. Hits above a fold's `decoy_cut` at q / 2 get the e-value
+    n_f / (rho (1 + M_f)), and e-BH flags at q whatever the dependence between folds (Wang and Ramdas 2022; Ren and Barber
+    2024). Where rho differs, misses are thinned by a hash of the item's name, which makes all rho the largest.
     """
     if not len(weight):
         return np.zeros(0, dtype=bool), Cut(0, None, 0, 0, 0.0, None, None)
@@ -187,7 +179,7 @@ class Decision:
 def flags(ranking: Ranking, key: Ints, q: float, *, exact: bool = False) -> Decision:
     """Flag items so that at most a share `q` of them is there by chance, in expectation; `key` (n,), -1 unknown.
 
-    `exact`: the finite-sample rule (`exact_hits`), for a ranking made without linear probes (`vectors=False`).
+    `exact`: the finite-sample rule (`exact_hits`).
     """
     n = len(ranking.items)
     # Where places alone always give the key, no answer can be distinguished from chance.
@@ -213,72 +205,18 @@ def flags(ranking: Ranking, key: Ints, q: float, *, exact: bool = False) -> Deci
     return Decision(outcome[ranking.group], cut, hit, posterior, shortcut)
 
 
-class DecoyFilter:
-    """`criterion: fdr` on one set of answers: items are ranked once for each set of voters, and cut once for each q.
-
-    `own`: the run's rule, whose mode and template say who the voters are and how their texts are compared; `items`
-    their texts, None where there are none; `groups` names passages by item, where there are no texts.
-    """
-
-    def __init__(
-        self,
-        answers: Answers,
-        index: ItemIndex,
-        own: ScreenRules,
-        items: Sequence[Item] | None,
-        settings: ProbeSettings,
-        groups: Mapping[str, str],
-    ) -> None:
-        self._index, self._own = index, own
-        self._ranker = Ranker(answers, index, items, settings, groups)
-        self._most: tuple[str, ...] = ()
-        self._rankings: dict[tuple[frozenset[str], bool], Ranking] = {}
-        self._decisions: dict[tuple[frozenset[str], float, bool], Decision] = {}
-        self._flagged: dict[tuple[frozenset[str], float, bool], Flagging] = {}
-
-    def ranking(self, voters: tuple[str, ...], *, vectors: bool = True) -> Ranking:
-        """The ranking by these voters."""
-        wanted = frozenset(voters), vectors
-        self._most = max(self._most, voters, key=len)
-        if wanted not in self._rankings:
-            rules = self._own.model_copy(update={"voters": voters})
-            self._rankings[wanted] = self._ranker.rank(rules, vectors=vectors)
-        return self._rankings[wanted]
-
-    def decision(self, voters: tuple[str, ...], rules: ScreenRules) -> Decision:
-        """What is flagged by these voters at the rules' q."""
-        wanted = frozenset(voters), rules.fdr, rules.fdr_exact
-        if wanted not in self._decisions:
-            ranking = self.ranking(voters, vectors=not rules.fdr_exact)
-            self._decisions[wanted] = flags(ranking, self._index.key, rules.fdr, exact=rules.fdr_exact)
-        return self._decisions[wanted]
-
-    def flagging(self, voters: tuple[str, ...], rules: ScreenRules) -> Flagging:
-        """The same for every option, as if it were the key."""
-        wanted = frozenset(voters), rules.fdr, rules.fdr_exact
-        if wanted not in self._flagged:
-            self._flagged[wanted] = self._flagging(voters, rules)
-        return self._flagged[wanted]
-
-    def _flagging(self, voters: tuple[str, ...], rules: ScreenRules) -> Flagging:
-        ranking, made = self.ranking(voters, vectors=not rules.fdr_exact), self.decision(voters, rules)
-        # Rankings without a voter were needed for this alone, and a million items take much room.
-        for one in [one for one in self._rankings if len(one[0]) < len(self._most)]:
-            del self._rankings[one]
-        flagged = made.outcome == SHORTCUT
-        leads = ranking.group == np.arange(len(flagged))
-        above = flagged & leads
-        if made.cut.threshold is not None:
-            # By e-values no threshold is drawn, and of the misses none is known to lie above a cut.
-            ranked = leads & (ranking.top >= 0) & (ranking.null < 1)
-            above |= ranked & (np.nan_to_num(ranking.weight, nan=-np.inf) >= made.cut.threshold)
-        at = np.flatnonzero(above)
-        would = np.zeros((len(flagged), self._index.width), dtype=bool)
-        would[at, ranking.top[at]] = True
-        would[flagged & ~leads] = True
-        share = Rate(made.cut.estimate, made.cut.hits, made.cut.interval)
-        return Flagging(would, made.outcome == UNDECIDED, share)
-
-    def ranked(self, votes: Votes) -> Votes:
-        """The votes, with what `fdr` flags beside them."""
-        return replace(votes, ranked=self.flagging)
+def flagging(ranking: Ranking, made: Decision, width: int) -> Flagging:
+    """Return what a decision would flag were any other option the key, (n, width)."""
+    flagged = made.outcome == SHORTCUT
+    leads = ranking.group == np.arange(len(flagged))
+    above = flagged & leads
+    if made.cut.threshold is not None:
+        # By e-values no threshold is drawn, and of the misses none is known to lie above a cut.
+        ranked = leads & (ranking.top >= 0) & (ranking.null < 1)
+        above |= ranked & (np.nan_to_num(ranking.weight, nan=-np.inf) >= made.cut.threshold)
+    at = np.flatnonzero(above)
+    would = np.zeros((len(flagged), width), dtype=bool)
+    would[at, ranking.top[at]] = True
+    would[flagged & ~leads] = True
+    share = Rate(made.cut.estimate, made.cut.hits, made.cut.interval)
+    return Flagging(would, made.outcome == UNDECIDED, share)

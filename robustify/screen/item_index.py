@@ -1,4 +1,4 @@
-"""Which items are judged, whether the rows about them can be believed, and at which places their keys are.
+"""Which items are judged, whether the rows about them can be believed, and at which positions their keys are.
 
 Rows are compared as arrays, a million items at a time. Nothing is repaired: rows that contradict one another, or
 that stand twice, refuse the table. A voter that always answers the first option is right wherever the key is first, which
@@ -21,8 +21,8 @@ from robustify.stats.tests import LEVEL
 Words = npt.NDArray[np.uint64]
 
 _CHUNK = 1 << 19
-FEWEST_A_PLACE = 5
-"""Expected keys a place below which the chi-square limit is not trusted and keys are drawn instead."""
+FEWEST_PER_POSITION = 5
+"""Expected keys per position below which the chi-square limit is not trusted and keys are drawn instead."""
 DRAWS = 9999
 
 
@@ -30,14 +30,14 @@ DRAWS = 9999
 class ItemIndex:
     """The items that are judged, in their order.
 
-    `items` (n ids), `key` and `k` (n,), -1 and 0 where no row says. `place` gives for each of `Answers.items`
+    `items` (n ids), `key` and `k` (n,), -1 and 0 where no row says. `at` gives for each of `Answers.items`
     its index here, -1 for items that are not judged.
     """
 
     items: tuple[str, ...]
     key: Ints
     k: Ints
-    place: Ints
+    at: Ints
 
     def __len__(self) -> int:
         return len(self.items)
@@ -50,7 +50,7 @@ class ItemIndex:
     def spread(self, block: Block, values: Floats) -> Floats:
         """Values of a block's rows (one row an item) in the items' order, (n,); NaN where there is no row."""
         out = np.full(len(self), np.nan)
-        where = self.place[block.item]
+        where = self.at[block.item]
         out[where[where >= 0]] = values[where >= 0]
         return out
 
@@ -64,13 +64,13 @@ def item_index(answers: Answers, items_order: Sequence[str]) -> ItemIndex:
     """
     items = tuple(items_order)
     if items == answers.items:
-        place = np.arange(len(items))
+        index = np.arange(len(items))
     else:
         there = pa.array(answers.items, pa.string())
         found = pc.index_in(there, value_set=pa.array(items, pa.string()))
-        place = np.asarray(pc.fill_null(found, -1), dtype=np.int64)
+        index = np.asarray(pc.fill_null(found, -1), dtype=np.int64)
     item = answers.item_of
-    at = place[item]
+    at = index[item]
     known = at >= 0
     keys = np.asarray(answers.table["key"], dtype=np.int64)[known]
     ks = np.asarray(pc.list_value_length(answers.table["order"]), dtype=np.int64)[known]
@@ -85,7 +85,7 @@ def item_index(answers: Answers, items_order: Sequence[str]) -> ItemIndex:
             f"(or a key out of range; {n} such items); expected one key an item, so ask or import it again"
         )
     refuse_repeats(answers, item)
-    return ItemIndex(items, key, k, place)
+    return ItemIndex(items, key, k, index)
 
 
 def refuse_repeats(answers: Answers, item: Ints) -> None:
@@ -131,9 +131,9 @@ def _order_marks(orders: pa.ChunkedArray, weights: Words) -> Words:
     lengths = np.asarray(pc.list_value_length(orders), dtype=np.int64)
     flat = np.asarray(pc.list_flatten(orders), dtype=np.int64).astype(np.uint64) + np.uint64(1)
     ends = np.cumsum(lengths)
-    place = np.arange(len(flat)) - np.repeat(ends - lengths, lengths)
+    position = np.arange(len(flat)) - np.repeat(ends - lengths, lengths)
     # Sums wrap around at 2^64, so the difference of two running sums is exact.
-    running = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(flat * weights[place])])
+    running = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(flat * weights[position])])
     return np.asarray(running[ends] - running[ends - lengths], dtype=np.uint64)
 
 
@@ -151,12 +151,12 @@ def _asking(table: pa.Table, row: int) -> dict[str, object]:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
-    """Where the keys of `n` items stand: `shares` by place from the first, as many as the longest item has.
+class KeyPositions:
+    """Where the keys of `n` items are: `shares` by position from the first, as many as the longest item has.
 
-    `p` of keys drawn evenly over the places of each item, by a chi-square summed over the items of equally
-    many options; `exact` says that keys were drawn because places were too few for the limit. `chi_square` on
-    `df` degrees of freedom. `off`: the place (from 0) that differs most from an even spread, the share of keys there and
+    `p` of keys drawn evenly over the positions of each item, by a chi-square summed over the items of equally
+    many options; `exact` says that keys were drawn because positions were too few for the limit. `chi_square` on
+    `df` degrees of freedom. `off`: the position (from 0) that differs most from an even spread, the share of keys there and
     the share of an even spread; None where keys may be spread evenly.
     """
 
@@ -169,8 +169,8 @@ class Places:
     off: tuple[int, float, float] | None
 
 
-def where_keys_stand(key: Ints, k: Ints) -> Places | None:
-    """The places of the keys, `key` and `k` (n,); None without items."""
+def where_keys_are(key: Ints, k: Ints) -> KeyPositions | None:
+    """The positions of the keys, `key` and `k` (n,); None without items."""
     from scipy.special import chdtrc
 
     if not len(key):
@@ -178,7 +178,7 @@ def where_keys_stand(key: Ints, k: Ints) -> Places | None:
     counts = {options: _counts(key, k, options) for options in np.unique(k).tolist()}
     chi = sum(_chi_square(c[None, :])[0] for c in counts.values())
     df = sum(len(c) - 1 for c in counts.values())
-    exact = any(c.sum() / len(c) < FEWEST_A_PLACE for c in counts.values())
+    exact = any(c.sum() / len(c) < FEWEST_PER_POSITION for c in counts.values())
     if df == 0:
         p, exact = 1.0, True
     else:
@@ -189,17 +189,17 @@ def where_keys_stand(key: Ints, k: Ints) -> Places | None:
         total[: len(c)] += c
         even[: len(c)] += c.sum() / len(c)
     off = _off(total, even, len(key)) if p < LEVEL else None
-    return Places(len(key), tuple((total / len(key)).tolist()), float(chi), df, p, exact, off)
+    return KeyPositions(len(key), tuple((total / len(key)).tolist()), float(chi), df, p, exact, off)
 
 
 def shares_by_options(key: Ints, k: Ints) -> dict[int, tuple[int, tuple[float, ...]]]:
-    """By number of options: how many items have as many, and the share of their keys at each place."""
+    """By number of options: how many items have as many, and the share of their keys at each position."""
     counts = {options: _counts(key, k, options) for options in np.unique(k).tolist()}
     return {options: (int(c.sum()), tuple((c / c.sum()).tolist())) for options, c in counts.items()}
 
 
 def key_shares(key: Ints, k: Ints, width: int) -> Floats:
-    """For each item the share of keys at each place among the items of as many options, (n, width).
+    """For each item the share of keys at each position among the items of as many options, (n, width).
 
     The item itself is counted. So its expected flags are exactly those of the benchmark's own keys dealt anew
     among items of as many options, whatever their number. Without it less would be
@@ -231,5 +231,5 @@ def _drawn(counts: list[Ints], chi: float) -> float:
 
 
 def _off(found: Floats, even: Floats, n: int) -> tuple[int, float, float]:
-    place = int(np.abs((found - even) / np.sqrt(np.maximum(even, 1e-300))).argmax())
-    return place, float(found[place] / n), float(even[place] / n)
+    position = int(np.abs((found - even) / np.sqrt(np.maximum(even, 1e-300))).argmax())
+    return position, float(found[position] / n), float(even[position] / n)

@@ -2,9 +2,7 @@
 
 Level 1 are cross-fitted probes on the options' texts. Level 2 is a conditional logit on their logits and on what each
 voter liked, fitted for each fold on the other folds, whose level-1 logits come from fits without it. So nothing
-that an item is ranked by was fitted on its own key, or on that of a near-duplicate or of its passage. Linear probes are
-the exception: their rows of other folds, on which level 2 is fitted, have seen keys of this one (`vectors=False`
-leaves them out).
+that an item is ranked by was fitted on its own key, or on that of a near-duplicate or of its passage.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,9 +32,6 @@ from robustify.baselines.conditional_logit import (
     nested,
 )
 from robustify.baselines.features import NAMES, matrix
-from robustify.baselines.linear_probes import CONTROL
-from robustify.baselines.linear_probes import TEMPLATE as HEAD_TEMPLATE
-from robustify.baselines.linear_probes import VIEW as HEAD
 from robustify.baselines.words import LEAST, scorer
 from robustify.item import Item
 from robustify.screen.item_index import ItemIndex, key_shares
@@ -46,7 +41,6 @@ from robustify.screen.votes import (
     UNANSWERED,
     first_template,
     in_own_order,
-    models_asked,
     preferences,
     who_votes,
 )
@@ -61,15 +55,11 @@ _EQUAL = 1e-9
 class Ranking:
     """The ranking of n items with at most K options by a scorer that saw no question.
 
-    `log_p` (n, K) log probability that an option is the key, normalised within the item; -inf beyond its options, NaN
-    where nothing is known of the item. `top` (n,) the best option, -1 where there is none, -2 where several
-    share the best. `weight` (n,) W, the probability of the top, NaN where there is none. `null` (n,) c, the probability
-    that the top is the key of an item without a shortcut: 1 / k, or where voters saw places the share of the keys at
-    the top's place. `group` (n,) the index of the item that stands for its near-duplicates and passage (itself where
-    alone), chosen without keys. `fold` (n,) of the cross-fit. `complete` (n,): every voter answered.
-    `parts` name -> (n, K): the signed contribution to each option's logit, centred within the item, of "surface"
-    (features of the options' texts), "words", "text votes", "letter votes" and "vectors", as far as they are there.
-    `surface` name of a feature -> (n, K), which sum to `parts["surface"]`.
+    `log_p` (n, K), -inf beyond an item's options, NaN if nothing is known of it. `top` (n,): -1 none, -2 shared. `weight`
+    (n,) W, the probability of the top. `null` (n,) c, the probability that the top is the key without a shortcut. `group`
+    (n,): who stands for its near-duplicates and passage, chosen without keys. `complete` (n,): every voter answered.
+    `parts` and `surface`: name -> (n, K), the contribution to each option's logit, centred within the item; `surface`
+    sums to its part.
     """
 
     items: tuple[str, ...]
@@ -120,17 +110,15 @@ class Ranker:
         self._heard: dict[tuple[str, str, str, TextNorm], _Liking] = {}
         self._fits: dict[bytes, Floats] = {}
 
-    def rank(self, rules: ScreenRules, *, vectors: bool = True) -> Ranking:
+    def rank(self, rules: ScreenRules) -> Ranking:
         """The ranking by the rules' voters.
 
-        Voters are those of the rules, in both modes as far as they were asked; of `vectors`, the linear probes of all
-        models. An answer that is missing counts as no liking and leaves the item incomplete. Fewer items than a fit
-        needs are ranked by the sum of the voters' likings, and nothing is fitted.
+        Voters are those of the rules, in both modes as far as they were asked. An answer that is missing counts as no
+        liking and leaves the item incomplete. Fewer items than a fit needs are ranked by the sum of the voters' likings,
+        and nothing is fitted.
         """
         index, there, known = self._index, self._there, self._known
         likings, complete, placed = self._likings(rules)
-        if vectors:
-            likings |= self._vectors
         logits, parts, surface = self._fitted(likings)
         heard = known & np.logical_or.reduce(
             [np.zeros_like(known), *((part != 0).any(axis=1) for part in parts.values())]
@@ -193,17 +181,6 @@ class Ranker:
             assert self._features is not None
             self._fits[mark] = coefficients(self._features, self._index.key, self._there, SHRINKAGE, train)
         return self._fits[mark]
-
-    @cached_property
-    def _vectors(self) -> dict[str, Floats]:
-        """The logits of each linear probe, (n, K); 0 where a model could not be asked."""
-        answers, index, found = self._answers, self._index, dict[str, Floats]()
-        for name in models_asked(answers, HEAD, HEAD_TEMPLATE):
-            if not name.endswith(CONTROL):
-                liking = _mean(*preferences(answers.block(HEAD, name, HEAD_TEMPLATE), "letter", index), index)
-                if not np.isnan(liking).all():
-                    found[f"vectors {name}"] = centred(np.nan_to_num(liking), self._there)
-        return found
 
     def _likings(self, rules: ScreenRules) -> tuple[dict[str, Floats], Bools, bool]:
         """What voters like, one (n, K) a mode, whether all of them answered (n,), and whether one saw places.
@@ -282,9 +259,7 @@ def _standardised(values: Floats, there: Bools) -> Floats:
 
 
 def _part(name: str) -> str:
-    """ "vectors" or "words" for each of their columns."""
-    first = name.split(" ")[0]
-    return first if first in ("vectors", "words") else name
+    return "words" if name.startswith("words ") else name
 
 
 def _enough(fold: Ints) -> bool:

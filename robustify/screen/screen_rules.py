@@ -32,18 +32,14 @@ _NAMED = ("model", "revision", "server", "url", "base_url")
 class ScreenRules(BaseModel):
     """Which votes flag an item as a shortcut.
 
-    `criterion`: `fdr` ranks the items by how sure a cross-fitted scorer is of its pick, and flags its hits above
-    the lowest cut at which chance explains at most the share `fdr` of them (`fdr_exact`: by e-values, proven for
-    finite samples, with less power). The other criteria count right votes: of all voters (`unanimous`), of more
-    than half (`majority`), or of k (`2-of-3`, where n is the number of votes cast). `mode`: by letter or by the
-    choice's own text; `fdr` reads every mode that was asked, and this one says who the voters are. `template`: None
-    is the first one asked. `voters`: none named means every model that answered. `rotation`: a voter's vote is its
-    pick averaged over the orders it was shown, or the one that it picked under `every` order, or under `most` of
-    them (more than half); else it casts none. `norm`: text mode divides log probabilities by `chars`, `tokens` or
-    `bytes`, or compares the `sum`; letter mode has nothing to divide and ignores it. `probe_vote`: where votes are
-    counted, the trained probe votes `with` the others or not at all (`none`); it casts a vote only where it gives
-    its pick at least `probe_confidence`. `force_letters`: judge by letter even where a voter's picks sit on one place,
-    which is no screen and is refused else.
+    `criterion`: `fdr` flags items whose key a cross-fitted scorer picks with enough confidence that at most the
+    share `fdr` of them is chance (`fdr_exact`: proven for finite samples, with less power). The others count right
+    votes: `unanimous`, `majority`, `2-of-3`. `mode`: votes by letter or by the option's own text. `template`:
+    default the first one asked. `voters`: default every model that answered. `rotation`: a vote is the pick
+    `averaged` over the orders, or the same one in `every` order or in `most`. `norm`: in text mode,
+    log-probabilities per `chars`, `tokens`, `bytes`, or their `sum`. `probe_vote`: the probe votes `with` the
+    others if it gives its pick at least `probe_confidence`, or not (`none`). `force_letters`: judge by letter even
+    if a voter picks one position.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -128,13 +124,6 @@ def require_voters(criterion: str, voters: int) -> None:
             )
 
 
-def criterion_name(votes: int, voters: int) -> str:
-    """The plainest criterion under which so many right votes flag an item."""
-    if votes == voters:
-        return "unanimous"
-    return "majority" if votes == voters // 2 + 1 else f"{votes}-of-{voters}"
-
-
 def criterion_words(rule: ScreenRules) -> str:
     """The criterion with its share of false flags, where it has one."""
     if rule.criterion != FDR:
@@ -145,12 +134,10 @@ def criterion_words(rule: ScreenRules) -> str:
 def same_model(
     fingerprints: Mapping[str, Mapping[str, str]], voters: Sequence[str]
 ) -> tuple[str, str] | None:
-    """The first two voters that are one model, in the order of the voters; None where there are no such two.
+    """Return the first two voters that are one model, in the order of the voters; None if there are no such two.
 
-    `fingerprints` by name, as an engine's `fingerprint()` gives them. Two are one model when all their digests
-    (of weights, config, tokenizer) agree, or, where neither has any, the model and the server they name.
-    Precision, device, batch size and versions make another computation, not another model. A model of which
-    nothing is known is never the same as another.
+    Two are one if all digests of their fingerprints agree or, where neither has any, the model and the server. Precision,
+    device and batch size make no other model.
     """
     known = {v: model_identity(fingerprints[v]) for v in dict.fromkeys(voters) if v in fingerprints}
     pairs = combinations([v for v, parts in known.items() if parts], 2)

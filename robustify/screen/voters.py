@@ -50,14 +50,10 @@ def independence(accuracy: Floats, k: Ints) -> tuple[float | None, float | None]
 
 
 def voter_agreement(choice: Ints, key: Ints, k: Ints) -> Numbers:
-    """How often all voters pick one option, against what their preferences for a place alone would give.
+    """Return how often all voters pick one option, against what their preferences for a position alone would give.
 
-    `choice` (n, m) as in `Votes`, `key`, `k` (n,). Counted over items that every voter answered; a tie
-    agrees with nothing. `independent` is the sum over places j of the product over voters of the share of
-    their picks that fall on j, taken among items of as many options. `n`: these items. `all_right`: how
-    often all picked the key, `all_right_independent` the product of how often each did, `all_right_ratio` the
-    one over the other (Deep Ignorance's own table gives 2.26). All are None below two voters, all but
-    `n` without such items.
+    `choice` (n, m) as in `Votes`; only items that every voter answered count, and a tie agrees with nothing. `all_right`
+    is compared with the product of how often each was right (Deep Ignorance's own table gives a ratio of 2.26).
     """
     there = (choice != -1).all(axis=1)
     choice, key, k = choice[there], key[there], k[there]
@@ -189,7 +185,7 @@ def redrawn(block: Block, choice: Ints, index: ItemIndex, groups: Ints | None = 
     `block`: its letter rows; `choice` (n,): its pick of each item, negative where it has none: those do not count.
     A drawing in which options tie changes the pick. `groups` (n,) of items as in `rate`.
     """
-    rows = block.where((index.place[block.item] >= 0) & (block.draws > 0) & (block.pick >= 0))
+    rows = block.where((index.at[block.item] >= 0) & (block.draws > 0) & (block.pick >= 0))
     if not len(rows):
         return None
     at, _ = preferences(rows, "letter", index)

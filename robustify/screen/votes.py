@@ -4,7 +4,7 @@ A voter's rows about an item come to one pick, by the rule for its rotations. Ti
 answered, or has a score that is no finite number, stays unanswered. Which votes are enough is decided in `consensus`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -15,7 +15,7 @@ from robustify.answers import Answers, Block
 from robustify.arrays import Bools, Floats, Ints
 from robustify.scoring import best, normalised
 from robustify.screen.item_index import ItemIndex
-from robustify.screen.screen_rules import FULL_OF, VIEW_OF, Mode, Rotation, ScreenRules, TextNorm
+from robustify.screen.screen_rules import FULL_OF, VIEW_OF, Mode, ScreenRules, TextNorm
 from robustify.stats.intervals import Rate
 
 PROBE = "probe"
@@ -38,15 +38,11 @@ class Flagging:
 
 @dataclass(frozen=True, eq=False)
 class Votes:
-    """The votes of the screen, items by voters.
+    """The votes of the screen, n items by m voters.
 
-    `items` (n ids), `key`, `k` (n,). `best` (n, m, K): the choices that share a voter's best averaged score,
-    none where it did not answer. `choice` (n, m): the choice that it votes for, -1 unanswered, -2 no vote
-    although it answered (a tie, or rotations that do not agree as the rule asks). `probe` (n,): the probe's
-    confident pick in the same coding (-2 also where it is not confident), None where it has no say. `placed`:
-    a voter was shown letters in the benchmark's own order alone, and could see at which place a choice
-    stands. `left_out`: how many voters were taken away since the votes were cast. `ranked`: what a rule with
-    `criterion: fdr` flags with these voters; None where the items were not ranked.
+    `best` (n, m, K): the choices that share a voter's best averaged score. `choice` (n, m): the choice that it votes for,
+    -1 unanswered, -2 no vote (a tie, or rotations that do not agree). `probe` (n,) in the same coding. `placed`: a voter
+    saw the benchmark's own order alone, and so positions. `left_out`: how many voters were taken away since.
     """
 
     items: tuple[str, ...]
@@ -60,10 +56,9 @@ class Votes:
     probe: Ints | None = None
     placed: bool = False
     left_out: int = 0
-    ranked: Callable[[tuple[str, ...], ScreenRules], Flagging] | None = None
 
     def without(self, voter: str) -> "Votes":
-        """The same votes as if this voter had not been asked."""
+        """Return the votes as they are if this voter had not been asked."""
         keep = [i for i, name in enumerate(self.voters) if name != voter]
         voters = tuple(self.voters[i] for i in keep)
         left_out = self.left_out + len(self.voters) - len(voters)
@@ -78,46 +73,27 @@ class Votes:
 
 
 def cast_votes(answers: Answers, rules: ScreenRules, index: ItemIndex, *, plain: bool = False) -> Votes:
-    """The votes on these items under these rules; what a voter was not asked is unanswered.
-
-    `plain`: only the first row of an item counts (as in D.4).
-    """
-    return cast_by_rotation(answers, rules, index, (rules.rotation,), plain=plain)[rules.rotation]
-
-
-def cast_by_rotation(
-    answers: Answers,
-    rules: ScreenRules,
-    index: ItemIndex,
-    rotations: Sequence[Rotation],
-    *,
-    plain: bool = False,
-) -> dict[Rotation, Votes]:
-    """The votes under each of these rules for rotations instead of the one in `rules`, read once for all."""
+    """Return the votes on these items; what a voter was not asked is unanswered. `plain`: first rows alone (as in D.4)."""
     view = VIEW_OF[rules.mode]
     template, named = who_votes(answers, rules)
     voters = () if template is None else named
     best = np.zeros((len(index), len(voters), index.width), dtype=bool)
-    choice = {r: np.full((len(index), len(voters)), UNANSWERED, dtype=np.int64) for r in rotations}
+    choice = np.full((len(index), len(voters)), UNANSWERED, dtype=np.int64)
     orders, placed = 0, False
     for m, name in enumerate(voters):
         block = answers.block(view, name, template)
         block = block.first() if plain else block
         at, liking = preferences(block, rules.mode, index, rules.norm)
         best[:, m] = mean_best(at, liking, index, not_shown(block, index))
-        for rotation, column in choice.items():
-            match rotation:
-                case "averaged":
-                    column[:, m] = one_pick(best[:, m])
-                case "every" | "most":
-                    column[:, m] = agreed(at, liking, index, rotation)
+        match rules.rotation:
+            case "averaged":
+                choice[:, m] = one_pick(best[:, m])
+            case "every" | "most":
+                choice[:, m] = agreed(at, liking, index, rules.rotation)
         orders = max(orders, int(np.bincount(block.item).max(initial=0)))
         placed |= rules.mode == "letter" and in_own_order(block)
     probe = None if rules.probe_vote == "none" else _confident(answers, rules.probe_confidence, index)
-    return {
-        rotation: Votes(index.items, index.key, index.k, best, c, voters, template, orders, probe, placed)
-        for rotation, c in choice.items()
-    }
+    return Votes(index.items, index.key, index.k, best, choice, voters, template, orders, probe, placed)
 
 
 def first_template(answers: Answers, view: str, voters: Sequence[str] = ()) -> str | None:
@@ -160,7 +136,7 @@ def models_asked(answers: Answers, view: str, template: str | None = None) -> tu
 
 def preferences(block: Block, mode: Mode, index: ItemIndex, norm: TextNorm = "chars") -> tuple[Ints, Floats]:
     """The rows of judged items: each one's place in the index (r,), and its preferences (r, width)."""
-    at = index.place[block.item]
+    at = index.at[block.item]
     rows = block if (at >= 0).all() else block.where(at >= 0)
     liking = row_preferences(rows, mode, norm)
     width = index.width
@@ -173,7 +149,7 @@ def averaged(block: Block, mode: Mode, index: ItemIndex, norm: TextNorm = "chars
 
 
 def mean_best(at: Ints, liking: Floats, index: ItemIndex, bounded: Bools | None = None) -> Bools:
-    """As `averaged`, of preferences already read. `bounded` (r, width): those that may be lower than they stand there.
+    """Return what `averaged` does, of preferences already read. `bounded` (r, width): upper bounds, not scores.
 
     A choice that is best only by such bounds is not known to be: the item has none then.
     """
@@ -194,7 +170,7 @@ def not_shown(block: Block, index: ItemIndex) -> Bools | None:
     """Of the rows of judged items the choices whose letters were not shown, (r, width); None where all were."""
     if np.isnan(block.at_most).all():
         return None
-    rows = block.where(index.place[block.item] >= 0)
+    rows = block.where(index.at[block.item] >= 0)
     hidden = np.isnan(_widened(rows.scores, max(rows.scores.shape[1], index.width)))
     there = np.arange(hidden.shape[1]) < rows.k[:, None]
     return np.asarray((hidden & there & ~np.isnan(rows.at_most)[:, None])[:, : index.width])
@@ -225,13 +201,11 @@ def agreed(at: Ints, liking: Floats, index: ItemIndex, rotation: Literal["every"
 
 
 def row_preferences(block: Block, mode: Mode, norm: TextNorm = "chars") -> Floats:
-    """How much each row likes each choice, (r, K): NaN where unanswered, 0 beyond its choices.
+    """Return how much each row likes each choice, (r, K): NaN where unanswered, 0 beyond its choices.
 
-    Letter mode: log-softmax over the item's letters, so that averaging over rotations cancels a liking for
-    a letter (PriDe); a letter that was not shown counts as its bound (see `not_shown`). Text mode: log probability by
-    `norm`. A score that is not finite makes its row unanswered.
-    A row with a pick but without what its scores are divided by likes only its pick, which stands for `chars`
-    and for no other norm.
+    By letter: log-softmax over the letters, so that averaging over rotations cancels a liking for one (PriDe). By text:
+    log probability by `norm`. A score that is not finite leaves its row unanswered; a pick without scores likes itself
+    alone.
     """
     width = max(block.scores.shape[1], int(block.k.max(initial=0)))
     there = np.arange(width) < block.k[:, None]

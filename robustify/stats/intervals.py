@@ -6,7 +6,7 @@ and missing from n on the way out.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -57,29 +57,22 @@ def rate(credit: Floats, groups: Ints | None = None) -> Rate:
 
 
 def shared_rate(credit: Floats, tie: Ints, k: Ints) -> Rate:
-    """The mean of credits that t of k choices share, (n,) each: 1/t where the key is among the t best, else 0."""
-    code = tie * 2 + (tie < k)
-    counts = {
-        (c // 2, bool(c % 2)): (int(np.count_nonzero(code == c)), int(np.count_nonzero(credit[code == c])))
-        for c in np.unique(code).tolist()
-    }
-    return rate_of_shares(counts)
-
-
-def rate_of_shares(counts: Mapping[tuple[int, bool], tuple[int, int]]) -> Rate:
-    """The same of counts: by t, and whether the item has other choices too, the items and those with credit.
+    """Return the mean of credits that t of k choices share, (n,) each: 1/t where the key is among the t best, else 0.
 
     Wilson's interval of each number t of sharers, put together by MOVER (Zou and Donner 2008): the distances of the sum's
     limits from it are the roots of the summed squares of its parts'. An item that all of its choices share has credit 1/k
     whatever its key is, and adds none. Where nothing is shared it is Wilson's interval, as in `rate`.
     """
-    n = sum(items for items, _ in counts.values())
+    n = len(credit)
     if n == 0:
         return Rate(None, 0, None)
-    mean, below, above = math.fsum(won / t for (t, _), (_, won) in counts.items()) / n, 0.0, 0.0
-    if set(counts) == {(1, True)}:
+    code = tie * 2 + (tie < k)
+    same = [(c // 2, bool(c % 2), credit[code == c]) for c in np.unique(code).tolist()]
+    counts = [(t, others, len(of), int(np.count_nonzero(of))) for t, others, of in same]
+    mean, below, above = math.fsum(won / t for t, _, _, won in counts) / n, 0.0, 0.0
+    if [kind[:2] for kind in counts] == [(1, True)]:
         return Rate(mean, n, wilson(mean * n, n))
-    for (t, others), (items, won) in counts.items():
+    for t, others, items, won in counts:
         if others:
             low, high = wilson(won, items)
             below += (items / (n * t) * (won / items - low)) ** 2

@@ -7,7 +7,6 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from robustify.baselines.artifact_probe import (
     FEWEST_ITEMS,
@@ -21,7 +20,7 @@ from robustify.baselines.artifact_probe import (
     near_duplicate_groups,
     probe,
 )
-from robustify.baselines.features import NAMES, matrix, standardised
+from robustify.baselines.features import matrix, standardised
 from robustify.baselines.option_texts import Options
 from robustify.baselines.wording import jaccard, words_of
 from robustify.item import Item
@@ -128,15 +127,6 @@ def test_near_duplicates_share_a_fold() -> None:
     assert all(len(set(fold[n : n + 30].tolist())) == 1 for n in (0, 30, 60)), "items of one passage"
 
 
-def test_a_fold_depends_on_its_item_alone() -> None:
-    items, _ = a_set(3, 100)
-    fold = dict(zip((i.id for i in items), folds(items, SETTINGS).tolist(), strict=True))
-    fewer = items[::3]
-    assert folds(fewer, SETTINGS).tolist() == [fold[i.id] for i in fewer]
-    other = folds(items, ProbeSettings(seed=1)).tolist()
-    assert other != list(fold.values())
-
-
 def test_rows_are_answer_rows() -> None:
     items, _ = a_set(4, 80)
     rows = probe(items, SETTINGS)
@@ -154,14 +144,6 @@ def test_neither_stem_nor_place_is_read() -> None:
     assert [r.scores for r in probe(items, SETTINGS)] == [r.scores for r in probe(blind, SETTINGS)]
     first = [i.permuted([i.key, *(j for j in range(i.k) if j != i.key)]) for i in items]
     assert right(first) == pytest.approx(right(items))
-
-
-def test_different_numbers_of_choices_go_together() -> None:
-    rng = np.random.default_rng(8)
-    items = [made_up(rng, f"v{i}", "longer_key", k=2 + i % 5) for i in range(100)]
-    rows = probe(items, SETTINGS)
-    assert [len(r.scores) for r in rows] == [i.k for i in items]
-    assert right(items).mean() > 0.9
 
 
 def test_choices_that_do_not_differ_tie() -> None:
@@ -184,24 +166,6 @@ def test_near_duplicates_alone_cannot_be_cross_fitted() -> None:
     rows = probe(items, SETTINGS)
     assert all(r.pick is None for r in rows)
     assert "near-duplicates" in (rows[0].error or "")
-
-
-@pytest.mark.parametrize("given", [{"method": "aflite"}, {"method": "aflite", "partitions": 8}])
-def test_aflite_is_refused_with_what_to_write_instead(given: dict[str, object]) -> None:
-    with pytest.raises(ValidationError, match=r"aflite is no longer offered; leave out method"):
-        ProbeSettings.model_validate(given)
-
-
-def test_settings_of_an_older_run_are_read() -> None:
-    older = {
-        "folds": 4,
-        "method": "crossfit",
-        "partitions": 16,
-        "threshold": 0.75,
-        "slice": 0.1,
-        "floor": 0.5,
-    }
-    assert ProbeSettings.model_validate(older) == ProbeSettings(folds=4)
 
 
 # --- near-duplicates ---
@@ -227,16 +191,6 @@ def test_choices_of_symbols_compare_by_their_texts() -> None:
 
 
 # --- features ---
-
-
-def test_features_are_standardised_within_each_item_and_over_all() -> None:
-    items, _ = a_set(14, 20, share=1.0)
-    x = matrix(items).reshape(20, 4, -1)
-    assert x.mean(axis=1) == pytest.approx(0, abs=1e-9)
-    spread, overall = x[:, :, : len(NAMES)].std(axis=1), x[:, :, len(NAMES) :].std(axis=(0, 1))
-    assert (np.isclose(spread, 1) | np.isclose(spread, 0)).all()
-    assert (np.isclose(overall, 1) | np.isclose(overall, 0)).all()
-    assert np.count_nonzero(overall) > 10
 
 
 def test_standardised_by_hand() -> None:

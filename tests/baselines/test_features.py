@@ -16,12 +16,11 @@ from hypothesis import strategies as st
 from robustify import orders
 from robustify.answers import Answer, Answers
 from robustify.baselines import option_texts, wording
-from robustify.baselines.features import NAMES, amounts, surface_features
+from robustify.baselines.features import NAMES, amounts
 from robustify.baselines.heuristics import HEURISTICS, TEMPLATE, VIEW, guess
 from robustify.baselines.wording import ABSOLUTES, ARTICLES, FUNCTION_WORDS, HEDGES, NEGATIONS, form, words_of
 from robustify.item import Item, folded
 from robustify.scoring import credit
-from tests.support.fake_answers import heuristic_numbers
 
 # Each rule by its definition, one item at a time.
 
@@ -206,15 +205,6 @@ def test_the_columns_are_the_rows_of_the_definitions_to_the_byte(
     assert first == second
 
 
-@settings(deadline=None)
-@given(made_up)
-def test_a_heuristic_s_scores_are_those_of_its_definition(items: list[Item]) -> None:
-    assert len(surface_features(items).oddness) == sum(item.k for item in items)
-    for h in HEURISTICS:
-        if h.name in RULES:
-            assert heuristic_numbers(h, items) == [tuple(map(float, RULES[h.name](item))) for item in items]
-
-
 @settings(deadline=None, max_examples=150)
 @given(made_up, st.sampled_from([1, 2, 2000]))
 def test_the_amounts_of_many_items_are_those_of_each_to_the_bit(items: list[Item], chunk: int) -> None:
@@ -245,13 +235,3 @@ def test_every_letter_of_the_first_look_is_found_in_any_case_that_re_takes_for_i
     for letter in letters:
         same = set(re.findall(letter, every, re.IGNORECASE))
         assert {one.casefold() for one in same} == {letter}
-
-
-def test_every_way_to_point_elsewhere_holds_a_part_of_the_first_look() -> None:
-    ways = ("above", "below", "preceding", "following", "foregoing", "other choices", "these", "those", "them",
-            "choices", "options", "answers", "statements")  # fmt: skip
-    assert all(way in wording._POINTER.pattern for way in ("above", "foregoing", "statements"))
-    for way in ways:
-        assert wording._POINTING.search(way), way
-    found = re.findall(r"[a-z]{4,}", wording._POINTER.pattern)
-    assert set(ways) - {"other choices"} <= set(found)

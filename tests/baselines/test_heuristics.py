@@ -15,7 +15,7 @@ from scipy.stats import binom
 from robustify.answers import Answer, Answers
 from robustify.baselines.heuristics import HEURISTICS, Heuristic, credit_p, guess, heuristic_scores, table
 from robustify.item import Item
-from robustify.stats.distributions import LATTICE, LEAST_LATTICE_P
+from robustify.stats.distributions import LATTICE
 from tests.support.fake_answers import heuristic_numbers
 
 
@@ -69,14 +69,6 @@ def credit_of(name: str, one: Item) -> float:
 )
 def test_credit_by_hand(name: str, choices: list[str], credits: list[float]) -> None:
     assert [credit_of(name, item(choices, key)) for key in range(len(choices))] == pytest.approx(credits)
-
-
-def test_stem_overlap_by_hand() -> None:
-    one = item(
-        ["the boiling of milk", "a cold wind", "the boiling point of water"],
-        stem="Water has what boiling point?",
-    )
-    assert heuristic_numbers(named("stem_overlap"), [one]) == [(0.5, 0.0, 1.0)]
 
 
 def test_most_common_position_by_hand() -> None:
@@ -142,13 +134,6 @@ def test_rules_of_text_do_not_see_places(choices: list[str], random: Random) -> 
 # --- p ---
 
 
-def test_no_p_is_smaller_than_the_rounding_of_its_transform() -> None:
-    one, k = np.ones(400, dtype=np.int64), np.full(400, 4)
-    assert credit_p(400.0, one, k) == LEAST_LATTICE_P
-    many = np.ones(LATTICE + 1, dtype=np.int64)
-    assert credit_p(float(LATTICE + 1), many, 4 * many) == LEAST_LATTICE_P
-
-
 def _by_enumeration(total: float, tie: Sequence[int], k: Sequence[int]) -> float:
     p = 0.0
     for won in itertools.product([False, True], repeat=len(k)):
@@ -177,39 +162,12 @@ def test_p_without_ties_is_the_binomial_tail() -> None:
     assert credit_p(500.0, np.full(2_000, 4), np.full(2_000, 4)) == pytest.approx(1), "all ties prove nothing"
 
 
-def test_the_normal_limit_takes_over_smoothly() -> None:
-    n = LATTICE // 10
-    k = np.full(n, 4)
-    exact, limit = np.full(n, 1), np.full(n, 1)
-    limit[:2] = [3, 4]  # a common denominator of 12 makes the lattice too large
-    total = n / 4 + 1.6 * np.sqrt(n * 3 / 16)
-    assert credit_p(total, exact, k) == pytest.approx(credit_p(total, limit, k), abs=2e-3)
-
-
 # --- measured ---
 
 
 def _made_up(rng: np.random.Generator, n: int, k: int = 4) -> Item:
     choices = tuple("x" * int(rng.integers(3, 60)) + f" {rng.integers(1000)}" for _ in range(k))
     return item(choices, int(rng.integers(k)), f"m{n}")
-
-
-def test_random_keys_are_no_shortcut_and_planted_ones_are() -> None:
-    rng = np.random.default_rng(11)
-    clean = [_made_up(rng, n) for n in range(300)]
-    planted = [
-        item(c.choices, max(range(4), key=lambda j, c=c: len(c.choices[j])) if n % 3 == 0 else c.key, c.id)
-        for n, c in enumerate(clean)
-    ]
-    everything = np.ones(300, dtype=bool)
-    assert all(row["p_holm"] > 0.05 for row in heuristic_scores(guess(clean), everything).values())
-    answers = guess(planted)
-    found = heuristic_scores(answers, everything)
-    assert found["longest_answer"]["p_holm"] < 1e-6
-    assert found["longest_answer"]["chance"] == 0.25
-    left = heuristic_scores(answers, np.arange(300) % 3 != 0)
-    assert left["longest_answer"]["n"] == 200
-    assert left["longest_answer"]["p_holm"] > 0.05
 
 
 def test_p_is_honest_under_the_null() -> None:

@@ -5,14 +5,12 @@ from typing import Any
 
 import pytest
 
+from robustify.report.compare_page import comparison_html
 from robustify.report.comparing import compared
-from robustify.report.comparison_page import comparison_html
 from robustify.report.dashboard import dashboard_html
-from robustify.report.free_page import html_page
 from robustify.run import EXPLORER, Run
 from tests.browser.conftest import AXE, PHONE, Open
 from tests.report.test_dashboard import lab
-from tests.report.test_free_page import free_summary
 
 PAGES = ("report.html", EXPLORER, f"{EXPLORER}#verdict=shortcut&item=i5")
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -93,20 +91,5 @@ def test_many_runs_can_be_filtered_without_a_script(
     assert len(left) == 4
     # What repeats the row above is shown where that row is not.
     assert all("2026" in row or "2027" in row for row in left)
-    page.select_option("#of-model", label="a")
-    assert (shown(), page.locator("#free tbody tr:visible").count()) == ([], 2)
-    assert page.is_hidden("svg.trend")
-    page.select_option("#of-model", value="")
-    assert page.is_visible("svg.trend")
-    assert violations(page) == []
-
-
-@pytest.mark.parametrize("settings", SETTINGS)
-def test_the_page_of_free_response_fits_is_silent_and_accessible(
-    open_page: Open, tmp_path: Path, settings: str
-) -> None:
-    (tmp_path / "f.html").write_text(html_page(free_summary(base="a")), encoding="utf-8")
-    page = open_page(tmp_path / "f.html", bypass_csp=True, **SETTINGS[settings])
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    assert page.is_visible("#scores table")
+    assert page.is_visible("#change figure")
     assert violations(page) == []

@@ -4,7 +4,6 @@ import csv
 import json
 import os
 import re
-import resource
 import subprocess
 import sys
 from dataclasses import replace
@@ -13,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from robustify import cli
+from robustify.cli import options
 from robustify.config import shipped
 from robustify.item import Item
 from robustify.run import write_items
+from tests.support.command import commands
 from tests.support.fake_logs import jsonl, lm_eval_row, scores_for
 from tests.support.fake_scorer import fake_models, finds, likes_the_letter
 
@@ -35,16 +36,6 @@ def config(tmp_path: Path, items: Path, monkeypatch: pytest.MonkeyPatch) -> Path
         "limits: {min_robust: 1, min_items: 1}\n"
     )
     return path
-
-
-SECRET = "zanzibar-platypus"
-
-
-def one_line(ended) -> str:
-    lines = ended.err.strip().split("\n")
-    assert len(lines) == 1, ended.err
-    assert "Traceback" not in ended.err
-    return lines[0]
 
 
 def test_a_run_prints_data_on_stdout_and_nothing_else(robustify, config: Path) -> None:
@@ -75,12 +66,12 @@ def test_models_limit_and_criterion_change_the_run(robustify, config: Path) -> N
     assert (summary["splits"]["all"], summary["screen"]["criterion"]) == (5, "majority")
 
 
-def test_check_judges_and_report_work_on_a_finished_run(robustify, config: Path) -> None:
+def test_check_judge_and_export_work_on_a_finished_run(robustify, config: Path) -> None:
     assert robustify(str(config), "-o", "out", "-q").code == 0
     checked = robustify("check", "out", "--json")
     assert checked.code == (0 if json.loads(checked.out)["passed"] else 7)
     assert robustify("judge", "out", "-o", "again", "--mode", "text", "--json").code == 0
-    assert robustify("report", "out").out.strip() == "out/report.html"
+    assert robustify("judge", "out").out.strip() == "out/report.html"
     exported = robustify("export", "lm-eval", "out", "-o", "tasks", "--force")
     assert exported.code == 0, exported.err
     assert all(Path(line).is_file() for line in exported.out.split())
@@ -123,7 +114,10 @@ def test_voters_that_pick_one_letter_are_no_screen_unless_forced(
     ended = robustify(str(config), "-o", "out", "--json")
     tree = json.loads(ended.out)["summary"]
     assert ended.code == code
-    assert [r["voter"] for r in tree["certificate"]["reasons"] if r["code"] == "one_place"] == ["one", "two"]
+    assert [r["params"]["voter"] for r in tree["certificate"]["reasons"] if r["code"] == "one_place"] == [
+        "one",
+        "two",
+    ]
     assert tree["screen"]["voters"]["one"]["favoured"]["picked"]["value"] == 1
     assert (tree["certificate"]["verdict"] == "not judged") is (verdict == "not judged")
     report = Path("out/report.md").read_text()
@@ -145,72 +139,13 @@ def test_check_exits_7_when_a_guardrail_says_no(robustify, config: Path) -> None
     assert any("FORCED" in p.read_text() for p in Path("tasks").rglob("*.yaml"))
 
 
-@pytest.mark.parametrize(
-    ("part", "name"), [("data", "defects"), ("data", "quarantined"), ("data", "sha256"), ("config", "name")]
-)
-def test_a_manifest_that_lacks_a_part_is_refused(robustify, config: Path, part: str, name: str) -> None:
-    robustify(str(config), "-o", "out", "-q")
-    tree = json.loads(Path("out/run.json").read_text())
-    del tree[part][name]
-    Path("out/run.json").write_text(json.dumps(tree))
-    assert robustify("judge", "out", "-o", "again").code == 3
-
-
-@pytest.mark.parametrize(
-    ("said", "code"),
-    [("{asking: {mode: text}, alternatives: 7}", 2), ("{asking: {letter_templates: []}}", 0)],
-)
-def test_settings_of_another_shape_are_no_bug(robustify, items: Path, said: str, code: int) -> None:
-    base = f"{{name: t, sensitivity: public, data: {items.name}, models: [], {said[1:]}"
-    Path("c.yaml").write_text(base)
-    assert robustify("c.yaml", "-o", "out").code == code
-
-
 def test_check_finds_a_changed_file(robustify, config: Path) -> None:
     robustify(str(config), "-o", "out", "-q")
     with Path("out/verdicts.csv").open("a") as file:
         file.write("x")
     ended = robustify("check", "out")
     assert ended.code == 3
-    assert "verdicts.csv" in one_line(ended)
-
-
-def test_validate_and_heuristics_need_no_model(robustify, items: Path, config: Path) -> None:
-    for data in (items, config):
-        ended = json.loads(robustify("validate", str(data), "--json").out)
-        assert (ended["n_items"], ended["option_counts"]) == (8, {"4": 8})
-        found = json.loads(robustify("heuristics", str(data), "--json").out)
-        assert set(found) == {"n", "chance_accuracy", "heuristics"}
-        assert set(found["heuristics"]["longest_answer"]) == {"value", "n", "ci", "ties", "p", "p_holm"}
-    assert "longest_answer" in robustify("heuristics", str(items)).out
-
-
-@pytest.mark.parametrize(
-    ("args", "code", "part"),
-    [
-        (["nowhere.yaml"], 2, "no such config"),
-        (["validat", "x"], 2, "did you mean validate?"),
-        (["validate", "nowhere.jsonl"], 2, "nowhere.jsonl"),
-        (["heuristics", "."], 2, "folder"),
-        (["check", "nowhere"], 2, "no such folder"),
-        (["check", "x" * 300], 2, "too long"),
-        (["split", "verify", "x" * 300, "--data", "wmdp-bio"], 2, "too long"),
-        (["validate", ""], 2, "is empty"),
-        (["heuristics", ""], 2, "is empty"),
-        (["models", "pull", "smollm"], 2, "smollm2-135m"),
-        (["wmdp_bio.yaml"], 4, "restricted"),
-        (["wmdp_bio.yaml", "--safe-demo"], 4, "restricted"),
-        (["--nope"], 2, "--nope"),
-    ],
-)
-def test_each_refusal_has_its_exit_code(
-    robustify, monkeypatch, args: list[str], code: int, part: str
-) -> None:
-    monkeypatch.setenv("ROBUSTIFY_RESTRICTED_DATA", "nowhere")
-    ended = robustify(*args)
-    assert ended.code == code, ended.err
-    assert part in ended.err
-    assert "Traceback" not in ended.err
+    assert (ended.err.count("\n"), "verdicts.csv" in ended.err) == (1, True)
 
 
 @pytest.mark.parametrize(
@@ -231,44 +166,43 @@ def test_a_folder_that_cannot_be_written_is_exit_6(robustify, config: Path, tmp_
     assert robustify(str(config), "-o", "file/out").code == 6
 
 
-def test_no_error_shows_the_text_of_an_item(robustify, tmp_path: Path) -> None:
-    rows = [
-        {"id": "a", "stem": SECRET, "choices": [SECRET, "b"], "key": 5},
-        {"id": "b", "stem": SECRET, "choices": SECRET, "key": 0},
-        {"id": "c", "stem": SECRET, "choices": [SECRET, None], "key": 0},
-        {"id": "a", "stem": SECRET, "choices": [SECRET, SECRET], "key": SECRET},
-    ]
-    (tmp_path / "bad.jsonl").write_text("\n".join(json.dumps(r) for r in rows))
-    ended = robustify("validate", "bad.jsonl")
-    assert ended.code == 3
-    assert len(ended.err.strip().split("\n")) >= 4
-    assert SECRET not in ended.err + ended.out
-
-
-def test_names_from_files_cannot_steer_a_terminal(robustify, tmp_path: Path) -> None:
-    (tmp_path / "c.yaml").write_text('"\\e[2Jx": 1\nname: t\nsensitivity: public\ndata: x\n')
-    ended = robustify("c.yaml")
-    assert ended.code == 2
-    assert "\x1b" not in ended.err
-
-
-def test_every_command_has_help_and_an_example() -> None:
-    from tools.docs.build import _walk
-
-    for name, command in _walk("robustify", cli.cli):
+def test_every_command_has_help_and_prints_json_quiet_and_colour_alike() -> None:
+    for name, command in commands():
         assert command.help, name
         assert command.get_short_help_str(), name
+        if not hasattr(command, "commands") and name != "robustify gate":
+            options = {name for option in command.params for name in (*option.opts, *option.secondary_opts)}
+            assert {"--json", "-q", "--quiet", "--color", "--no-color"} <= options, name
 
 
-def test_help_is_instant() -> None:
-    spent = []
-    for _ in range(5):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, "-m", "robustify", "--help"], check=True, capture_output=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    # Of the processor, because the clock of a shared machine tells of others; the goal is 0.25 s, slow ones get room.
-    assert min(spent) < 0.5
+@pytest.mark.parametrize(("how", "coloured"), [(["--color"], True), ([], False), (["--no-color"], False)])
+def test_colour_is_for_who_asks_and_no_color_wins_over_a_terminal(
+    robustify, config: Path, monkeypatch: pytest.MonkeyPatch, how: list[str], coloured: bool
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert ("\x1b[" in robustify(str(config), "-o", "out", *how).out) is coloured
+
+
+def test_loading_is_said_at_once_and_progress_without_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with options.watcher()("loading one", 1200) as progress:
+        assert capsys.readouterr().err == "robustify: loading one (1,200 requests) ...\n"
+        monkeypatch.setattr(options, "EVERY_SECONDS", 0)
+        progress(300)
+        said = capsys.readouterr().err
+        assert re.match(r"robustify: one: 300 of 1,200 requests in \d+ s, about \d+ s left", said)
+
+
+def test_each_command_has_a_whole_line_in_the_help_of_80_columns(
+    robustify, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    said = robustify("--help").out
+    lines = [line for line in said.split("\n") if re.match("  [a-z]+  +[A-Z]", line)]
+    assert len(lines) == len(cli.cli.commands)
+    assert not [line for line in lines if "..." in line]
+    assert max(map(len, said.split("\n"))) <= 80
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,13 @@
 """The first ten minutes of somebody with a small CSV: what each command says, and that it says what to do next."""
 
 import csv
-import importlib
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from robustify import cli, config, pipeline
-from robustify.cli import options
-from robustify.errors import ModelError
+from robustify import config, pipeline
 from tests.support.fake_scorer import fake_models, finds
 
 HEAD = ("Question", "Option A", "Option B", "Option C", "Option D", "Correct Answer", "Category")
@@ -106,51 +101,6 @@ def test_init_names_data_relative_to_the_config(robustify, cooking: Path) -> Non
 # ---- what is misspelt ----
 
 
-@pytest.mark.parametrize(
-    ("args", "holds", "lacks"),
-    [
-        (["validat", "cooking.csv"], "did you mean validate?", ".yaml"),
-        (["heuristic", "cooking.csv"], "did you mean heuristics?", ".yaml"),
-        (["validat"], "did you mean validate?", ".yaml"),
-        (["cookin.csv"], "no such file", "did you mean"),
-        (["sub/demo_benign.yam"], "no such file", "did you mean"),
-        (["demo_bening"], "did you mean demo_benign.yaml?", "mmlu"),
-    ],
-)
-def test_commands_are_suggested_and_paths_are_not(
-    robustify, cooking: Path, args, holds: str, lacks: str
-) -> None:
-    ended = robustify(*args)
-    assert (ended.code, ended.err.count("\n")) == (2, 1)
-    assert holds in ended.err
-    assert lacks not in ended.err
-
-
-@pytest.mark.parametrize(
-    ("line", "says"),
-    [
-        ("name: a b", "name: is no name; expected up to 64 letters"),
-        ("name: [x]", "name: has the wrong shape; expected text"),
-        ("limit: many", "limit: has the wrong shape; expected a whole number"),
-        ("limit: 0", "limit: is out of range; expected a number of 1 or more"),
-        ("models: [{name: m, api: x}]", "models[0].api: unknown key"),
-        ("sensitivity: secret", "sensitivity: unknown; expected 'public' or 'restricted'"),
-        (
-            "data: {path: cooking.csv, fields: {choices: 7}}",
-            "data[0].fields.choices: has the wrong shape; expected text or a list",
-        ),
-    ],
-)  # fmt: skip
-def test_faults_of_a_config_use_no_words_of_a_library(robustify, cooking: Path, line: str, says: str) -> None:
-    key = line.partition(":")[0]
-    base = {"name": "t", "sensitivity": "public", "data": "cooking.csv", "models": "[]"}
-    Path("c.yaml").write_text("\n".join([line, *(f"{k}: {v}" for k, v in base.items() if k != key)]))
-    ended = robustify("c.yaml")
-    assert ended.code == 2
-    assert ended.err.strip().split("\n") == [f"robustify: c.yaml: {says}{ended.err.strip().split(says)[-1]}"]
-    assert not re.search(r"should|valid|pattern|pydantic|str\b|int\b", ended.err)
-
-
 # ---- validate ----
 
 
@@ -175,15 +125,6 @@ def test_the_headers_of_spreadsheets_are_understood(robustify, tmp_path: Path, h
     )
 
 
-def test_a_key_may_name_its_column(robustify, tmp_path: Path) -> None:
-    table = [[*row[:5], f"Option {row[5]}", row[6]] for row in rows()]
-    with (tmp_path / "c.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([HEAD, *table])
-    assert json.loads(robustify("validate", "c.csv", "--json").out)["key_positions"] == {
-        str(k): 15 for k in range(4)
-    }
-
-
 def test_two_columns_that_could_be_the_key_are_refused(robustify, tmp_path: Path) -> None:
     written(tmp_path / "c.csv", ("Question", "A", "B", "C", "Correct Answer", "correct_answer", "Topic"))
     ended = robustify("validate", "c.csv")
@@ -197,40 +138,6 @@ def test_validate_begins_with_the_verdict_and_ends_with_a_block_to_paste(robusti
     at = lines.index("data:")
     Path("c.yaml").write_text("\n".join(["name: c", "sensitivity: public", "models: []", *lines[at:]]))
     assert json.loads(robustify("validate", "c.yaml", "--json").out)["n_items"] == N
-
-
-def test_one_item_is_one_item(robustify, tmp_path: Path) -> None:
-    written(tmp_path / "one.csv", n=1)
-    said = robustify("validate", "one.csv").out + robustify("heuristics", "one.csv").out
-    assert "1 item" in said
-    assert "1 items" not in said
-
-
-def test_bytes_of_another_encoding_are_one_line_with_the_mend(robustify, tmp_path: Path) -> None:
-    written(tmp_path / "cooking.csv", encoding="cp1252")
-    ended = robustify("validate", "cooking.csv")
-    assert (ended.code, ended.err.count("\n")) == (3, 1)
-    assert f"{N} lines (2 to {N + 1}): not valid UTF-8" in ended.err
-    command = re.search("`iconv (.*?)`", ended.err)
-    subprocess.run(["bash", "-c", f"iconv {command[1]}"], check=True)
-    assert robustify("validate", "utf8-cooking.csv").code == 0
-
-
-def test_at_most_five_of_each_fault_are_listed(robustify, tmp_path: Path) -> None:
-    table = rows()
-    for at in range(10, 22):
-        table[at][5] = "E"
-    table[30][5] = table[31][5] = ""
-    with (tmp_path / "bad.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([HEAD, *table])
-    lines = robustify("validate", "bad.csv").err.strip().split("\n")
-    assert len(lines) == 3
-    assert "12 lines (12 to 23): key E, but only 4 choices" in lines[0]
-    assert [line.split(": ")[1] for line in lines[1:]] == ["bad.csv:32", "bad.csv:33"]
-    said = robustify("validate", "bad.csv", "--skip-bad").out
-    assert said.startswith(f"bad: {N - 14} items, 14 rows set aside")
-    assert robustify("bad.csv", "--public", "-o", "out").code == 3
-    assert robustify("bad.csv", "--public", "--skip-bad", "-o", "out").code in DONE
 
 
 def test_a_header_that_says_little_is_mapped_on_the_command_line(robustify, tmp_path: Path) -> None:
@@ -247,12 +154,6 @@ def test_a_header_that_says_little_is_mapped_on_the_command_line(robustify, tmp_
     assert robustify("c.csv", "--public", "--map", choices, "-o", "out").code in DONE
     assert robustify("init", "c.csv", "--map", choices).code == 0
     assert robustify("validate", "c.yaml").code == 0
-
-
-@pytest.mark.parametrize("said", ["stem", "stem=", "=x", "stm=Question", "key_is=word"])
-def test_a_wrong_map_is_refused(robustify, cooking: Path, said: str) -> None:
-    ended = robustify("validate", "cooking.csv", "--map", said)
-    assert (ended.code, ended.err.count("\n")) == (2, 1)
 
 
 # ---- heuristics ----
@@ -285,42 +186,11 @@ def test_heuristics_name_the_items_that_a_starred_rule_finds(robustify, cooking:
 # ---- what every command has ----
 
 
-def test_every_command_is_quiet_prints_json_and_has_colour_alike() -> None:
-    from tools.docs.build import _walk
-
-    for name, command in _walk("robustify", cli.cli):
-        if not hasattr(command, "commands") and name != "robustify gate":
-            options = {name for option in command.params for name in (*option.opts, *option.secondary_opts)}
-            assert {"--json", "-q", "--quiet", "--color", "--no-color"} <= options, name
-
-
 def test_quiet_says_nothing_and_json_is_one_object(robustify, cooking: Path) -> None:
     assert robustify("validate", "cooking.csv", "-q")[1:] == ("", "")
     assert json.loads(robustify("init", "cooking.csv", "--json", "-q").out) == {"printed": ["cooking.yaml"]}
     ended = robustify("validate", "nowhere.csv", "-q")
     assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
-
-
-@pytest.mark.parametrize(("how", "coloured"), [(["--color"], True), ([], False), (["--no-color"], False)])
-def test_colour_is_for_who_asks_and_no_color_wins_over_a_terminal(
-    robustify, cooking: Path, monkeypatch: pytest.MonkeyPatch, how: list[str], coloured: bool
-) -> None:
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert ("\x1b[" in robustify("cooking.csv", "--public", "-o", "out", *how).out) is coloured
-
-
-def test_completion_names_commands(cooking: Path) -> None:
-    env = {"_ROBUSTIFY_COMPLETE": "bash_complete", "COMP_WORDS": "robustify heur", "COMP_CWORD": "1"}
-    code = "import sys; sys.argv = ['robustify']; from robustify import cli; cli.main()"
-    root = str(Path(cli.__file__).parents[2])
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**env, "PYTHONPATH": root},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert "heuristics" in done.stdout
 
 
 # ---- before the first model ----
@@ -337,31 +207,6 @@ def test_data_is_checked_before_models_are_demanded(robustify, tmp_path: Path) -
     assert not Path("results").exists()
 
 
-def test_the_size_of_a_download_is_said_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pulling = importlib.import_module("robustify.models")
-    said: list[str] = []
-
-    def offline(*_: object) -> Path:
-        raise ModelError("offline")
-
-    monkeypatch.setattr(pulling, "_download", offline)
-    with pytest.raises(ModelError):
-        pulling.pull("smollm2-135m", tmp_path, said.append)
-    assert re.search(r"[0-9]+ MB to fetch, 538 MB on disk", "\n".join(said))
-
-
-def test_loading_is_said_at_once_and_progress_without_a_terminal(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with options.watcher()("loading one", 1200) as progress:
-        assert capsys.readouterr().err == "robustify: loading one (1,200 requests) ...\n"
-        monkeypatch.setattr(options, "EVERY_SECONDS", 0)
-        progress(300)
-        assert re.match(
-            r"robustify: one: 300 of 1,200 requests in \d+ s, about \d+ s left", capsys.readouterr().err
-        )
-
-
 @pytest.mark.usefixtures("models")
 def test_a_dry_run_says_what_it_takes_and_asks_nothing(
     robustify, cooking: Path, monkeypatch: pytest.MonkeyPatch
@@ -369,7 +214,7 @@ def test_a_dry_run_says_what_it_takes_and_asks_nothing(
     monkeypatch.setattr(pipeline, "ask_models", lambda *_: pytest.fail("asked"))
     ended = robustify("cooking.csv", "--public", "-m", "smollm2-135m", "--dry-run")
     assert ended.code == 0, ended.err
-    assert re.search(r"smollm2-135m  about [\d,]+ requests, [\d,]+ tokens, about ", ended.out)
+    assert re.search(r"smollm2-135m  about [\d,]+ requests, [\d,]+ tokens", ended.out)
     assert "MB to fetch first: robustify models pull smollm2-135m" in ended.out
     assert not Path("results").exists()
     (need,) = json.loads(
@@ -381,12 +226,12 @@ def test_a_dry_run_says_what_it_takes_and_asks_nothing(
 
 @pytest.mark.usefixtures("models")
 @pytest.mark.parametrize("long", [True, False])
-def test_a_run_of_over_a_minute_is_announced(
+def test_a_run_of_many_requests_is_announced(
     robustify, cooking: Path, monkeypatch: pytest.MonkeyPatch, long: bool
 ) -> None:
     from robustify.ask import forecast
 
-    monkeypatch.setattr(forecast, "flops", lambda: 1e6 if long else 1e18)
+    monkeypatch.setattr(forecast, "MANY", 10 if long else 10**6)
     said = robustify("cooking.csv", "--public", "-m", "smollm2-135m", "-o", "out", "--limit", "8").err
     assert ("requests, " in said) is long
 
@@ -407,8 +252,3 @@ def test_judging_again_keeps_the_old_verdict_unless_asked(robustify, cooking: Pa
     assert robustify("judge", "out", "--criterion", "majority", "--replace").code in DONE
     assert Path("out/run.json").read_bytes() != before
     assert robustify("judge", "out", "--replace", "-o", "x").code == 2
-
-
-def test_a_rule_that_counts_votes_says_that_nobody_voted(robustify, cooking: Path) -> None:
-    assert robustify("cooking.csv", "--public", "-o", "out", "-q").code in DONE
-    assert "no model voted" in robustify("judge", "out", "--criterion", "majority").out

@@ -1,16 +1,12 @@
 """The folder of a restricted run: sealed, private, read again by every command, and without a single item in it."""
 
-import csv
 import json
-import logging
 import re
 import stat
-from collections import Counter
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,17 +15,14 @@ import yaml
 from robustify.errors import AuthorisationError, DataError
 from robustify.files import sha256
 from robustify.pipeline import rejudge, reprint
-from robustify.report.opening import closing
+from robustify.policy.releases import emit_split, publish
+from robustify.report.released import released_lines
 from robustify.restricted.ids import hashed, read_split, separable
 from robustify.restricted.loader import documents, require_silence
 from robustify.run import Run, open_run
-from robustify.summary.format_1 import read
-from robustify.writers import restricted as printing
-from robustify.writers.releases import emitted, published
 from tests.support import restricted_run, restricted_set
 from tests.support.command import invoked
 
-FIGURES = {"flagged", "accuracy", "heuristics", "order", "topics", "residual", "reliability"}
 TASKS = ("all", "robust", "shortcut", "robust_choices_only", "cloze")
 
 
@@ -51,7 +44,7 @@ def run(base: Path) -> Run:
 @pytest.fixture
 def public(run: Run, tmp_path: Path) -> Path:
     """What of it may be published."""
-    published(run, tmp_path / "public")
+    publish(run, tmp_path / "public")
     return tmp_path / "public"
 
 
@@ -63,10 +56,11 @@ def spoilt(base: Path, tmp_path: Path) -> Path:
 
 def test_the_folder_holds_no_row_of_an_item(run: Run) -> None:
     held = set(restricted_run.files(run.folder))
-    printed = {"summary.json", "report.html", "report.md", *(f"figures/{name}.svg" for name in FIGURES)}
     expected = {
         "run.json",
-        *printed,
+        "summary.json",
+        "report.html",
+        "report.md",
         *(f"splits/{name}.json" for name in ("robust", "shortcut")),
         *(f"lm_eval_tasks/mock_{name}.yaml" for name in TASKS),
         "release.json",
@@ -86,8 +80,8 @@ def test_no_text_and_no_plain_id_or_digest_is_in_any_file(run: Run, public: Path
     words = {w.encode() for w in restricted_set.canaries(records)}
     digest = sha256(base / "data" / "mock" / "items.jsonl").encode()
     assert len(words) == 6 * len(records)
-    ledger = {"ledger": (base / "secret" / "ids.key.ledger").read_bytes()}
-    files = restricted_run.files(run.folder) | ledger
+    record = {"record": (base / "secret" / "ids.key.releases").read_bytes()}
+    files = restricted_run.files(run.folder) | record
     for name, content in [*files.items(), *restricted_run.files(public).items()]:
         assert not [w for w in words if w in content], name
         assert digest not in content, name
@@ -115,15 +109,34 @@ def test_the_manifest_says_what_it_is_and_under_which_key(run: Run) -> None:
     assert "path" not in json.dumps(told["config"])
 
 
-def test_what_is_published_is_held_to_the_budget_and_the_evaluator_s_is_not(run: Run, public: Path) -> None:
+def test_what_is_published_is_the_page_of_the_run_less_its_guardrails(run: Run, public: Path) -> None:
     shown = json.loads((public / "summary.json").read_text("utf-8"))
-    assert shown["release"]["level"] == "published"
-    assert shown["release"]["bits"]["spent"] <= shown["release"]["bits"]["available"]
-    assert shown["release"]["withheld"]
+    mine = json.loads((run.folder / "summary.json").read_text("utf-8"))
+    assert (mine["release_level"], shown["release_level"]) == ("evaluator", "published")
+    level = {"release_level": "", "failed": [], "halting": []}
+    assert {**mine, **level} == {**shown, **level}
+    assert {p.name for p in public.iterdir()} == {"summary.json", "report.html", "report.md"}
     assert {stat.S_IMODE(p.stat().st_mode) for p in (public, *public.rglob("*"))} == {0o600, 0o700}
-    assert run.summary.tree()["release"]["level"] == "evaluator"
-    assert run.summary.tree()["release"]["withheld"] == []
-    assert shown["splits"] == run.summary.tree()["splits"]
+
+
+def test_what_was_published_is_counted_and_a_few_numbers_take_less(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = restricted_run.prepare(tmp_path, monkeypatch, 80)
+    run = restricted_run.run(tmp_path, out / "run")
+    some = publish(run, tmp_path / "some", ["screen"])
+    assert 0 < some.release.bits < run.released.bits
+    assert publish(run, tmp_path / "again", ["screen"]) == some
+    with pytest.raises(AuthorisationError, match="bits are spent"):
+        publish(run, tmp_path / "whole")
+    assert not (tmp_path / "whole").exists()
+    # Another criterion flags other items, and another model asks about the same ones.
+    other = restricted_run.config(screen={"criterion": "1-of-2", "mode": "text"})
+    second = restricted_run.run(tmp_path, out / "other", other)
+    with pytest.raises(AuthorisationError, match="another split"):
+        publish(second, tmp_path / "other", ["audit"])
+    third = restricted_run.config(models=[*restricted_run.NAMES, {"name": "stub-c", "role": "under_test"}])
+    assert publish(restricted_run.run(tmp_path, out / "third", third), tmp_path / "third", ["audit"])
 
 
 def test_a_report_is_printed_again_byte_for_byte(run: Run, spoilt: Path) -> None:
@@ -136,10 +149,9 @@ def test_a_report_is_printed_again_byte_for_byte(run: Run, spoilt: Path) -> None
 
 def test_check_and_report_work_and_judging_anew_says_the_mend(run: Run, spoilt: Path) -> None:
     checked = invoked("check", spoilt)
-    passed = all(g["passed"] for g in run.summary.tree()["guardrails"])
-    assert checked.return_value == (0 if passed else 7)
-    assert "topic_collapse" in checked.output
-    assert invoked("report", spoilt).return_value == 0
+    assert checked.return_value == (7 if run.released.failed else 0)
+    assert checked.output == "every guardrail passes\n"
+    assert invoked("judge", spoilt).return_value == 0
     with pytest.raises(AuthorisationError, match="run the same command with other rules"):
         rejudge(run, {"screen.criterion": "majority"}, spoilt)
 
@@ -175,8 +187,8 @@ def test_an_edited_file_is_found(spoilt: Path, name: str) -> None:
     assert run.changed() == [name]
     with pytest.raises(DataError, match="as the run left it"):
         run.require_unchanged()
-    again = {"summary.json": lambda: reprint(run), "release.json": lambda: published(run, spoilt / "x"),
-             "splits/robust.json": lambda: emitted(run, "robust", "evaluator")}  # fmt: skip
+    again = {"summary.json": lambda: reprint(run), "release.json": lambda: publish(run, spoilt / "x"),
+             "splits/robust.json": lambda: emit_split(run, "robust")}  # fmt: skip
     with pytest.raises(DataError, match="as the run left it"):
         again[name]()
 
@@ -194,12 +206,6 @@ def test_without_its_key_a_run_is_not_opened(
         open_run(base / "out" / "run")
 
 
-def test_a_public_run_needs_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("ROBUSTIFY_KEY_FILE", raising=False)
-    monkeypatch.delenv("ROBUSTIFY_KEY", raising=False)
-    assert not open_run(Path(__file__).parents[2] / "results" / "benign_demo").restricted
-
-
 def test_tasks_hold_no_text_and_name_a_loader_of_the_package(run: Run) -> None:
     class Loader(yaml.SafeLoader):
         pass
@@ -215,37 +221,9 @@ def test_tasks_hold_no_text_and_name_a_loader_of_the_package(run: Run) -> None:
     assert not list((run.folder / "lm_eval_tasks").glob("*.py"))
 
 
-def verdicts(n_robust: int, n_shortcut: int, n_undecided: int) -> Any:
-    words = ["robust"] * n_robust + ["shortcut"] * n_shortcut + ["undecided"] * n_undecided
-    return SimpleNamespace(
-        verdicts=[SimpleNamespace(item=keyed(i), verdict=word) for i, word in enumerate(words)],
-        cloze_excluded={},
-    )
-
-
 def keyed(i: int) -> str:
     letters = "abcdefghijklmnopqrstuvwxyz234567"
     return f"rb1_{letters[i // 32]}{letters[i % 32]}{'a' * 24}"
-
-
-ACCESS: Any = SimpleNamespace(manifest=SimpleNamespace(id="m", version="1"), key_id="0" * 16)
-
-
-@pytest.mark.parametrize(
-    ("sizes", "there"),
-    [
-        ((20, 20, 3), {"robust", "shortcut"}),
-        ((20, 20, 10), {"robust", "shortcut", "undecided"}),
-        ((20, 3, 20), {"robust", "undecided"}),
-    ],
-)
-def test_no_sums_and_differences_of_the_lists_name_fewer_items_than_a_cell(
-    sizes: tuple[int, int, int], there: set[str]
-) -> None:
-    made = printing._splits(verdicts(*sizes), ACCESS, 10)
-    assert {split.name for split in made} == there
-    cells = Counter(tuple(i in split.ids for split in made) for i in {i for split in made for i in split.ids})
-    assert min(cells.values()) >= 10
 
 
 @pytest.mark.parametrize(("shared", "n"), [(0, 2), (1, 1), (9, 1), (10, 2), (20, 2)])
@@ -270,22 +248,13 @@ def with_cross_references(monkeypatch: pytest.MonkeyPatch, n: int) -> list[str]:
 
 
 @pytest.mark.slow
-def test_what_cannot_be_asked_as_cloze_is_told_by_no_list_and_by_no_subtraction(
+def test_what_cannot_be_asked_as_cloze_is_in_no_list_and_in_no_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left_out = with_cross_references(monkeypatch, 2)
     run = restricted_run.run(tmp_path, restricted_run.prepare(tmp_path, monkeypatch, 80) / "run")
     assert sorted(p.stem for p in (run.folder / "splits").iterdir()) == ["robust", "shortcut"]
-    published(run, tmp_path / "public")
-    for place in (run.folder, tmp_path / "public"):
-        told = json.loads((place / "summary.json").read_text("utf-8"))
-        assert told["splits"]["cloze"]["value"] is None
-        told["heuristics"].pop("all")
-        assert not {78, 79} & set(whole_numbers(told))
-        assert 70 in whole_numbers(told["accuracy"])
-        assert all(n is None or n % 10 == 0 for n in bins_of_cloze(told))
-        assert any(bins_of_cloze(told))
-        assert "cloze" not in "".join(closing(read(told), "run"))
+    assert not {78, 79} & {number.n for number in run.released.numbers}
     task = (run.folder / "lm_eval_tasks" / "mock_cloze.yaml").read_text("utf-8")
     assert "cloze: cross-ref" in task
     splits = [read_split(path) for path in (run.folder / "splits").iterdir()]
@@ -295,63 +264,6 @@ def test_what_cannot_be_asked_as_cloze_is_told_by_no_list_and_by_no_subtraction(
     assert not set(left_out) & set(asked)
     with pytest.raises(DataError, match="is no profile"):
         documents(splits, "labels")
-
-
-def bins_of_cloze(told: Any) -> list[int | None]:
-    return [bin["n"] for entry in told["calibration"].values() for bin in entry["cloze_chars"]["bins"]]
-
-
-def whole_numbers(node: object) -> list[int]:
-    match node:
-        case dict():
-            return [n for one in node.values() for n in whole_numbers(one)]
-        case list():
-            return [n for one in node for n in whole_numbers(one)]
-        case int() if not isinstance(node, bool):
-            return [node]
-    return []
-
-
-@pytest.mark.slow
-def test_enough_items_that_cannot_be_asked_as_cloze_are_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with_cross_references(monkeypatch, 12)
-    run = restricted_run.run(tmp_path, restricted_run.prepare(tmp_path, monkeypatch, 80) / "run")
-    assert run.summary.tree()["splits"]["cloze"] == 68
-    assert sum(run.summary.tree()["splits"]["cloze_excluded"].values()) == 12
-
-
-@pytest.mark.slow
-def test_of_a_replayed_log_only_the_format_and_a_keyed_digest_are_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out = restricted_run.prepare(tmp_path, monkeypatch, 80)
-    log = tmp_path / "picks-qxsecretname.csv"
-    with log.open("w", encoding="utf-8", newline="") as file:
-        rows = csv.writer(file)
-        rows.writerow(["id", "question", "choices", "answer", "model", "pick"])
-        for r in restricted_set.items(80)[:77]:
-            choices = json.dumps(r["choices"], ensure_ascii=False)
-            rows.writerow([r["id"], r["question"], choices, r["answer"], "m1", r["answer"]])
-    replayed = {"name": "told", "engine": "replay", "logs": str(log), "role": "under_test", "view": "full"}
-    config = restricted_run.config(models=[*restricted_run.NAMES, replayed])
-    run = restricted_run.run(tmp_path, out / "run", config)
-    facts = run.manifest["models"]["told"]
-    assert set(facts) == {"engine", "format", "log_hmac_sha256"}
-    assert facts["engine"] == "replay"
-    digest = sha256(log)
-    for name, content in restricted_run.files(run.folder).items():
-        assert digest[:16].encode() not in content, name
-        assert b"qxsecretname" not in content, name
-        assert not re.search(rb"items[_ ]not[_ ]in[_ ]the[_ ]log", content), name
-    assert facts["log_hmac_sha256"] in (run.folder / "report.html").read_text("utf-8")
-    published(run, tmp_path / "public")
-    for name, content in restricted_run.files(tmp_path / "public").items():
-        assert facts["log_hmac_sha256"][:16].encode() not in content, name
-        assert b"qxsecretname" not in content, name
-    before = restricted_run.files(run.folder)
-    assert restricted_run.files(reprint(run).folder) == before
 
 
 def test_the_loader_finds_the_items_of_the_splits_with_the_key(run: Run) -> None:
@@ -370,18 +282,6 @@ def test_the_loader_finds_the_items_of_the_splits_with_the_key(run: Run) -> None
         documents([replace(robust, ids=robust.ids[:9])])
     with pytest.raises(DataError, match="'labels' is no profile"):
         documents([robust], "labels")
-
-
-def test_lm_eval_is_refused_where_its_log_would_hold_texts() -> None:
-    log = logging.getLogger("lm_eval.api.task")
-    before = log.level
-    try:
-        for level, refused in ((logging.DEBUG, True), (logging.INFO, False)):
-            log.setLevel(level)
-            with pytest.raises(AuthorisationError, match="log is at DEBUG") if refused else nullcontext():
-                require_silence(["python"])
-    finally:
-        log.setLevel(before)
 
 
 @pytest.mark.parametrize(
@@ -407,55 +307,33 @@ def test_lm_eval_is_refused_where_it_would_write_texts_down(argv: list[str], ref
         require_silence(argv)
 
 
-def test_lists_of_a_set_too_small_for_a_publication_are_for_the_evaluator_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out = restricted_run.prepare(tmp_path, monkeypatch, 28)
-    loose = {"min_items": 1, "min_robust": 1, "max_unanswered": 1, "max_ties": 1, "max_undecided": 1}
-    run = restricted_run.run(tmp_path, out / "run", restricted_run.config(limits=loose))
-    assert emitted(run, "robust", "evaluator").ids
-    with pytest.raises(DataError, match="too few items for a publication"):
-        emitted(run, "robust", "published")
-
-
 def test_nothing_of_a_part_of_the_set_is_for_publication(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = restricted_run.prepare(tmp_path, monkeypatch, 80)
     run = restricted_run.run(tmp_path, out / "run", restricted_run.config(limit=70))
-    assert run.summary.tree()["benchmark"]["n_items"] == 70
-    assert "release.json" not in restricted_run.files(run.folder)
-    with pytest.raises(AuthorisationError, match="a part of the set"):
-        published(run, tmp_path / "public")
+    assert run.released.n == 70
+    for release in (lambda: publish(run, tmp_path / "public"), lambda: emit_split(run, "robust")):
+        with pytest.raises(AuthorisationError, match="a part of the set"):
+            release()
     assert not (tmp_path / "public").exists()
-    assert run.manifest["release"]["levels"] == {"evaluator": "."}
-    assert "nothing is for publication" in (run.folder / "report.md").read_text("utf-8")
-    assert not [line for line in closing(run.summary, "run") if "publish" in line]
-    before = restricted_run.files(run.folder)
-    assert restricted_run.files(reprint(run).folder) == before
-    name = read_split(next((run.folder / "splits").iterdir())).name
-    with pytest.raises(AuthorisationError, match="a part of the set"):
-        emitted(run, name, "published")
-    assert emitted(run, name, "evaluator").ids
 
 
-def test_the_closing_lines_of_a_whole_set_name_what_may_be_published(run: Run) -> None:
-    assert [
-        line
-        for line in closing(run.summary, "run")
-        if line == "to publish: robustify export published run -o DIR"
-    ]
+def test_the_closing_lines_name_what_may_be_published(run: Run) -> None:
+    lines = list(released_lines(run.released, "run"))
+    assert lines[-2:] == ["report: run/report.html", "to publish: robustify export published run -o DIR"]
+    assert len(lines) <= 24
 
 
-def test_a_set_too_small_to_tell_of_is_only_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_set_too_small_to_tell_of_shows_n_and_the_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     out = restricted_run.prepare(tmp_path, monkeypatch, 24)
     run = restricted_run.run(tmp_path, out / "run")
-    assert run.summary.tree()["release"]["too_small"] is True
     assert set(run.manifest["files"]) == {"summary.json", "report.html", "report.md", "release.json"}
-    entry = published(run, tmp_path / "public")
-    assert (entry.release.bits, entry.release.cells) == (0, ())
-    assert json.loads((tmp_path / "public" / "summary.json").read_text("utf-8"))["guardrails"] == []
-    assert "withheld: everything but the number of items" in (run.folder / "report.md").read_text("utf-8")
+    assert (run.released.n, run.released.numbers, run.released.topics) == (24, (), None)
+    assert publish(run, tmp_path / "public").release.bits == 0
+    assert "# mock: not judged" in (tmp_path / "public" / "report.md").read_text("utf-8")
 
 
 HOSTILE = {"lamps": "<script>alert(1)</script>", "kettles": "=cmd|' /C calc'!A0", "ladders": "| [a](b) `c`"}
@@ -484,26 +362,11 @@ def test_hostile_topic_names_stay_words(tmp_path: Path, monkeypatch: pytest.Monk
     assert "&lt;script&gt;" in files["report.html"].decode("utf-8")
 
 
-@pytest.mark.parametrize("name", ["\x1b]0;x\x07", "lad\u202eders"])
-def test_topics_that_steer_a_terminal_refuse_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    renamed(monkeypatch, {"ladders": name})
-    out = restricted_run.prepare(tmp_path, monkeypatch)
-    with pytest.raises(DataError) as refused:
-        restricted_run.run(tmp_path, out / "run")
-    assert name not in str(refused.value)
-    assert not (out / "run").exists()
-
-
 def test_a_run_without_models_tells_its_cues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = restricted_run.prepare(tmp_path, monkeypatch)
     run = restricted_run.run(tmp_path, out / "run", restricted_run.config(models=[]))
-    summary = run.summary.tree()
-    assert summary["release"]["too_small"] is False
-    assert set(summary["heuristics"]["all"]) >= {"length", "place"}
-    assert summary["splits"]["all"] == 200
-    text = (run.folder / "report.html").read_text("utf-8")
-    assert "length" in text
-    assert "this run holds no choices-only screen" in text
-    assert {g["reason"]["code"] for g in summary["guardrails"]} == {"not_judged"}
+    assert run.released.available is None
+    assert [n.name for n in run.released.numbers if n.value is not None] == [
+        "rule: longest answer, all items", "rule: most common position, all items",
+    ]  # fmt: skip
+    assert not (run.folder / "splits").exists()

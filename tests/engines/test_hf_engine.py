@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from robustify.errors import DataError, ModelError, ResourceError, UsageError
+from robustify.errors import DataError, ModelError, UsageError
 from robustify.views import Request
 from tests.support.model_cache import (
+    hf,
     model_folder,
     spoil_config,
     tiny_bloom,
@@ -28,16 +29,13 @@ from safetensors.torch import load_file, save_file  # noqa: E402
 from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: E402
 
 from robustify.engines.cache import Cache  # noqa: E402
-from robustify.engines.local import kernels, layout, paths, tree  # noqa: E402
+from robustify.engines.local import kernels, layout, tree  # noqa: E402
 from robustify.engines.local import model as in_memory  # noqa: E402
 from robustify.engines.local.engine import HF  # noqa: E402
-from robustify.engines.plan import Encoded  # noqa: E402
 from robustify.engines.tokens import (  # noqa: E402
-    Saved,
-    Transformers,
+    Speller,
     as_prompt,
     encode,
-    save,
 )
 
 HEADER = "Question: the cat sat on the right mat\n"
@@ -74,7 +72,7 @@ def damaged(llama: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def engine(llama: Path) -> Iterator[HF]:
-    with HF("tiny", llama) as opened:
+    with hf(llama) as opened:
         yield opened
 
 
@@ -88,7 +86,7 @@ def _one_by_one(folder: Path, requests: tuple[Request, ...]) -> list[float]:
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     totals = []
-    for pair in encode(Transformers(tokenizer), requests):
+    for pair in encode(Speller(tokenizer), requests):
         whole = torch.tensor([pair.context + pair.continuation])
         with torch.inference_mode():
             logprobs = torch.log_softmax(model(whole).logits[0].double(), dim=-1)
@@ -119,18 +117,10 @@ def forwards(engine: HF, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int
 
 
 @pytest.mark.slow
-def test_a_number_is_the_sum_over_the_continuation_s_own_tokens(engine: HF, llama: Path) -> None:
-    pairs = encode(Transformers(AutoTokenizer.from_pretrained(llama)), REQUESTS)
-    scored = engine.loglikelihoods(REQUESTS)
-    assert [s.total for s in scored] == pytest.approx(one_by_one(llama, REQUESTS), abs=1e-4)
-    assert [s.n_tokens for s in scored] == [len(pair.continuation) for pair in pairs]
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(("size", "section"), [(64, 1), (64, 2), (64, 64), (100, 64), (4096, 64)])
 def test_the_size_of_batches_and_sections_changes_nothing(llama: Path, size: int, section: int) -> None:
     requests = [*REQUESTS, *LONG]
-    with HF("tiny", llama, max_batch_tokens=size, section=section) as engine:
+    with hf(llama, max_batch_tokens=size, section=section) as engine:
         assert totals(engine, requests) == pytest.approx(one_by_one(llama, requests), abs=1e-3)
 
 
@@ -149,7 +139,7 @@ def test_every_family_is_scored_by_the_fastest_path_that_is_exact(
     make: Callable[[Path], Path], path: str, tmp_path: Path
 ) -> None:
     folder = make(tmp_path)
-    with HF("tiny", folder, max_batch_tokens=64) as engine:
+    with hf(folder, max_batch_tokens=64) as engine:
         assert totals(engine, REQUESTS) == pytest.approx(one_by_one(folder, REQUESTS), abs=1e-4)
         assert engine.fingerprint()["path"] == path
 
@@ -175,7 +165,7 @@ def test_a_model_for_which_trees_do_not_work_is_found_out(
         monkeypatch.setattr(tree.Trees, "_pass", refusing)
     else:
         monkeypatch.setattr(layout, "_group", blind(layout._group))
-    with HF("tiny", llama) as engine:
+    with hf(llama) as engine:
         assert totals(engine, REQUESTS) == pytest.approx(one_by_one(llama, REQUESTS), abs=1e-4)
         assert engine.path == "prefixes"
 
@@ -186,7 +176,7 @@ def test_a_path_that_is_wrong_for_prefixes_too_ends_in_rows(
     folder = tiny_bloom(tmp_path)
     scored = in_memory.score_contexts
     monkeypatch.setattr(in_memory, "score_contexts", lambda *a: {r: t - 1 for r, t in scored(*a).items()})
-    with HF("bloom", folder) as engine:
+    with hf(folder, name="bloom") as engine:
         assert totals(engine, REQUESTS) == pytest.approx(one_by_one(folder, REQUESTS), abs=1e-4)
         assert engine.path == "rows"
 
@@ -202,30 +192,9 @@ def test_what_may_be_off_grows_with_the_tokens_that_are_summed(
         monkeypatch.setattr(
             tree.Trees, "_scored", lambda *a: [(request, value - 0.002) for request, value in trees(*a)]
         )
-    with HF("tiny", llama) as engine:
+    with hf(llama) as engine:
         totals(engine, [Request("the cat sat", " on the mat" * n)])
         assert engine.path == path
-
-
-@pytest.mark.slow
-def test_rows_longer_than_the_window_are_tried_by_themselves(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    held: list[list[bool]] = []
-    agrees = paths.Paths._agrees
-
-    def spy(self: paths.Paths, fresh: dict[Encoded, float]) -> bool:
-        held.append([len(r.row) > 16 for r in fresh])
-        return agrees(self, fresh)
-
-    monkeypatch.setattr(paths.Paths, "_agrees", spy)
-    folder = tiny_gemma(tmp_path, window=16)
-    requests = [Request("the cat " * 12, " sat"), Request("the cat " * 12, " mat on"), *REQUESTS]
-    with HF("gemma", folder) as engine:
-        assert totals(engine, requests) == pytest.approx(one_by_one(folder, requests), abs=1e-4)
-        assert engine.path == "trees"
-    assert sorted({flag for flags in held for flag in flags}) == [False, True]
-    assert all(len(set(flags)) == 1 for flags in held)
 
 
 def test_the_head_in_tiles_is_the_whole_head(llama: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,7 +204,7 @@ def test_the_head_in_tiles_is_the_whole_head(llama: Path, monkeypatch: pytest.Mo
             return 37
 
     monkeypatch.setattr(tree, "Head", Tiled)
-    with HF("tiny", llama) as engine:
+    with hf(llama) as engine:
         assert totals(engine, REQUESTS) == pytest.approx(one_by_one(llama, REQUESTS), abs=1e-4)
 
 
@@ -276,19 +245,12 @@ def test_a_step_that_does_something_else_is_left_alone(llama: Path) -> None:
     assert first.mlp not in [module for module, _ in Lean(model.get_decoder())._steps]
 
 
-def test_half_precision_stays_near(llama: Path) -> None:
-    with HF("tiny", llama, dtype="bfloat16") as engine:
-        near = totals(engine, REQUESTS)
-    assert near == pytest.approx(one_by_one(llama, REQUESTS), rel=0.05, abs=0.5)
-    assert near != pytest.approx(one_by_one(llama, REQUESTS), abs=1e-5)
-
-
 @pytest.mark.slow
 @pytest.mark.model
 def test_a_real_model_gives_what_vllm_gave() -> None:
     # vLLM 0.32.0 on a CPU in float32, from the same weights, token by token.
     words = (-11.5393, -0.3376, -2.4387, -0.4509, -0.2581)
-    with HF("smollm2-135m", model_folder("smollm2-135m")) as engine:
+    with hf(model_folder("smollm2-135m"), name="smollm2-135m") as engine:
         last, all_ = totals(
             engine,
             [Request("The capital of France is", " Paris"), Request("The", " capital of France is Paris")],
@@ -352,7 +314,7 @@ def test_a_batch_that_does_not_fit_is_halved_and_the_run_goes_on(
 
     monkeypatch.setattr(tree.Trees, "_pass", small_only)
     done: list[int] = []
-    with Cache(tmp_path) as cache, HF("tiny", llama, max_batch_tokens=256, cache=cache) as engine:
+    with Cache(tmp_path) as cache, hf(llama, max_batch_tokens=256, cache=cache) as engine:
         found = engine.loglikelihoods(REQUESTS, done.append)
         assert engine.fingerprint()["max_batch_tokens"] == "64"
         assert engine.loglikelihoods(REQUESTS) == found
@@ -362,37 +324,13 @@ def test_a_batch_that_does_not_fit_is_halved_and_the_run_goes_on(
     assert sizes[-1] <= 64
 
 
-@pytest.mark.slow
-def test_memory_too_small_for_any_batch_is_a_resource_error(
-    llama: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def never(*_: Any) -> Any:
-        raise torch.OutOfMemoryError("CUDA out of memory")
-
-    monkeypatch.setattr(tree.Trees, "_pass", never)
-    with HF("tiny", llama) as engine, pytest.raises(ResourceError, match="a batch of 64 tokens does not fit"):
-        engine.loglikelihoods(REQUESTS)
-
-
-def test_another_error_in_the_middle_is_not_hidden(llama: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with HF("tiny", llama) as engine:
-        engine.loglikelihoods(REQUESTS[:3])
-
-        def broken(*_: Any) -> Any:
-            raise RuntimeError("something else")
-
-        monkeypatch.setattr(tree.Trees, "_pass", broken)
-        with pytest.raises(RuntimeError, match="something else"):
-            engine.loglikelihoods(REQUESTS)
-
-
 # tokens
 
 
 def test_blanks_and_empty_contexts_are_encoded_as_lm_eval_does(llama: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(llama)
     pairs = [("", "the cat"), ("  ", "cat"), ("the ", "cat"), ("the", " cat")]
-    empty, blank, moved, written = encode(Transformers(tokenizer), [Request(*pair) for pair in pairs])
+    empty, blank, moved, written = encode(Speller(tokenizer), [Request(*pair) for pair in pairs])
     assert empty.context == blank.context == (tokenizer.bos_token_id,)
     assert tokenizer.decode(blank.continuation) == "  cat"
     assert moved == written
@@ -400,51 +338,13 @@ def test_blanks_and_empty_contexts_are_encoded_as_lm_eval_does(llama: Path) -> N
 
 def test_special_tokens_in_a_text_stay_text(tmp_path: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(tiny_llama(tmp_path, adds_bos=True))
-    (pair,) = encode(Transformers(tokenizer), [Request("<bos>the<eos><|user|>", " <|assistant|>cat<eos>")])
+    (pair,) = encode(Speller(tokenizer), [Request("<bos>the<eos><|user|>", " <|assistant|>cat<eos>")])
     assert pair.context[0] == tokenizer.bos_token_id
     assert not set(pair.context[1:] + pair.continuation) & set(tokenizer.all_special_ids)
     assert (
         tokenizer.decode(pair.context[1:] + pair.continuation)
         == "<bos>the<eos><|user|> <|assistant|>cat<eos>"
     )
-
-
-def test_each_text_is_tokenised_once(llama: Path) -> None:
-    tokenizer = AutoTokenizer.from_pretrained(llama)
-    seen: list[tuple[str, bool]] = []
-
-    class Spy:
-        bos_token_id, eos_token_id = tokenizer.bos_token_id, tokenizer.eos_token_id
-
-        def __call__(self, texts: list[str], **named: Any) -> Any:
-            seen.extend((text, named["add_special_tokens"]) for text in texts)
-            return tokenizer(texts, **named)
-
-    encode(Transformers(Spy()), REQUESTS * 2)
-    assert len(seen) == len(set(seen))
-
-
-@pytest.mark.parametrize("adds_bos", [False, True])
-def test_a_saved_tokenizer_spells_as_transformers_does(tmp_path: Path, adds_bos: bool) -> None:
-    tokenizer = AutoTokenizer.from_pretrained(tiny_llama(tmp_path, adds_bos=adds_bos))
-    save(tokenizer, 256, tmp_path / "saved.json")
-    saved = Saved(tmp_path / "saved.json")
-    special = [*REQUESTS, Request("<bos>the<eos><|user|>", " <|assistant|>cat<eos>")]
-    assert encode(saved, special) == encode(Transformers(tokenizer), special)
-    assert (saved.prefix, saved.max_length) == (tokenizer.bos_token_id, 256)
-
-
-@pytest.mark.slow
-@pytest.mark.model
-@pytest.mark.parametrize("name", ["smollm2-135m", "gemma3-270m"])
-def test_a_saved_real_tokenizer_spells_as_transformers_does(name: str, tmp_path: Path) -> None:
-    tokenizer = AutoTokenizer.from_pretrained(model_folder(name))
-    save(tokenizer, 2048, tmp_path / "saved.json")
-    texts = (
-        "", " ", "\n\n", "Answer: ünï ☃ 漢 \u2028x", "<bos><eos>", "<|im_end|> <start_of_turn>", "a  b\t c",
-    )  # fmt: skip
-    requests = [Request(a, b) for a in texts for b in (" 12,5 %", " <end_of_turn>x", "漢")]
-    assert encode(Saved(tmp_path / "saved.json"), requests) == encode(Transformers(tokenizer), requests)
 
 
 # refusals
@@ -463,8 +363,8 @@ def test_what_does_not_fit_is_named_by_its_place_and_never_cut(engine: HF) -> No
 
 def test_what_just_fits_is_scored(tmp_path: Path) -> None:
     folder = tiny_llama(tmp_path, length=8)
-    with HF("short", folder) as engine:
-        assert engine.max_length == 8
+    with hf(folder, name="short") as engine:
+        assert engine.opened().max_length == 8
         fits = Request("A B C A B C", " A B C")
         assert totals(engine, [fits]) == pytest.approx(one_by_one(folder, [fits]), abs=1e-4)
         with pytest.raises(DataError, match="request 0: 6 tokens of context and 4 of continuation"):
@@ -483,7 +383,7 @@ def test_weights_that_are_no_numbers_are_refused(damaged: Path, value: float) ->
     change(damaged, lambda tensors: tensors["model.norm.weight"].__setitem__(3, value))
     with (
         pytest.raises(ModelError, match="tiny: gave a log-probability that is NaN"),
-        HF("tiny", damaged) as engine,
+        hf(damaged) as engine,
     ):
         engine.loglikelihoods(REQUESTS)
 
@@ -503,17 +403,15 @@ def test_a_damaged_folder_and_one_with_code_are_refused(
     damaged: Path, damage: Callable[[Path], object], says: str
 ) -> None:
     damage(damaged)
-    with pytest.raises(ModelError, match=says) as caught:
-        HF("tiny", damaged)
+    with pytest.raises(ModelError, match=says) as caught, hf(damaged) as engine:
+        engine.loglikelihoods(REQUESTS)
     assert len(caught.value.lines) == 1
 
 
-@pytest.mark.parametrize(
-    ("device", "dtype"), [("nowhere", "float32"), ("cuda:99", "float32"), ("cpu", "int4")]
-)
-def test_an_unknown_device_or_dtype_is_a_usage_error(llama: Path, device: str, dtype: str) -> None:
-    with pytest.raises(UsageError, match="expected"):
-        HF("tiny", llama, device=device, dtype=dtype)
+@pytest.mark.parametrize("device", ["nowhere", "cuda:99"])
+def test_an_unknown_device_is_a_usage_error(llama: Path, device: str) -> None:
+    with pytest.raises(UsageError, match="expected"), hf(llama, device=device) as engine:
+        engine.loglikelihoods(REQUESTS)
 
 
 # fingerprint, memory, writing
@@ -522,11 +420,11 @@ def test_an_unknown_device_or_dtype_is_a_usage_error(llama: Path, device: str, d
 def test_the_fingerprint_follows_what_the_numbers_depend_on(engine: HF, llama: Path, damaged: Path) -> None:
     engine.loglikelihoods(REQUESTS)
     first = engine.fingerprint()
-    with HF("other name", llama) as same:
+    with hf(llama, name="other-name") as same:
         same.loglikelihoods(REQUESTS)
         assert first == same.fingerprint()
     change(damaged, lambda tensors: tensors["model.norm.weight"].add_(1))
-    with HF("tiny", damaged, dtype="bfloat16", max_batch_tokens=512) as changed:
+    with hf(damaged, dtype="bfloat16", max_batch_tokens=512) as changed:
         changed.loglikelihoods(REQUESTS)
         other = changed.fingerprint()
     assert {k for k in first if first[k] != other[k]} == {"weights", "dtype", "max_batch_tokens"}
@@ -536,7 +434,7 @@ def test_the_fingerprint_follows_what_the_numbers_depend_on(engine: HF, llama: P
 def test_closing_gives_the_model_back(llama: Path) -> None:
     import weakref
 
-    engine = HF("tiny", llama)
+    engine = hf(llama)
     engine.loglikelihoods(REQUESTS)
     assert repr(engine) == "HF('tiny', cpu, float32)"
     alive = weakref.ref(engine.opened().model)
@@ -559,7 +457,7 @@ def test_writing_is_greedy(engine: HF, llama: Path) -> None:
 def test_a_chat_template_speaks_and_the_text_cannot(tmp_path: Path) -> None:
     folder = tiny_llama(tmp_path, chat=True)
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    with HF("chat", folder) as engine:
+    with hf(folder, name="chat") as engine:
         ids = as_prompt(tokenizer, "chat", "the <eos><|assistant|> cat")
         assert [i for i in ids if i in tokenizer.all_special_ids] == tokenizer.convert_tokens_to_ids(
             ["<|user|>", "<eos>", "<|assistant|>"]
@@ -568,17 +466,12 @@ def test_a_chat_template_speaks_and_the_text_cannot(tmp_path: Path) -> None:
         assert len(engine.write(["the cat", "the mat"], max_tokens=3)) == 2
 
 
-def test_a_prompt_without_room_for_a_reply_is_refused(engine: HF) -> None:
-    with pytest.raises(DataError, match=r"prompt 1: .* 251 for the reply"):
-        engine.write(["the", "the cat sat on the mat"], max_tokens=251)
-
-
 @pytest.mark.parametrize("given", [None, pytest.param("ACTIVE", marks=pytest.mark.slow)])
 def test_threads_do_not_spin_while_they_wait(given: str | None) -> None:
     """Torch's threads sleep while they wait for one another, unless the user says otherwise."""
     env = {k: v for k, v in os.environ.items() if k != "OMP_WAIT_POLICY"}
     env |= {"OMP_DISPLAY_ENV": "VERBOSE", **({} if given is None else {"OMP_WAIT_POLICY": given})}
-    code = "import robustify.engines.local.vectors, torch"
+    code = "import robustify.engines.local.engine, torch"
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
     turns = [int(n) for n in re.findall(r"GOMP_SPINCOUNT\s*=\s*'(\d+)'", done.stderr)]
     if not turns:

@@ -23,7 +23,6 @@ from robustify.engines.openai.replies import read_letter
 from robustify.engines.protocols import NO_LETTER, Logprob
 from robustify.errors import ModelError, RequestError, UsageError
 from robustify.item import Item
-from robustify.judge.calibration import calibrations
 from robustify.run import write_items
 from robustify.screen.item_index import item_index
 from robustify.screen.screen_rules import ScreenRules
@@ -92,12 +91,6 @@ def test_shares_of_replies_are_the_probabilities_but_for_the_noise_of_drawing(
     assert sum(math.exp(s.total) for s in found) == pytest.approx(1)
 
 
-def test_a_share_of_nothing_is_no_impossibility_and_equal_counts_are_a_tie(tmp_path: Path) -> None:
-    with stub(**CHAT) as server:
-        found = scored(server, tmp_path, LETTERS, samples=1)
-    assert sorted(math.exp(s.total) for s in found) == pytest.approx([0.2, 0.2, 0.6])
-
-
 def test_an_asking_is_one_request_where_a_server_sends_several_replies(tmp_path: Path) -> None:
     for several, requests in ((True, 1), (False, 5)):
         with stub(**CHAT, several=several) as server, OpenAIServer(model(server), tmp_path) as engine:
@@ -125,12 +118,6 @@ def test_a_chat_serves_letter_views_in_any_words_and_names_the_others(tmp_path: 
         with pytest.raises(UsageError, match=r"`asking: \{mode: letter, views: \[choices_only, full\]\}`"):
             check_server(model(server), tmp_path, Asking(mode="text").templates())
         assert not any("thing" in str(body) for body in server.bodies)
-
-
-def test_samples_ask_a_chat_also_where_the_server_shows_probabilities(tmp_path: Path) -> None:
-    with stub(letters="structured") as server:
-        assert scored(server, tmp_path, LETTERS)[0].draws == 0
-        assert scored(server, tmp_path, LETTERS, samples=7)[0].draws == 7
 
 
 def test_replies_that_name_no_letter_are_no_answer_and_no_wrong_one(tmp_path: Path) -> None:
@@ -260,27 +247,6 @@ def test_how_many_picks_another_drawing_would_change_is_what_drawing_again_shows
     assert steady.value == 0
 
 
-def test_a_model_with_probabilities_has_no_error_of_drawing_and_tables_without_the_column_open(
-    tmp_path: Path,
-) -> None:
-    table = Answers.of(answer(f"i{i}", "choices_only", "m", (0, 1), "t", 0, [-1.0, -2.0]) for i in range(12))
-    assert "draws" not in table.table.column_names
-    table.write(tmp_path / "a.parquet")
-    plain = Answers.read(tmp_path / "a.parquet")
-    block = plain.block("choices_only", "m")
-    assert block.draws.tolist() == [0] * 12
-    assert np.isnan(block.at_most).all()
-    assert redrawn(block, np.zeros(12, dtype=np.int64), item_index(plain, plain.items)) is None
-    both = Answers.concat([plain, rows_of(np.full((12, 4), 3), "other")])
-    both.write(tmp_path / "b.parquet")
-    again = Answers.read(tmp_path / "b.parquet")
-    assert again.block("choices_only", "m").draws.tolist() == [0] * 12
-    assert again.block("choices_only", "other").draws.tolist() == [12] * 12
-    assert (
-        calibrations(again, item_index(plain, plain.items), ["m"], full="choices_only")["m"].full is not None
-    )
-
-
 # letters that are not among the likeliest
 
 
@@ -369,25 +335,6 @@ def test_a_pick_by_bounds_is_the_pick_that_all_numbers_would_have_given(bound: f
 
 FIXED = {-1.0: (11, 391), -2.5: (80, 400), -5.0: (252, 400)}
 """By bound the items whose pick it fixes, of those with a letter shown in each order."""
-
-
-def test_a_server_of_five_tokens_answers_what_one_letter_fixes(tmp_path: Path) -> None:
-    items = [item(f"i{n}", k) for n, k in enumerate((4, 6, 8, 10) * 4)]
-    with stub(echo="none", top=5) as server:
-        rows = answers(server, tmp_path, items, Asking(views=("full",), orders=1))
-        before = server.completions
-        assert [r.pick for r in answers(server, tmp_path, items, Asking(views=("full",), orders=1))] == [
-            r.pick for r in rows
-        ]
-        assert not any("thing" in str(body) for body in server.bodies[before:])
-    assert all(r.pick is not None for r in rows), "12 of these 16 have a letter that is not shown"
-    assert sum(r.at_most is not None for r in rows) >= 12
-    brain = Toy()
-    for row, one in zip(rows, items, strict=True):
-        context = plan([one], Asking(views=("full",), orders=1))[0].requests[0].context
-        after = {brain.text(t): lp for t, lp in brain.scored(brain.encode(context))[-1].items()}
-        best = max("ABCD"[: one.k], key=lambda c: after[f" {c}"])
-        assert row.pick == "ABCD".index(best)
 
 
 # texts that end at once

@@ -14,7 +14,7 @@ import pytest
 from robustify.ask import Asking, Planned, plan
 from robustify.loaders import Source, load
 from robustify.views import Request
-from tests.support.model_cache import model_folder
+from tests.support.model_cache import hf, model_folder
 
 pytest.importorskip("lm_eval", reason="the oracle is not installed: pip install 'robustcbrn-eval[lm-eval]'")
 pytest.importorskip("torch", reason="the engine needs torch: the hf extra is not installed")
@@ -52,9 +52,8 @@ def pair(
 
 
 def ours(name: str, folder: Path, asked: list[tuple[int, Request]]) -> list[Any]:
-    from robustify.engines.local.engine import HF
 
-    with HF(name, folder) as engine:
+    with hf(folder, name=name) as engine:
         return list(engine.loglikelihoods([request for _, request in asked]))
 
 
@@ -90,7 +89,7 @@ def test_every_token_is_theirs(name: str, asked: list[tuple[int, Request]]) -> N
     from lm_eval.models.huggingface import HFLM
     from transformers import AutoTokenizer
 
-    from robustify.engines.tokens import Transformers, encode
+    from robustify.engines.tokens import Speller, encode
 
     tokenizer = AutoTokenizer.from_pretrained(model_folder(name))
     # The two methods under test need a tokenizer and no model.
@@ -103,7 +102,7 @@ def test_every_token_is_theirs(name: str, asked: list[tuple[int, Request]]) -> N
         Request("Wait...\n\n", "two lines"),
         Request("Ünï 漢", " ☃ x²"),
     ]
-    for request, mine in zip(requests, encode(Transformers(tokenizer), requests), strict=True):
+    for request, mine in zip(requests, encode(Speller(tokenizer), requests), strict=True):
         context, continuation = reference._encode_pair(request.context, request.continuation)
         assert (list(mine.context), list(mine.continuation)) == (context, continuation)
 
@@ -129,11 +128,10 @@ def accuracies(askings: list[Planned], totals: list[float]) -> dict[tuple[str, s
 @pytest.mark.parametrize("shots", [0, 5])
 @pytest.mark.parametrize("name", ["smollm2-135m", "gemma3-270m"])
 def test_sixty_items_are_scored_as_lm_eval_does(name: str, shots: int, data: Path) -> None:
-    from robustify.engines.local.engine import HF
 
     askings = planned(data, N_PROOF, shots)
     asked, folder = numbered(askings), model_folder(name)
-    with HF(name, folder) as engine:
+    with hf(folder, name=name) as engine:
         mine = [scored.total for scored in engine.loglikelihoods([request for _, request in asked])]
         assert engine.path == "trees"
     gc.collect()

@@ -81,15 +81,3 @@ def test_a_header_that_all_share_is_computed_once_and_handed_on() -> None:
     assert planned.distinct == planned.planned == 300 + 50 * 3
     assert len(planned.batches[-1].trunk_ends) >= 300
     assert planned.naive == 200 * (302 + 1)
-
-
-def test_a_new_section_begins_where_the_path_above_is_short() -> None:
-    pairs = [Encoded((1, i, i + 1, i + 2, i + 3), (7,)) for i in range(40)]
-    planned = plan_batches(pairs, budget=20, section=2)
-    assert len(planned.sections) > 2
-    # One token of trunk, the 1 that all share, is computed again for each.
-    assert planned.planned == planned.distinct + len(planned.sections) - 1
-
-
-def test_no_requests_make_no_batches() -> None:
-    assert plan_batches([]).batches == ()

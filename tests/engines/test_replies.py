@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from robustify.engines.protocols import Reply, Writer
-from robustify.freeform.judge.judges import Call, WriterJudge
-from robustify.freeform.judge.prompting import Message
+from robustify.freeform.llm_judge.judges import Call, WriterJudge
+from robustify.freeform.llm_judge.prompting import Message
 from robustify.freeform.questions import Generation, generate
+from robustify.freeform.replies import Replies
 from robustify.freeform.schema import FreeItem
 from robustify.models.folder import has_chat_template
 
@@ -47,15 +48,16 @@ def test_answers_keep_why_they_ended(tmp_path: Path) -> None:
     writer = Cut()
     assert isinstance(writer, Writer)
     for _ in range(2):
-        (row,) = generate([ITEM], writer, Generation(), tmp_path / "a.jsonl")
+        with Replies(tmp_path) as kept:
+            (row,) = generate([ITEM], writer, Generation(), kept)
         assert (row.text, row.finish_reason, type(row.text)) == ("It has", "length", str)
-    (row,) = generate([ITEM], Plain(), Generation(), tmp_path / "b.jsonl")
+    (row,) = generate([ITEM], Plain(), Generation(), Replies(None))
     assert row.finish_reason is None
 
 
-def test_the_mistral_marks_are_not_there_twice(tmp_path: Path) -> None:
+def test_the_mistral_marks_are_not_there_twice() -> None:
     writer = Cut()
-    generate([ITEM], writer, Generation(template="answer/mistral_instruct"), tmp_path / "a.jsonl")
+    generate([ITEM], writer, Generation(template="answer/mistral_instruct"), Replies(None))
     assert "[INST]" not in writer.asked[0]
 
 
@@ -88,13 +90,12 @@ def test_a_chat_template_is_found_where_transformers_finds_one(tmp_path: Path, c
     pytest.importorskip("torch", reason="the engine needs torch: the hf extra is not installed")
     from transformers import AutoTokenizer
 
-    from robustify.engines.local.engine import HF
-    from tests.support.model_cache import tiny_llama
+    from tests.support.model_cache import hf, tiny_llama
 
     folder = tiny_llama(tmp_path, chat=chat)
     assert has_chat_template(folder) is chat
     assert bool(AutoTokenizer.from_pretrained(folder).chat_template) is chat
-    with HF("tiny", folder) as engine:
+    with hf(folder) as engine:
         assert engine.has_chat_template is chat
         (reply,) = engine.write(["the cat"], max_tokens=2)
     assert isinstance(reply, Reply)

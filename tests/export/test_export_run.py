@@ -9,16 +9,18 @@ import pytest
 from robustify.cli import cli
 from robustify.errors import AuthorisationError, DataError, GuardrailError, ResourceError, UsageError
 from robustify.export import writing as exporting
+from robustify.export.dataset import export_dataset
 from robustify.export.heading import Heading, commented, one_line
+from robustify.export.instruct import export_instruct
 from robustify.logs import LogPath
 from robustify.pipeline import rejudge
+from robustify.policy.from_logs import import_logs
 from robustify.run import Run, open_run
-from robustify.writers.from_logs import import_logs
 from tests.support.fake_logs import jsonl
 
 Export = Callable[..., list[Path]]
 EXPORTS: tuple[Export, ...] = (
-    exporting.export_lm_eval, exporting.export_inspect, exporting.export_hf, exporting.export_instruct,
+    exporting.export_lm_eval, exporting.export_inspect, export_dataset, export_instruct,
 )  # fmt: skip
 every = pytest.mark.parametrize("export", EXPORTS, ids=lambda e: e.__name__.removeprefix("export_"))
 
@@ -82,7 +84,7 @@ def test_a_halted_run_is_refused_and_forced_it_says_so_in_its_files(
     paths = export(halted, tmp_path / "out", True)
     assert any(p.suffix in (".py", ".md", ".yaml") for p in paths)
     for path in paths:
-        if path.suffix in (".py", ".md") or path.name in ("croissant.json", "made_up_robust.yaml"):
+        if path.suffix in (".py", ".md") or path.name == "made_up_robust.yaml":
             assert "FORCED although enough_robust_items" in path.read_text().replace("\\", ""), path.name
 
 
@@ -117,7 +119,7 @@ def test_a_folder_that_holds_something_is_refused_and_left_alone(
 def test_an_empty_folder_and_what_a_killed_export_left_are_taken(run: Run, tmp_path: Path) -> None:
     (tmp_path / "out" / ".writing-1").mkdir(parents=True)
     (tmp_path / "out" / ".writing-1" / "half.jsonl").touch()
-    paths = exporting.export_instruct(run, tmp_path / "out")
+    paths = export_instruct(run, tmp_path / "out")
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == sorted(p.name for p in paths)
 
 
@@ -145,7 +147,7 @@ def test_a_folder_that_cannot_be_written_is_named(run: Run, tmp_path: Path) -> N
         if _can_write(locked):
             pytest.skip("this user may write anywhere")
         with pytest.raises(ResourceError, match="cannot be written"):
-            exporting.export_hf(run, locked / "out")
+            export_dataset(run, locked / "out")
     finally:
         locked.chmod(stat.S_IRWXU)
 
@@ -167,12 +169,6 @@ def test_a_head_cannot_end_its_comment() -> None:
     assert one_line("") == "(blank)"
 
 
-WAYS_OUT = {
-    "lm-eval", "inspect", "hf", "instruct", "published", "sarif", "every-eval-ever", "mlflow", "wandb",
-}  # fmt: skip
-
-
 def test_every_way_out_is_a_command() -> None:
-    export = cli.commands["export"]
-    assert set(export.commands) == WAYS_OUT
-    assert {e.__name__.removeprefix("export_") for e in EXPORTS} == {"lm_eval", "inspect", "hf", "instruct"}
+    ways = {e.__name__.removeprefix("export_").replace("_", "-") for e in EXPORTS}
+    assert set(cli.commands["export"].commands) == ways | {"published", "sarif"}

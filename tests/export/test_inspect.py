@@ -20,8 +20,8 @@ from robustify.export.writing import export_inspect, write_inspect
 from robustify.freeform.questions import convert_item
 from robustify.item import Item
 from robustify.logs import LogPath
+from robustify.policy.from_logs import import_logs
 from robustify.run import Run, split_items
-from robustify.writers.from_logs import import_logs
 from tests.support.exported_run import lines, made_up
 
 INSPECT = os.environ.get("ROBUSTIFY_TEST_INSPECT_PYTHON") or (
@@ -58,13 +58,6 @@ def test_the_code_is_python_that_holds_no_text_of_an_item(folder: Path, run: Run
         assert path.stem in names
         assert all(len(line) <= 120 for line in text.splitlines() if not line.startswith("#")), path.name
         assert not any(c in text for i in run.items or () for c in (i.stem, *i.choices) if len(c) > 4)
-
-
-def test_a_split_without_items_has_no_file(tmp_path: Path) -> None:
-    from robustify.export.free_grading import free_rows
-
-    paths = write_inspect(tmp_path, Heading("x", "s"), ["robust"], free_rows([]))
-    assert [p.name for p in paths] == ["robust.py"]
 
 
 @pytest.mark.parametrize("name", ['x"\nimport os', "'''", "x\\", "{{ 7 }}"])
@@ -126,16 +119,15 @@ def free_sayings(rows: Sequence[dict[str, Any]]) -> list[list[Any]]:
 
 @pytest.fixture(scope="module")
 def told(folder: Path, run: Run, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """What real inspect-ai made of the exported tasks: as zip and as JSON, shuffled, without question, in words."""
+    """What real inspect-ai made of the exported tasks: plain, shuffled, without question, in words."""
     items = list(split_items(run.folder / "robust.jsonl"))
     says, blind = sayings(items), sayings(items, blind=True)
     robust = {"file": str(folder / "robust.py"), "task": "robust"}
     free = {"file": str(folder / "robust_free.py"), "task": "robust_free"}
     plan = [
-        {**robust, "says": says, "format": "eval"},
         {**robust, "says": says, "format": "json"},
-        {**robust, "says": says, "format": "eval", "args": {"seed": 7}},
-        {**robust, "says": blind, "format": "eval", "args": {"choices_only": True, "seed": 3}},
+        {**robust, "says": says, "format": "json", "args": {"seed": 7}},
+        {**robust, "says": blind, "format": "json", "args": {"choices_only": True, "seed": 3}},
         {**free, "says": free_sayings(lines(folder / "robust_free.jsonl")), "format": "json"},
     ]
     place = tmp_path_factory.mktemp("logs")
@@ -168,8 +160,8 @@ def asked(
 @pytest.mark.oracle
 @pytest.mark.parametrize(
     ("at", "view"),
-    [(0, "full"), (1, "full"), (2, "full"), (3, "choices_only")],
-    ids=["zip", "json", "shuffled", "blind"],
+    [(0, "full"), (1, "full"), (2, "choices_only")],
+    ids=["plain", "shuffled", "blind"],
 )
 def test_what_inspect_logs_comes_back_as_what_the_model_said(
     told: list[dict[str, Any]], run: Run, tmp_path: Path, at: int, view: str
@@ -188,7 +180,7 @@ def test_what_inspect_logs_comes_back_as_what_the_model_said(
     # Inspect counts a reply that cannot be read as wrong; the number of right ones is the same.
     assert log["accuracy"] * log["scored"] == pytest.approx(sum(right))
     orders = {tuple(row["order"]) for row in rows.values()}
-    assert (orders == {tuple(range(k)) for k in range(2, 6)}) == (at < 2)
+    assert (orders == {tuple(range(k)) for k in range(2, 6)}) == (at < 1)
 
 
 @needs_inspect
@@ -196,8 +188,8 @@ def test_what_inspect_logs_comes_back_as_what_the_model_said(
 @pytest.mark.oracle
 def test_without_the_question_no_stem_is_in_the_prompt(told: list[dict[str, Any]], run: Run) -> None:
     items = list(split_items(run.folder / "robust.jsonl"))
-    assert len(told[3]["asked"]) == len(items)
-    assert not any(i.stem in prompt for prompt in told[3]["asked"] for i in items)
+    assert len(told[2]["asked"]) == len(items)
+    assert not any(i.stem in prompt for prompt in told[2]["asked"] for i in items)
     assert all(any(i.stem in prompt for i in items) for prompt in told[0]["asked"])
 
 
@@ -210,7 +202,7 @@ def test_replies_in_words_are_graded_with_coverage_and_bounds(
     rows = lines(folder / "robust_free.jsonl")
     decided = sum(free_kind(at) in DECIDED for at in range(len(rows)))
     right = sum(free_kind(at) in ("right", "number") for at in range(len(rows)))
-    log = told[4]
+    log = told[3]
     found = {measure: metrics["mean"] for measure, metrics in log["measures"].items()}
     # A reply that was cut off is undecided, also where it is right so far.
     assert found == {

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from robustify.errors import DataError
 from robustify.export.heading import Heading
-from robustify.export.writing import BY_LETTER, WARNING, export_instruct, mistral, write_instruct
+from robustify.export.instruct import BY_LETTER, WARNING, export_instruct, mistral, write_instruct
 from robustify.freeform.questions import convert_item
 from robustify.run import Run, split_items
 from tests.support.exported_run import lines, made_up

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 import yaml
 
-from robustify.errors import DataError
 from robustify.export.free_grading import free_rows, grade, process_results, write_free_tasks
 from robustify.export.heading import Heading
 from robustify.export.lm_eval_tasks import task_name, topic_parts, write_tasks, write_topics
@@ -24,7 +23,8 @@ from robustify.run import write_items
 from robustify.views import View, template
 from tests.support.exported_run import SMALL, made_up
 from tests.support.fake_logs import jsonl
-from tools.docs.interop import ROOT, TASK_FOLDER, TEMPLATES, write_demo_tasks, write_templates
+from tools.tasks import FOLDER as TASK_FOLDER
+from tools.tasks import ROOT, TEMPLATES, write_demo_tasks, write_templates
 
 ROBUST = (
     Item("r0", "  Which planet is nearest to the Sun? ", ("Venus", "Mercury", "Mars", "the Earth"), 1, "sky"),
@@ -82,25 +82,10 @@ def test_every_split_of_a_run_has_its_task(tmp_path: Path) -> None:
     assert [m["metric"] for m in tasks["cloze"]["metric_list"]] == ["acc", "acc_norm"]
 
 
-def test_tasks_name_no_place_of_this_machine_and_repeat_byte_for_byte(tmp_path: Path) -> None:
-    put(tmp_path)
-    first = {p: p.read_bytes() for p in write_tasks(tmp_path / "lm_eval_tasks", "demo", signature="s")}
-    assert first == {
-        p: p.read_bytes() for p in write_tasks(tmp_path / "lm_eval_tasks", "demo", signature="s")
-    }
-    assert not any(str(tmp_path).encode() in text for text in first.values())
-
-
 def test_a_split_without_items_has_no_task_and_all_is_never_a_part(tmp_path: Path) -> None:
     put(tmp_path, "robust", "shortcut")
     (tmp_path / "cloze.jsonl").touch()
     assert set(tasks_of(tmp_path)) == {"robust", "shortcut", "robust_choices_only"}
-
-
-def test_a_folder_without_items_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "robust.jsonl").touch()
-    with pytest.raises(DataError, match="no split file with items"):
-        write_tasks(tmp_path / "lm_eval_tasks", "demo", signature="s")
 
 
 def test_the_head_says_where_to_start_what_was_asked_and_what_to_beware_of(tmp_path: Path) -> None:
@@ -137,8 +122,8 @@ def test_the_committed_tasks_are_what_the_program_writes(tmp_path: Path) -> None
     write_demo_tasks(tmp_path / "demo_benign")
     told = {p.relative_to(tmp_path): p.read_bytes() for p in tmp_path.rglob("*.yaml")}
     held = {p.relative_to(TASK_FOLDER): p.read_bytes() for p in TASK_FOLDER.rglob("*.yaml")}
-    assert set(told) == set(held), "renew: python -m tools.docs.interop renew"
-    assert told == held, "renew: python -m tools.docs.interop renew"
+    assert set(told) == set(held), "renew: python -m tools.tasks"
+    assert told == held, "renew: python -m tools.tasks"
 
 
 def test_small_topics_share_a_task_and_names_never_meet() -> None:
@@ -155,13 +140,6 @@ def test_small_topics_share_a_task_and_names_never_meet() -> None:
         "other_2": ("topics of fewer than 10 items", 12),
     }
     assert sorted(r["id"] for _, part in parts.values() for r in part) == sorted(r["id"] for r in rows)
-
-
-def test_one_topic_alone_makes_no_group(tmp_path: Path) -> None:
-    tasks_of(put(tmp_path))
-    rows = [{**row, "topic": "boxes"} for row in rows_of(made_up())]
-    assert write_topics(tmp_path / "lm_eval_tasks", HEADING, {"robust": rows, "cloze": rows}) == []
-    assert not list(tmp_path.glob("*_by_topic.json"))
 
 
 def test_topics_name_no_file_by_their_own_words(tmp_path: Path) -> None:

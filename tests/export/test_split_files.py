@@ -1,21 +1,15 @@
 """Hashed splits: a fixed format, ids that depend on key and text alone, and the way back through the local copy."""
 
-import dataclasses
 import json
 import stat
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import Result
 
-from robustify.disclosure import ledger
-from robustify.disclosure.differencing import require_apart
-from robustify.errors import AuthorisationError, DataError, RobustifyError
-from robustify.gate.key_file import Key
-from robustify.item import Item
-from robustify.restricted.ids import Split, hashed, item_id, read_split, rekeyed
+from robustify.errors import DataError, RobustifyError
+from robustify.restricted.ids import Split, hashed, item_id, read_split
 from tests.support import restricted_run, restricted_set
 from tests.support.command import invoked
 
@@ -103,64 +97,6 @@ def test_plain_ids_make_no_split() -> None:
     assert "wmdp-bio-17" not in str(refused.value)
 
 
-@pytest.mark.parametrize(("removed", "refused"), [(0, False), (1, True), (9, True), (10, False)])
-def test_two_releases_may_not_tell_of_single_items(removed: int, refused: bool) -> None:
-    rows = [(f"which lamp has the number {i}?", ["a", "b"]) for i in range(60)]
-    earlier, later = a_split(rows=rows), a_split(rows=rows[removed:])
-    for held in (earlier, dataclasses.replace(earlier, name="shortcut")):
-        with pytest.raises(AuthorisationError, match="fewer than 10 items") if refused else nullcontext():
-            require_apart(later, [held], 10)
-    changes: tuple[dict[str, Any], ...] = ({"dataset": "another"}, {"version": "2"}, {"key_id": "f" * 16})
-    for change in changes:
-        with pytest.raises(DataError, match="expected mock-restricted version 1 under key"):
-            require_apart(later, [dataclasses.replace(earlier, **change)], 10)
-
-
-def of(name: str, *spans: range) -> Split:
-    made = ids(
-        bytes(range(32)), [(f"which lamp has the number {i}?", ["a", "b"]) for span in spans for i in span]
-    )
-    return hashed("mock-restricted", "1", name, "0123456789abcdef", made)
-
-
-@pytest.mark.parametrize(
-    ("later", "earlier", "refused"),
-    [
-        # An item that changed sides is in both.
-        (of("shortcut", range(49, 100)), [of("robust", range(50))], True),
-        (of("shortcut", range(50, 100)), [of("robust", range(50))], False),
-        (of("shortcut", range(30, 100)), [of("robust", range(50))], False),
-        # Small on both sides of one name, though together they differ by more than a cell.
-        (of("robust", range(6, 56)), [of("robust", range(50))], True),
-        # Each pair is far apart; the three together leave five items.
-        (of("undecided", range(25, 40), range(50, 70)), [of("robust", range(40)), of("shortcut", range(20, 80))], True),
-        (of("undecided", range(20, 55)), [of("robust", range(40)), of("shortcut", range(30, 65))], False),
-        # What the earlier ones tell already is no fault of a third.
-        (of("undecided", range(100, 120)), [of("robust", range(41)), of("shortcut", range(40, 99))], False),
-    ],
-)  # fmt: skip
-def test_releases_are_compared_across_names_and_all_together(
-    later: Split, earlier: list[Split], refused: bool
-) -> None:
-    told = "cuts out a part of fewer than 10 items"
-    with pytest.raises(AuthorisationError, match=told) if refused else nullcontext():
-        require_apart(later, earlier, 10)
-
-
-def test_rekeying_keeps_the_items(tmp_path: Path) -> None:
-    old, new = Key("a" * 16, bytes(32)), Key("b" * 16, OTHER)
-
-    def under(key: Key) -> list[Item]:
-        names = ids(key.derived("ids"), ROWS)
-        return [Item(n, stem, tuple(choices), 0) for n, (stem, choices) in zip(names, ROWS, strict=True)]
-
-    before, after = under(old), under(new)
-    split = hashed("mock-restricted", "1", "robust", old.id, [before[0].id, before[2].id])
-    made = rekeyed(split, before, after, new.id)
-    assert set(made.ids) == {after[0].id, after[2].id}
-    assert made.key_id == new.id
-
-
 # The commands, on the mock set.
 
 
@@ -175,18 +111,14 @@ def base(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
 
 @pytest.fixture
 def mine(tmp_path: Path) -> Path:
-    """A private folder with another key in it."""
+    """A private folder."""
     folder = tmp_path / "mine"
     folder.mkdir(mode=0o700)
-    new_key = folder / "new.key"
-    new_key.write_text(restricted_set.key_text(OTHER), encoding="ascii")
-    new_key.chmod(0o600)
-    ledger.begin(Key.of(OTHER), ledger.beside(new_key))
     return folder
 
 
 def call(*argv: object) -> Result:
-    return invoked("split", *map(str, argv))
+    return invoked("restricted", "split", *map(str, argv))
 
 
 def refusal(*argv: object) -> RobustifyError:
@@ -218,16 +150,6 @@ def test_a_public_run_has_no_hashed_split(tmp_path: Path) -> None:
     demo = Path(__file__).parents[2] / "results" / "benign_demo"
     assert refusal("emit", demo, "--split", "robust", "-o", tmp_path / "s.json").exit_code == 2
     assert not (tmp_path / "s.json").exists()
-
-
-def test_a_release_too_close_to_an_earlier_one_is_refused(base: Path, emitted: Path, tmp_path: Path) -> None:
-    tree = json.loads(emitted.read_text("utf-8"))
-    near = {**tree, "ids": tree["ids"][3:], "n": tree["n"] - 3}
-    (tmp_path / "near.json").write_text(json.dumps(near), encoding="utf-8")
-    again = ["emit", base / "out" / "run", "--split", "robust", "-o", tmp_path / "again.json", "--previous"]
-    assert refusal(*again, tmp_path / "near.json").exit_code == 4
-    assert not (tmp_path / "again.json").exists()
-    assert call(*again, emitted).return_value == 0
 
 
 def test_applying_finds_every_item_and_writes_it_for_its_owner_alone(
@@ -263,16 +185,14 @@ def test_another_key_opens_nothing(
     assert not list(mine.glob("*.jsonl"))
 
 
-def test_a_split_smaller_than_a_cell_is_neither_opened_nor_rekeyed(
+def test_a_split_smaller_than_a_cell_is_not_opened(
     base: Path, emitted: Path, mine: Path, tmp_path: Path
 ) -> None:
-    new = mine / "new.key"
     tree = json.loads(emitted.read_text("utf-8"))
     few, out = tmp_path / "few.json", mine / "x.json"
     for n, code in ((9, 4), (4, 3)):
         few.write_text(json.dumps({**tree, "n": n, "ids": tree["ids"][:n]}), encoding="utf-8")
         for command in (
-            ["rekey", few, "--new-key-file", new, "-o", out],
             ["verify", few],
             ["apply", few, "-o", out],
         ):
@@ -307,29 +227,3 @@ def test_verifying_tells_counts_only_and_refuses_a_split_of_another_set(base: Pa
     assert told.output == f"mock-restricted 1, split robust: {n} of {n} ids matched, among 200 local items\n"
     emitted.write_text(emitted.read_text("utf-8").replace('"dataset_version": "1"', '"dataset_version": "2"'))
     assert refusal("verify", emitted, "--data", restricted_set.ADAPTER).exit_code == 3
-
-
-def test_rekeying_takes_a_key_file_and_the_data(
-    base: Path, emitted: Path, mine: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    new = mine / "new.key"
-    out = mine / "two.json"
-    common = ("rekey", emitted, "--data", restricted_set.ADAPTER, "-o", out)
-    assert refusal(*common).exit_code == 4
-    assert (
-        refusal(*common, "--new-key-file", restricted_run.environment(base)["ROBUSTIFY_KEY_FILE"]).exit_code
-        == 4
-    )
-    whole = json.loads(emitted.read_text("utf-8"))
-    unpublished = mine / "less.json"
-    unpublished.write_text(json.dumps(whole | {"ids": whole["ids"][12:], "n": len(whole["ids"]) - 12}))
-    not_there = refusal("rekey", unpublished, *common[2:], "--new-key-file", new)
-    assert not_there.exit_code == 4
-    assert "is not in the ledger of key" in str(not_there)
-    assert not out.exists()
-    assert call(*common, "--new-key-file", new).return_value == 0
-    old, made = read_split(emitted), read_split(out)
-    assert len(made.ids) == len(old.ids)
-    assert not set(made.ids) & set(old.ids)
-    monkeypatch.setenv("ROBUSTIFY_KEY_FILE", str(new))
-    assert call("verify", out, "--data", restricted_set.ADAPTER).return_value == 0

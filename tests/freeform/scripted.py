@@ -5,14 +5,17 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
 from click.testing import CliRunner
 
 from robustify.cli.free import free
 from robustify.errors import ModelError, RobustifyError
-from robustify.freeform.grade.graders import Grading, grade_answer
-from robustify.freeform.judge.judges import Call, Completion, JudgeCallError
-from robustify.freeform.judge.prompting import Message
+from robustify.freeform.grade.graders import grade_answer
+from robustify.freeform.llm_judge.asking import Judging
+from robustify.freeform.llm_judge.judges import Call, Completion, JudgeCallError
+from robustify.freeform.llm_judge.prompting import Message
 from robustify.freeform.schema import AnswerRow, FreeItem
+from robustify.freeform.settings import Grading
 
 Replies = Callable[[Sequence[Message]], str | Completion] | Iterable[str | Completion | JudgeCallError]
 
@@ -42,9 +45,9 @@ class ScriptedJudge:
                 return Completion(reply, finish_reason="stop", model=self.name)
 
 
-def graded(item: FreeItem, answer: str, judge: Any = None, **rules: Any) -> Any:
+def graded(item: FreeItem, answer: str, judge: Any = None, how: Judging | None = None, **rules: Any) -> Any:
     """The grade of one answer of the model "m"."""
-    return grade_answer(item, AnswerRow(item.id, "m", answer, "", "", ""), Grading(**rules), judge)
+    return grade_answer(item, AnswerRow(item.id, "m", answer), Grading(**rules), judge, how)
 
 
 def grade_numeric(
@@ -81,3 +84,9 @@ def run(*words: object, fails: int = 0) -> Any:
 def write_lines(path: Path, rows: Iterable[object]) -> Path:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
+
+
+def table(name: str) -> list[Any]:
+    """Return the rows of a table of tests/data/free_cases.yaml; a list inside a row is a list."""
+    path = Path(__file__).parents[1] / "data" / "free_cases.yaml"
+    return [tuple(row) for row in yaml.safe_load(path.read_text(encoding="utf-8"))[name]]

@@ -3,49 +3,16 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
-from robustify.errors import UsageError
 from robustify.freeform.answer_text import is_refusal, is_symbolic, normalize_tokens, squash
 from robustify.freeform.grade.claims import find_choice
-from tests.freeform.scripted import grade_explanation, grade_mcq
+from tests.freeform.scripted import grade_explanation, grade_mcq, table
 from tests.support.cost import costs_at_most
 
 OPTIONS = ("the mitochondria", "the nucleus", "the ribosome", "the nucleus membrane")
 S, N, J, T = "scored", "no_answer", "needs_judge", "truncated"
-# answer, status, score, reason
-HIDDEN = [
-    ("mitochondria", S, 1, "equal"),
-    ("Mitochondria.", S, 1, "equal"),
-    ("**the Mitochondria**", S, 1, "equal"),
-    ("It is the mitochondria.", S, 1, "equal"),
-    ("<think>nucleus?</think>mitochondria", S, 1, "equal"),
-    ("Not sure between them. Answer: mitochondria", S, 1, "equal"),
-    ("the powerhouse", S, 1, "equal"),
-    ("\\boxed{mitochondria}", S, 1, "equal"),
-    ("<answer>mitochondria</answer>", S, 1, "equal"),
-    ("* mitochondria", S, 1, "equal"),
-    ("nucleus", S, 0, "other_option"),
-    ("nucleus membrane", S, 0, "other_option"),
-    ("I would say the ribosome", S, 0, "other_option"),
-    ("mitochondria and nucleus", S, 0, "multiple_options"),
-    ("mitochondria or the nucleus membrane", S, 0, "multiple_options"),
-    ("not the mitochondria", J, None, "no_option_alone"),
-    ("mitochondria is incorrect", J, None, "no_option_alone"),
-    ("isn't it the mitochondria", J, None, "no_option_alone"),
-    ("anything but mitochondrial", J, None, "no_option_alone"),
-    ("the organelle that makes ATP", J, None, "no_option_alone"),
-    ("mitochondria → ATP", J, None, "symbolic"),
-    ("The mitochondria is one organelle with its own genome that once was free, and it makes most of all ATP", J, None,
-     "no_option_alone"),
-    ("A", N, 0, "letter_without_options"),
-    ("(B)", N, 0, "letter_without_options"),
-    ("Option A", N, 0, "letter_without_options"),
-    ("", N, 0, "empty"),
-    ("I don't know", N, 0, "refusal"),
-    ("Sorry, I can't answer that.", N, 0, "refusal"),
-    ("unknown", N, 0, "refusal"),
-    ("<think>hm", T, None, "unterminated_reasoning"),
-]  # fmt: skip
+HIDDEN = table("choice_hidden")
 
 
 @pytest.mark.parametrize(("answer", "status", "score", "reason"), HIDDEN)
@@ -56,16 +23,7 @@ def test_an_answer_to_hidden_options_gets_this_grade(
     assert (found.status, found.score, found.reason) == (status, score, reason)
 
 
-FORMULAS = [
-    ("λ2 < λ1", "λ2 < λ1", S, 1),
-    ("$λ2<λ1$", "λ2 < λ1", S, 1),
-    ("λ2 > λ1", "λ2 < λ1", J, None),
-    ("x^2", "x^3", J, None),
-    ("Na+", "Na+", S, 1),
-    ("Na", "Na+", J, None),
-    ("Rr", "RR", J, None),
-    ("RR", "RR", S, 1),
-]
+FORMULAS = table("choice_formulas")
 
 
 @pytest.mark.parametrize(("answer", "reference", "status", "score"), FORMULAS)
@@ -96,20 +54,7 @@ def test_options_that_fold_alike_are_not_told_apart_by_words(options: tuple[str,
     assert grade_mcq("a cat", ("a cat", "the cat"), 0).score == 1
 
 
-REFUSALS = [
-    ("I don't know.", True),
-    ("I do not have enough information to answer.", True),
-    ("Unfortunately, I cannot answer this.", True),
-    ("As an AI language model, I can't provide that.", True),
-    ("N/A", True),
-    ("It cannot be determined.", True),
-    ("I'm not sure.", True),
-    ("I'm not sure, but it is water.", False),
-    ("It is unknown why the sky is blue, but scattering explains it.", False),
-    ("I don't think it is water; it is oil.", False),
-    ("The unknown soldier", False),
-    ("", False),
-]
+REFUSALS = table("choice_refusals")
 
 
 @pytest.mark.parametrize(("text", "refuses"), REFUSALS)
@@ -126,23 +71,16 @@ def test_an_explanation_is_right_by_rule_only_when_its_words_are_equal() -> None
 
 
 def test_misuse_is_refused() -> None:
-    with pytest.raises(UsageError, match="binary, five"):
+    with pytest.raises(ValidationError, match="scale"):
         grade_explanation("a", "b", scale="ten")
 
 
-TOKENS = [
-    ("The quick, brown fox", ("quick", "brown", "fox")),
-    ("0.5 mg", ("0.5", "mg")),
-    ("don't", ("don't",)),
-    ("ＣＯ2", ("co2",)),
-    ("-5", ("-5",)),
-    ("well-known", ("well", "known")),
-]
+TOKENS = table("choice_tokens")
 
 
 @pytest.mark.parametrize(("text", "tokens"), TOKENS)
 def test_text_folds_to_these_tokens(text: str, tokens: tuple[str, ...]) -> None:
-    assert normalize_tokens(text) == tokens
+    assert list(normalize_tokens(text)) == tokens
 
 
 def test_symbols_are_told_from_words() -> None:
@@ -175,24 +113,7 @@ def test_a_megabyte_answer_takes_bounded_time(text: str) -> None:
     assert grade_mcq(text * 2, OPTIONS, 0).error_type == "unsafe_input"
 
 
-@pytest.mark.parametrize(
-    "text", ["a " * 9_000, "nucleus " * 2_400, "*a" * 9_000, "Answer A " * 2_200], ids=lambda t: t[:9]
-)
-def test_the_longest_answer_that_is_read_takes_bounded_time(text: str) -> None:
-    costs_at_most(200, lambda: grade_mcq(text, OPTIONS, 0))
-
-
-SHOWN = [
-    ("B", 1.0), ("b", 1.0), ("(B)", 1.0), ("B.", 1.0), ("**B**", 1.0), ("\\boxed{B}", 1.0), ("Option B", 1.0),
-    ("Answer: B", 1.0), ("The answer is B.", 1.0), ("The correct option is (B) green.", 1.0), ("B) green", 1.0),
-    ("(B) Green.", 1.0), ("<think>A or C</think>B", 1.0), ("A stone has none.\nThe answer is B", 1.0), ("green", 1.0),
-    ("A", 0.0), ("The answer is C.", 0.0), ("C) loud", 0.0), ("loud", 0.0),
-    ("B) loud", None), ("The answer is B, loud", None), ("The answer is A or B", None), ("The answer is not B", None),
-    ("The answer is B. No, the answer is C.", None), ("The answer is B.\nThe answer is C.", None), ("D", None),
-    ("A) stone\nB) green", None), ("B is wrong", None), ("The answer is a colour", None), ("Both A and B", None),
-    ("not B", None), ("B. It is A", None), ("I doubt it is B", None),
-    ("A. green", None), ("A, B", None), ("B A", None), ("B\nQuestion: And now?\nAnswer: C", None),
-]  # fmt: skip
+SHOWN = table("choice_shown")
 
 
 @pytest.mark.parametrize(("answer", "score"), SHOWN)

@@ -1,23 +1,15 @@
-"""Rows of other evaluations: what is read from which field, what is refused, and the two evaluations from one command."""
+"""Rows of other evaluations: what is read from which field, and what is refused."""
 
 import json
-import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 
 from robustify.errors import AuthorisationError, DataError
-from robustify.freeform.foreign_rows import read_answers, read_items, read_nugget_rows
-from robustify.freeform.jsonl import read_jsonl
-from robustify.freeform.judge.label_parse import reading_steps
-from robustify.freeform.judge.store import get_store
+from robustify.freeform.foreign_rows import read_answers, read_items, read_nugget_rows, with_facts
 from robustify.freeform.questions import Generation, prompt_of
-from robustify.freeform.schema import grade_from, item_from
-from tests.freeform.scripted import run, write_lines
-from tests.freeform.stub_server import serving
+from tests.freeform.scripted import write_lines
 
 S, P, N = "support", "partial_support", "not_support"
 SHOWN = "Which of these is a colour?\n(A) stone\n(B) green\n(C) loud"
@@ -26,12 +18,6 @@ QUESTIONS: list[dict[str, Any]] = [
     {"id": 2, "type": "numeric", "topic": "motion", "question": "How far is 5 m and 3 m?", "answer": "8", "unit": "m"},
     {"id": 3, "type": "explanation", "topic": "light", "question": "Why is grass green?", "answer": "It reflects green."},
 ]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def judge() -> Iterator[tuple[str, ...]]:
-    with serving() as url:
-        yield "--judge", url, "--judge-model", "stub"
 
 
 # ---- questions and predictions ----
@@ -46,12 +32,12 @@ def test_questions_with_a_type_are_read_and_their_options_are_shown_again(tmp_pa
     assert (numeric.kind, numeric.reference, numeric.unit) == ("numeric", "8", "m")
     assert numeric.asked == numeric.question
     assert (explanation.kind, explanation.topic) == ("explanation", "light")
-    mistral = prompt_of(mcq, Generation("answer/mistral_instruct@1.0"))[0]
+    mistral = prompt_of(mcq, Generation("answer/mistral_instruct@1.0"))
     assert mistral == (
         f"[INST] Question: {SHOWN}\n\nAnswer concisely. If MCQ, output only the option letter. If Numeric, output only"
         " the number. [/INST]"
     )
-    assert "Output only the option letter." in prompt_of(mcq, Generation())[0]
+    assert "Output only the option letter." in prompt_of(mcq, Generation())
     assert read_items(write_lines(tmp_path / "q.jsonl", QUESTIONS)) == [mcq, numeric, explanation]
 
 
@@ -82,7 +68,6 @@ BAD_QUESTIONS = [
     ({"id": 1, "type": "numeric", "answer": "8"}, "no question"),
     ({"id": 1, "type": "mcq", "question": SHOWN}, "no answer"),
     ({"id": 1, "type": "mcq", "question": SHOWN, "answer": "E"}, "names none"),
-    ({"id": 1, "kind": "numeric", "question": "Why?", "reference": "8"}, "restricted is missing"),
 ]
 
 
@@ -183,153 +168,10 @@ def test_a_row_that_does_not_fit_is_refused_by_its_line(
         read_nugget_rows(write_lines(tmp_path / "rows.jsonl", [ROW, row]))
 
 
-def test_nuggets_of_an_item_are_never_dropped_in_silence(tmp_path: Path) -> None:
+def test_nuggets_belong_to_the_items_of_their_ids(tmp_path: Path) -> None:
     choices = {"stem": "Why does it rain?", "choices": ["Drops fall.", "Nobody knows."], "key": 0}
     rows = [{"id": "a", **choices, "nuggets": ROW["nuggets"]}, {"id": "b", **choices}]
-    data = write_lines(tmp_path / "data.jsonl", rows)
-    run("prepare", data, "-o", tmp_path / "items.jsonl")
-    items = read_jsonl(tmp_path / "items.jsonl", item_from)
+    items = read_items(write_lines(tmp_path / "data.jsonl", rows))
     assert [[n.text for n in item.nuggets] for item in items] == [ROW["nuggets"], []]
-    file = write_lines(tmp_path / "rows.jsonl", [ROW])
-    assert "free nuggets" in str(run("prepare", file, "-o", tmp_path / "i.jsonl", fails=2).exception)
-    answers = write_lines(tmp_path / "a.jsonl", [{"id": "a", "text": "Clouds cool."}])
-    run("grade", answers, "--items", tmp_path / "items.jsonl", "-o", tmp_path / "g.jsonl", fails=7)
-    (grade,) = read_jsonl(tmp_path / "g.jsonl", grade_from)
-    assert (grade.kind, grade.reason) == ("nuggets", "nuggets_need_a_judge")
-
-
-# ---- the doors ----
-
-
-@pytest.mark.parametrize("template", ["legacy@1.0", "no_reasoning@1.1", "optimized", "legacy@2.0"])
-def test_passages_are_labelled_scored_and_reported_in_one_command(
-    tmp_path: Path, judge: tuple[str, ...], template: str
-) -> None:
-    rows = write_lines(
-        tmp_path / "rows.jsonl",
-        [ROW | {"passage": "Clouds cool. Hot.", "labels": [S, N]}, ROW | {"nuggets": []}],
-    )
-    out = tmp_path / "out"
-    how = ("--template", template, "--few-shot", 1, "--few-shot-by", "similar", "--domain", "physics")
-    how = (*how, "--language", "de")
-    told = json.loads(run("nuggets", rows, *judge, *how, "-o", out, "--json").stdout)
-    assert json.loads((out / "labels.jsonl").read_text()) == {
-        "id": "row1", "model": "passages", "labels": [S, N], "error_type": None,
-        "scores": {"strict_vital": 0.5, "vital": 0.5, "strict_all": 0.5, "all": 0.5, "weighted": 0.5},
-    }  # fmt: skip
-    part = told["models"]["passages"]["kinds"]["nuggets"]
-    assert (part["labels"], part["nugget_scores"]["vital"]["lower"]) == ({N: 1, S: 1}, 0.5)
-    assert (told["left_out"], told["calibration"]["nuggets"]["n"]) == ({"no_nuggets": 1}, 2)
-    assert "Rows left out: no nuggets 1." in (out / "report.md").read_text()
-    again = run("nuggets", rows, "--replay", out / "judge.jsonl", *how, "-o", tmp_path / "again").stdout
-    assert again.rpartition("\n\n")[0] == (out / "report.md").read_text().rpartition("\n\n")[0]
-    assert (tmp_path / "again" / "grades.jsonl").read_bytes() == (out / "grades.jsonl").read_bytes()
-    two = ("nugget/no_reasoning@2.0", "nugget/optimized@2.0", "--human", out / "human.jsonl")
-    files = ("--items", out / "items.jsonl", "--answers", out / "answers.jsonl", "-o", tmp_path / "c.json")
-    assert json.loads(run("templates", "compare", *two, *files, *judge).stdout)["kind"] == "nuggets"
-
-
-def test_a_format_that_a_template_has_not_names_the_option(tmp_path: Path, judge: tuple[str, ...]) -> None:
-    rows, out = write_lines(tmp_path / "rows.jsonl", [ROW]), tmp_path / "out"
-    found = run(
-        "nuggets", rows, *judge, "--template", "legacy@1.0", "--format-type", "csv", "-o", out, fails=2
-    )
-    assert "--format-type csv: template nugget/legacy@1.0 has markdown" in str(found.exception)
-    with pytest.raises(click.UsageError, match="needs a judge"):
-        run("nuggets", rows, "-o", out)
-
-
-RUBRICS = [word for kind in ("mcq", "numeric", "explanation") for word in ("--rubric", f"{kind}@v1.0")]
-
-
-def test_questions_are_graded_by_the_three_graders_base_against_tuned(
-    tmp_path: Path, judge: tuple[str, ...]
-) -> None:
-    questions, table = tmp_path / "questions.json", tmp_path / "predictions.csv"
-    questions.write_text(json.dumps(QUESTIONS))
-    table.write_text(
-        "config,question_id,predicted\nBase,1,A\nBase,2,8\nBase,3,Hm.\nTuned,1,B\nTuned,2,8\nTuned,3,It reflects green.\n"
-    )
-    out = tmp_path / "grades.jsonl"
-    command = ("grade", table, "--items", questions, *RUBRICS, *judge, "--base", "Base", "-o", out)
-    told = json.loads(run(*command, "--json").stdout)
-    grades = read_jsonl(out, grade_from)
-    assert [g.score for g in grades] == [0, 1, 0, 1, 1, 1]
-    templates = {g.kind: g.judge.template_id for g in grades if g.judge}
-    assert templates == {
-        k: f"grader/{n}@1.0"
-        for k, n in (("short_text", "mcq"), ("numeric", "numeric"), ("explanation", "explanation"))
-    }
-    # The rules' own verdict stands beside the judge's; a lone letter is an answer.
-    assert [g.det_verdict for g in grades] == ["incorrect", "correct", None, "correct", "correct", "correct"]
-    tuned = told["against_base"]["models"]["Tuned"]
-    gained = {kind: pair["gained"] for kind, pair in tuned["kinds"].items()}
-    assert gained == {"short_text": 1, "numeric": 0, "explanation": 1}
-    assert {topic: sorted(kinds) for topic, kinds in tuned["topics"].items()} == {
-        "light": ["explanation", "short_text"], "motion": ["numeric"],
-    }  # fmt: skip
-    shown = run(*command).stdout
-    assert re.search(
-        r"\| light \| short text \| Tuned \| 0\.0 % to 0\.0 % \| 100\.0 % to 100\.0 % \| 1 of 1 \|", shown
-    )
-    assert "expected mcq, numeric, explanation" in str(
-        run(*command, "--rubric", "poem@v1.0", fails=2).exception
-    )
-    better = ("--rubric", "explanation@v1.1", *judge, "-o", tmp_path / "five.jsonl", "--json")
-    five = run("grade", table, "--items", questions, *better)
-    assert json.loads(five.stdout)["models"]["Tuned"]["kinds"]["explanation"]["coverage"]["value"] == 1.0
-
-
-def test_items_are_asked_with_their_options_where_that_is_wanted(tmp_path: Path) -> None:
-    row = {"id": "a", "stem": "Which of the following is green?", "choices": ["coal", "grass"], "key": 1}
-    data, items = write_lines(tmp_path / "data.jsonl", [row]), tmp_path / "items.jsonl"
-    run("prepare", data, "-o", items)
-    assert read_jsonl(items, item_from)[0].excluded_reason == "stem_refers_to_choices"
-    answers = write_lines(tmp_path / "answers.jsonl", [{"id": "a", "text": "B"}])
-    grade = ("grade", answers, "--items", items, "-o", tmp_path / "g.jsonl")
-    run(*grade)
-    assert read_jsonl(tmp_path / "g.jsonl", grade_from)[0].reason == "letter_without_options"
-    run(*grade, "--options-shown")
-    assert read_jsonl(tmp_path / "g.jsonl", grade_from)[0].score == 1.0
-    run("prepare", data, "-o", items, "--options-shown")
-    (item,) = read_jsonl(items, item_from)
-    assert (item.excluded_reason, item.asked) == ("", "Which of the following is green?\n(A) coal\n(B) grass")
-
-
-def test_a_prompt_is_shown_with_a_case_in_it_and_a_reply_is_read_step_by_step(tmp_path: Path) -> None:
-    shown = run(
-        "templates", "show", "nugget/optimized", "--example", "--format-type", "markdown", "--few-shot", 1
-    ).stdout
-    assert shown.count("=== assistant") == 1
-    assert "=== assistant\n* " in shown
-    assert "{{" not in shown
-    for template in get_store():
-        assert "{%" not in run("templates", "show", template.id, "--example").stdout
-    reply = tmp_path / "reply.txt"
-    reply.write_text(
-        '<think>["support"]</think>First I wrote\n- support\n- support\nNow:\n["support", "not_support"]\n'
-    )
-    steps = json.loads(run("templates", "parse", reply, "--format-type", "adaptive", "--json").stdout)[
-        "steps"
-    ]
-    assert [s["step"] for s in steps] == [
-        "reply",
-        "reasoning",
-        "text",
-        "structure",
-        "structure",
-        "last",
-        "result",
-    ]
-    assert [s["labels"] for s in steps[3:5]] == [[S, S], [S, N]]
-    assert steps[-1] == {
-        "step": "result",
-        "nuggets": 2,
-        "labels": [S, N],
-        "format_used": "json",
-        "error_type": None,
-    }
-    assert "wrote" not in run("templates", "parse", reply).stdout
-    verdict = reading_steps('{"verdict": "correct"}', get_store().get("grader/mcq@2.0"))
-    assert verdict[-1] == {"step": "result", "verdict": "correct", "error_type": None}
-    assert reading_steps('{"score": 0.5}', get_store().get("grader/explanation@1.1"))[-1]["score"] == 0.5
+    with pytest.raises(DataError, match="nuggets of c, which is not an item"):
+        with_facts(items, write_lines(tmp_path / "facts.jsonl", [{"id": "c", "nuggets": ["So."]}]))

@@ -1,182 +1,260 @@
-"""`robustify free` from a file of items to a report: what it prints, what it writes, how it exits."""
+"""The commands of `robustify free`: what they read, what they write and print, how they exit."""
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import click
 import pytest
 
-from robustify.freeform.judge.judges import Call, Completion, HttpJudge
-from robustify.freeform.judge.prompting import Message
+from robustify.cli.free import free
+from robustify.freeform.jsonl import read_jsonl
+from robustify.freeform.llm_judge.store import get_store
+from robustify.freeform.schema import GradeResult, grade_from
 from tests.freeform.scripted import run, write_lines
+from tests.freeform.stub_server import serving
 
-ROWS = [
-    {"id": "a", "stem": "How many legs has a spider?", "choices": ["8", "6"], "key": 0, "topic": "animals"},
-    {"id": "b", "stem": "Which organelle makes ATP?", "choices": ["mitochondria", "nucleus"], "key": 0, "topic": "cells"},
-    {"id": "c", "stem": "Which of the following is green?", "choices": ["grass", "coal"], "key": 0, "topic": "colours"},
-    {"id": "d", "stem": "What colour is coal?", "choices": ["green", "black"], "key": 1, "topic": "colours"},
+S, P, N = "support", "partial_support", "not_support"
+SHOWN = "Which of these is a colour?\n(A) stone\n(B) green\n(C) loud"
+QUESTIONS: list[dict[str, Any]] = [
+    {"id": 1, "type": "mcq", "topic": "light", "question": SHOWN, "answer": "B"},
+    {"id": 2, "type": "numeric", "topic": "motion", "question": "How far is 5 m and 3 m?", "answer": "8", "unit": "m"},
+    {"id": 3, "type": "explanation", "topic": "light", "question": "Why is grass green?", "answer": "It reflects green."},
 ]  # fmt: skip
-REPLIES = {"spider": "8", "ATP": "the powerhouse", "coal": "<think>black</think>It is black."}
+PREDICTED = [("Base", "A", "8", "Hm."), ("Tuned", "B", "8", "It reflects green.")]
 
 
-class Model:
-    name = "m"
-
-    def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
-        return [next((r for word, r in REPLIES.items() if word in p), "hm") for p in prompts]
-
-
-@pytest.fixture(autouse=True)
-def model(monkeypatch: pytest.MonkeyPatch) -> None:
-    @contextmanager
-    def opened(reference: str, cache: Path, device: str = "cpu") -> Iterator[Model]:
-        yield Model()
-
-    monkeypatch.setattr("robustify.freeform.session.open_writer", opened)
-
-    def complete(self: HttpJudge, messages: Sequence[Message], call: Call) -> Completion:
-        return Completion('{"verdict": "correct"}', usage={"total_tokens": 9}, model=self.name)
-
-    monkeypatch.setattr(HttpJudge, "complete", complete)
+@pytest.fixture(scope="module")
+def judge() -> Iterator[tuple[str, ...]]:
+    with serving() as url:
+        yield ("--judge", url, "--judge-model", "stub")
 
 
 @pytest.fixture
-def answers(tmp_path: Path) -> Path:
-    data, items, answers = (tmp_path / f"{name}.jsonl" for name in ("data", "items", "answers"))
-    run("prepare", write_lines(data, ROWS), "-o", items)
-    run("generate", items, "-m", "m", "-o", answers)
-    return answers
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    questions, table = tmp_path / "questions.json", tmp_path / "predictions.csv"
+    questions.write_text(json.dumps(QUESTIONS))
+    lines = [f"{model},{i},{text}" for model, *texts in PREDICTED for i, text in enumerate(texts, start=1)]
+    table.write_text("\n".join(["config,question_id,predicted", *lines, ""]))
+    return questions, table
 
 
-JUDGE = ("--judge", "http://127.0.0.1:9/v1", "--judge-model", "big")
+def grades(folder: Path) -> list[GradeResult]:
+    return read_jsonl(folder / "free.jsonl", grade_from)
 
 
-def test_prepare_counts_what_can_be_asked(tmp_path: Path) -> None:
-    data = write_lines(tmp_path / "data.jsonl", ROWS)
-    told = json.loads(run("prepare", data, "-o", tmp_path / "items.jsonl", "--json").output)
-    assert (told["n"], told["asked"]) == (4, 3)
-    assert told["kinds"] == {"numeric": 1, "short_text": 2}
-    assert told["excluded"] == {"stem_refers_to_choices": 1}
-    assert told["topics"]["colours"] == {"n": 2, "asked": 1, "stem_refers_to_choices": 1}
-    shown = run("prepare", data, "-o", tmp_path / "items.jsonl").output
-    assert "3 of 4 items" in shown
-    assert "spider" not in shown
+def test_rules_grade_alone_and_too_many_unscored_answers_exit_with_7(
+    files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    questions, table = files
+    command = ("grade", table, "--items", questions, "-o", tmp_path / "out")
+    found = run(*command, fails=7)
+    assert "16.7 % of the answers have no score" in found.stderr
+    assert "Base, numeric: of 1 answers 100.0 % to 100.0 % are right" in found.stdout
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
+        "free.jsonl",
+        "report.html",
+        "summary.json",
+    ]
+    assert [g.score for g in grades(tmp_path / "out")] == [0, 1, None, 1, 1, 1]
+    rows = list(map(json.loads, (tmp_path / "out" / "free.jsonl").read_text().splitlines()))
+    assert (rows[3]["answer"], rows[3]["question"]) == ("B", SHOWN)
+    for shown in (found.stdout, (tmp_path / "out" / "summary.json").read_text()):
+        assert "stone" not in shown
+    assert run(*command, "--max-unscored", "0.5", "--json").stdout.count("\n") == 1
 
 
-def test_a_restricted_set_without_an_adapter_is_not_prepared(tmp_path: Path) -> None:
-    data, out = write_lines(tmp_path / "data.jsonl", ROWS), tmp_path / "free" / "items.jsonl"
-    run("prepare", data, "-o", out, "--restricted", fails=4)
-    assert not out.parent.exists()
-    (tmp_path / "c.yaml").write_text(f"name: x\nsensitivity: restricted\ndata: {data}\n")
-    run("prepare", tmp_path / "c.yaml", "-o", out, fails=4)
-    assert not out.exists()
-
-
-def test_from_items_to_a_report(answers: Path) -> None:
-    folder = answers.parent
-    grades, files = folder / "grades.jsonl", ("--items", folder / "items.jsonl")
-    found = run("grade", answers, *files, "-o", grades, fails=7)
-    assert "33.3 % of the answers have no score" in found.stderr
-    assert len(grades.read_text().splitlines()) == 3
-    run("grade", answers, *files, "-o", grades, "--max-unscored", "0.5")
-    told = json.loads(run("grade", answers, *files, "-o", grades, *JUDGE, "--json").stdout)
-    assert told["unscored"] == 0
-    kinds = told["models"]["m"]["kinds"]
-    assert {name: part["accuracy"]["value"] for name, part in kinds.items()} == {
-        "numeric": 1.0,
-        "short_text": 1.0,
-    }
-    assert told["models"]["m"]["all"]["accuracy"]["withheld"] == "several kinds"
-    assert told["models"]["m"]["judges"] == ["big"]
-    shown = run("report", grades, *files, "-o", folder / "report").output
-    assert "uncalibrated" in shown
-    assert (folder / "report" / "report.md").read_text().startswith("# Free response")
-    assert json.loads((folder / "report" / "summary.json").read_text())["format"] == 2
-    for path in (folder / "report").iterdir():
-        assert "spider" not in path.read_text()
-
-
-def test_grades_are_replayed_from_their_record(answers: Path) -> None:
-    folder = answers.parent
-    files = ("--items", folder / "items.jsonl")
-    run("grade", answers, *files, "-o", folder / "one.jsonl", *JUDGE)
-    run("grade", answers, *files, "-o", folder / "two.jsonl", "--replay", folder / "judge.jsonl")
-    assert (folder / "one.jsonl").read_bytes() == (folder / "two.jsonl").read_bytes()
-    run("grade", answers, *files, "-o", folder / "three.jsonl", "--replay", folder / "absent.jsonl", fails=5)
-    new = ("-o", folder / "three.jsonl")
-    run("grade", answers, *files, *new, "--replay", folder / "judge.jsonl", *JUDGE, fails=2)
-    run("grade", answers, *files, *new, "--judge", "http://127.0.0.1:9/v1", fails=5)
-
-
-def test_a_model_does_not_judge_itself_unseen(answers: Path) -> None:
-    folder = answers.parent
-    files = ("--items", folder / "items.jsonl")
-    own = ("--judge", "http://127.0.0.1:9/v1", "--judge-model", "m")
-    run("grade", answers, *files, "-o", folder / "g.jsonl", *own, "--forbid-self-judging", fails=5)
-    run("grade", answers, *files, "-o", folder / "g.jsonl", *own)
-    run("report", folder / "g.jsonl", *files, fails=2)
-    assert "1 of its own answers" in run("report", folder / "g.jsonl", *files, "--allow-self-judging").output
-
-
-def test_agree_holds_the_judge_to_people(answers: Path) -> None:
-    folder = answers.parent
-    run("grade", answers, "--items", folder / "items.jsonl", "-o", folder / "g.jsonl", *JUDGE)
-    human = folder / "human.jsonl"
-    human.write_text('{"item_id": "b", "annotator": "x", "score": 1}\n')
-    told = json.loads(run("agree", folder / "g.jsonl", "--human", human).output)
-    assert (told["status"], told["verdicts"]["n"], told["verdicts"]["raw"]["value"]) == (
-        "uncalibrated",
-        1,
-        1.0,
+def test_questions_are_graded_by_the_three_graders(
+    files: tuple[Path, Path], tmp_path: Path, judge: tuple[str, ...]
+) -> None:
+    questions, table = files
+    rubrics = [word for kind in ("mcq", "numeric", "explanation") for word in ("--rubric", f"{kind}@v1.0")]
+    out = tmp_path / "out"
+    command = (
+        "grade",
+        table,
+        "--items",
+        questions,
+        *judge,
+        "-o",
+        out,
+        "--cache-dir",
+        tmp_path,
     )
-    assert told["verdicts"]["doubt"] == "few_labels"
-    shown = run("report", folder / "g.jsonl", "--items", folder / "items.jsonl", "--human", human).output
-    assert "uncalibrated: verdicts: fewer than 30" in shown
-    human.write_text('{"item_id": "b"}\n')
-    run("agree", folder / "g.jsonl", "--human", human, fails=3)
+    told = json.loads(run(*command, *rubrics, "--json").stdout)
+    found = grades(out)
+    assert [g.score for g in found] == [0, 1, 0, 1, 1, 1]
+    assert {g.kind: g.judge.template_id for g in found if g.judge} == {
+        "short_text": "grader/mcq@1.0", "numeric": "grader/numeric@1.0", "explanation": "grader/explanation@1.0",
+    }  # fmt: skip
+    # The rules' own verdict stands beside the judge's; a lone letter is an answer.
+    assert [g.det_verdict for g in found] == ["incorrect", "correct", None, "correct", "correct", "correct"]
+    right = {
+        name: [part["accuracy"]["value"] for part in one["kinds"].values()]
+        for name, one in told["models"].items()
+    }
+    assert right == {"Base": [0, 1, 0], "Tuned": [1, 1, 1]}
+    assert "numeric, poem" not in str(run(*command, "--rubric", "poem@v1.0", fails=2).exception)
+    five = run(*command[:-1], tmp_path, "--rubric", "explanation@v1.1", "--json")
+    part = json.loads(five.stdout)["models"]["Tuned"]["kinds"]["explanation"]
+    assert part["coverage"]["value"] == 1.0
 
 
-def test_audit_and_compare_write_what_they_print(answers: Path) -> None:
-    folder = answers.parent
-    files = ("--items", folder / "items.jsonl")
-    shown = run("audit", *files, *JUDGE, "-n", 2, "--check", "injection", "-o", folder / "audit.json").output
-    assert json.loads(shown) == json.loads((folder / "audit.json").read_text())
-    ids = ("grader/mcq@1.0", "grader/mcq@2.0")
-    rest = (*files, "--answers", answers, *JUDGE, "-o", folder / "c.json")
-    assert json.loads(run("templates", "compare", *ids, *rest).output)["status"] == "uncalibrated"
-    run("audit", *files, "-o", folder / "audit.json", "--check", "mood", *JUDGE, fails=2)
+def test_questions_and_predictions_may_stand_in_the_same_rows(tmp_path: Path) -> None:
+    rows = [{**QUESTIONS[1], "model": m, "prediction": p} for m, p in (("a", "8 m"), ("b", "9 m"))]
+    run("grade", write_lines(tmp_path / "rows.jsonl", rows), "-o", tmp_path / "out")
+    assert [(g.model, g.score) for g in grades(tmp_path / "out")] == [("a", 1.0), ("b", 0.0)]
+    bare = write_lines(tmp_path / "bare.jsonl", [QUESTIONS[1]])
+    assert "no prediction" in str(run("grade", bare, "-o", tmp_path / "out", fails=3).exception)
+    rows[1]["answer"] = "9"
+    other = write_lines(tmp_path / "rows.jsonl", rows)
+    assert "other words or answer" in str(run("grade", other, "-o", tmp_path / "out", fails=3).exception)
 
 
-def test_templates_are_listed_shown_and_verified(tmp_path: Path) -> None:
-    told = json.loads(run("templates", "list", "--json").output)
-    assert "grader/mcq@1.0" in {t["id"] for t in told["templates"]}
-    assert "You are an impartial grader." in run("templates", "show", "grader/mcq@1.0").output
-    assert "as they were released" in run("templates", "verify").output
-    run("templates", "show", "grader/poem", fails=2)
-    row = "{id: a/b@1.0, files: [b.j2], sha256: x, variables: [], reads: text, changelog: c}"
-    (tmp_path / "manifest.yaml").write_text(f"templates: [{row}]\n")
-    (tmp_path / "b.j2").write_text("{% block user %}b{% endblock %}")
-    run("templates", "verify", "--template-dir", tmp_path, fails=3)
+def test_items_with_choices_are_graded_without_or_with_their_options(tmp_path: Path) -> None:
+    row = {"id": "a", "stem": "Which of the following is green?", "choices": ["coal", "grass"], "key": 1}
+    data = write_lines(tmp_path / "data.jsonl", [row])
+    answers = write_lines(tmp_path / "answers.jsonl", [{"id": "a", "text": "B"}])
+    block = tmp_path / "free.yaml"
+    block.write_text("free: {options_shown: true}\n")
+    command = ("grade", answers, "--items", data, "-o", tmp_path / "out")
+    run(*command)
+    assert grades(tmp_path / "out")[0].reason == "letter_without_options"
+    run(*command, "--config", block)
+    assert grades(tmp_path / "out")[0].score == 1.0
+    facts = write_lines(data, [{**row, "nuggets": ["Grass is green."]}])
+    run("grade", answers, "--items", facts, "-o", tmp_path / "out", fails=7)
+    assert grades(tmp_path / "out")[0].reason == "nuggets_need_a_judge"
+
+
+def test_a_judge_is_asked_once_and_not_its_own_answers(
+    files: tuple[Path, Path], tmp_path: Path, judge: tuple[str, ...]
+) -> None:
+    questions, table = files
+    command = ("grade", table, "--items", questions, "--cache-dir", tmp_path / "cache")
+    run(*command, *judge, "-o", tmp_path / "one")
+    # The replies are kept: the server need not be there again, and a judge of another address is another one.
+    text = (tmp_path / "one" / "free.jsonl").read_bytes()
+    run(*command, *judge, "-o", tmp_path / "two")
+    assert (tmp_path / "two" / "free.jsonl").read_bytes() == text
+    own = ("--judge", judge[1], "--judge-model", "Tuned")
+    assert "wrote 3 of the answers" in str(run(*command, *own, "-o", tmp_path / "own", fails=5).exception)
+    block = tmp_path / "free.yaml"
+    block.write_text("free: {judge: {model: Tuned, forbid_self: false}}\n")
+    run(*command, "--judge", judge[1], "--config", block, "-o", tmp_path / "own")
+    told = json.loads((tmp_path / "own" / "summary.json").read_text())
+    assert (told["models"]["Tuned"]["self_judging"], told["models"]["Base"]["self_judging"]) == (0, 0)
 
 
 BAD = [
-    ("generate", ["ITEMS", "-m", "m", "--template", "grader/mcq", "-o", "OUT"], 2),
-    ("generate", ["ITEMS", "-m", "m", "--template", "answer/poem", "-o", "OUT"], 2),
-    ("generate", ["absent.jsonl", "-m", "m", "-o", "OUT"], 3),
-    ("grade", ["ANSWERS", "--items", "ITEMS", "-o", "OUT", "--mode", "judge"], 2),
-    ("grade", ["ANSWERS", "--items", "ITEMS", "-o", "OUT", "--rel-tol", "-1"], 2),
-    ("grade", ["ANSWERS", "--items", "ITEMS", "-o", "OUT", "--votes", "2"], 2),
-    ("grade", ["ITEMS", "--items", "ITEMS", "-o", "OUT"], 3),
-    ("report", ["ANSWERS", "--items", "ITEMS"], 3),
+    (["--rel-tol", "-1"], 2, "rel_tol"),
+    (["--config", "CONFIG"], 2, "votes"),
+    (["--judge", "http://127.0.0.1:9/v1"], 2, "model"),
+    (["--config", "ABSENT"], 2, "absent"),
+    (["--judge", "file:///x://y", "--judge-model", "m"], 5, "http://HOST"),
 ]
 
 
-@pytest.mark.parametrize(("command", "words", "code"), BAD)
+@pytest.mark.parametrize(("words", "code", "says"), BAD)
 def test_misuse_exits_with_its_code_and_no_text(
-    answers: Path, command: str, words: list[str], code: int
+    files: tuple[Path, Path], tmp_path: Path, words: list[str], code: int, says: str
 ) -> None:
-    places = {name: answers.with_name(f"{name.lower()}.jsonl") for name in ("ITEMS", "ANSWERS", "OUT")}
-    found = run(command, *(places.get(word, word) for word in words), fails=code)
-    assert not re.search("spider|mitochondria", str(found.exception))
+    (tmp_path / "c.yaml").write_text("free: {judge: {model: stone, votes: 2}}\n")
+    named = {"CONFIG": tmp_path / "c.yaml", "ABSENT": tmp_path / "absent.yaml"}
+    command = ("grade", files[1], "--items", files[0], "-o", tmp_path / "out")
+    found = run(*command, *(named.get(word, word) for word in words), fails=code)
+    assert says in str(found.exception)
+    assert "stone" not in str(found.exception)
+
+
+ROW: dict[str, Any] = {
+    "query": "Why?",
+    "passage": "Clouds cool. Hot.",
+    "nuggets": ["Clouds cool.", "Drops fall."],
+}
+
+
+@pytest.mark.parametrize("template", ["legacy@1.0", "no_reasoning@1.1", "optimized", "legacy@2.0"])
+def test_passages_are_labelled_scored_and_reported_in_one_command(
+    tmp_path: Path, judge: tuple[str, ...], template: str
+) -> None:
+    rows = write_lines(tmp_path / "rows.jsonl", [ROW | {"labels": [S, N]}, ROW | {"nuggets": []}])
+    out, block = tmp_path / "out", tmp_path / "free.yaml"
+    block.write_text("free: {language: de, judge: {model: x, few_shot: 1, domain: physics}}\n")
+    command = ("nuggets", rows, *judge, "--template", template, "--config", block, "-o", out)
+    told = json.loads(run(*command, "--json").stdout)
+    assert json.loads((out / "labels.jsonl").read_text()) == {
+        "id": "row1", "model": "passages", "labels": [S, N], "error_type": None,
+        "scores": {"strict_vital": 0.5, "vital": 0.5, "strict_all": 0.5, "all": 0.5, "weighted": 0.5},
+    }  # fmt: skip
+    part = told["models"]["passages"]["kinds"]["nuggets"]
+    assert (part["labels"], part["nugget_scores"]["vital"]["lower"]) == ({N: 1, S: 1}, 0.5)
+    assert (told["left_out"], told["calibration"]["nuggets"]["n"]) == ({"no_nuggets": 1}, 2)
+
+
+def test_a_format_that_a_template_has_not_is_refused(tmp_path: Path, judge: tuple[str, ...]) -> None:
+    command = ("nuggets", write_lines(tmp_path / "rows.jsonl", [ROW]), "-o", tmp_path / "out")
+    found = run(*command, *judge, "--template", "legacy@1.0", "--format-type", "csv", fails=2)
+    assert "format_type csv: template nugget/legacy@1.0 has markdown" in str(found.exception)
+    with pytest.raises(click.UsageError, match="needs a judge"):
+        run(*command)
+
+
+def test_agree_holds_a_judge_to_people_and_two_gradings_to_each_other(
+    files: tuple[Path, Path], tmp_path: Path, judge: tuple[str, ...]
+) -> None:
+    questions, table = files
+    for version in ("1.0", "2.0"):
+        rubric = ("--rubric", f"mcq@{version}", "--rubric", f"explanation@{version}")
+        run("grade", table, "--items", questions, *judge, *rubric, "-o", tmp_path / version)
+    human = write_lines(
+        tmp_path / "human.jsonl", [{"item_id": "1", "model": "Base", "annotator": "x", "score": 1}]
+    )
+    one, two = (tmp_path / version / "free.jsonl" for version in ("1.0", "2.0"))
+    told = json.loads(run("agree", one, "--human", human).stdout)
+    assert (told["status"], told["verdicts"]["doubt"], told["verdicts"]["raw"]["value"]) == (
+        "uncalibrated", "few_labels", 0.0,
+    )  # fmt: skip
+    rows = json.loads(run("agree", one, two, "--human", human, "--json").stdout)["rows"]
+    assert [row["measure"] for row in rows] == ["scored", "read_at_once", "agrees_with_people"]
+    assert rows[0]["difference"]["value"] == 0.0
+    with pytest.raises(click.UsageError, match="two files"):
+        run("agree", one)
+    run("agree", table, "--human", human, fails=3)
+
+
+def test_templates_are_listed_shown_rendered_and_verified(tmp_path: Path) -> None:
+    told = json.loads(run("templates", "--json").stdout)
+    assert "grader/mcq@1.0" in {t["id"] for t in told["templates"]}
+    assert "You are an impartial grader." in run("templates", "grader/mcq@1.0").stdout
+    run("templates", "grader/poem", fails=2)
+    for template in get_store():
+        assert "{%" not in run("templates", template.id, "--example").stdout or template.reads == "rubric"
+    row = "{id: a/b@1.0, files: [b.j2], sha256: x, variables: [], reads: text, changelog: c}"
+    (tmp_path / "manifest.yaml").write_text(f"templates: [{row}]\n")
+    (tmp_path / "b.j2").write_text("{% block user %}b{% endblock %}")
+    run("templates", "--template-dir", tmp_path, fails=3)
+
+
+def test_a_reply_is_read_as_a_template_wants_it(tmp_path: Path) -> None:
+    reply = tmp_path / "reply.txt"
+    reply.write_text('<think>["support"]</think>Now:\n["support", "not_support"]\n')
+    shown = ("--reply", reply, "--nuggets", 2, "--json")
+    assert json.loads(run("templates", "nugget/optimized", *shown).stdout)["labels"] == [S, N]
+    assert "Now" not in run("templates", "nugget/optimized", *shown[:-1]).stdout
+    reply.write_text('{"verdict": "correct", "score": 0.5}')
+    assert json.loads(run("templates", "grader/mcq", *shown).stdout) == {
+        "verdict": "correct",
+        "error_type": None,
+    }
+    assert json.loads(run("templates", "grader/explanation@1.1", *shown).stdout)["score"] == 0.5
+
+
+def test_no_command_has_more_than_fourteen_options_and_no_text_is_in_its_help() -> None:
+    assert sorted(free.commands) == ["agree", "grade", "nuggets", "templates"]
+    for command in free.commands.values():
+        options = [one for one in command.params if isinstance(one, click.Option)]
+        assert len(options) <= 14, command.name
+        assert not re.search("attach|prepare|replay", command.help or "")

@@ -1,6 +1,5 @@
 """Judges: retries that name the error, votes, records that replay, and what an unread judge leaves behind."""
 
-import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from http.server import BaseHTTPRequestHandler
@@ -10,18 +9,18 @@ from typing import Any, ClassVar
 import pytest
 
 from robustify.errors import AuthorisationError, DataError, ModelError, UsageError
-from robustify.freeform.judge.asking import Judging, ask_labels, tolerance_percent
-from robustify.freeform.judge.judges import (
+from robustify.freeform.llm_judge.asking import Judging, ask_labels, tolerance_percent
+from robustify.freeform.llm_judge.judges import (
     Call,
     HttpJudge,
     Judge,
     JudgeCallError,
+    KeptJudge,
     WriterJudge,
     flattened,
-    recording,
-    replaying,
 )
-from robustify.freeform.judge.prompting import Message, read_shots
+from robustify.freeform.llm_judge.prompting import Message, read_shots
+from robustify.freeform.replies import Replies
 from tests.freeform.scripted import ScriptedJudge, grade_explanation, grade_mcq, grade_numeric
 from tests.support.serving import serving
 
@@ -31,7 +30,7 @@ OPTIONS = ("the mitochondria", "the nucleus")
 
 
 def graded(judge: Judge, answer: str = "the powerhouse", **how: Any) -> Any:
-    return grade_mcq(answer, OPTIONS, 0, judge=judge, judging=Judging(**how))
+    return grade_mcq(answer, OPTIONS, 0, judge=judge, how=Judging(**how))
 
 
 VERDICTS = [
@@ -55,16 +54,6 @@ def test_a_judge_that_cannot_be_read_leaves_no_score(
     assert (found.status, found.score, found.verdict, found.method) == (status, score, verdict, "judge")
     assert len(found.judge.attempts) == len(replies)
     assert (found.error_type is None) == (score is not None)
-
-
-def test_a_retry_names_the_error_and_goes_on_in_the_same_conversation() -> None:
-    judge = ScriptedJudge(['{"verdict": "maybe"}', RIGHT])
-    graded(judge)
-    first, second = judge.asked
-    assert second[: len(first)] == first
-    assert [m.role for m in second[len(first) :]] == ["assistant", "user"]
-    assert "none of those allowed" in second[-1].content
-    assert "verdict" in second[-1].content
 
 
 def test_the_rules_decide_first_and_the_judge_only_the_rest() -> None:
@@ -108,11 +97,6 @@ def test_votes_have_seeds_of_their_own_and_a_temperature() -> None:
     assert [(c.seed, c.temperature) for c in judge.calls] == [(0, 0.7), (1, 0.7), (2, 0.7), (0, 0.0)]
 
 
-def test_a_model_that_judges_itself_is_flagged() -> None:
-    assert "self_judging" in graded(ScriptedJudge([RIGHT], name="m")).flags
-    assert graded(ScriptedJudge([RIGHT], name="other")).flags == ()
-
-
 def test_the_judge_sees_no_reasoning_and_no_other_option() -> None:
     judge = ScriptedJudge([RIGHT])
     graded(judge, "<think>secret plan</think>the powerhouse")
@@ -135,14 +119,14 @@ def test_scores_of_an_explanation_are_on_their_scale() -> None:
     found = by('{"score": 0.75}', scale="five")
     assert (found.score, found.verdict) == (0.75, "partial")
     assert by('{"score": 0.75}').error_type == "off_scale"
-    assert by('{"score": 1, "reasoning": "r"}', explanation_template="grader/explanation@1.0").score == 1.0
+    assert by('{"score": 1, "reasoning": "r"}', rubrics={"explanation": "1.0"}, mode="auto").score == 1.0
     with pytest.raises(UsageError, match="reads labels"):
-        by(RIGHT, explanation_template="nugget/optimized")
+        by(RIGHT, rubrics={"explanation": "nugget/optimized"})
 
 
 def test_a_numeric_judge_is_told_the_tolerance_as_it_was_meant() -> None:
     judge = ScriptedJudge(['{"score": 1}'])
-    grade_numeric("five", "5", rel_tol=0.07, judge=judge, numeric_template="grader/numeric@1.0")
+    grade_numeric("five", "5", rel_tol=0.07, judge=judge, mode="auto", rubrics={"numeric": "1.0"})
     assert "+/- 7%" in judge.asked[0][0].content
     from decimal import Decimal
 
@@ -190,15 +174,6 @@ def test_a_retry_says_what_is_missing() -> None:
     assert "missing for nuggets 2, 3" in judge.asked[2][-1].content
 
 
-@pytest.mark.parametrize(
-    ("written", "words"), [("markdown", "the Markdown list"), ("json", "the JSON array")]
-)
-def test_a_retry_asks_for_the_format_that_was_wanted(written: str, words: str) -> None:
-    judge = ScriptedJudge(["hm", "hm"])
-    ask_labels(judge, [Message("user", "label them")], 2, max_parse_retries=1, format_type=written)
-    assert f"Reply with only {words} of 2 labels" in judge.asked[1][-1].content
-
-
 NUMBERED = [
     ('{"2": "support", "4": "not_support"}', (S, S, None, N), "missing_index"),
     ('{"2": "support", "3": "not_support"}', (S, None, None, None), "ambiguous"),
@@ -218,46 +193,19 @@ def test_numbers_in_a_retry_are_the_nuggets_own_or_none_is_taken(
     assert asked.attempts[-1].error_type == error
 
 
-def test_every_attempt_is_found_in_the_record(tmp_path: Path) -> None:
-    record = tmp_path / "judge.jsonl"
-    with recording(ScriptedJudge(["hm", RIGHT]), record) as judge:
-        found = graded(judge)
-    rows = {row["key"]: row for row in map(json.loads, record.read_text().splitlines())}
-    assert [a.key for a in found.judge.attempts] == list(rows)
-    for attempt, text in zip(found.judge.attempts, ("hm", RIGHT), strict=True):
-        row = rows[attempt.key]
-        assert row["completion"]["text"] == text
-        assert attempt.reply_sha256 == hashlib.sha256(text.encode()).hexdigest()
-        assert row["prompt_sha256"] == attempt.prompt_sha256
-        assert row["messages"][0]["role"] == "system"
-    assert found.judge.template_sha256
-
-
-def test_a_record_replays_without_a_judge_and_refuses_what_it_does_not_hold(tmp_path: Path) -> None:
-    record = tmp_path / "judge.jsonl"
-    with recording(ScriptedJudge(["hm", RIGHT]), record) as judge:
-        first = graded(judge)
-        assert judge.fresh == 2
-        again = graded(judge)
-        assert judge.fresh == 2
-    assert graded(replaying(record)) == first == again
-    with pytest.raises(ModelError, match="no recorded reply"):
-        graded(replaying(record), "something else")
-    with pytest.raises(ModelError, match="no such record"):
-        replaying(tmp_path / "absent.jsonl")
-    with recording(ScriptedJudge([RIGHT], name="second"), record) as judge:
-        graded(judge)
-    with pytest.raises(ModelError, match="2 judges"):
-        replaying(record)
-    assert graded(replaying(record, "second")).score == 1
-
-
-def test_a_failed_call_is_not_recorded(tmp_path: Path) -> None:
-    record = tmp_path / "judge.jsonl"
-    with recording(ScriptedJudge([JudgeCallError("timeout"), RIGHT]), record) as judge:
-        assert graded(judge).error_type == "timeout"
-        assert graded(judge).score == 1
-    assert len(record.read_text().splitlines()) == 1
+def test_a_reply_is_kept_and_asked_once_and_a_failed_call_is_made_again(tmp_path: Path) -> None:
+    with Replies(tmp_path) as kept:
+        first = graded(KeptJudge(ScriptedJudge(["hm", RIGHT]), kept, "here"))
+        assert (
+            graded(KeptJudge(ScriptedJudge([JudgeCallError("timeout")], "b"), kept)).error_type == "timeout"
+        )
+    with Replies(tmp_path) as kept:
+        never = ScriptedJudge([])
+        assert graded(KeptJudge(never, kept, "here")) == first
+        assert never.asked == []
+        assert graded(KeptJudge(ScriptedJudge([RIGHT], "b"), kept)).score == 1
+        # Another server of the same model name is another judge.
+        assert graded(KeptJudge(ScriptedJudge([WRONG]), kept, "elsewhere")).score == 0
 
 
 class Written:
@@ -322,7 +270,6 @@ def test_a_server_is_asked_as_it_expects(server: str, monkeypatch: pytest.Monkey
     judge = HttpJudge(server, "big", key_env="MY_KEY", restricted=True)
     reply = judge.complete([Message("user", "Why?")], Call(seed=3, vote=2, max_tokens=9))
     assert (reply.text, reply.finish_reason, dict(reply.usage)) == (RIGHT, "stop", {"total_tokens": 7})
-    assert reply.reasoning == '{"verdict": "incorrect"}'
     turn = {"role": "user", "content": "Why?"}
     asked = {"model": "big", "messages": [turn], "temperature": 0.0, "max_tokens": 9, "seed": 3}
     assert Server.seen == [("Bearer sesame", asked)]

@@ -3,12 +3,14 @@
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from robustify.errors import DataError, UsageError
 from robustify.freeform.grade.nuggets import grade_nuggets, score_nuggets
-from robustify.freeform.judge.asking import Judging
-from robustify.freeform.judge.judges import JudgeCallError
+from robustify.freeform.llm_judge.asking import Judging
+from robustify.freeform.llm_judge.judges import JudgeCallError
 from robustify.freeform.schema import FreeItem, Nugget, NuggetGrade
+from robustify.freeform.settings import Grading
 from tests.freeform.scripted import ScriptedJudge
 
 S, P, N = "support", "partial_support", "not_support"
@@ -21,11 +23,15 @@ FACTS = (
 
 
 def grade(
-    replies: list[Any], answer: str = "Clouds rain.", nuggets: tuple[Nugget, ...] = FACTS, **more: Any
+    replies: list[Any],
+    answer: str = "Clouds rain.",
+    nuggets: tuple[Nugget, ...] = FACTS,
+    how: Judging | None = None,
+    **rules: Any,
 ) -> Any:
     judge = ScriptedJudge(replies)
     item = FreeItem("i", "Why does it rain?", "explanation", "r", nuggets=nuggets)
-    return grade_nuggets(item, answer, judge, model="m", **more), judge
+    return grade_nuggets(item, answer, judge, Grading(**rules), how or Judging(), "m"), judge
 
 
 def labelled(*labels: str | None) -> list[NuggetGrade]:
@@ -110,7 +116,7 @@ def test_no_answer_is_no_judge_s_business() -> None:
 def test_okay_nuggets_alone_give_no_vital_score() -> None:
     found, _ = grade(['["support", "support"]'], nuggets=FACTS[2:])
     assert (found.status, found.reason) == ("reference_error", "no_vital_nugget")
-    found, _ = grade(['["support", "support"]'], nuggets=FACTS[2:], score="all")
+    found, _ = grade(['["support", "support"]'], nuggets=FACTS[2:], nugget_score="all")
     assert found.score == 1.0
 
 
@@ -121,22 +127,22 @@ def test_every_version_can_grade(template: str) -> None:
     form, reply = "json", '<reasoning>\nk.\n</reasoning>\n["support","not_support"]'
     if template == "legacy@1.0":
         form, reply = "markdown", "* support\n* not_support"
-    found, _ = grade([reply], nuggets=FACTS[:2], template=f"nugget/{template}", format_type=form)
+    found, _ = grade([reply], nuggets=FACTS[:2], nugget_template=template, format_type=form)
     assert [n.label for n in found.nuggets] == [S, N]
 
 
 MISUSE: list[dict[str, Any]] = [
     {"nuggets": ()},
     {"batch_size": 0},
-    {"score": "most"},
+    {"nugget_score": "most"},
     {"format_type": "toml"},
-    {"template": "nugget/legacy@1.0", "format_type": "csv"},
+    {"nugget_template": "nugget/legacy@1.0", "format_type": "csv"},
 ]
 
 
 @pytest.mark.parametrize("bad", MISUSE)
 def test_misuse_is_refused(bad: dict[str, Any]) -> None:
-    with pytest.raises(UsageError):
+    with pytest.raises((UsageError, ValidationError)):
         grade([], **bad)
 
 

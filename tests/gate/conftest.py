@@ -23,6 +23,6 @@ def fresh(repo: Scanned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rep
 @pytest.fixture
 def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty folder, and no variable of the gate."""
-    for name in (INDEX_VARIABLE, FILE_VARIABLE, VARIABLE, "SAFE_DEMO"):
+    for name in (INDEX_VARIABLE, FILE_VARIABLE, VARIABLE):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)

@@ -1,5 +1,6 @@
 """A repository in a temporary folder, for the gate's tests, and what a scan of it finds."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -13,7 +14,7 @@ import pytest
 from robustify.gate.command import INDEX_VARIABLE, main
 from robustify.gate.fingerprints import write_index
 from robustify.gate.key_file import FILE_VARIABLE
-from robustify.gate.policy import FORMAT, digests_of
+from robustify.gate.policy import FORMAT
 from tests.gate.corpus import Made
 from tests.gate.layouts import LAYOUTS
 from tests.gate.sets import KEY, key_file, mock_items, mock_tables
@@ -77,8 +78,6 @@ class Scanned(Repo):
         place.mkdir()
         for name in [name for name in os.environ if name.startswith(("GIT_", "ROBUSTIFY_"))]:
             monkeypatch.delenv(name)
-        for name in ("SAFE_DEMO", "CI"):
-            monkeypatch.delenv(name, raising=False)
         monkeypatch.chdir(place)
         registered(tmp_path, monkeypatch)
         super().__init__(place)
@@ -97,13 +96,13 @@ class Scanned(Repo):
         return code, {(str(f["path"]), str(f["rule"])) for f in findings}
 
 
-def policy(*, allow: list[dict[str, str]] | None = None, demo: list[dict[str, str]] | None = None) -> str:
-    return json.dumps({"format": FORMAT, "allow": allow or [], "safe_demo_paths": demo or []})
+def policy(*allow: dict[str, str]) -> str:
+    return json.dumps({"format": FORMAT, "allow": allow})
 
 
-def entry(path: str, content: str, rule: str = "RBG101", **other: str) -> dict[str, str]:
+def entry(path: str, content: str, **other: str) -> dict[str, str]:
     expires = (date.today() + timedelta(days=30)).isoformat()
-    row = {"path": path, "rule": rule, "sha256": digests_of(content.encode())[0], "expires": expires}
+    row = {"path": path, "sha256": hashlib.sha256(content.encode()).hexdigest(), "expires": expires}
     return row | {"reason": "made up", "by": "a test"} | other
 
 

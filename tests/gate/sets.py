@@ -1,13 +1,9 @@
 """Keys and registered sets for the gate's tests: fixed, so that a failure repeats."""
 
 import hashlib
-import io
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
-
-import pyarrow.parquet as pq
 
 from robustify.gate.build import build_index
 from robustify.gate.check import scan
@@ -57,10 +53,3 @@ def rules_of(content: str | bytes, prints: Fingerprints | None = None) -> set[st
     """The rules that a content breaks."""
     data = content.encode() if isinstance(content, str) else content
     return {finding.rule.id for finding in scan(data, prints)}
-
-
-def written(table: Any, **settings: Any) -> bytes:
-    """The Parquet file of a table."""
-    out = io.BytesIO()
-    pq.write_table(table, out, **settings)
-    return out.getvalue()

@@ -6,13 +6,12 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from robustify.gate.command import main
 from robustify.gate.policy import NAME
 from tests.gate.repo import HARMLESS, LEAK, Repo, Scanned, entry, policy
-from tests.gate.sets import mock_items, written
+from tests.gate.sets import mock_items
 
 # What is scanned.
 
@@ -317,36 +316,14 @@ def test_a_file_that_is_not_there_is_a_usage_error(repo: Scanned, capsys: pytest
 # Whole histories, tags of other things than commits, git itself.
 
 
-def test_the_whole_history_is_scanned_also_what_a_later_commit_removed(
-    repo: Scanned, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["--history"]) == 0
-    assert main(["--history", "--policy-from", "apart"]) == 0
-    assert "no earlier commit is here" in capsys.readouterr().err
+def test_the_whole_history_is_scanned_also_what_a_later_commit_removed(repo: Scanned) -> None:
+    whole = ["--range", f"{'0' * 40}..HEAD"]
+    assert main(whole) == 0
     repo.commit(notes=LEAK)
     repo.git("rm", "-q", "notes")
     repo.commit("Remove it")
     assert repo.rules("--all") == (0, set())
-    assert repo.rules("--history") == (4, {("notes", "RBG301")})
-
-
-def test_a_reviewed_history_lifts_shapes_and_binaries_and_no_registered_text(
-    repo: Scanned, capsys: pytest.CaptureFixture[str]
-) -> None:
-    start = repo.git("rev-parse", "HEAD")
-    table = pa.table({"question": ["Which knot?"] * 3, "choices": [["a", "b"]] * 3, "answer": [0] * 3})
-    picture = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
-    repo.commit(**{"items.jsonl": HARMLESS, "items.parquet": written(table), "boat.png": picture})
-    reviewed = repo.commit(notes="harmless")
-    for scope in (["--history"], ["--range", f"{start}..HEAD"]):
-        code, pairs = repo.rules(*scope)
-        assert (code, {path for path, _ in pairs}) == (4, {"items.jsonl", "items.parquet", "boat.png"})
-        assert main([*scope, "--reviewed", reviewed]) == 0
-        assert "1 findings passed as part of the reviewed history" in capsys.readouterr().err
-    leaked = repo.commit(notes=LEAK)
-    assert repo.rules("--history", "--reviewed", leaked) == (4, {("notes", "RBG301")})
-    assert main(["--all", "--reviewed", leaked]) == 2
-    assert main(["--history", "--reviewed", "nowhere"]) == 2
+    assert repo.rules(*whole) == (4, {("notes", "RBG301")})
 
 
 def test_no_entry_counts_that_came_together_with_something_else(
@@ -355,7 +332,7 @@ def test_no_entry_counts_that_came_together_with_something_else(
     """By `--policy-from apart`; an entry that a commit wrote alone counts, and is said to be new."""
     start = repo.git("rev-parse", "HEAD")
     apart = ["--range", f"{start}..HEAD", "--policy-from", "apart"]
-    held = {"items.jsonl": HARMLESS, NAME: policy(allow=[entry("items.jsonl", HARMLESS)])}
+    held = {"items.jsonl": HARMLESS, NAME: policy(entry("items.jsonl", HARMLESS))}
     repo.commit("Items with their entry", **held)
     assert main(apart) == 4
     assert "1 new entries of the allow list do not count" in capsys.readouterr().err
@@ -367,7 +344,6 @@ def test_no_entry_counts_that_came_together_with_something_else(
     capsys.readouterr()
     assert main(apart) == 0
     assert "1 entries of the allow list are newer than the base" in capsys.readouterr().err
-    assert main(["--history", "--policy-from", "apart"]) == 0
     later = repo.commit(notes="harmless")
     capsys.readouterr()
     assert main(["--range", f"{later}^..{later}", "--policy-from", "apart"]) == 0
@@ -387,8 +363,6 @@ def test_a_push_from_a_cut_history_is_refused(
     monkeypatch.setattr("sys.stdin", io.StringIO(f"refs/heads/main {tip} refs/heads/main {'0' * 40}"))
     assert main(["--pushed", "--policy-from", "head"]) == 2
     assert "the history is cut within what is pushed" in capsys.readouterr().err
-    assert main(["--history"]) == 0
-    assert "the history is cut (a shallow clone)" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kind", ["tree", "blob"])

@@ -12,7 +12,7 @@ import pytest
 
 from robustify.errors import DataError
 from robustify.item import Item, folded
-from robustify.loaders import Loaded, Source, describe, load, load_many
+from robustify.loaders import Loaded, Source, describe, load
 
 MMLU = (
     "abstract_algebra", "astronomy", "elementary_mathematics", "formal_logic", "high_school_geography",
@@ -122,24 +122,6 @@ def test_two_layouts_of_one_benchmark_give_the_same_items(data: Path) -> None:
     assert [as_written(item) for item in plain] == [as_written(item) for item in prose]
 
 
-def test_commonsenseqa_agrees_with_its_copy_as_csv_literals(data: Path) -> None:
-    """The copy dropped a full stop here and there."""
-
-    def undotted(item: Item) -> tuple[str, tuple[str, ...]]:
-        stem, choices, _ = as_written(item)
-        return stem, tuple(choice.rstrip(".") for choice in choices)
-
-    nested = {undotted(item): item.key for item in opened(data, "commonsenseqa/dev_rand_split.jsonl").items}
-    stems = {stem for stem, _ in nested}
-    shared = [
-        item
-        for item in opened(data, "formats/choices_as_python_literal.csv").items
-        if undotted(item)[0] in stems
-    ]
-    assert len(shared) > 100
-    assert all(nested[undotted(item)] == item.key for item in shared)
-
-
 def test_arc_keys_follow_labels_of_both_kinds(data: Path) -> None:
     path = data / "arc" / "ARC-Challenge-Test.jsonl"
     rows = [json.loads(line) for line in path.read_bytes().decode("utf-8").split("\n") if line]
@@ -162,19 +144,3 @@ def test_prompts_around_stems_are_gone_and_gaps_are_there(data: Path) -> None:
         assert not any(
             choice.startswith(f"{letter}.") for choice, letter in zip(item.choices[1:], "BCD", strict=True)
         )
-
-
-def test_ten_mmlu_subjects_are_one_benchmark(data: Path) -> None:
-    loaded = load_many([Source(path=str(data / "mmlu" / f"{name}_test.csv")) for name in MMLU])
-    rows = sum(entry["rows"] for name, entry in manifest(data).items() if name.startswith("mmlu/"))
-    assert len(loaded.items) == len({item.id for item in loaded.items}) == rows
-    assert {item.topic for item in loaded.items} == set(MMLU)
-    assert loaded.name == "mmlu"
-
-
-def test_truthfulqa_csv_says_that_its_key_is_always_first(data: Path) -> None:
-    file = "truthfulqa/TruthfulQA.csv"
-    assert "every key is at position 0" in str(describe(opened(data, file))["notes"])
-    whole = load(Source(path=str(data / file), layout="truthfulqa_mc1"))
-    assert len(whole.items) == 790
-    assert max(item.k for item in whole.items) > 2

@@ -196,15 +196,6 @@ def test_arct_is_a_tsv_whose_quotation_marks_are_text_and_whose_pairs_are_groupe
     assert first.group == loaded.items[1].group != ""
 
 
-def test_a_tsv_that_uses_quoting_is_unquoted(write: Write) -> None:
-    item = one(
-        write(
-            "a.tsv", csv_text([["question", "A", "B", "answer"], ["Which\ttab?", 'the "x"', "y", "A"]], "\t")
-        )
-    )
-    assert (item.stem, item.choices) == ("Which\ttab?", ('the "x"', "y"))
-
-
 TRUTHFUL = [
     [
         "Type",
@@ -227,13 +218,6 @@ def test_truthfulqa_csv_is_the_binary_test_where_it_has_one_and_mc1_on_demand(wr
     assert one(path).topic == "Lamps"
     older = write("old.csv", csv_text([[cell for at, cell in enumerate(row) if at != 4] for row in TRUTHFUL]))
     assert load(Source(path=str(older))).layout == "truthfulqa_mc1"
-
-
-def test_a_set_whose_key_is_always_first_is_noted(write: Write) -> None:
-    rows = [TRUTHFUL[0]] + [[*TRUTHFUL[1][:2], f"Which lamp {n}?", *TRUTHFUL[1][3:]] for n in range(30)]
-    told = describe(load(Source(path=str(write("t.csv", csv_text(rows))))))
-    assert told["key_positions"] == {"0": 30}
-    assert "every key is at position 0" in str(told["notes"])
 
 
 ITEM = {"stem": "Which lamp?", "choices": COLOURS, "key": 2, "topic": "lamps"}
@@ -357,13 +341,6 @@ def test_choices_written_out_in_a_csv_cell(write: Write, cell: str) -> None:
     assert one(path).choices == ("red", "it's", "blue")
 
 
-def test_semicolons_part_a_csv_where_no_comma_does(write: Write) -> None:
-    item = one(
-        write("a.csv", csv_text([["question", "A", "B", "answer"], ["Which, then?", "x", "y", "B"]], ";"))
-    )
-    assert (item.stem, item.key) == ("Which, then?", 1)
-
-
 LOGIQA = [
     ["", "b", "A lamp story.", "Which follows?", "A.one", "B.two", "C.three", "D.four"],
     ["", "d", "A lamp story.", "Which does not?", "A one lamp", "In the B.NEC box", "C The third", "d.four"],
@@ -458,15 +435,6 @@ def test_what_a_map_leaves_out_is_left_out_of_a_copy_of_it_too() -> None:
         assert FieldMap.model_validate(said).model_dump() == said
 
 
-def test_a_part_of_an_item_that_no_row_of_a_part_has_is_read_where_it_comes(write: Write) -> None:
-    rows = [
-        {"question": f"Lamp {n}?", "choices": COLOURS, "answer": n % 4, "passage": None} for n in range(300)
-    ]
-    rows[-1]["passage"] = "A story."
-    loaded = load(Source(path=str(write("a.jsonl", lines(rows)))))
-    assert loaded.items[-1].stem == "A story.\n\nLamp 299?"
-
-
 @pytest.mark.parametrize(
     ("file", "name"),
     [
@@ -479,12 +447,6 @@ def test_a_part_of_an_item_that_no_row_of_a_part_has_is_read_where_it_comes(writ
 def test_a_benchmark_is_not_named_by_its_split_alone(write: Write, file: str, name: str) -> None:
     path = write(file, lines([{**ROWS["own"][1]}]))
     assert load(Source(path=str(path))).name == name
-
-
-def test_columns_with_a_revision_in_their_name_are_named(write: Write) -> None:
-    path = write("a.csv", csv_text([["question", "lab_model@001", "owner/other:v2"], ["Which?", "A", "B"]]))
-    with pytest.raises(DataError, match=r"found the columns question, lab_model@001, owner/other:v2"):
-        load(Source(path=str(path)))
 
 
 def test_logiqa_blocks_trust_the_order_of_lines_and_not_mangled_letters(write: Write) -> None:
@@ -921,21 +883,6 @@ _VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(_NAMES), inner, max_size=5),
     max_leaves=12,
 )
-
-
-@pytest.mark.slow
-@_MANY
-@given(
-    rows=st.lists(st.dictionaries(st.sampled_from(_NAMES), _VALUES, max_size=8), max_size=4),
-    as_list=st.booleans(),
-    skip=st.booleans(),
-)
-def test_any_json_gives_items_or_an_error_of_ours(
-    tmp_path: Path, rows: list[object], as_list: bool, skip: bool
-) -> None:
-    text = json.dumps(rows) if as_list else lines(rows)
-    loaded = _survives(tmp_path / "x.json", text.encode(), skip_bad=skip)
-    assert loaded is None or len({i.id for i in loaded.items}) == len(loaded.items) > 0
 
 
 @_MANY

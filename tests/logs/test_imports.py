@@ -3,26 +3,19 @@
 import json
 import random
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from robustify import pipeline
-from robustify.config import Config, parse
 from robustify.errors import DataError, UsageError
-from robustify.export import writing as exporting
 from robustify.item import Item
-from robustify.loaders import Source, load
 from robustify.logs import LogPath, parse_log_path
-from robustify.logs.replay import ReplayModel, replayed
+from robustify.policy.from_logs import import_logs
 from robustify.run import Run, open_run, write_items
-from robustify.views import template
-from robustify.writers.from_logs import import_logs
 from tests.support.fake_logs import (
     boxes,
-    eval_zip,
     inspect_sample,
     inspect_tree,
     jsonl,
@@ -30,8 +23,6 @@ from tests.support.fake_logs import (
     results,
     scores_for,
 )
-from tests.support.fake_scorer import fake_models, finds
-from tools import planted
 
 SECRET = "zanzibar-platypus"
 DATE = "2026-01-02T03-04-05.678"
@@ -174,8 +165,8 @@ def test_a_log_of_another_data_set_is_refused(tmp_path: Path, data: Path) -> Non
 
 def test_rows_with_the_id_but_not_the_content_of_an_item_are_not_joined(tmp_path: Path, data: Path) -> None:
     others = [replace(i, stem=f"Another {n}") for n, i in enumerate(boxes(4))]
-    path = tmp_path / "a.eval"
-    eval_zip(path, inspect_tree([inspect_sample(i, "A") for i in others]))
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(inspect_tree([inspect_sample(i, "A") for i in others])))
     with pytest.raises(DataError, match="though one has this id"):
         import_logs([LogPath(path)], tmp_path / "out", data=[data])
 
@@ -358,145 +349,6 @@ def test_a_run_without_items_is_opened_checked_judged_and_printed_again(
     assert pipeline.reprint(textless).changed() == []
 
 
-def test_a_run_without_items_is_not_exported_and_not_judged_once_its_topics_were_changed(
-    textless: Run, tmp_path: Path
-) -> None:
-    with pytest.raises(DataError, match="holds no text of its items"):
-        exporting.export_lm_eval(textless, tmp_path / "tasks", force=True)
-    path = textless.folder / "verdicts.csv"
-    path.write_text(path.read_text().replace("bank 0", "bank 9"))
-    with pytest.raises(DataError, match=r"verdicts\.csv"):
-        pipeline.rejudge(textless, {}, tmp_path / "again")
-
-
-def test_a_run_without_items_takes_the_place_of_one_with_items(tmp_path: Path, logs: list[LogPath]) -> None:
-    assert (import_logs(logs, tmp_path / "out").folder / "undecided.jsonl").is_file()
-    run = import_logs([LogPath(blind(tmp_path, VOTES, KEYS))], tmp_path / "out")
-    assert not NO_TEXT & {p.name for p in run.folder.iterdir()}
-
-
-# engine: replay
-
-
-@pytest.fixture
-def config(data: Path, monkeypatch: pytest.MonkeyPatch, logs: list[LogPath]) -> Callable[..., Config]:
-    """A config of one fake model; the answers of another are replayed."""
-    fake_models(monkeypatch, finds("red"))
-
-    def make(**replay: object) -> Config:
-        model = {"name": "logged", "engine": "replay", "logs": str(logs[1].path), "view": "full", **replay}
-        tree = {"name": "boxes", "sensitivity": "public", "data": [{"path": str(data)}]}
-        return parse({**tree, "models": ["asked", model]}, "test")
-
-    return make
-
-
-def test_a_model_of_a_config_may_be_replayed_from_a_log(
-    config: Callable[..., Config], tmp_path: Path
-) -> None:
-    run = pipeline.robustify(config(role="under_test"), tmp_path / "out", tmp_path / "cache")
-    assert [r[1:4] for r in rows(run) if r[0] == "logged"] == [
-        (f"b{at}", (0, 1, 2, 3), pick) for at, pick in enumerate(PICKS["two"])
-    ]
-    assert run.manifest["models"]["logged"]["engine"] == "replay of lm-eval"
-    assert run.manifest["models"]["logged"]["model"] == "two"
-    assert str(tmp_path) not in (run.folder / "run.json").read_text()
-    assert list(run.summary.tree()["screen"]["voters"]) == ["asked"]
-    assert run.summary.tree()["accuracy"]["logged"]["full"]["all"]["n"] == 8
-
-
-def test_items_that_the_log_lacks_are_unanswered(
-    config: Callable[..., Config], tmp_path: Path, items: list[Item]
-) -> None:
-    short = logged(tmp_path / "short", "any", items[2:5], [0, 0, 0])
-    made = config(logs=[str(short)], role="under_test")
-    run = pipeline.robustify(made, tmp_path / "out", tmp_path / "cache")
-    held = [(r[1], r[3]) for r in rows(run) if r[0] == "logged"]
-    assert sorted(held) == [(f"b{at}", 0 if 2 <= at < 5 else None) for at in range(8)]
-    assert run.manifest["models"]["logged"]["items_not_in_the_log"] == "5"
-
-
-def test_one_model_of_a_log_that_holds_several_is_named(tmp_path: Path, data: Path) -> None:
-    table = [
-        {"model": m, "stem": i.stem, "choices": list(i.choices), "pick": "ABCD"[p]}
-        for m, picks in PICKS.items()
-        for i, p in zip(boxes(8), picks, strict=True)
-    ]
-    path = jsonl(tmp_path / "picks.jsonl", table)
-    bench = load(Source(path=str(data)))
-    model = ReplayModel(name="mine", engine="replay", logs=(str(path),), model="three", view="choices_only")
-    assert replayed(model, bench).answers.block("choices_only", "mine").pick.tolist() == PICKS["three"]
-    with pytest.raises(DataError, match="holds no model 'four'; expected one of one, two, three"):
-        replayed(model.model_copy(update={"model": "four"}), bench)
-
-
-def test_two_models_of_one_log_are_two_and_one_model_of_it_is_not_asked_twice(
-    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Nobody is asked here, so that no prompt is made.
-    monkeypatch.delattr(pipeline, "plan")
-
-    def table(name: str, models: tuple[str, ...]) -> str:
-        rows = [
-            {"model": m, "stem": i.stem, "choices": list(i.choices), "pick": "ABCD"[p]}
-            for m in models
-            for i, p in zip(boxes(8), PICKS[m], strict=True)
-        ]
-        return str(jsonl(tmp_path / name, rows))
-
-    def run(*replays: dict[str, str]) -> Config:
-        models = [{"engine": "replay", "view": "choices_only", **one} for one in replays]
-        tree = {"name": "boxes", "sensitivity": "public", "data": [{"path": str(data)}], "models": models}
-        return parse(tree, "test")
-
-    both, single = table("both.jsonl", ("one", "two")), table("single.jsonl", ("one",))
-    made = run({"name": "one", "logs": both}, {"name": "two", "logs": both})
-    found = pipeline.robustify(made, tmp_path / "out", tmp_path / "cache")
-    assert list(found.summary.tree()["screen"]["voters"]) == ["one", "two"]
-    assert [found.manifest["models"][name]["model"] for name in ("one", "two")] == ["one", "two"]
-    for refused in (
-        run({"name": "a", "logs": single}, {"name": "b", "logs": single}),
-        run({"name": "a", "logs": single}, {"name": "b", "logs": single, "role": "under_test"}),
-    ):
-        with pytest.raises(UsageError, match="a and b are one model of one log"):
-            pipeline.require_models(refused, tmp_path)
-    with pytest.raises(UsageError, match="one model stands twice"):
-        run({"name": "a", "logs": both, "model": "one"}, {"name": "b", "logs": both, "model": "one"})
-
-
-def test_a_log_that_cannot_serve_is_refused_before_anybody_is_asked(
-    config: Callable[..., Config], tmp_path: Path, items: list[Item]
-) -> None:
-    with pytest.raises(UsageError, match=r"nowhere\.jsonl"):
-        pipeline.require_models(config(logs=["nowhere.jsonl"]), tmp_path)
-    with pytest.raises(UsageError, match="no part is called"):
-        pipeline.require_models(config(columns=["kee=a"]), tmp_path)
-    with pytest.raises(
-        UsageError, match=r"logged: votes, but its logs hold full; expected .*role: under_test"
-    ):
-        pipeline.require_models(config(), tmp_path)
-    other = logged(tmp_path / "blind", "any", items, PICKS["one"], hidden=True)
-    with pytest.raises(
-        UsageError, match=r"was asked in other words \(lm-eval\) than the other voters \(answer-v1, d4"
-    ):
-        pipeline.require_models(config(logs=[str(other)], view="choices_only"), tmp_path)
-
-
-def test_a_replayed_model_that_was_asked_in_our_words_votes_with_the_others(
-    config: Callable[..., Config], tmp_path: Path, items: list[Item]
-) -> None:
-    rows_ = []
-    for at, (item, scores) in enumerate(zip(items, scores_for(PICKS["one"]), strict=True)):
-        asked = template("choices_only").requests(item, (0, 1, 2, 3))
-        pairs = {f"gen_args_{j}": {"arg_0": r.context, "arg_1": r.continuation} for j, r in enumerate(asked)}
-        rows_.append({**lm_eval_row(item, at, scores), "arguments": pairs})
-    log = jsonl(tmp_path / "ours" / "samples_x.jsonl", rows_)
-    run = pipeline.robustify(config(logs=[str(log)], view=None), tmp_path / "out", tmp_path / "cache")
-    assert list(run.summary.tree()["screen"]["voters"]) == ["asked", "logged"]
-    found = run.summary.tree()["screen"]["voters"]["logged"]["choices_only_accuracy"]
-    assert (found["value"], found["n"]) == (1.0, 8)
-
-
 # The command line
 
 
@@ -539,21 +391,12 @@ def test_a_path_that_is_there_has_no_prefix(tmp_path: Path, monkeypatch: pytest.
     assert parse_log_path("full:pretrained=x.jsonl") == LogPath(Path("full:pretrained=x.jsonl"))
 
 
-def test_the_demo_s_own_check_refuses_another_run_in_a_line(
-    tmp_path: Path, logs: list[LogPath], capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = import_logs(logs, tmp_path / "out")
-    assert planted.main([str(run.folder)]) == DataError.exit_code
-    assert "8 items have no recorded kind" in capsys.readouterr().err
-
-
 def test_halted_guardrails_end_with_7_and_the_run_is_there(robustify, tmp_path: Path) -> None:
     many = blind(tmp_path, {name: votes * 4 for name, votes in VOTES.items()}, KEYS * 4)
     code, _, _ = robustify("import", many, "-o", "out", "--criterion", "unanimous")
     assert code == 7, "so few robust items are too few"
     assert robustify("check", "out")[0] == 7
     assert robustify("judge", "out", "--criterion", "majority", "-o", "again")[0] == 7
-    assert robustify("report", "out") == (0, "out/report.html\n", "")
     assert robustify("export", "lm-eval", "out", "-o", "tasks", "--force")[0] == 3
 
 
@@ -562,7 +405,6 @@ def test_halted_guardrails_end_with_7_and_the_run_is_there(robustify, tmp_path: 
     [
         ("a.png", b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", 3, "binary file"),
         ("a.jsonl", b"", 3, "empty"),
-        ("a.eval", b"PK\x03\x04 and then nothing", 3, "cut off or damaged"),
         ("a.jsonl", b'{"doc_id": 0, "doc": {"q": "' + SECRET.encode(), 3, "cut off"),
         ("a.json", b'[{"model": "m", "key": "A", "pick": NaN}]', 3, "NaN is no JSON number"),
         ("a.csv", b"model,key\nm,A\n", 3, "no column holds picks; found the columns model, key"),
@@ -603,20 +445,14 @@ def test_bad_rows_refuse_the_log_or_are_set_aside_and_counted(
     assert SECRET not in err
 
 
-def test_a_folder_of_somebody_else_is_left_alone(robustify, tmp_path: Path, logs: list[LogPath]) -> None:
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "thesis.txt").write_text("mine")
-    assert robustify("import", logs[0].path, "-o", "out")[0] == 6
-    assert (tmp_path / "out" / "thesis.txt").read_text() == "mine"
-
-
 def test_a_mapping_that_no_log_could_use_is_refused(robustify, logs: list[LogPath]) -> None:
     code, _, err = robustify("import", logs[0].path, "-o", "out", "--map", "pick=said")
     assert (code, "is for tables of picks" in err) == (2, True)
 
 
 def test_two_wordings_of_one_view_are_told(tmp_path: Path, items: list[Item]) -> None:
-    path = eval_zip(tmp_path / "a.eval", inspect_tree([inspect_sample(i, "A") for i in items]))
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(inspect_tree([inspect_sample(i, "A") for i in items])))
     log = logged(tmp_path / "logs", "mockllm__model", items, PICKS["one"])
     run = import_logs([LogPath(path), LogPath(log)], tmp_path / "out")
     assert (

@@ -21,9 +21,9 @@ from robustify.logs import LogPath
 from robustify.models import cache_folder
 from robustify.orders import own
 from robustify.pipeline import robustify
+from robustify.policy.from_logs import import_logs
 from robustify.run import Run, split_items
 from robustify.views import template
-from robustify.writers.from_logs import import_logs
 from tests.export.test_lm_eval import lm_eval
 from tests.support.model_cache import model_folder
 

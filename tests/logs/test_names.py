@@ -14,7 +14,6 @@ from robustify.errors import RobustifyError, UsageError
 from robustify.item import Item
 from robustify.logs import Log, LogOptions, LogPath, gather, read_logs
 from robustify.logs.checked_names import (
-    as_label,
     as_name,
     headings,
     listed,
@@ -24,9 +23,7 @@ from robustify.logs.checked_names import (
     topics_in,
 )
 from robustify.logs.pick_columns import PARTS
-from robustify.logs.replay import ReplayModel, check_logs
 from tests.support.fake_logs import (
-    eval_zip,
     inspect_sample,
     inspect_tree,
     jsonl,
@@ -98,25 +95,6 @@ def test_a_wrong_column_shows_no_text_of_an_item(tmp_path: Path, models: int) ->
                 require_silent(said, (part, column))
 
 
-@pytest.mark.parametrize("column", ["question", "answer_text", "one"])
-def test_a_replayed_model_whose_column_is_wrong_is_refused_in_counts(tmp_path: Path, column: str) -> None:
-    path = jsonl(tmp_path / "picks.jsonl", table())
-    model = ReplayModel(name="m", engine="replay", logs=(str(path),), columns=(f"model={column}",))
-    with pytest.raises(RobustifyError) as error:
-        check_logs(model, [])
-    require_silent(str(error.value), column)
-    assert str(N) in str(error.value)
-
-
-def test_a_table_without_a_header_or_with_text_as_columns_is_not_quoted(tmp_path: Path) -> None:
-    items = secret_items()
-    wide = [{i.stem: "A", f"{items[1].stem}_picked": "B", "gold": "A"} for i in items[:1]] * 3
-    require_silent(said_of([jsonl(tmp_path / "a.jsonl", wide)], LogOptions()), "wide")
-    bare = "".join(f'"{i.stem}","{i.choices[0]}","{i.choices[1]}",A\n' for i in items)
-    (tmp_path / "b.csv").write_text(bare)
-    require_silent(said_of([tmp_path / "b.csv"], LogOptions()), "bare")
-
-
 def leaves(node: object, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
     inner = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else None
     if inner is None:
@@ -183,11 +161,8 @@ def test_text_in_any_place_of_an_inspect_log_is_not_shown(
         of_a_sample = at[0] == "samples"
         for n, item in enumerate(secret_items() if of_a_sample else secret_items()[:1]):
             put(changed, ("samples", n, *at[2:]) if of_a_sample else at, item.stem, as_key=as_key)
-        path = (
-            eval_zip(tmp_path / "a.eval", changed) if at[-1] == "id" and not as_key else tmp_path / "a.json"
-        )
-        if path.suffix == ".json":
-            path.write_text(json.dumps(changed))
+        path = tmp_path / "a.json"
+        path.write_text(json.dumps(changed))
         require_silent(said_of([path], LogOptions(filter=wanted, skip_bad=True)), at)
 
 
@@ -217,15 +192,6 @@ def test_nothing_but_the_check_makes_a_name() -> None:
 )  # fmt: skip
 def test_what_a_log_says_once_is_a_name_in_one_word(said: object, name: bool) -> None:
     assert (as_name(said) is not None) == name
-
-
-@pytest.mark.parametrize(
-    ("text", "label"),
-    [(" 17 ", "17"), (4, "4"), ("Mercury 417", "Mercury 417"), ("Which is it?", ""), ("a\u202eb", ""),
-     ("one two three four five six seven eight nine", ""), (None, ""), ("x" * 81, "")],
-)  # fmt: skip
-def test_an_item_is_called_by_few_words(text: object, label: str) -> None:
-    assert as_label(text) == label
 
 
 def test_a_name_is_in_more_rows_than_there_are_names() -> None:

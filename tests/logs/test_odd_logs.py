@@ -7,7 +7,6 @@ import contextlib
 import copy
 import json
 import random
-import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,13 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from robustify.errors import DataError, RobustifyError
-from robustify.files import sha256
+from robustify.errors import RobustifyError
 from robustify.logs import LogOptions, LogPath, gather, read_logs
-from robustify.report.comparing import compared
-from robustify.report.comparison_page import comparison_html
-from robustify.run import Run
-from tests.support.exported_run import made_run
 from tests.support.fake_logs import (
     boxes,
     inspect_sample,
@@ -86,16 +80,6 @@ def as_document(folder: Path, tree: Any) -> Path:
     return path
 
 
-def as_zip(folder: Path, tree: Any) -> Path:
-    samples = tree.get("samples") if isinstance(tree, dict) else None
-    header = {k: v for k, v in tree.items() if k != "samples"} if isinstance(tree, dict) else tree
-    with zipfile.ZipFile(folder / "a.eval", "w") as archive:
-        archive.writestr("header.json", json.dumps(header))
-        for at, sample in enumerate(samples if isinstance(samples, list) else []):
-            archive.writestr(f"samples/{at}.json", json.dumps(sample))
-    return folder / "a.eval"
-
-
 def beside_rows(folder: Path, tree: Any) -> Path:
     log = jsonl(folder / "m" / f"samples_boxes_{DATE}.jsonl", lm_eval_rows())
     results(log.parent, DATE, "boxes", "one", 6).write_text(json.dumps(tree))
@@ -143,7 +127,6 @@ def sound() -> dict[str, tuple[Any, Callable[[Path, Any], Path]]]:
         "lm-eval, written": ([written_row(i, at, "ABCD"[at % 4], "get", 1.0) for at, i in enumerate(boxes())], as_lines),
         "lm-eval, results": (run, beside_rows),
         "inspect": (log, as_document),
-        "inspect, zipped": (log, as_zip),
         "lighteval": (detail, as_parquet),
         "picks": (picks, as_document),
         "picks with texts": (texts, as_lines),
@@ -176,62 +159,3 @@ def test_an_inspect_log_without_a_list_of_ids_or_steps_is_read(
     (log["eval"]["dataset"] if where == "sample_ids" else log["plan"])[where] = value
     (read,) = read_logs([LogPath(as_document(tmp_path, log))], LogOptions())
     assert len(read.replies) == 6
-
-
-@pytest.mark.parametrize("header", [[], 3, "x", {}, {"eval": []}])
-def test_a_zipped_log_whose_header_is_none_is_refused(tmp_path: Path, header: object) -> None:
-    with pytest.raises(DataError, match="expected an Inspect log"):
-        read_logs([LogPath(as_zip(tmp_path, header))], LogOptions())
-
-
-# Runs that were edited by hand
-
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Path]:
-    run = made_run(tmp_path_factory.mktemp("odd"))
-    other = run.folder.parent / "other"
-    other.mkdir()
-    for path in run.folder.iterdir():
-        if path.is_file():
-            (other / path.name).write_bytes(path.read_bytes())
-    manifest = json.loads((other / "run.json").read_text())
-    manifest["files"] = {name: digest for name, digest in manifest["files"].items() if "/" not in name}
-    (other / "run.json").write_text(json.dumps(manifest))
-    return run, other
-
-
-def compare_edited(runs: tuple[Run, Path], name: str, text: str) -> str | None:
-    """Compare with a run one of whose files is this text, its digest put right; the refusal, if there is one."""
-    run, other = runs
-    before, manifest = (other / name).read_text(), (other / "run.json").read_text()
-    try:
-        (other / name).write_text(text)
-        if name != "run.json":
-            tree = json.loads(manifest)
-            tree["files"][name] = sha256(other / name)
-            (other / "run.json").write_text(json.dumps(tree))
-        found = compared([run.folder, other])
-        page, table = comparison_html(found), found.csv()
-        "\n".join([*found.lines(), json.dumps(found.tree()), table, page]).encode("utf-8")
-    except RobustifyError as error:
-        return str(error)
-    finally:
-        (other / name).write_text(before)
-        (other / "run.json").write_text(manifest)
-    return None
-
-
-@pytest.mark.parametrize("seeds", SEEDS)
-@pytest.mark.parametrize("name", ["summary.json", "run.json"])
-def test_an_odd_run_is_compared_or_refused(runs: tuple[Run, Path], name: str, seeds: range) -> None:
-    tree = json.loads((runs[1] / name).read_text())
-    for seed in seeds:
-        print(f"seed {seed}")
-        compare_edited(runs, name, json.dumps(changed(tree, random.Random(seed))))
-
-
-@pytest.mark.parametrize("name", ["summary.json", "run.json"])
-@pytest.mark.parametrize("text", ["[]", "3", "null", "[" * 100_000, '{"format": 2, "screen": 3}'])
-def test_a_summary_or_a_record_that_is_none_is_refused(runs: tuple[Run, Path], name: str, text: str) -> None:
-    assert compare_edited(runs, name, text)

@@ -5,20 +5,17 @@ import os
 import re
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 
 import pytest
 
-from robustify.cli import concealed
+from robustify.cli.guard import concealed
 from robustify.redaction import firewall
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "robustify"
 SECRET = "zanzibar platypus of the seventh lamp is turned by which merun?"
-BUG = re.compile(
-    r"robustify: a bug in robustify \((\w+) at ([\w./<>]+):\d+, incident [0-9a-f]{6}; no details: .*\)"
-)
+BUG = re.compile(r"robustify: a bug in robustify \((\w+) at ([\w./<>]+):\d+; no details: .*\)")
 
 
 def python(code: str, *args: str, **env: str) -> "subprocess.CompletedProcess[str]":
@@ -74,19 +71,11 @@ def test_an_unknown_error_is_one_line_of_kind_and_place(name: str, debug: dict[s
         assert found[1] == kind
 
 
-def test_the_same_bug_has_the_same_number_and_another_has_another() -> None:
-    def number(body: str) -> str:
-        return re.findall(r"incident (\w+)", python(IN_MAIN.format(body)).stderr)[0]
-
-    assert number("raise ValueError(SECRET)") == number("raise ValueError(SECRET + '2')")
-    assert number("raise ValueError(SECRET)") != number("raise TypeError(SECRET)")
-
-
 def test_places_are_told_on_demand_and_messages_never() -> None:
     done = python(IN_MAIN.format("int(SECRET)"), ROBUSTIFY_TRACEBACK="1")
     said = clean(done)
     assert "cli/__init__.py:" in said
-    assert " in main" in said
+    assert said.count("\n") > 2
     assert "ValueError" in said
 
 
@@ -102,96 +91,36 @@ def test_exits_with_a_message_and_signals_keep_their_code() -> None:
         assert clean(done).count("\n") == 1
 
 
-OUTSIDE = {
-    "after main": ("raise ValueError(SECRET)", "a bug in robustify (ValueError"),
-    "in a thread": (
-        "import threading\ndef f(): raise ValueError(SECRET)\n"
-        "t = threading.Thread(target=f, name=SECRET); t.start(); t.join()",
-        "a bug in a thread (ValueError",
-    ),
-    "in a finaliser": (
-        "class A:\n    def __del__(self): raise ValueError(SECRET)\nA()",
-        "an error while something was cleared away (ValueError",
-    ),
-    "in a task nobody awaits": (
-        "import asyncio\nasync def f(): raise ValueError(SECRET)\n"
-        "async def g():\n    asyncio.ensure_future(f()); await asyncio.sleep(0)\nasyncio.run(g())",
-        "ERROR of asyncio at",
-    ),
-    "in a forked worker": (
-        "import multiprocessing as m\ndef f(s): raise ValueError(s)\n"
-        "p = m.get_context('fork').Process(target=f, args=(SECRET,)); p.start(); p.join()",
-        "ValueError (message withheld",
-    ),
-    "in a pool": (
-        "import concurrent.futures as c, multiprocessing as m\ndef f(s): raise ValueError(s)\n"
-        "with c.ProcessPoolExecutor(1, mp_context=m.get_context('fork')) as p: p.submit(f, SECRET).result()",
-        "a bug in robustify (ValueError",
-    ),
-    "a warning": ("import warnings; warnings.warn(SECRET)", "UserWarning at"),
-    "a log of another library": (
-        "import logging; logging.getLogger('other').error('%s', SECRET)", "ERROR of other at",
-    ),
-    "a log with a handler of its own": (
-        "import logging; log = logging.getLogger('other'); log.addHandler(logging.StreamHandler())\n"
-        "try: int(SECRET)\nexcept ValueError: log.exception(SECRET)",
-        "ERROR of other at",
-    ),
-    "a log that does not fit its format": (
-        "import logging; logging.getLogger('other').warning('%d %d', SECRET)", "WARNING of other at",
-    ),
-    "our own log with a long value": (
-        "import logging; logging.getLogger('robustify.engines').warning('%s: slow', SECRET)",
-        "robustify: <long value>: slow",
-    ),
-    "a printed traceback": (
-        "import traceback\ntry: int(SECRET)\nexcept ValueError: traceback.print_exc()",
-        "ValueError (message withheld",
-    ),
-}  # fmt: skip
+OTHERS = {
+    "a thread": "import threading\nt = threading.Thread(target=lambda: int(SECRET)); t.start(); t.join()",
+    "a finaliser": "class A:\n    def __del__(self): raise ValueError(SECRET)\nA()",
+    "a forked worker": "import multiprocessing as m\n"
+    "p = m.get_context('fork').Process(target=int, args=(SECRET,)); p.start(); p.join()",
+    "a warning": "import warnings; warnings.warn(SECRET)",
+    "a log": "import logging; logging.getLogger('other').error('%s', SECRET)",
+    "a log with a handler": "import logging; log = logging.getLogger('other'); log.addHandler(logging.StreamHandler())\n"
+    "log.error(SECRET)",
+    "a printed traceback": "import traceback\ntry: int(SECRET)\nexcept ValueError: traceback.print_exc()",
+}
 
 
-@pytest.mark.parametrize("name", OUTSIDE)
-def test_what_fails_outside_of_a_command_is_withheld_too(name: str) -> None:
-    code, told = OUTSIDE[name]
-    done = python(f"firewall.install()\n{code}", PYTHONWARNINGS="default")
-    said = done.stderr
-    for word in ("zanzibar", "platypus", "merun"):
-        assert word not in done.stdout + said, said
-    assert told in said
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_others_say_of_an_item_is_not_heard_while_they_are_muted(name: str) -> None:
+    code = "".join(f"    {line}\n" for line in OTHERS[name].split("\n"))
+    head = "from robustify.redaction import UNMUTED, muted\n"
+    clean(
+        done := python(f"{head}with muted():\n{code}    UNMUTED.write('heard\\n')", PYTHONWARNINGS="default")
+    )
+    assert (done.returncode, done.stderr) == (0, "heard\n")
+    # The control: without silence each of these shows the text.
+    assert SECRET in python(f"if True:\n{code}", PYTHONWARNINGS="default").stderr
 
 
-@pytest.mark.slow
-def test_without_the_firewall_each_of_these_would_show_the_text() -> None:
-    shown = {
-        name: SECRET in python(code, PYTHONWARNINGS="default").stderr for name, (code, _) in OUTSIDE.items()
-    }
-    assert all(shown.values()), [name for name, there in shown.items() if not there]
-
-
-def test_no_core_is_dumped() -> None:
-    done = python("firewall.install(); import resource; print(resource.getrlimit(resource.RLIMIT_CORE)[0])")
-    assert done.stdout == "0\n"
-
-
-def test_what_is_put_up_is_taken_down_whole() -> None:
-    import logging
-    import threading
-    import traceback
-
-    def hooks() -> tuple[object, ...]:
-        return (
-            sys.excepthook, sys.unraisablehook, threading.excepthook, warnings.formatwarning,
-            logging.raiseExceptions, logging.lastResort, logging.getLogRecordFactory(),
-            traceback.TracebackException.format_exception_only,
-        )  # fmt: skip
-
-    before = hooks()
-    firewall.install()
-    firewall.install()
-    assert not any(a is b for a, b in zip(before, hooks(), strict=True))
-    firewall.remove()
-    assert all(a is b for a, b in zip(before, hooks(), strict=True))
+def test_a_command_hears_our_own_log_lines_and_nobody_else_s() -> None:
+    code = "import logging, warnings\nlogging.getLogger('robustify.engines').warning('%s: slow', 'm')\n"
+    code += "logging.getLogger('other').error(SECRET); warnings.warn(SECRET)"
+    done = python(f"firewall.quieten_others()\n{code}")
+    assert clean(done) == "robustify: m: slow\n"
 
 
 # ---- silence around engines ----
@@ -220,7 +149,10 @@ def test_what_an_engine_prints_is_not_heard_and_we_are() -> None:
 
 
 def test_an_error_inside_opens_the_way_out_again() -> None:
-    done = python("firewall.install()" + PRINTS.replace("{last}", "raise ValueError(SECRET)"))
+    body = "".join(
+        f"    {line}\n" for line in PRINTS.replace("{last}", "raise ValueError(SECRET)").split("\n")
+    )
+    done = python(f"def fail(*a, **k):\n{body}\ncli.cli.main = fail\ncli.main()")
     assert "heard" in clean(done)
     assert "a bug in robustify (ValueError" in done.stderr
 
@@ -334,5 +266,5 @@ def test_an_error_is_chained_to_another_only_where_no_item_is_near() -> None:
         if isinstance(node, ast.Raise) and node.cause is not None
         and not (isinstance(node.cause, ast.Constant) and node.cause.value is None)
     }  # fmt: skip
-    near = {name for name in chained if not name.startswith(("models/", "engines/local/", "engines/vllm"))}
+    near = {name for name in chained if not name.startswith(("models/", "engines/local/"))}
     assert near <= {"engines/spelling.py", "engines/tokens.py", "loaders/hub.py"}

@@ -1,6 +1,8 @@
 """Islands of made-up items for the explorer, without a run: many of them, and some that try to get out."""
 
+import json
 import random
+import re
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ from robustify.report.explaining import Row
 from robustify.report.explorer import chosen, island_of
 from robustify.screen.consensus import Verdicts
 
-WORDS = (
+WORDS = [
     "lamp",
     "river",
     "stone",
@@ -23,13 +25,13 @@ WORDS = (
     "basket",
     "mirror",
     "candle",
-)
+]
 TRIES = (
     "</script><script>document.title = 'out'</script>", "<img src=x onerror=\"document.title='out'\">", "<!--<script>",
     "&lt;b&gt; stays as it is &amp;", "line\nfeed and \u2028 and \u202eturned", "\ud800 alone", "]]>", "{{ 1 }} {stem}",
 )  # fmt: skip
 """Texts that would be markup, would end the island, or cannot be encoded."""
-FEATURES = (
+FEATURES = [
     "characters",
     "words",
     "longest_word",
@@ -38,7 +40,14 @@ FEATURES = (
     "mean_likeness",
     "commas",
     "hedges",
-)
+]
+
+
+def read_island(text: str) -> dict[str, Any]:
+    """Return the island of a page."""
+    found = re.search('<script type="application/json" id="island">(.*?)</script>', text, re.S)
+    assert found is not None, "no page of the explorer"
+    return dict(json.loads(found[1]))
 
 
 def islanded(items: list[Item], rows: list[Row]) -> dict[str, Any]:

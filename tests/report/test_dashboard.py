@@ -11,25 +11,21 @@ from click.testing import CliRunner
 
 from robustify.cli import cli
 from robustify.errors import ResourceError, UsageError
-from robustify.files import write_json
 from robustify.pipeline import rejudge
 from robustify.report.dashboard import dashboard_html
 from robustify.run import Run
-from tests.report.test_free_page import free_summary
-from tests.support import restricted_run, restricted_set
+from tests.support import restricted_run
 from tests.support.exported_run import made_run
 from tests.support.page_text import text_of_page
 
 
 def lab(folder: Path, run: Run) -> Path:
-    """Four runs of one benchmark, two of them by one rule, and a grading of free answers."""
+    """Return the folder with four runs of one benchmark, two of them by one rule."""
     for date in ("2026-01-02", "2026-03-04"):
         shutil.copytree(run.folder, folder / f"{date}-run")
     rejudge(run, {"screen.criterion": "majority"}, folder / "2026-02-03" / "<b>majority</b>")
     rejudge(run, {"screen.criterion": "1-of-2"}, folder / "undated")
     os.utime(folder / "undated" / "run.json", (0, 1_800_000_000))
-    (folder / "free 2026-04-05").mkdir()
-    write_json(folder / "free 2026-04-05" / "summary.json", free_summary(7))
     return folder
 
 
@@ -63,15 +59,16 @@ def test_every_run_is_a_row_the_latest_first_and_leads_to_its_report(folder: Pat
     assert 'href="../lab/2026-01-02-run/report.html"' in elsewhere
 
 
-def test_points_of_one_rule_are_joined_and_others_are_not(folder: Path) -> None:
+def test_the_runs_of_a_benchmark_are_drawn_in_order_of_date_with_their_rule(folder: Path) -> None:
     page = dashboard_html(folder, folder / "dashboard.html")
-    (drawing,) = re.findall(r'<svg[^>]*class="plot trend".*?</svg>', page, re.S)
-    assert (drawing.count("<circle"), drawing.count('<line class="span"')) == (4, 0)
-    shutil.copytree(folder / "2026-01-02-run", folder.parent / "two" / "2026-01-02")
-    shutil.copytree(folder / "2026-01-02-run", folder.parent / "two" / "2026-01-03")
-    page = dashboard_html(folder.parent / "two", folder / "dashboard.html")
-    (drawing,) = re.findall(r'<svg[^>]*class="plot trend".*?</svg>', page, re.S)
-    assert (drawing.count("<circle"), drawing.count('<line class="span"')) == (2, 1)
+    labels = re.findall(r'<text class="label"[^>]*>(20[^<]*)</text>', page)
+    assert labels[:4] == sorted(labels[:4])
+    assert [label.split(", ")[1].split("/")[0] for label in labels[:4]] == [
+        "unanimous",
+        "majority",
+        "unanimous",
+        "1-of-2",
+    ]
 
 
 def test_the_page_is_silent_and_escaped_and_every_filter_names_rows(folder: Path) -> None:
@@ -83,46 +80,26 @@ def test_the_page_is_silent_and_escaped_and_every_filter_names_rows(folder: Path
     assert page == dashboard_html(folder, folder / "dashboard.html")
 
 
-def test_free_answers_stand_with_bounds_and_below_eighty_percent_without_accuracy(folder: Path) -> None:
-    found = rows(dashboard_html(folder, folder / "dashboard.html"), "Answers in words")
-    assert [(row[2], row[3], row[7]) for row in found][1::2] == [
-        (model, "explanation", "withheld: coverage below 80 %") for model in "ab"
-    ]
-
-
 def test_what_cannot_be_read_is_counted_and_named(folder: Path) -> None:
     odd = folder.parent / "odd"
     shutil.copytree(folder / "2026-01-02-run", odd / "whole")
     shutil.copytree(folder / "2026-01-02-run", odd / "changed")
     with (odd / "changed" / "summary.json").open("a") as file:
         file.write(" ")
-    for name, tree in (("not-ours", {"models": 3}), ("damaged", {**free_summary(), "models": {"a": {}}})):
-        (odd / name).mkdir()
-        (odd / name / "summary.json").write_text(json.dumps(tree))
+    (odd / "not-ours").mkdir()
+    (odd / "not-ours" / "summary.json").write_text(json.dumps({"models": 3}))
     page = dashboard_html(odd, odd / "dashboard.html")
-    assert sorted(row[0] for row in rows(page, "Left out")) == ["changed", "damaged"]
+    assert sorted(row[0] for row in rows(page, "Left out")) == ["changed"]
     assert {row[0] for row in rows(page, "All runs")} == {"whole"}
 
 
-def test_of_a_restricted_run_only_its_released_numbers_are_shown(
+def test_a_restricted_run_is_left_out(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base = restricted_run.once(tmp_path_factory)
     for name, value in restricted_run.environment(base).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.delenv("ROBUSTIFY_KEY", raising=False)
-    page = dashboard_html(base / "out", tmp_path / "dashboard.html")
-    report = (base / "out" / "run" / "report.html").read_text()
-    assert not [word for word in restricted_set.canaries(restricted_set.items()) if word in page]
-    assert not re.search(r"\d\.\d+ %", text_of_page(page))
-    for row in rows(page, "All runs"):
-        for number in re.findall(r"\d+ %|\d+ to \d+", " ".join(row[4:])):
-            assert number in report
-    monkeypatch.setenv("ROBUSTIFY_KEY_FILE", str(tmp_path / "none"))
-    for name in restricted_run.environment(base):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    with pytest.raises(UsageError, match="its seal cannot be checked"):
+    with pytest.raises(UsageError, match="is restricted"):
         dashboard_html(base / "out", tmp_path / "dashboard.html")
 
 

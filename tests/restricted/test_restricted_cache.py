@@ -6,15 +6,9 @@ import os
 import sqlite3
 from pathlib import Path
 
-import numpy as np
-import pytest
-
 from robustify.engines.cache import FILE, SEALED_FILE, Cache, KeptScores, every
-from robustify.engines.local import vectors
 from robustify.engines.plan import Encoded
 from robustify.engines.protocols import Logprob
-from robustify.engines.settings import HFModel
-from robustify.item import Item
 from tests.support.command import invoked
 
 SEAL, OTHER = hashlib.sha256(b"seal").digest(), hashlib.sha256(b"another").digest()
@@ -73,34 +67,16 @@ def test_the_sealed_file_is_its_owner_s_alone_with_its_journal_and_says_what_it_
         assert label(cache) == "public"
 
 
-def test_a_sealed_file_that_others_could_read_is_closed_to_them(tmp_path: Path) -> None:
-    with Cache(tmp_path, SEAL):
-        pass
-    (tmp_path / SEALED_FILE).chmod(0o644)
-    with Cache(tmp_path, SEAL):
-        assert (tmp_path / SEALED_FILE).stat().st_mode & 0o777 == 0o600
-
-
 def test_clearing_needs_no_key_and_leaves_no_row_in_any_byte(tmp_path: Path) -> None:
     with Cache(tmp_path, SEAL) as cache:
         kept(cache).keep(SCORED)
     held = keys(tmp_path / SEALED_FILE)
     with every(tmp_path) as caches:
         assert [cache.info().rows for cache in caches] == [0, 2]
-    done = invoked("cache", "clear", "--cache-dir", tmp_path)
+    done = invoked("models", "cache", "clear", "--cache-dir", tmp_path)
     assert done.stdout == "2 scores forgotten\n"
     left = b"".join(p.read_bytes() for p in tmp_path.iterdir() if p.is_file())
     assert not any(key in left for key in held)
-
-
-def test_info_counts_both_and_names_no_restricted_file_that_is_not_there(tmp_path: Path) -> None:
-    def told() -> str:
-        return invoked("cache", "info", "--json", "--cache-dir", tmp_path).stdout
-
-    assert "restricted" not in told()
-    with Cache(tmp_path, SEAL) as cache:
-        kept(cache).keep(SCORED)
-    assert '"restricted": {' in told()
 
 
 def test_a_damaged_sealed_file_is_set_aside_and_a_private_one_started(tmp_path: Path) -> None:
@@ -108,31 +84,3 @@ def test_a_damaged_sealed_file_is_set_aside_and_a_private_one_started(tmp_path: 
     with Cache(tmp_path, SEAL) as cache:
         kept(cache).keep(SCORED)
     assert (tmp_path / SEALED_FILE).stat().st_mode & 0o777 == 0o600
-
-
-@pytest.mark.parametrize("keep", [True, False])
-def test_option_vectors_of_a_restricted_set_are_never_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keep: bool
-) -> None:
-    computed = []
-
-    def compute(asked, *_: object) -> np.ndarray:
-        computed.append(len(asked))
-        return np.ones((len(asked), 3), dtype=np.float32)
-
-    monkeypatch.setattr(
-        vectors, "recipe", lambda *_: dict.fromkeys(("engine", "config", "tokenizer", "transformers"), "t")
-    )
-    monkeypatch.setattr(vectors, "kept", lambda *_: (None, 100))
-    monkeypatch.setattr(
-        vectors, "_encoded", lambda items, *_: [Encoded((1,), (i,)) for i in range(2 * len(items))]
-    )
-    monkeypatch.setattr(vectors, "_computed", compute)
-    item = Item("i", "which lamp?", ("one", "two"), 0)
-    for _ in range(2):
-        found = vectors.option_vectors(
-            [item], HFModel(name="m"), tmp_path, tmp_path / "cache", None, keep=keep
-        )
-        assert found.shape == (2, 3)
-    assert computed == ([2] if keep else [2, 2])
-    assert (tmp_path / "cache" / "vectors").exists() is keep

@@ -11,15 +11,11 @@ import pytest
 from robustify import config as configs
 from robustify import pipeline
 from robustify.errors import AuthorisationError, RobustifyError
-from robustify.gate.build import build_index
-from robustify.gate.fingerprints import write_index
 from robustify.loaders import Source, load
-from robustify.restricted.access import require_hosts, require_inside
-from robustify.restricted.account import registered
+from robustify.policy.public import PublicPolicy
+from robustify.restricted.access import require_inside
 from robustify.restricted.adapters import Manifest
-from robustify.restricted.recognition import many, recognised, require_ordinary
-from robustify.writers.public import PublicWriter
-from tests.gate.sets import KEY, key_file
+from robustify.restricted.recognition import recognised, require_ordinary
 from tests.restricted.conftest import authorised
 from tests.support.command import invoked
 from tests.support.restricted_set import ADAPTER, canaries, items, write_set
@@ -43,11 +39,6 @@ def codes(file: Path, **named: Any) -> list[str]:
     return [sign.code for sign in recognised(load(Source(path=str(file))), [Source(path=str(file), **named)])]
 
 
-def read_once(mock: Path) -> None:
-    config = configs.load(mock / "mock.yaml")
-    pipeline.load_bench(config, pipeline.writer_for(config))
-
-
 def test_made_up_harmless_items_show_no_sign(mock: Path) -> None:
     assert codes(public(mock, harmless(50))) == []
 
@@ -56,54 +47,6 @@ def test_a_pinned_file_is_recognised_wherever_it_lies(mock: Path) -> None:
     copy = mock / "public.jsonl"
     copy.write_bytes((mock / "data" / "mock" / "items.jsonl").read_bytes())
     assert codes(copy) == ["S1"]
-
-
-@pytest.mark.parametrize("n", [5, 20])
-def test_records_that_were_once_read_as_restricted_are_recognised_in_any_file(mock: Path, n: int) -> None:
-    file = public(mock, [*harmless(50), *reversed(items(N)[:n])])
-    assert codes(file) == []
-    read_once(mock)
-    assert codes(file) == ["S1"]
-    stripped = [
-        {"question": r["question"], "choices": list(reversed(r["choices"])), "answer": 3 - r["answer"]}
-        for r in items(N)[:n]
-    ]
-    assert codes(public(mock, [*harmless(50), *stripped], "stripped.jsonl")) == ["S1"]
-
-
-def test_what_this_account_knows_is_kept_without_text_and_without_digests_that_others_can_compute(
-    mock: Path,
-) -> None:
-    read_once(mock)
-    held = registered().read_text()
-    assert registered().stat().st_mode & 0o777 == 0o600
-    assert len(json.loads(held)["sets"][ADAPTER]) == N
-    for row in items(N):
-        for text in (row["question"], *row["choices"], row["id"]):
-            assert text not in held
-            for name in ("sha256", "sha1", "md5", "blake2b"):
-                assert hashlib.new(name, text.encode()).hexdigest()[:16] not in held
-
-
-def test_a_record_that_was_tampered_with_refuses_instead_of_knowing_nothing(mock: Path) -> None:
-    read_once(mock)
-    held = json.loads(registered().read_text())
-    for spoiled in ({}, {**held, "secret": held["secret"][2:]}, {**held, "secret": "no hex"}):
-        registered().write_text(json.dumps(spoiled))
-        with pytest.raises(AuthorisationError, match="no record of restricted sets"):
-            codes(public(mock, harmless(5)))
-
-
-def test_a_single_record_of_a_restricted_set_is_an_accident(
-    mock: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read_once(mock)
-    index, texts = mock / "gate.index", [[r["question"], *r["choices"]] for r in items(N)]
-    write_index(index, build_index({"mock": texts}, KEY, library=False).tables, KEY)
-    monkeypatch.setenv("ROBUSTIFY_GATE_INDEX", str(index))
-    monkeypatch.setenv("ROBUSTIFY_GATE_KEY_FILE", str(key_file(mock / "secret")))
-    assert codes(public(mock, [*harmless(50), *items(N)[:1]])) == []
-    assert codes(public(mock, [*harmless(50), *items(N)[:2]])) == ["S1", "S3"]
 
 
 def test_a_canary_of_a_registered_set_is_recognised(mock: Path) -> None:
@@ -124,30 +67,6 @@ def test_the_canary_line_of_any_benchmark_is_told_and_does_not_refuse(
     told = capsys.readouterr().err
     assert "must not be republished" in told
     assert GUID not in told
-
-
-def test_fingerprints_of_the_gate_recognise_edited_records(
-    mock: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    index = mock / "gate.index"
-    write_index(
-        index,
-        build_index({"mock": [[r["question"], *r["choices"]] for r in items(N)]}, KEY, library=False).tables,
-        KEY,
-    )
-    edited = [{**r, "question": "so " + r["question"].replace(" is ", " was ", 1)} for r in items(N)[:10]]
-    file = public(mock, [*harmless(40), *edited])
-    assert codes(file) == []
-    monkeypatch.setenv("ROBUSTIFY_GATE_INDEX", str(index))
-    with pytest.raises(AuthorisationError, match="there is no key to it"):
-        codes(file)
-    monkeypatch.setenv("ROBUSTIFY_GATE_KEY_FILE", str(key_file(mock / "secret")))
-    assert codes(file) == ["S3"]
-    assert codes(public(mock, harmless(40))) == []
-    for name, why in (("gone.index", "cannot be read"), ("adapters", "nothing is read")):
-        monkeypatch.setenv("ROBUSTIFY_GATE_INDEX", str(mock / name))
-        with pytest.raises(AuthorisationError, match=why):
-            codes(file)
 
 
 @pytest.mark.parametrize("spoil", ["an unknown key", "no YAML", "a folder that is gone"])
@@ -220,20 +139,11 @@ def test_one_category_word_is_no_sign(mock: Path) -> None:
     assert codes(public(mock, harmless(50, "Because of biosecurity, "))) == []
 
 
-@pytest.mark.parametrize(
-    ("n", "of", "is_many"),
-    [(1, 1, False), (2, 100, True), (2, 101, False), (4, 1000, False), (5, 10**6, True)],
-)
-def test_how_many_matches_are_more_than_an_accident(n: int, of: int, is_many: bool) -> None:
-    assert many(n, of) is is_many
-
-
 COMMANDS = (
     ["validate", "FILE"],
     ["heuristics", "FILE"],
     ["CONFIG", "-o", "OUT"],
     ["validate", "CONFIG"],
-    ["free", "prepare", "FILE", "-o", "OUT"],
     ["import", "LOG", "--data", "FILE", "-o", "OUT", "--map", "id=id", "--map", "pick=pick", "--map", "model==m",
      "--map", "k==4", "--view", "full"],
 )  # fmt: skip
@@ -241,8 +151,8 @@ COMMANDS = (
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_every_command_that_reads_items_refuses_and_writes_nothing(mock: Path, command: list[str]) -> None:
-    read_once(mock)
-    file = public(mock, items(N))
+    file = mock / "public.jsonl"
+    file.write_bytes((mock / "data" / "mock" / "items.jsonl").read_bytes())
     (mock / "bare.yaml").write_text(f"name: quiz\nsensitivity: public\ndata: {file}\n")
     (mock / "log.csv").write_text("id,pick\n" + "".join(f"{r['id']},0\n" for r in items(N)))
     named = {"FILE": file, "CONFIG": mock / "bare.yaml", "OUT": mock / "written", "LOG": mock / "log.csv"}
@@ -253,10 +163,9 @@ def test_every_command_that_reads_items_refuses_and_writes_nothing(mock: Path, c
     assert not any(c in done.output + str(done.exception) for c in canaries(items(N)))
 
 
-def test_logs_that_hold_a_sensitive_set_are_refused_too(mock: Path) -> None:
-    read_once(mock)
+def test_logs_that_speak_of_controlled_categories_are_refused_too(mock: Path) -> None:
     rows = [
-        {"doc": {"question": r["question"], "choices": r["choices"], "answer": r["answer"]}, "doc_id": i,
+        {"doc": {"question": SPEAKS + r["question"], "choices": r["choices"], "answer": r["answer"]}, "doc_id": i,
          "target": str(r["answer"]), "arguments": [[r["question"], " A"]], "resps": [[[-1.0, False]]],
          "filtered_resps": [[-1.0, False]], "acc": 1.0}
         for i, r in enumerate(items(N))
@@ -296,29 +205,28 @@ def test_a_person_s_word_is_bound_to_the_content(mock: Path, monkeypatch: pytest
     file = vouching(mock, digest, rows)
     monkeypatch.setenv("ROBUSTIFY_PUBLIC", str(file.parent))
     config = configs.load(mock / "quiz.yaml")
-    assert len(pipeline.load_bench(config, PublicWriter(config)).items) == 20
+    assert len(pipeline.load_bench(config, PublicPolicy(config)).items) == 20
     with pytest.raises(AuthorisationError, match="sign S5"):
         require_ordinary(load(Source(path=str(file))), [Source(path=str(file))])
     file.write_text(file.read_text() + "\n")
     with pytest.raises(AuthorisationError, match="sign S5"):
-        pipeline.load_bench(config, PublicWriter(config))
+        pipeline.load_bench(config, PublicPolicy(config))
 
 
-def test_nobody_vouches_against_a_registered_set(mock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    read_once(mock)
-    digest = hashlib.sha256(public(mock, items(N)).read_bytes()).hexdigest()
+def test_nobody_vouches_against_a_pinned_file(mock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    digest = hashlib.sha256((mock / "data" / "mock" / "items.jsonl").read_bytes()).hexdigest()
     file = vouching(mock, digest, items(N))
     monkeypatch.setenv("ROBUSTIFY_PUBLIC", str(file.parent))
     config = configs.load(mock / "quiz.yaml")
     with pytest.raises(AuthorisationError, match="sign S1"):
-        pipeline.load_bench(config, PublicWriter(config))
+        pipeline.load_bench(config, PublicPolicy(config))
 
 
 def test_check_gives_the_digest_to_vouch_for(mock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = harmless(20, SPEAKS)
     file = vouching(mock, "0" * 64, rows)
     monkeypatch.setenv("ROBUSTIFY_PUBLIC", str(file.parent))
-    done = invoked("adapter", "check", "quiz-set", "--json")
+    done = invoked("restricted", "adapter", "check", "quiz-set", "--json")
     told = json.loads(done.stdout)
     assert done.return_value == 4
     assert [f["holds"] for f in told["facts"] if f["fact"] == "content"] == [False]
@@ -333,7 +241,6 @@ def test_the_shipped_benign_sets_are_not_held_up() -> None:
 
 @pytest.mark.slow
 def test_no_real_public_benchmark_file_is_held_up(data: Path, mock: Path) -> None:
-    read_once(mock)
     n = 0
     for file in sorted(data.rglob("*")):
         try:
@@ -353,7 +260,6 @@ def models(*told: dict[str, Any]) -> Any:
 
 LOCAL = (
     {"name": "a"},
-    {"name": "a", "engine": "vllm"},
     {"name": "a", "engine": "openai", "base_url": "http://127.0.0.1:8000/v1"},
     {"name": "a", "engine": "openai", "base_url": "http://localhost:8000/v1"},
     {"name": "a", "engine": "openai", "base_url": "http://[::1]:8000/v1"},
@@ -401,8 +307,9 @@ def test_a_permitted_host_is_talked_to_under_tls(manifest: Manifest) -> None:
 
 
 def test_all_hosts_are_told_at_once(manifest: Manifest) -> None:
+    asked = [{**model, "name": f"m{i}"} for i, (model, _) in enumerate(REMOTE[:2])]
     with pytest.raises(AuthorisationError) as told:
-        require_hosts([("a", "one.example"), ("b", "two.example")], manifest)
+        require_inside(models(*asked), manifest)
     assert len(told.value.lines) == 2
 
 

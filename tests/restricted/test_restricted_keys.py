@@ -84,7 +84,7 @@ def test_what_an_older_key_on_the_ring_sealed_or_listed_still_opens(
     for name, value in restricted_run.environment(base).items():
         monkeypatch.setenv(name, value)
     split = base / "out" / "run" / "splits" / "robust.json"
-    verify = ("split", "verify", str(split), "--data", ADAPTER)
+    verify = ("restricted", "split", "verify", str(split), "--data", ADAPTER)
     old = Path(os.environ["ROBUSTIFY_KEY_FILE"]).read_text("ascii")
     new_key(tmp_path / "new.key")
     monkeypatch.setenv("ROBUSTIFY_KEY_FILE", str(tmp_path / "new.key"))
@@ -122,24 +122,25 @@ def test_the_commands_make_and_check_a_key_and_never_show_it(
     for args in (
         ["key", "new", "--out", str(place)],
         ["key", "new", "--json", "--out", str(tmp_path / "b.key")],
-        ["key", "id", str(place)],
         ["key", "check", str(place)],
         ["key", "check", "--json", str(place)],
     ):
-        done = invoked(*args)
+        done = invoked("restricted", *args)
         assert done.return_value == 0, done.exception
         said.append(done.output)
     secret = place.read_text().strip().split(":")[2]
     assert secret not in "".join(said)
-    assert said[2].strip() == place.read_text().split(":")[1]
+    assert said[2] == f"key {place.read_text().split(':')[1]}: usable\n"
     monkeypatch.setenv("ROBUSTIFY_KEY", place.read_text())
-    from_store = invoked("key", "check").output
-    assert "$ROBUSTIFY_KEY" in from_store
+    from_store = invoked("restricted", "key", "check").output
+    assert from_store == said[2]
     assert secret not in from_store
 
 
 def test_the_commands_take_no_key_as_an_argument(tmp_path: Path) -> None:
-    done = invoked("key", "check", key_text(SECRET).strip())
+    done = invoked("restricted", "key", "check", key_text(SECRET).strip())
     assert isinstance(done.exception, AuthorisationError)
     assert key_text(SECRET).split(":")[2].strip() not in str(done.exception) + done.output
-    assert isinstance(invoked("key", "check", key_file(tmp_path, mode=0o644)).exception, AuthorisationError)
+    assert isinstance(
+        invoked("restricted", "key", "check", key_file(tmp_path, mode=0o644)).exception, AuthorisationError
+    )

@@ -40,13 +40,6 @@ def test_the_cut_by_hand() -> None:
     assert decoy_cut(weight, hit, np.full(13, 1 / 3), 0.05).threshold is None
 
 
-def test_four_options_at_a_tenth_need_four_hits() -> None:
-    for n, found in ((3, None), (4, 1.0)):
-        cut = decoy_cut(np.ones(n), np.ones(n, dtype=bool), hits_per_miss(np.full(n, 0.25)), 0.1)
-        assert cut.threshold == found
-        assert cut.decoys == pytest.approx(1 / 3)
-
-
 def test_no_item_and_a_sure_null_flag_nothing() -> None:
     nothing = Cut(0, None, 0, 0, 0.0, None, None)
     assert decoy_cut(np.empty(0), np.empty(0, dtype=bool), np.empty(0), 0.1) == nothing
@@ -57,16 +50,6 @@ def test_no_item_and_a_sure_null_flag_nothing() -> None:
     sure = decoy_cut(np.ones(50), np.ones(50, dtype=bool), hits_per_miss(np.ones(50)), 0.1)
     assert sure.threshold is None
     assert sure.hits == 0
-
-
-def test_a_tie_is_cut_whole() -> None:
-    hit = np.array([1] * 20 + [0] * 20, dtype=bool)
-    cut = decoy_cut(np.ones(40), hit, np.full(40, 1 / 3), 0.1)
-    assert cut.threshold is None, "20 hits and 20 misses share one weight: all or none of them"
-    lower = decoy_cut(
-        np.repeat([2.0, 1.0], [10, 40]), np.append(np.ones(10, bool), hit), np.full(50, 1 / 3), 0.1
-    )
-    assert (lower.threshold, lower.hits) == (2.0, 10), "also below others"
 
 
 @pytest.mark.parametrize("k", [(4,), (2, 3, 4, 5, 6)])

@@ -105,21 +105,6 @@ def test_logits_are_nested() -> None:
     assert z[3][fold == 3] == pytest.approx(x[fold == 3] @ alone)
 
 
-def test_the_fit_is_at_the_maximum() -> None:
-    rng = np.random.default_rng(3)
-    k = rng.integers(2, 5, 400)
-    there = np.arange(4) < k[:, None]
-    x = rng.normal(size=(400, 4, 3))
-    true = np.array([1.0, -0.5, 0.0])
-    p = np.exp(log_probabilities(x @ true, there))
-    key = (p.cumsum(axis=1) < rng.random((400, 1))).sum(axis=1)
-    beta = fitted(x, key, there, 1.0)
-    assert beta == pytest.approx(true, abs=0.25)
-    q = np.exp(log_probabilities(x @ beta, there))
-    slope = x[np.arange(400), key].sum(axis=0) - np.einsum("nk,nkf->f", q, x) - beta
-    assert slope == pytest.approx(np.zeros(3), abs=1e-4)
-
-
 def test_few_items_are_ranked_by_the_voters_and_nothing_is_fitted() -> None:
     b = bench(30, 2, s=0.9, seed=2)
     ranking, index = ranked(b, items_of(b))
@@ -166,16 +151,7 @@ def test_copies_follow_their_representative() -> None:
     assert (found.outcome[100:] == found.outcome[:100]).all()
 
 
-def test_passages_are_known_without_text() -> None:
-    b = bench(120, 2, s=0.3, seed=6)
-    answers = Answers.of(rows(b, rotations=False))
-    index = item_index(answers, b.ids)
-    ranking = Ranker(answers, index, groups={name: f"p{i // 3}" for i, name in enumerate(b.ids)}).rank(RULES)
-    assert len(np.unique(ranking.group)) == 40
-    assert all(len(np.unique(ranking.fold[i : i + 3])) == 1 for i in range(0, 120, 3))
-
-
-def test_voters_who_see_places_are_compared_with_where_keys_stand() -> None:
+def test_voters_who_see_places_are_compared_with_where_keys_are() -> None:
     b = bench(300, 1, seed=7)
     b = replace(b, key=np.where(np.arange(300) % 2, b.key, 0), picks=np.zeros((300, 1), dtype=np.int64))
     made = [replace(r, order=(0, 1, 2, 3)) for r in rows(b, rotations=False, bias=0.0)]

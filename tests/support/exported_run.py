@@ -5,8 +5,8 @@ from pathlib import Path
 
 from robustify.item import Item
 from robustify.logs import LogPath
+from robustify.policy.from_logs import import_logs
 from robustify.run import Run, write_items
-from robustify.writers.from_logs import import_logs
 from tests.support.fake_logs import jsonl
 
 TOPICS = ("boxes", "Cups & jars", "=cmd|' /C x'!A0", "<b>bold</b> | pipe")

@@ -1,9 +1,6 @@
 """Made-up logs of harmless items in the words of other harnesses; no text here is of a real benchmark."""
 
 import json
-import struct
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -154,38 +151,6 @@ def inspect_tree(
         "results": {"total_samples": len(samples), "completed_samples": len(samples)},
         "samples": list(samples),
     }
-
-
-def eval_zip(path: Path, tree: Mapping[str, Any], *, method: int = zipfile.ZIP_DEFLATED) -> Path:
-    """The same log as an `.eval` archive; 93 is zstd, which `zipfile` cannot write."""
-    members = {"header.json": {k: v for k, v in tree.items() if k != "samples"}}
-    members |= {f"samples/{s['id']}_epoch_{s['epoch']}.json": s for s in reversed(tree["samples"])}
-    members["summaries.json"] = []
-    files = {name: json.dumps(value).encode() for name, value in members.items()}
-    if method != 93:
-        with zipfile.ZipFile(path, "w", method) as archive:
-            for name, data in files.items():
-                archive.writestr(name, data)
-    else:
-        path.write_bytes(zstd_zip(files))
-    return path
-
-
-def zstd_zip(files: Mapping[str, bytes], *, frames: int = 2) -> bytes:
-    """A zip archive whose members are zstd, each in several frames, as Inspect writes large ones."""
-    codec = pa.Codec("zstd")
-    out, directory = b"", b""
-    for name, data in files.items():
-        cut = max(1, len(data) // frames)
-        parts = [data[i : i + cut] for i in range(0, len(data), cut)]
-        packed = b"".join(codec.compress(part).to_pybytes() for part in parts)
-        sizes = struct.pack("<III", zlib.crc32(data), len(packed), len(data))
-        common = struct.pack("<HHHHH", 20, 0, 93, 0, 0) + sizes + struct.pack("<HH", len(name), 0)
-        directory += b"PK\x01\x02" + struct.pack("<H", 20) + common
-        directory += struct.pack("<HHHII", 0, 0, 0, 0, len(out)) + name.encode()
-        out += b"PK\x03\x04" + common + name.encode() + packed
-    n = len(files)
-    return out + directory + b"PK\x05\x06" + struct.pack("<HHHHIIH", 0, 0, n, n, len(directory), len(out), 0)
 
 
 def lighteval_parquet(

@@ -4,12 +4,17 @@ import functools
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from robustify.engines.settings import HFModel
 from robustify.errors import ModelError
 from robustify.models import cache_folder, locate, pull
+
+if TYPE_CHECKING:
+    from robustify.engines.cache import Cache
+    from robustify.engines.local.engine import HF
 
 WORDS = "the cat sat on mat blue red green Answer Question right 1 2 A B C".split()  # noqa: SIM905
 CHAT = (
@@ -28,6 +33,13 @@ def model_folder(name: str) -> Path:
             return pull(name, cache_folder(), lambda _: None)
         except ModelError as e:
             pytest.skip(f"{name} is not in the cache and cannot be pulled: {e.lines[0]}")
+
+
+def hf(folder: Path, cache: "Cache | None" = None, *, name: str = "tiny", **settings: Any) -> "HF":
+    """The engine hf on a folder, with these settings of a config."""
+    from robustify.engines.local.engine import HF
+
+    return HF(HFModel(name=name, **settings), folder, cache)
 
 
 def vocabulary() -> list[str]:

@@ -12,15 +12,15 @@ import pytest
 
 from robustify import pipeline
 from robustify.config import Config, parse
-from robustify.disclosure import ledger
+from robustify.disclosure import record
 from robustify.engines.protocols import Logprob, Progress, no_progress
-from robustify.judge.judgement import Judgement
+from robustify.judging.judgement import Judgement
+from robustify.policy.asked import Asked
+from robustify.policy.restricted import RestrictedPolicy
 from robustify.restricted.secret_key import evaluator_key
 from robustify.run import Run
 from robustify.summary.result import Summary
 from robustify.views import Request
-from robustify.writers.public import Asked
-from robustify.writers.restricted import RestrictedWriter
 from tests.support import restricted_set
 
 NAMES = ("stub-a", "stub-b")
@@ -70,7 +70,7 @@ def prepare(folder: Path, monkeypatch: pytest.MonkeyPatch, n: int = 200, **chang
     for name, value in restricted_set.prepared(folder, n, **changes).items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("ROBUSTIFY_KEY", raising=False)
-    ledger.begin(evaluator_key(), ledger.ledger_file(evaluator_key().id))
+    record.begin(evaluator_key(), record.record_file(evaluator_key().id))
 
     @contextmanager
     def opened(model: Any, *_: object, **__: object) -> Iterator[Stub]:
@@ -103,15 +103,15 @@ def audited(folder: Path, n: int = 200, told: Mapping[str, Any] | None = None, *
     """The mock set prepared and audited in a folder of its own; the run is `out/run`."""
     folder.chmod(0o700)
     seen: list[Inside] = []
-    real = RestrictedWriter.write
+    real = RestrictedPolicy.write
 
-    def kept(writer: RestrictedWriter, place: Path, asked: Asked, judgement: Judgement) -> Run:
+    def kept(writer: RestrictedPolicy, place: Path, asked: Asked, judgement: Judgement) -> Run:
         seen.append(Inside(asked, judgement))
         return real(writer, place, asked, judgement)
 
     with pytest.MonkeyPatch.context() as patch:
         out = prepare(folder, patch, n, **changes)
-        patch.setattr(RestrictedWriter, "write", kept)
+        patch.setattr(RestrictedPolicy, "write", kept)
         run(folder, out / "run", config(**(told or {})))
     return seen[0]
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -24,3 +25,38 @@ def in_trees(function: Callable[..., Any]) -> Callable[..., Any]:
         return plain(function(*args, **kwargs))
 
     return called
+
+
+def filled(model: type[BaseModel], tree: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tree with a neutral value for each field of the model that it lacks: null if that is allowed."""
+    given = {name: _filled(model.model_fields[name].annotation, value) for name, value in tree.items()}
+    absent = {
+        name: _neutral(field.annotation) for name, field in model.model_fields.items() if field.is_required()
+    }
+    return {**absent, **given}
+
+
+def _filled(annotation: Any, value: Any) -> Any:
+    args = get_args(annotation)
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return filled(annotation, value) if isinstance(value, Mapping) and "code" not in value else value
+    if get_origin(annotation) is dict and isinstance(value, Mapping):
+        return {name: _filled(args[1], one) for name, one in value.items()}
+    if get_origin(annotation) is tuple and isinstance(value, list | tuple):
+        return [_filled(args[0], one) for one in value]
+    if get_origin(annotation) in (Union, UnionType) and value is not None:
+        return next((new for one in args if (new := _filled(one, value)) is not value), value)
+    return value
+
+
+def _neutral(annotation: Any) -> Any:
+    origin, args = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _neutral(args[0])
+    if origin in (Union, UnionType):
+        return None if type(None) in args else _neutral(args[0])
+    if origin is Literal:
+        return args[0]
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return filled(annotation, {"code": "not_judged"} if "code" in annotation.model_fields else {})
+    return (origin or annotation)()

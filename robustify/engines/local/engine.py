@@ -1,26 +1,26 @@
 """A model run here with transformers, behind the `Scorer` and `Writer` protocols.
 
-Log-probabilities are those of lm-eval 0.4.13's HFLM within 1e-3: the same tokens, continuation only, float32
-log-softmax. What the score cache has is not computed again, and then neither torch nor the model is loaded. It
-refuses prompts that do not fit and numbers that are no log-probabilities.
+Log-probabilities equal those of lm-eval 0.4.13's HFLM within 1e-3: the same tokens, continuation only, float32
+log-softmax. What the score cache has is not computed again, and then neither torch nor the model is loaded.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from robustify.engines.cache import Cache, KeptScores
 from robustify.engines.local.paths import Paths, Work
-from robustify.engines.plan import SECTION, Encoded
+from robustify.engines.plan import Encoded
 from robustify.engines.protocols import Closing, Logprob, Progress, no_progress
-from robustify.engines.recipe import recipe, tokenizer_key
-from robustify.engines.tokens import as_prompt, check_lengths, check_room, encode, kept
-from robustify.errors import ModelError, ResourceError, UsageError
+from robustify.engines.recipe import recipe
+from robustify.engines.settings import TransformersSettings
+from robustify.engines.tokens import Speller, as_prompt, check_lengths, check_room, encode
+from robustify.errors import ModelError, ResourceError
 from robustify.models.folder import check_folder, has_chat_template, read_record
 from robustify.views import Request
 
-DTYPES = ("float32", "bfloat16", "float16")
 LEAST_TOKENS = 64
 """A batch that does not fit into memory is halved down to this."""
 
@@ -28,46 +28,36 @@ LEAST_TOKENS = 64
 class HF(Closing):
     """A causal language model from a local folder, in memory from the first request that is not cached to `close`.
 
-    `device` and `dtype` are torch's names; `max_batch_tokens` bounds the tokens of one forward pass; a section of a
-    plan has `section` batches; `n_threads` compute, as many as `recipe.threads` says unless given. `elsewhere` opens
-    the model of a recipe on other machines.
-
-    Raises:
-        UsageError: an unknown device or dtype.
-        ModelError: the folder is refused, or transformers cannot load it.
+    `n_threads`: as many as `recipe.threads` says unless given. `elsewhere` opens the model of a recipe on other machines.
+    Raises `ModelError`: the folder is refused.
     """
 
     def __init__(
         self,
-        name: str,
+        model: TransformersSettings,
         folder: Path,
-        device: str = "cpu",
-        dtype: str = "float32",
-        max_batch_tokens: int = 2048,
         cache: Cache | None = None,
         *,
-        section: int = SECTION,
         n_threads: int | None = None,
         elsewhere: Callable[[Mapping[str, str]], Work] | None = None,
     ) -> None:
-        if dtype not in DTYPES:
-            raise UsageError(f"dtype {dtype!r}: expected one of {', '.join(DTYPES)}")
         check_folder(folder)
-        self.name = name
-        self._folder, self._device, self._dtype = folder, device, dtype
-        self._budget = max_batch_tokens
-        self._section, self._n_threads, self._elsewhere = section, n_threads, elsewhere
-        self._cache = cache
-        self._recipe = recipe(folder, device, dtype, max_batch_tokens, section=section, n_threads=n_threads)
-        self._kept = KeptScores(cache, self._recipe, name)
+        self.name = model.name
+        self._model, self._folder, self._cache = model, folder, cache
+        self._n_threads, self._elsewhere = n_threads, elsewhere
+        self._budget = model.budget
+        self._recipe = recipe(model, folder, n_threads)
+        self._kept = KeptScores(cache, self._recipe, model.name)
         self._work: Work | None = None
         self._paths: Paths | None = None
-        # On other devices the model is opened first, so that a device that torch cannot use is refused at once.
-        saved = cache.file.parent if cache is not None and device == "cpu" else None
-        self.speller, self.max_length = kept(saved, tokenizer_key(self._recipe), self._tokenizer)
 
     def __repr__(self) -> str:
-        return f"HF({self.name!r}, {self._device}, {self._dtype})"
+        return f"HF({self.name!r}, {self._model.device}, {self._model.dtype})"
+
+    @cached_property
+    def speller(self) -> Speller:
+        """The model's tokenizer, opened with the model."""
+        return Speller(self.opened().tokenizer)
 
     @property
     def path(self) -> str:
@@ -87,7 +77,7 @@ class HF(Closing):
             return kept_before
         encoded = encode(self.speller, requests)
         # The last token is only predicted.
-        check_lengths(encoded, self.name, self.max_length + 1)
+        check_lengths(encoded, self.name, self.opened().max_length + 1)
         asked = Counter(encoded)
         # After a batch is halved, results come again; each is counted once.
         counted: set[Encoded] = set()
@@ -100,7 +90,7 @@ class HF(Closing):
         return [known[request] for request in encoded]
 
     def fingerprint(self) -> dict[str, str]:
-        """What the numbers depend on, by which path they were computed, and the model's licence."""
+        """Return what the numbers depend on, by which path they were computed, and the model's licence."""
         record = read_record(self._folder)
         licence = record.licence if record else "see the model's own files"
         return {**self._recipe, "path": self.path, "licence": licence}
@@ -114,27 +104,29 @@ class HF(Closing):
         """See `Writer`."""
         work = self.opened()
         encoded = [as_prompt(work.tokenizer, self.name, prompt) for prompt in prompts]
-        check_room(encoded, self.name, max_tokens, self.max_length)
+        check_room(encoded, self.name, max_tokens, work.max_length)
         return work.replies(encoded, max_tokens)
 
     def opened(self) -> Work:
-        """The model, opened where it is not yet."""
+        """Return the model, opened where it is not yet."""
         if self._work is None:
             if self._elsewhere is not None:
                 self._work = self._elsewhere(self._recipe)
             else:
                 from robustify.engines.local.model import Local
 
-                self._work = Local(self._folder, self._device, self._dtype, self._n_threads)
+                self._work = Local(self._folder, self._model.device, self._model.dtype, self._n_threads)
         return self._work
 
     def _growing(self, requests: Sequence[Encoded]) -> Iterator[Mapping[Encoded, Logprob]]:
-        """What is known, and then every batch; where batches are halved, all of it again."""
+        """Yield what is known, and then every batch; where batches are halved, all of it again."""
         known = self._kept.known(requests)
         yield known
         while len(known) < len(requests):
             try:
-                paths = self._paths = self._paths or Paths(self.opened(), self._kept.path, self._section)
+                paths = self._paths = self._paths or Paths(
+                    self.opened(), self._kept.path, self._model.section
+                )
                 for fresh in paths.score(requests, frozenset(known), self._budget):
                     self._check_numbers(fresh)
                     # Before its scores: another run may find them all, and must find the path with them.
@@ -169,11 +161,7 @@ class HF(Closing):
         self._budget //= 2
         self._recipe |= {"max_batch_tokens": str(self._budget)}
         self._kept = KeptScores(self._cache, self._recipe, self.name)
-        self._paths = Paths(self.opened(), path, self._section)
-
-    def _tokenizer(self) -> tuple[Any, int]:
-        work = self.opened()
-        return work.tokenizer, work.max_length
+        self._paths = Paths(self.opened(), path, self._model.section)
 
     def _check_numbers(self, fresh: Mapping[Any, float]) -> None:
         if not all(-float("inf") < total <= 1e-3 for total in fresh.values()):

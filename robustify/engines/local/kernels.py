@@ -38,7 +38,7 @@ class Lean:
 
     @contextmanager
     def used(self) -> Iterator[None]:
-        """The decoder with our steps; as it was on leaving."""
+        """Use our steps inside; the decoder is as it was on leaving."""
         before = [getattr(home, _ROTARY) for home in self._rotary]
         for module, forward in self._steps:
             module.forward = forward
@@ -54,7 +54,7 @@ class Lean:
 
 
 def _norm(module: Any) -> Forward | None:
-    """Root mean square norm, with a gain of `weight` or of `1 + weight` (Gemma)."""
+    """Return the root mean square norm, with a gain of `weight` or of `1 + weight` (Gemma)."""
     eps = getattr(module, "variance_epsilon", getattr(module, "eps", None))
     weight = getattr(module, "weight", None)
     if not type(module).__name__.endswith("RMSNorm") or not isinstance(eps, float) or weight is None:
@@ -77,7 +77,7 @@ def _rms(gain: Tensor, eps: float) -> Forward:
 
 
 def _gated(module: Any) -> Forward | None:
-    """`down(act(gate(x)) * up(x))`."""
+    """Return `down(act(gate(x)) * up(x))` as a function of x."""
     names = ("gate_proj", "up_proj", "down_proj", "act_fn")
     if not all(isinstance(getattr(module, name, None), torch.nn.Module) for name in names):
         return None
@@ -95,7 +95,7 @@ def _gated(module: Any) -> Forward | None:
 
 
 def _rotary(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor, unsqueeze_dim: int = 1) -> tuple[Tensor, Tensor]:
-    """Rotary positions as `transformers` has them (Su et al. 2021, arXiv 2104.09864), the halves turned in place."""
+    """Turn both by rotary positions (Su et al. 2021, arXiv 2104.09864) as `transformers` does, the halves in place."""
     cos, sin = cos.unsqueeze(unsqueeze_dim), sin.unsqueeze(unsqueeze_dim)
     return _turned(q, cos, sin), _turned(k, cos, sin)
 
@@ -128,16 +128,14 @@ def _same(a: Tensor, b: Tensor) -> bool:
 
 
 def can_pack() -> bool:
-    """Whether this torch has MKL and its two operators for packed weights."""
+    """Return whether this torch has MKL and its two operators for packed weights."""
     known = hasattr(torch.ops.mkl, "_mkl_linear") and hasattr(torch.ops.mkl, "_mkl_reorder_linear_weight")
     return bool(torch.backends.mkl.is_available() and known)
 
 
 class Packed:
-    """The linear layers of a decoder, their weights laid out once for batches of `rows` rows; others run as before.
-
-    MKL keeps a weight in the layout that its kernels read. At 256 rows that is a quarter faster; rounding differs.
-    """
+    """The linear layers of a decoder, their weights laid out once, as MKL's kernels read them, for batches of `rows` rows.
+    At 256 rows that is a quarter faster; rounding differs."""
 
     def __init__(self, decoder: Any, rows: int) -> None:
         self.rows = rows
@@ -150,7 +148,7 @@ class Packed:
 
     @contextmanager
     def used(self) -> Iterator[None]:
-        """The layers with their packed weights; as they were on leaving."""
+        """Use the packed weights inside; the layers are as they were on leaving."""
         for layer, weight in self._packed:
             layer.forward = self._forward(layer, weight)
         try:
@@ -168,10 +166,8 @@ class Packed:
 
 
 class Head:
-    """A model's output head, with what its family does to the logits afterwards.
-
-    A family that does something else fails the trial that every model is put to.
-    """
+    """A model's output head, with what its family does to the logits afterwards. A family that does something else fails
+    the trial that every model is put to."""
 
     def __init__(self, model: Any, device: torch.device) -> None:
         config = model.config
@@ -181,10 +177,8 @@ class Head:
         self._tile = _TILE.get(device.type, _LARGE_TILE)
 
     def logprobs(self, hidden: Tensor, at: Tensor, tokens: Tensor) -> Tensor:
-        """(m,) float64: the log-probability of `tokens` (m,) after `hidden[at]`; hidden is (n, width).
-
-        Float32 logits; the sum over the vocabulary is joined tile by tile.
-        """
+        """Return the log-probabilities (m,) float64 of `tokens` (m,) after `hidden[at]`; hidden is (n, width). Logits are
+        float32, and the sum over the vocabulary is joined tile by tile."""
         chosen = torch.empty(len(tokens), dtype=torch.float32, device=hidden.device)
         total = torch.full((len(hidden),), float("-inf"), device=hidden.device)
         start = 0

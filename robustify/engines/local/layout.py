@@ -57,16 +57,15 @@ class Layout:
     groups: tuple[Group, ...]
     order: Numbers
     seat: Numbers
-    block: int
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor, scaling: float | None, near: bool) -> Tensor:
-        """(1, rows, heads, width) from a query of (1, heads, rows, width) and the keys and values of trunk and
+        """Return (1, rows, heads, width) from a query of (1, heads, rows, width) and the keys and values of trunk and
         rows, each (trunk + rows, kv heads, width). `near`: this layer has the sliding window."""
         heads, rows, width = query.shape[1:]
         kv = key.shape[1]
         # The heads that share keys become further rows of one query: fewer and larger products.
-        folded = query[0].view(kv, heads // kv, -1, self.block, width).permute(2, 0, 1, 3, 4)
-        out = query.new_empty(rows // self.block, self.block, kv, heads // kv, width)
+        folded = query[0].view(kv, heads // kv, -1, BLOCK, width).permute(2, 0, 1, 3, 4)
+        out = query.new_empty(rows // BLOCK, BLOCK, kv, heads // kv, width)
         at = 0
         for group in self.groups:
             here = slice(at, at + group.blocks)
@@ -77,28 +76,28 @@ class Layout:
                 attn_mask=group.near if near else group.mask,
                 scale=scaling,
             )
-            out[here] = seen.view(group.blocks, kv, -1, self.block, width).permute(0, 3, 1, 2, 4)
+            out[here] = seen.view(group.blocks, kv, -1, BLOCK, width).permute(0, 3, 1, 2, 4)
             at += group.blocks
         return out.view(1, rows, heads, width)
 
 
 def _shown(states: Tensor, group: Group) -> Tensor:
-    """(blocks, kv heads, keys, width) from (trunk + rows, kv heads, width)."""
+    """Return (blocks, kv heads, keys, width) from (trunk + rows, kv heads, width)."""
     kv, width = states.shape[1:]
     # Whole rows are copied fastest.
     shown = states.reshape(len(states), kv * width).index_select(0, group.keys)
     return shown.view(group.blocks, -1, kv, width).transpose(1, 2)
 
 
-def laid_out(batch: Batch, rows: int, shape: Shape, block: int = BLOCK) -> Layout:
-    """The layout of a batch, whose nodes are filled up to `rows`, a multiple of `block`."""
+def laid_out(batch: Batch, rows: int, shape: Shape) -> Layout:
+    """Return the layout of a batch, whose nodes are filled up to `rows`, a multiple of `BLOCK`."""
     nodes = _Nodes(batch, rows)
-    shown = [nodes.seen_from(start, block) for start in range(0, rows, block)]
+    shown = [nodes.seen_from(start) for start in range(0, rows, BLOCK)]
     alike = list(_alike([len(keys) for keys in shown]))
-    order = np.concatenate([np.arange(b * block, (b + 1) * block) for blocks in alike for b in blocks])
+    order = np.concatenate([np.arange(b * BLOCK, (b + 1) * BLOCK) for blocks in alike for b in blocks])
     seat = np.argsort(order)
-    groups = tuple(_group(blocks, shown, nodes, seat, block, shape) for blocks in alike)
-    return Layout(groups, order, seat, block)
+    groups = tuple(_group(blocks, shown, nodes, seat, shape) for blocks in alike)
+    return Layout(groups, order, seat)
 
 
 class _Nodes:
@@ -112,15 +111,15 @@ class _Nodes:
             [np.arange(self.trunk), _array(batch.depths), np.zeros(rows - n, np.int64)]
         )
 
-    def seen_from(self, start: int, block: int) -> Numbers:
-        """The places of a block's keys: the path above its first node, and the block."""
+    def seen_from(self, start: int) -> Numbers:
+        """Return the positions of a block's keys: the path above its first node, and the block."""
         above = np.flatnonzero(self.ends[: self.trunk + start] > start)
-        return np.concatenate([above, self.trunk + np.arange(start, start + block)])
+        return np.concatenate([above, self.trunk + np.arange(start, start + BLOCK)])
 
-    def seats(self, places: Numbers, seat: Numbers) -> Numbers:
-        """Where the trunk's tokens and the nodes at these places lie among the keys."""
-        above = places[places < self.trunk]
-        return np.concatenate([above, self.trunk + seat[places[len(above) :] - self.trunk]])
+    def seats(self, positions: Numbers, seat: Numbers) -> Numbers:
+        """Return where the trunk's tokens and the nodes at these positions lie among the keys."""
+        above = positions[positions < self.trunk]
+        return np.concatenate([above, self.trunk + seat[positions[len(above) :] - self.trunk]])
 
 
 def _array(numbers: Sequence[int]) -> Numbers:
@@ -128,7 +127,7 @@ def _array(numbers: Sequence[int]) -> Numbers:
 
 
 def _alike(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """The numbers of the blocks, those of like length together."""
+    """Yield the numbers of the blocks, those of like length together."""
     together: list[int] = []
     for number in sorted(range(len(lengths)), key=lambda i: lengths[i]):
         if together and lengths[number] > _ALIKE * lengths[together[0]]:
@@ -139,20 +138,20 @@ def _alike(lengths: Sequence[int]) -> Iterator[list[int]]:
 
 
 def _group(
-    blocks: Sequence[int], shown: Sequence[Numbers], nodes: _Nodes, seat: Numbers, block: int, shape: Shape
+    blocks: Sequence[int], shown: Sequence[Numbers], nodes: _Nodes, seat: Numbers, shape: Shape
 ) -> Group:
     widest = max(len(shown[number]) for number in blocks)
     keys = np.zeros((len(blocks), widest), dtype=np.int64)
-    seen = np.zeros((len(blocks), block, widest), dtype=bool)
+    seen = np.zeros((len(blocks), BLOCK, widest), dtype=bool)
     far = np.zeros_like(seen)
     for i, number in enumerate(blocks):
-        places = shown[number]
-        k = len(places)
-        keys[i, :k] = nodes.seats(places, seat)
-        queries = np.arange(number * block, (number + 1) * block)[:, None]
-        seen[i, :, :k] = (nodes.first[places] <= queries) & (queries < nodes.ends[places])
+        positions = shown[number]
+        k = len(positions)
+        keys[i, :k] = nodes.seats(positions, seat)
+        queries = np.arange(number * BLOCK, (number + 1) * BLOCK)[:, None]
+        seen[i, :, :k] = (nodes.first[positions] <= queries) & (queries < nodes.ends[positions])
         if shape.window is not None:
-            far[i, :, :k] = nodes.depths[nodes.trunk + queries] - nodes.depths[places] >= shape.window
+            far[i, :, :k] = nodes.depths[nodes.trunk + queries] - nodes.depths[positions] >= shape.window
     mask = _mask(seen, shape)
     near = _mask(seen & ~far, shape) if (seen & far).any() else mask
     return Group(len(blocks), torch.from_numpy(keys.ravel()).to(shape.device), mask, near)

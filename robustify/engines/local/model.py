@@ -20,7 +20,7 @@ from robustify.engines.local.tree import Trees, attending, fits, window
 from robustify.engines.plan import Batch, Encoded, Plan
 from robustify.engines.protocols import Reply
 from robustify.engines.recipe import threads
-from robustify.errors import ModelError, UsageError
+from robustify.errors import ModelError, UsageError, first_line
 
 _LENGTHS = ("n_positions", "max_position_embeddings", "n_ctx")
 _UNKNOWN_LENGTH = 2048
@@ -128,22 +128,22 @@ class Local:
 
 @contextmanager
 def _refusing() -> Iterator[None]:
-    """What a model raises that cannot be run in this way, as `Refused`."""
+    """Raise as `Refused` what a model raises that cannot be run in this way."""
     try:
         yield
     except _REFUSALS as error:
         if is_out_of_memory(error):
             raise
-        raise Refused from error
+        raise Refused(f"{type(error).__name__}: {first_line(error)}") from error
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether torch means that there was no memory: a CPU says so in words only."""
+    """Return whether torch means that there was no memory: a CPU says so in words only."""
     return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "can't allocate memory" in str(error)
 
 
 def opened(folder: Path, dtype: torch.dtype, device: torch.device) -> tuple[Any, Any]:
-    """Tokenizer and model, ready to score.
+    """Return tokenizer and model, ready to score.
     Raises `ModelError`: transformers cannot load the folder, or tensors that the config names are missing."""
     bar = transformers_logging.is_progress_bar_enabled()
     transformers_logging.disable_progress_bar()
@@ -164,7 +164,7 @@ def opened(folder: Path, dtype: torch.dtype, device: torch.device) -> tuple[Any,
 
 
 def opened_tokenizer(folder: Path) -> tuple[Any, int]:
-    """Only the tokenizer, and the model's context in tokens. Raises `ModelError`: transformers cannot load them."""
+    """Return the tokenizer alone, and the model's context in tokens. Raises `ModelError`: transformers cannot load them."""
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, **_FROM_FILES)
         return tokenizer, max_length(AutoConfig.from_pretrained(folder, **_FROM_FILES), tokenizer)
@@ -179,7 +179,7 @@ def _cannot_load(folder: Path, error: Exception) -> ModelError:
 
 
 def max_length(config: Any, tokenizer: Any) -> int:
-    """The model's context in tokens, found as lm-eval finds it (`resolve_max_length`)."""
+    """Return the model's context in tokens, found as lm-eval finds it (`resolve_max_length`)."""
     text = getattr(config, "text_config", None) or config
     for name in _LENGTHS:
         if (length := getattr(text, name, None)) is not None:
@@ -189,7 +189,7 @@ def max_length(config: Any, tokenizer: Any) -> int:
 
 
 def device_of(name: str) -> torch.device:
-    """The device of this name, if torch can use it here. Raises `UsageError`: it cannot."""
+    """Return the device of this name. Raises `UsageError`: it cannot."""
     try:
         device = torch.device(name)
         torch.empty(0, device=device)
@@ -199,10 +199,7 @@ def device_of(name: str) -> torch.device:
 
 
 def _keep_memory() -> None:
-    """Let the C library keep the buffers that every layer frees, for the next layer to use.
-
-    glibc gives them back to the system, which then clears them page by page again and again; without glibc nothing happens.
-    """
+    """Let glibc keep the buffers that every layer frees, which the system would clear page by page for the next layer."""
     try:
         tune = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):

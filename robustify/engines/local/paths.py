@@ -46,10 +46,8 @@ class Traits:
 
 
 class Work(Protocol):
-    """A model that can be asked now: in this process (`Local`), or on workers (`Remote`).
-
-    What it refuses to do it raises as `Refused`. `max_length`: its context in tokens; `tokenizer` is that of transformers.
-    """
+    """A model that can be asked now: in this process (`Local`), or on workers (`Remote`). `max_length`: its context in
+    tokens. What it refuses to do it raises as `Refused`."""
 
     @property
     def traits(self) -> Traits: ...  # noqa: D102
@@ -59,24 +57,24 @@ class Work(Protocol):
     def tokenizer(self) -> Any: ...  # noqa: D102
 
     def trees(self, planned: Plan, needed: Sequence[bool], budget: int) -> Iterator[Pieces]:
-        """The pieces of every section that is `needed` (a flag a batch of the plan). Those of a section come in
+        """Yield the pieces of every section that is `needed` (a flag a batch of the plan). Those of a section come in
         their order, sections in any."""
         ...
 
     def prefixes(self, batches: Iterator[Together]) -> Iterator[Scored]:
-        """The totals of batches of contexts, by shared prefixes, batch by batch."""
+        """Yield the totals of batches of contexts, by shared prefixes, batch by batch."""
         ...
 
     def rows(self, batches: Iterator[Together]) -> Iterator[Scored]:
-        """The totals of batches of plain rows, batch by batch."""
+        """Yield the totals of batches of plain rows, batch by batch."""
         ...
 
     def alone(self, requests: Sequence[Encoded]) -> list[float]:
-        """Each request all by itself: no row beside it, no cache, the model's own attention."""
+        """Return each request all by itself: no row beside it, no cache, the model's own attention."""
         ...
 
     def replies(self, prompts: Sequence[Sequence[int]], max_tokens: int) -> list[str]:
-        """What the model says next after each prompt, given in tokens."""
+        """Return what the model says next after each prompt, given in tokens."""
         ...
 
     def close(self) -> None:
@@ -95,10 +93,10 @@ class Paths:
         """Kinds of requests whose first results are still to be compared with scoring one by one."""
 
     def score(self, requests: Sequence[Encoded], known: frozenset[Encoded], budget: int) -> Iterator[Scored]:
-        """Requests that are not `known`, in batches of about `budget` tokens.
+        """Score requests that are not `known`, in batches of about `budget` tokens.
 
-        Batches are planned from all requests before anything is left out, so that a run which is resumed
-        computes in the same batches, to the same bits; what is known may come back as well.
+        Batches are planned from all requests before anything is left out, so that a resumed run computes in the same
+        batches, to the same bits; what is known may come back as well.
         """
         if self.path in ("untried", "trees"):
             yield from self._by_trees(requests, known, budget)
@@ -146,7 +144,7 @@ class Paths:
         self._untried = {False, True}
 
     def _is_exact(self, fresh: Scored, kind: Callable[[Encoded], bool]) -> bool:
-        """Whether the first results of either kind are what scoring one by one gives."""
+        """Return whether the first results of either kind are what scoring one by one gives."""
         for one in sorted(self._untried & {kind(request) for request in fresh}):
             if not self._agrees({r: total for r, total in fresh.items() if kind(r) == one}):
                 return False
@@ -164,7 +162,7 @@ class Paths:
         )
 
     def _is_deep(self, request: Encoded) -> bool:
-        """Whether a row is longer than the sliding window, where there is one."""
+        """Return whether a row is longer than the sliding window, where there is one."""
         window = self._work.traits.window
         return window is not None and len(request.row) > window
 
@@ -177,7 +175,7 @@ class Sums:
         self._pieces: dict[int, list[tuple[int, float]]] = {}
 
     def completed_by(self, pieces: Pieces) -> Scored:
-        """The requests that have all their tokens now."""
+        """Return the requests that have all their tokens now."""
         section, logprobs = pieces
         fresh = {}
         for number, logprob in logprobs:
@@ -199,7 +197,7 @@ def _sum(values: Iterator[float]) -> float:
 
 
 def _tried(batches: Iterator[T], on_trial: Callable[[], bool]) -> Iterator[T | None]:
-    """The batches; None where a model that is still `on_trial` refuses to be run in this way."""
+    """Yield the batches; None where a model that is still `on_trial` refuses to be run in this way."""
     try:
         yield from batches
     except Refused as refusal:
@@ -211,11 +209,8 @@ def _tried(batches: Iterator[T], on_trial: Callable[[], bool]) -> Iterator[T | N
 def context_batches(
     requests: Sequence[Encoded], known: frozenset[Encoded], most_tokens: int
 ) -> Iterator[Together]:
-    """Distinct requests by context, longest contexts first.
-
-    A batch has contexts of one length, and at most `most_tokens` tokens in the cache of its continuations; one
-    whose requests are all `known` is left out. It depends on all requests alone, wherever it is computed.
-    """
+    """Yield distinct requests by context, longest contexts first: contexts of one length, at most `most_tokens` tokens in
+    the cache of their continuations. Batches depend on all requests; one of `known` requests alone is left out."""
     distinct = sorted(set(requests), key=lambda r: (-len(r.context), r.context, r.continuation))
     contexts = [(context, tuple(same)) for context, same in groupby(distinct, key=lambda r: r.context)]
     for _, alike in groupby(contexts, key=lambda c: len(c[0])):
@@ -227,7 +222,7 @@ def context_batches(
 def row_batches(
     requests: Sequence[Encoded], known: frozenset[Encoded], most_tokens: int
 ) -> Iterator[Together]:
-    """Distinct requests by row, longest rows first, about `most_tokens` tokens a batch; one of `known` ones is left out."""
+    """Yield distinct requests by row, longest rows first, in batches of about `most_tokens` tokens; see above."""
     distinct = sorted(set(requests), key=lambda r: (-len(r.row), r.row, r.continuation))
     rows = [(row, tuple(same)) for row, same in groupby(distinct, key=lambda r: r.row)]
     while rows:

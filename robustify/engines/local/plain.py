@@ -14,12 +14,12 @@ from robustify.engines.plan import Encoded
 
 
 def score_contexts(model: Any, batch: Together, device: torch.device) -> Scored:
-    """The summed log-probability of each request of a batch, whose contexts have one length."""
+    """Return the summed log-probability of each request of a batch, whose contexts have one length."""
     length = len(batch[0][0])
     wants = [(b, request) for b, (_, same) in enumerate(batch) for request in same]
     ids = torch.tensor([context for context, _ in batch], device=device)
-    places = [(b, length - 1) for b in range(len(batch))]
-    logits, out = _logits_at(model, places, input_ids=ids, use_cache=True)
+    positions = [(b, length - 1) for b in range(len(batch))]
+    logits, out = _logits_at(model, positions, input_ids=ids, use_cache=True)
     first = torch.log_softmax(logits, dim=-1)
     totals = {request: float(first[b, request.continuation[0]]) for b, request in wants}
     longer = [(b, request) for b, request in wants if len(request.continuation) > 1]
@@ -38,12 +38,14 @@ def _rest(model: Any, requests: Sequence[Encoded], past: Any, length: int, devic
     for i, request in enumerate(requests):
         ids[i, : len(request.continuation) - 1] = torch.tensor(request.continuation[:-1])
     wants = [
-        (i, place, token) for i, r in enumerate(requests) for place, token in enumerate(r.continuation[1:])
+        (i, position, token)
+        for i, r in enumerate(requests)
+        for position, token in enumerate(r.continuation[1:])
     ]
     # Padding is to the right, and attention looks to the left.
     logits, _ = _logits_at(
         model,
-        [(i, place) for i, place, _ in wants],
+        [(i, position) for i, position, _ in wants],
         input_ids=ids.to(device),
         past_key_values=past,
         attention_mask=torch.ones(len(requests), length + widest, dtype=torch.long, device=device),
@@ -58,7 +60,7 @@ def _rest(model: Any, requests: Sequence[Encoded], past: Any, length: int, devic
 
 
 def score_rows(model: Any, batch: Together, device: torch.device) -> Scored:
-    """The summed log-probability of each request of a batch, whose longest row comes first."""
+    """Return the summed log-probability of each request of a batch, whose longest row comes first."""
     # Padding is to the right and attention looks to the left: no mask is needed, as in lm-eval.
     ids = torch.zeros(len(batch), len(batch[0][0]), dtype=torch.long)
     for b, (row, _) in enumerate(batch):
@@ -69,10 +71,10 @@ def score_rows(model: Any, batch: Together, device: torch.device) -> Scored:
         for request in same
         for i, token in enumerate(request.continuation)
     ]
-    places = sorted({(b, place) for _, b, place, _ in wants})
-    logits, _ = _logits_at(model, places, input_ids=ids.to(device), use_cache=False)
-    slot = {place: i for i, place in enumerate(places)}
-    at = torch.tensor([slot[b, place] for _, b, place, _ in wants], device=device)
+    positions = sorted({(b, position) for _, b, position, _ in wants})
+    logits, _ = _logits_at(model, positions, input_ids=ids.to(device), use_cache=False)
+    slot = {position: i for i, position in enumerate(positions)}
+    at = torch.tensor([slot[b, position] for _, b, position, _ in wants], device=device)
     tokens = torch.tensor([token for *_, token in wants], device=device)
     chosen = logits[at, tokens] - torch.logsumexp(logits, dim=-1)[at]
     totals: Scored = {}
@@ -82,21 +84,21 @@ def score_rows(model: Any, batch: Together, device: torch.device) -> Scored:
 
 
 def score_alone(model: Any, request: Encoded, device: torch.device) -> float:
-    """The summed log-probability of one request, all by itself: no row beside it, no cache, the model's own attention."""
+    """Return the summed log-probability of one request all by itself: one row, no cache, the model's own attention."""
     ids = torch.tensor([request.row], device=device)
     first = len(request.context) - 1
     # Only where a token is scored: logits of a long row over a large vocabulary take gigabytes.
-    places = [(0, first + i) for i in range(len(request.continuation))]
-    logits, _ = _logits_at(model, places, input_ids=ids, use_cache=False)
+    positions = [(0, first + i) for i in range(len(request.continuation))]
+    logits, _ = _logits_at(model, positions, input_ids=ids, use_cache=False)
     logprobs = torch.log_softmax(logits, dim=-1)
     return float(sum(logprobs[i, token].item() for i, token in enumerate(request.continuation)))
 
 
-def _logits_at(model: Any, places: Sequence[tuple[int, int]], **inputs: Any) -> tuple[torch.Tensor, Any]:
-    """Float32 logits (places, vocabulary) at these (row, column), and all that the model returned. Whatever the
+def _logits_at(model: Any, positions: Sequence[tuple[int, int]], **inputs: Any) -> tuple[torch.Tensor, Any]:
+    """Return float32 logits (positions, vocabulary) at these (row, column), and all that the model returned. What the
     model does after its head stays the model's own code."""
     ids = inputs["input_ids"]
-    rows, columns = (torch.tensor(side, device=ids.device) for side in zip(*places, strict=True))
+    rows, columns = (torch.tensor(side, device=ids.device) for side in zip(*positions, strict=True))
     head = model.get_output_embeddings()
     hook = head.register_forward_pre_hook(lambda _, args: (args[0][rows, columns].unsqueeze(0), *args[1:]))
     try:

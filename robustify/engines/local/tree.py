@@ -49,13 +49,10 @@ def tree_attention(
     value: Tensor,
     attention_mask: Tensor | None,
     scaling: float | None = None,
-    dropout: float = 0.0,
     **_: Any,
 ) -> tuple[Tensor, None]:
-    """Attention of one layer over the running batch; the model's own mask is not used.
-
-    `query` is (1, heads, n, width), `key` and `value` (1, kv heads, n, width); returns (1, n, heads, width).
-    """
+    """Attend in one layer over the running batch, without the model's own mask. Return (1, n, heads, width) for `query`
+    (1, heads, n, width), `key` and `value` (1, kv heads, n, width)."""
     layer = int(module.layer_idx)
     # Families leave keys and values lying token by token, so that this is a view.
     key, value = key[0].transpose(0, 1), value[0].transpose(0, 1)
@@ -70,7 +67,7 @@ def tree_attention(
 
 @contextmanager
 def attending(model: Any, *, plainly: bool = False) -> Iterator[None]:
-    """The model with tree attention in place of its own; put back on leaving. `plainly`: torch's again, inside."""
+    """Use tree attention inside instead of the model's own. `plainly`: use torch's again."""
     ALL_ATTENTION_FUNCTIONS.register(NAME, tree_attention)
     before = model.config._attn_implementation
     if plainly and before != NAME:
@@ -84,7 +81,7 @@ def attending(model: Any, *, plainly: bool = False) -> Iterator[None]:
 
 
 def window(config: Any) -> int | None:
-    """The sliding window of a model that has one, in tokens; None where every layer sees everything."""
+    """Return the sliding window of a model that has one, in tokens; None where every layer sees everything."""
     if getattr(config, "use_sliding_window", True) is False:
         return None
     found = getattr(config, "sliding_window", None)
@@ -92,17 +89,14 @@ def window(config: Any) -> int | None:
 
 
 def sliding(config: Any) -> tuple[bool, ...]:
-    """Which layers see only the window."""
+    """Return which layers see only the window."""
     kinds = getattr(config, "layer_types", None) or ["sliding_attention"] * config.num_hidden_layers
     return tuple(window(config) is not None and kind == "sliding_attention" for kind in kinds)
 
 
 def fits(model: Any) -> bool:
-    """Whether trees are worth a trial: attention that can be replaced, in every layer, and nothing inside it.
-
-    The trial itself decides; this only spares it to models that are known to fail (recurrent layers, ALiBi,
-    a soft cap inside the attention).
-    """
+    """Return whether trees are worth a trial. It spares the trial to models that are known to fail: recurrent layers,
+    ALiBi, a soft cap inside the attention."""
     config = model.config
     kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
     return bool(
@@ -132,8 +126,8 @@ class Trees:
         self._packed = Packed(self.decoder, -(-budget // BLOCK) * BLOCK) if plain and can_pack() else None
 
     def score(self, section: Sequence[Batch], needed: Sequence[bool]) -> Iterator[list[tuple[int, float]]]:
-        """(request, log-probability of one token of its continuation) for every want of some batches in a row,
-        wherever one of them is `needed`. Batches before them are run too, for the trunk that they hand on."""
+        """Yield (request, log-probability of one token of its continuation) for every want of some batches in a row, if one
+        of them is `needed`. Batches before them are run too, for the trunk that they hand on."""
         trunk: KV = {}
         for start in range(0, len(section), self._together):
             if not any(needed[start:]):
@@ -158,7 +152,7 @@ class Trees:
         return [(want.request, logprob) for (_, want), logprob in zip(wants, chosen, strict=True)]
 
     def _pass(self, batch: Batch, trunk: KV) -> tuple[Tensor, KV]:
-        """(n, width): the last hidden state of every node, and the trunk of the next batch."""
+        """Return the last hidden state of every node (n, width), and the trunk of the next batch."""
         global _running
         rows = self._rows(len(batch.tokens))
         layout = laid_out(batch, rows, self._shape)
@@ -190,12 +184,12 @@ class Trees:
         return torch.tensor(seats, device=self.device) if seats else None
 
     def _in_order(self, numbers: Sequence[int], layout: Layout) -> Tensor:
-        """(1, rows): the numbers of the nodes by row, with 0 for those that fill up."""
+        """Return the numbers of the nodes by row (1, rows), with 0 for those that fill up."""
         filled = np.zeros(len(layout.order), dtype=np.int64)
         filled[: len(numbers)] = numbers
         return torch.from_numpy(filled[layout.order])[None].to(self.device)
 
     def _rows(self, n: int) -> int:
-        """Up to whole blocks; up to the packed size where that costs less than it saves."""
+        """Round up to whole blocks, or to the packed size if that costs less than it saves."""
         rows = -(-n // BLOCK) * BLOCK
         return self._packed.rows if self._packed and rows >= 0.8 * self._packed.rows else rows

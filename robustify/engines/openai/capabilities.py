@@ -1,8 +1,8 @@
 """The capability probe: what a server can be asked, by a harmless text before any item; and whether its numbers hold.
 
-Echoes are known that are shifted by one token, that are left out or ignored, and prompts that are cut in silence. So the
-server's own next-token log-probabilities are compared with those that it gives for the same token in a prompt. A server
-whose two answers differ, or that serves another model than it was asked for, is refused.
+Some servers shift an echo by one token, leave it out or ignore it, and some cut prompts in silence. So the server's own
+next-token log-probabilities are compared with those that it gives for the same token in a prompt. A server whose two
+answers differ, or that serves another model than it was asked for, is refused.
 """
 
 import math
@@ -36,10 +36,9 @@ _CHECKED, _LEAST = 3, 2
 class Capabilities:
     """How a server can be asked.
 
-    `form`: in which it shows the log-probabilities of a prompt, None where it does not. `top`: how many likely next
-    tokens it shows. `base`: what it says the model is. `max_length` in tokens, where it says so. `probe`:
-    log-probabilities of the harmless text, by which the model is recognised. `chat`: how it is asked for letters where
-    it shows no log-probabilities, None where it gives no letter.
+    `form`: in which it shows the log-probabilities of a prompt, None if it does not. `top`: how many likely next tokens it
+    shows. `base`: what it says the model is. `max_length` in tokens, if it says so. `probe`: log-probabilities of the
+    harmless text, by which the model is recognised. `chat`: how it is asked for letters without log-probabilities.
     """
 
     form: Form | None
@@ -57,17 +56,16 @@ class Capabilities:
             return
         served = list(dict.fromkeys(t.view for t in templates if t not in refused))
         named = ", ".join(f"{t.view} ({t.name})" for t in refused)
-        why = "shows no log-probabilities"
-        if self.top:
-            why = f"shows log-probabilities of the {self.top} likeliest next tokens and of no prompt"
-        mend = (
-            "expected a server of completions with log-probabilities, or a chat that answers with a letter; this one "
-            "can only write (`robustify free generate`)"
-        )
-        if self.chat is not None or served:
-            by_text = any(t.view == "full_text" for t in refused)
-            views = ", ".join(["choices_only", "full"] if by_text or not served else served)
-            mend = f"expected `asking: {{{'mode: letter, ' if by_text else ''}views: [{views}]}}`"
+        shown = f" of the {self.top} likeliest next tokens and of no prompt" if self.top else ""
+        why = f"shows {'' if self.top else 'no '}log-probabilities{shown}"
+        by_text = any(t.view == "full_text" for t in refused)
+        views = ", ".join(["choices_only", "full"] if by_text or not served else served)
+        mend = f"expected `asking: {{{'mode: letter, ' if by_text else ''}views: [{views}]}}`"
+        if self.chat is None and not served:
+            mend = (
+                "expected a server of completions with log-probabilities, or a chat that answers with a letter; this one "
+                "can only write"
+            )
         raise UsageError(f"{name}: its server {why}: it cannot serve {named}; {mend}")
 
     def _serves(self, template: Template) -> bool:
@@ -81,7 +79,7 @@ class Capabilities:
 
 
 def probe_server(questions: Questions, speller: Speller | None) -> Capabilities:
-    """What the server can be asked. `speller`: the tokenizer by which prompts will be sent as tokens, if they will.
+    """Return what the server can be asked. `speller`: the tokenizer, if prompts will be sent as tokens.
     Raises `ModelError`: another model, numbers that cannot be used, or a tokenizer that is not the server's."""
     base, longest = _listed(questions)
     sampled = questions.client.model.samples is not None
@@ -90,7 +88,12 @@ def probe_server(questions: Questions, speller: Speller | None) -> Capabilities:
     if form is None and not top:
         return Capabilities(None, 0, base, longest, (), find_way(questions.client, LETTERS, "ABCD"))
     if form is None:
-        return Capabilities(None, top, base, longest, _letters(questions, top))
+        seen = questions.following(LETTERS, top) or {}
+        if not {" A", " B", " C", " D"} & set(seen):
+            raise questions.client.fault(
+                f"shows {len(seen)} likely tokens and no letter among them where one is asked for; expected ` A`"
+            )
+        return Capabilities(None, top, base, longest, tuple(sorted(seen.values(), reverse=True)[:5]))
     _check_consistency(questions, form, tokens, likely)
     if speller is not None:
         _check_tokens(questions, form, speller)
@@ -99,7 +102,7 @@ def probe_server(questions: Questions, speller: Speller | None) -> Capabilities:
 
 
 def _listed(questions: Questions) -> tuple[str, int | None]:
-    """What the server says that the model is, and its longest prompt."""
+    """Return what the server says that the model is, and its longest prompt."""
     client, served = questions.client, questions.client.model.served
     try:
         data = client.models().get("data")
@@ -153,7 +156,7 @@ def _likely(questions: Questions) -> tuple[int, Mapping[str, float]]:
 def _check_consistency(
     questions: Questions, form: Form, alone: Sequence[Token], likely: Mapping[str, float]
 ) -> None:
-    """The log-probability of a likely next token must be that of the same token once it is in the prompt."""
+    """Check that the log-probability of a likely next token is that of the same token once it is in the prompt."""
     checked = 0
     for text, own in sorted(likely.items(), key=lambda pair: -pair[1]):
         tokens = questions.prompt(TEXT + text, form) if text.strip() and PART not in text else None
@@ -190,12 +193,3 @@ def _check_tokens(questions: Questions, form: Form, speller: Speller) -> None:
         raise ModelError(
             f"{name}: tokenizer {tokenizer!r} is not that of its server; expected the model's own"
         )
-
-
-def _letters(questions: Questions, top: int) -> tuple[float, ...]:
-    seen = questions.following(LETTERS, top) or {}
-    if not {" A", " B", " C", " D"} & set(seen):
-        raise questions.client.fault(
-            f"shows {len(seen)} likely tokens and no letter among them where one is asked for; expected ` A`"
-        )
-    return tuple(sorted(seen.values(), reverse=True)[:5])

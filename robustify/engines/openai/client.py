@@ -1,22 +1,16 @@
-"""The client of an OpenAI-compatible server, on the openai SDK: JSON out, JSON in, with retries.
+"""The client of an OpenAI-compatible server, on the openai SDK: JSON out, JSON in.
 
-What may pass (429, 5xx, no reply in time, a broken connection, half a reply) is tried again after a pause that doubles,
-with jitter, and never before the server's own Retry-After, for which all threads wait. These retries are not the SDK's:
-its own end no pause early, take no Retry-After above two minutes and do not repeat half a reply. What a server says in
-words is never repeated, because it may quote a prompt. No redirect is followed, a reply under another model's name is
-refused, and a reply is read up to a size and a time.
+The SDK tries again what may pass (429, 5xx, no reply in time, a broken connection), after a pause that doubles or that the
+server asks for. What a server says in words is never repeated, because it may quote a prompt. No redirect is followed, and
+a reply under another model's name is refused.
 """
 
-import email.utils
 import json
 import os
-import random
 import re
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from robustify.engines.settings import OpenAIModel, host_of
@@ -25,14 +19,8 @@ from robustify.errors import ModelError, UsageError
 if TYPE_CHECKING:
     import openai
 
-FIRST_PAUSE = 0.5
-"""Seconds before the first retry; doubled for each further one, up to `LONGEST_PAUSE`."""
-LONGEST_PAUSE = 30.0
-LONGEST_RETRY_AFTER = 600.0
-"""Seconds. A server that asks for a longer pause is given up."""
-MOST_BYTES = 32 << 20
-"""Of one reply, unpacked. The log-probabilities of 100,000 tokens take about 20 MiB."""
-_RETRIED = (408, 409, 425, 429, 500, 502, 503, 504)
+_PASSING = (408, 409, 429)
+"""Statuses below 500 that the SDK tries again."""
 _NAME = re.compile(r"[A-Za-z0-9][\w.:/@+-]{0,99}", re.ASCII)
 _TOO_LONG = re.compile(r"context.{0,20}(length|window|size)|maximum.{0,20}(length|tokens)|too long", re.I)
 
@@ -48,17 +36,9 @@ class Refusal(Exception):
         self.too_long = too_long
 
 
-class _Overrun(Exception):
-    """A reply that is larger or takes longer than allowed. `status`: as of `Unreachable`."""
-
-    def __init__(self, what: str, status: int | None) -> None:
-        super().__init__(what)
-        self.what, self.status = what, status
-
-
 class Unreachable(ModelError):
-    """No usable reply after all retries. `status`: of the last reply; None where the connection broke or half a reply
-    came, and 408 where none came in time.
+    """No usable reply after all retries. `status`: that of the last reply, 408 if none came in time, None if the
+    connection broke or half a reply came.
     """
 
     def __init__(self, *lines: str, status: int | None = None) -> None:
@@ -75,60 +55,44 @@ class Usage:
     tokens_in: int = 0
     tokens_out: int = 0
 
-    def cost(self, model: OpenAIModel) -> float | None:
-        """By the prices of the config, in their currency; None where it names none."""
-        if model.price_in is None and model.price_out is None:
-            return None
-        return (self.tokens_in * (model.price_in or 0) + self.tokens_out * (model.price_out or 0)) / 1e6
-
     def as_log(self, model: OpenAIModel) -> Json:
-        """As one line of run.log."""
+        """Return one line of run.log. The cost is in the currency of the config's prices, None without prices."""
+        cost = (self.tokens_in * (model.price_in or 0) + self.tokens_out * (model.price_out or 0)) / 1e6
         return {
             "model": model.name,
             "requests": self.requests,
             "tried_again": self.retries,
             "tokens_in": self.tokens_in,
             "tokens_out": self.tokens_out,
-            "cost": self.cost(model),
+            "cost": None if model.price_in is None and model.price_out is None else cost,
         }
 
 
 class Client:
     """Requests to one server. Any number of threads may use it. `check_name`: refuse replies under another model's name.
-
-    Raises:
-        ModelError: the openai package is not installed.
-        UsageError: the environment variable with the key is not set.
-    """
+    Raises `ModelError`: openai is not installed. `UsageError`: the environment variable with the key is not set."""
 
     def __init__(self, model: OpenAIModel, *, check_name: bool = True) -> None:
         self.model = model
         self.usage = Usage()
         self._check_name = check_name
         self._lock = threading.Lock()
-        self._stop = threading.Event()
-        self._not_before = 0.0
-        self._sdk = sdk_client(model)
+        self._sdk = sdk_client(model, self._count_request)
 
     def close(self) -> None:
-        """Stop retrying and close the connections."""
-        self._stop.set()
+        """Close the connections."""
         self._sdk.close()
 
-    def give_up(self) -> None:
-        """From here on nothing is tried again."""
-        self._stop.set()
-
     def fault(self, what: str) -> ModelError:
-        """An error that says what the server of this model did."""
+        """Return an error that says what the server of this model did."""
         return ModelError(f"{self.model.name}: its server {what}")
 
     def models(self) -> Json:
-        """`/v1/models`. Raises as `completions`."""
+        """Ask `/v1/models`. Raises as `completions`."""
         return self._sent(lambda: self._sdk.models.with_raw_response.list())
 
     def completions(self, body: Mapping[str, Any]) -> Json:
-        """`/v1/completions` with these fields, the model's id added.
+        """Ask `/v1/completions` with these fields and the model's id.
 
         Raises:
             Refusal: the server refuses this request and would again.
@@ -138,14 +102,11 @@ class Client:
         return self._of_this_model(self._sdk.completions, "prompt", body)
 
     def chat(self, body: Mapping[str, Any]) -> Json:
-        """`/v1/chat/completions` with these fields (`messages` and others), the model's id added.
-
-        Raises as `completions`.
-        """
+        """Ask `/v1/chat/completions` with these fields (`messages` and others). Raises as `completions`."""
         return self._of_this_model(self._sdk.chat.completions, "messages", body)
 
     def _of_this_model(self, resource: Any, what: str, body: Mapping[str, Any]) -> Json:
-        """The reply of this path of the server; `what` holds the prompt in a request."""
+        """Return the reply of one path of the server; `what` names the field with the prompt."""
         sent = {"model": self.model.served, **body}
         needed = {name: sent[name] for name in ("model", what)}
         reply = self._sent(lambda: resource.with_raw_response.create(**needed, extra_body=sent))
@@ -156,73 +117,48 @@ class Client:
         return reply
 
     def _sent(self, ask: Callable[[], Any]) -> Json:
-        n = 0
-        while True:
-            self._wait_for_all()
-            with self._lock:
-                self.usage.requests += 1
-                self.usage.retries += n > 0
-            reply = self._tried(ask)
-            if isinstance(reply, dict):
-                self._count(reply)
-                return reply
-            if n == self.model.retries or self._stop.is_set():
-                tries = f"{n + 1} tries" if n else "1 try"
-                raise Unreachable(
-                    f"{self.model.name}: its server {reply.what} ({tries})", status=reply.status
-                )
-            self._pause(n, reply)
-            n += 1
-
-    def _tried(self, ask: Callable[[], Any]) -> "Json | _Fault":
         import openai
 
         try:
-            return _json(ask().content)
+            content = ask().content
         except openai.APIStatusError as error:
-            return self._refused(error.status_code, error.response.headers, str(error))
+            raise self._refusal(error.status_code, str(error)) from None
         except openai.APITimeoutError:
-            return _Fault(f"gave no reply within {self.model.timeout:g} s", 408)
-        except (openai.APIConnectionError, _Overrun) as error:
-            cause = error if isinstance(error, _Overrun) else error.__cause__
-            if isinstance(cause, _Overrun) and cause.status is None:
-                raise Unreachable(f"{self.model.name}: its server {cause.what}") from None
-            if isinstance(cause, _Overrun):
-                return _Fault(cause.what, cause.status)
-            refused = "refused" in str(cause).lower() or "connect" in type(cause).__name__.lower()
-            return _Fault("cannot be reached" if refused else "broke the connection")
+            raise self._unreachable(f"gave no reply within {self.model.timeout:g} s", 408) from None
+        except openai.APIConnectionError as error:
+            refused = "connect" in type(error.__cause__).__name__.lower()
+            raise self._unreachable("cannot be reached" if refused else "broke the connection") from None
+        try:
+            reply = json.loads(content)
+        except (ValueError, RecursionError):
+            reply = None
+        if not isinstance(reply, dict):
+            raise Unreachable(f"{self.model.name}: its server sent a reply that is no whole JSON object")
+        self._count_tokens(reply)
+        return reply
 
-    def _refused(self, status: int, headers: Mapping[str, str], words: str) -> "_Fault":
+    def _refusal(self, status: int, words: str) -> Exception:
         key = self.model.api_key_env
         if status in (401, 403):
             sent = f"the key in {key}" if key else "a request without a key"
             mend = f"a valid key in the environment variable {key}" if key else "`api_key_env: NAME`"
-            raise self.fault(f"refused {sent} ({status}); expected {mend}")
-        if status in _RETRIED:
-            return _Fault(f"answered {status}", status, retry_after(headers))
-        if 300 <= status < 400:
-            raise self.fault(f"sends elsewhere ({status}); expected the address itself")
-        raise Refusal(status, bool(_TOO_LONG.search(words)))
+            return self.fault(f"refused {sent} ({status}); expected {mend}")
+        if status in _PASSING or status >= 500:
+            return self._unreachable(f"answered {status}", status)
+        if status < 400:
+            return self.fault(f"sends elsewhere ({status}); expected the address itself")
+        return Refusal(status, bool(_TOO_LONG.search(words)))
 
-    def _pause(self, n: int, fault: "_Fault") -> None:
-        if fault.retry_after is None:
-            self._stop.wait(min(LONGEST_PAUSE, FIRST_PAUSE * 2**n) * random.uniform(0.5, 1.0))
-            return
-        if fault.retry_after > LONGEST_RETRY_AFTER:
-            raise Unreachable(
-                f"{self.model.name}: its server {fault.what} and wants a pause of {fault.retry_after:.0f} s; expected "
-                f"at most {LONGEST_RETRY_AFTER:.0f} s: come back later",
-                status=fault.status,
-            )
+    def _unreachable(self, what: str, status: int | None = None) -> Unreachable:
+        tries = f"up to {self.model.retries + 1} tries" if self.model.retries else "1 try"
+        return Unreachable(f"{self.model.name}: its server {what} ({tries})", status=status)
+
+    def _count_request(self, request: Any) -> None:
         with self._lock:
-            self._not_before = max(self._not_before, time.monotonic() + fault.retry_after)
+            self.usage.requests += 1
+            self.usage.retries += request.headers.get("x-stainless-retry-count", "0") != "0"
 
-    def _wait_for_all(self) -> None:
-        # Jitter, so that not all threads come back in the same moment.
-        while (left := self._not_before - time.monotonic()) > 0 and not self._stop.is_set():
-            self._stop.wait(left + random.uniform(0, 0.1 * min(left, 1.0)))
-
-    def _count(self, reply: Json) -> None:
+    def _count_tokens(self, reply: Json) -> None:
         usage = reply.get("usage")
         if isinstance(usage, dict):
             with self._lock:
@@ -230,19 +166,9 @@ class Client:
                 self.usage.tokens_out += count_of(usage.get("completion_tokens"))
 
 
-@dataclass(frozen=True, slots=True)
-class _Fault:
-    """A failure that is tried again, and the pause in seconds that the server asks for."""
-
-    what: str
-    status: int | None = None
-    retry_after: float | None = None
-
-
-def sdk_client(model: OpenAIModel) -> "openai.OpenAI":
-    """The SDK's client for this address, without its retries, its redirects and the environment's settings.
-
-    Raises as `Client`.
+def sdk_client(model: OpenAIModel, on_request: Callable[[Any], None] = lambda _: None) -> "openai.OpenAI":
+    """Return the SDK's client for this address, without redirects and the environment's settings. `on_request` is called
+    with every request that is sent. Raises as `Client`.
     """
     try:
         import openai
@@ -260,75 +186,32 @@ def sdk_client(model: OpenAIModel) -> "openai.OpenAI":
         follow_redirects=False,
         trust_env=host_of(model.base_url) is not None,
         timeout=model.timeout,
-        event_hooks={"request": [_begun], "response": [partial(_limited, model.timeout)]},
+        event_hooks={"request": [on_request]},
     )
     client = openai.OpenAI(
-        base_url=model.base_url, api_key=key, timeout=model.timeout, max_retries=0, http_client=http
+        base_url=model.base_url,
+        api_key=key,
+        timeout=model.timeout,
+        max_retries=model.retries,
+        http_client=http,
     )
     # Set by the environment, and meant for another server than this may be.
     client.organization = client.project = None
     return client
 
 
-def _begun(request: Any) -> None:
-    request.extensions["begun"] = time.monotonic()
-
-
-def _limited(seconds: float, response: Any) -> None:
-    """Let the body be read up to `MOST_BYTES` unpacked, and up to these seconds since the request was begun.
-
-    The client unpacks in pieces of at most 1 MiB. Its own time limit is that of one piece.
-    """
-    pieces, until = response.iter_bytes, response.request.extensions["begun"] + seconds
-
-    def limited() -> Iterator[bytes]:
-        size = 0
-        for piece in pieces():
-            size += len(piece)
-            if size > MOST_BYTES:
-                raise _Overrun(
-                    f"sent more than {MOST_BYTES >> 20} MiB; expected a reply of that at most", None
-                )
-            if time.monotonic() > until:
-                raise _Overrun(f"gave no whole reply within {seconds:g} s", 408)
-            yield piece
-
-    response.iter_bytes = limited
-
-
 def shown_name(said: object, prompt: object = "") -> str:
-    """A name that a server gave, as an error may show it: not where it may be a piece of a prompt."""
+    """Return a name that a server gave, as an error may show it: not where it may be a piece of a prompt."""
     if is_name(said) and str(said) not in str(prompt):
         return repr(said)
     return "a name that is not shown, because it is unlike a model's"
 
 
 def is_name(said: object) -> bool:
-    """Whether this looks like a model's name: one word of at most 100 characters."""
+    """Return whether this looks like a model's name: one word of at most 100 characters."""
     return isinstance(said, str) and bool(_NAME.fullmatch(said))
 
 
-def _json(content: bytes) -> "Json | _Fault":
-    try:
-        reply = json.loads(content)
-    except (ValueError, RecursionError):
-        return _Fault("sent a reply that is no whole JSON")
-    return reply if isinstance(reply, dict) else _Fault("sent a reply that is no JSON object")
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that a server asks for before the next try (RFC 9110, section 10.2.3; and OpenAI's own field)."""
-    for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
-        value = headers.get(name, "").strip()
-        if re.fullmatch(r"\d+(\.\d+)?", value):
-            return float(value) * unit
-    try:
-        at = email.utils.parsedate_to_datetime(headers.get("retry-after", ""))
-        return max(0.0, at.timestamp() - time.time())
-    except (ValueError, TypeError):
-        return None
-
-
 def count_of(value: object) -> int:
-    """A count that a server gave; 0 where it is none."""
+    """Return a count that a server gave; 0 where it is none."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**53 else 0

@@ -32,7 +32,7 @@ GATHERED = 0.5
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Wanted:
-    """One continuation of a job. `key`: by which its score is kept; of a request sent as tokens, the tokens."""
+    """One continuation of a job. `key`: by which its score is kept; the tokens, if the request is sent as tokens."""
 
     continuation: str
     key: Encoded
@@ -47,18 +47,12 @@ class Job:
     letters: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Unfit:
-    """Why a request cannot be asked, without its text."""
-
-    why: str
-
-
-Scored = dict[Encoded, Logprob | Unfit]
+Scored = dict[Encoded, Logprob | str]
+"""Scores, or why a request cannot be asked, without its text."""
 
 
 def keys_of(requests: Sequence[Request], speller: Speller | None) -> list[Encoded]:
-    """By what each score is kept: the tokens of a request, or the bytes of its text where the server makes the tokens.
+    """Return by what each score is kept: the tokens of a request, or the bytes of its text if the server makes the tokens.
     Raises `RequestError`: a continuation without tokens of its own."""
     if speller is not None:
         return encode(speller, requests)
@@ -67,14 +61,14 @@ def keys_of(requests: Sequence[Request], speller: Speller | None) -> list[Encode
 
 
 def one_letter(continuation: str) -> bool:
-    """Whether a continuation is one letter, which may be one token."""
+    """Return whether a continuation is one letter, which may be one token."""
     return len(continuation.strip()) == 1
 
 
 def jobs_of(
     requests: Sequence[Request], keys: Sequence[Encoded], letter_of: Callable[[str], object] = one_letter
 ) -> list[Job]:
-    """The jobs in the order of the requests, each distinct request in one of them. `letter_of`: which are letters."""
+    """Return the jobs in the order of the requests, each distinct request in one job. `letter_of` tells the letters."""
     letters: dict[str, dict[Encoded, str]] = {}
     others: dict[Encoded, tuple[str, str]] = {}
     for request, key in zip(requests, keys, strict=True):
@@ -99,17 +93,17 @@ class Scoring:
     by_tokens: bool
 
     def __call__(self, job: Job) -> Scored:
-        """A score, or why there is none, for each of the job's requests.
+        """Return a score, or why there is none, for each of the job's requests.
         Raises `ModelError`: as `Questions`; a reply about another prompt than was sent."""
         try:
             return dict(self._scored(job))
         except Refusal as refusal:
             if not refusal.too_long:
                 raise self._fault(f"refused a prompt ({refusal.status}); it took one in the probe") from None
-            return {one.key: Unfit(TOO_LONG) for one in job.wanted}
+            return {one.key: TOO_LONG for one in job.wanted}
 
     def unfit(self, job: Job) -> dict[Encoded, str]:
-        """Requests of the job that need not be sent to know that they cannot be asked, and why."""
+        """Return the requests of the job that cannot be asked, as is known without sending them, and why."""
         longest = self.can.max_length
         faults: dict[Encoded, str] = {}
         for one in job.wanted:
@@ -123,7 +117,7 @@ class Scoring:
     def _fault(self, what: str) -> ModelError:
         return self.questions.client.fault(what)
 
-    def _scored(self, job: Job) -> Iterator[tuple[Encoded, Logprob | Unfit]]:
+    def _scored(self, job: Job) -> Iterator[tuple[Encoded, Logprob | str]]:
         left, seen = list(job.wanted), dict[str, float]()
         if job.letters and self.can.top:
             prompt: Prompt = job.wanted[0].key.context if self.by_tokens else job.context
@@ -143,7 +137,7 @@ class Scoring:
             else:
                 yield one.key, self._whole(job.context, one)
 
-    def _whole(self, context: str, one: Wanted) -> Logprob | Unfit:
+    def _whole(self, context: str, one: Wanted) -> Logprob | str:
         if self.by_tokens:
             tokens = self._by_tokens(one.key)
             return self._sum(tokens[len(one.key.context) :])
@@ -152,7 +146,7 @@ class Scoring:
         if n is None and any(PART in t.text for t in tokens):
             n = self._beyond(context, tokens)
         if n is None:
-            return Unfit("has a token that lies across the end of its context; name the model's `tokenizer`")
+            return "has a token that lies across the end of its context; name the model's `tokenizer`"
         return self._sum(tokens[len(tokens) - n :])
 
     def _sum(self, tokens: Sequence[Token]) -> Logprob:
@@ -189,14 +183,14 @@ class Scoring:
         return tokens
 
     def _beyond(self, context: str, tokens: Sequence[Token]) -> int | None:
-        """How many tokens come after those of the context alone, as lm-eval counts them (`_encode_pair`)."""
+        """Return how many tokens come after those of the context alone, as lm-eval counts them (`_encode_pair`)."""
         alone = self._asked(context)
         same = [t.text for t in alone] == [t.text for t in tokens[: len(alone)]]
         return len(tokens) - len(alone) if same and len(tokens) > len(alone) else None
 
 
 def tokens_of(ending: str, tokens: Sequence[Token]) -> int | None:
-    """How many of the last tokens spell this ending; None where one lies across its beginning, or shows no text."""
+    """Return how many of the last tokens spell this ending; None if one lies across its beginning or shows no text."""
     length, count = 0, None
     for n, token in enumerate(reversed(tokens), start=1):
         if PART in token.text and length < len(ending):
@@ -210,14 +204,12 @@ def tokens_of(ending: str, tokens: Sequence[Token]) -> int | None:
     return count
 
 
-def in_threads(
-    work: Callable[[J], R], jobs: Sequence[J], width: int, on_error: Callable[[], None]
-) -> Iterator[list[R]]:
-    """Batches of results in the order in which they come, of at most `width` jobs at once.
+def in_threads(work: Callable[[J], R], jobs: Sequence[J], width: int) -> Iterator[list[R]]:
+    """Yield results in batches, in the order in which they come, of at most `width` jobs at once.
 
-    The first error ends it: no new job is begun, what is on the way is waited for and yielded, and then that error is
-    raised; `on_error` is called at once. An interrupt waits for no thread: those of a `ThreadPool` are daemons, while
-    `concurrent.futures` joins its own when the process ends, and so would wait for a server that hangs.
+    After the first error no job is begun; results on the way are still yielded, and then the error is raised. An interrupt
+    waits for no thread: those of a `ThreadPool` are daemons, while `concurrent.futures` joins its own when the process
+    ends, and so would wait for a server that hangs.
     """
     stop = threading.Event()
     failures: list[BaseException] = []
@@ -230,7 +222,6 @@ def in_threads(
         except BaseException as error:
             stop.set()
             failures.append(error)
-            on_error()
             return []
 
     pool, left = ThreadPool(max(1, min(width, len(jobs)))), len(jobs)

@@ -22,7 +22,6 @@ from robustify.engines.openai.continuations import (
     Job,
     Scored,
     Scoring,
-    Unfit,
     in_threads,
     jobs_of,
     keys_of,
@@ -50,11 +49,7 @@ _WRITING = (*(("chat", length) for length in LENGTHS), ("completions", LENGTHS[0
 
 class OpenAIServer(Closing):
     """One model at one server. Nothing is sent before the first request or `fingerprint`.
-
-    Raises:
-        ModelError: the openai package or the tokenizer is missing.
-        UsageError: the environment variable with the key is not set.
-    """
+    Raises `ModelError`: the tokenizer is missing; and as `Client`."""
 
     def __init__(self, model: OpenAIModel, folder: Path, cache: Cache | None = None) -> None:
         self.name = model.name
@@ -72,7 +67,7 @@ class OpenAIServer(Closing):
         self._client.close()
 
     def usage(self) -> Json:
-        """What was sent, what the server counted, and what it costs by the config's prices."""
+        """Return what was sent, what the server counted, and what it costs by the config's prices."""
         return self._client.usage.as_log(self._model)
 
     @cached_property
@@ -81,8 +76,8 @@ class OpenAIServer(Closing):
         return probe_server(self._questions, self._spelling.speller if self._spelling else None)
 
     def fingerprint(self) -> dict[str, str]:
-        """What the numbers depend on, as far as a server says; `probe` is the model's log-probabilities of a harmless
-        text, by which it is recognised."""
+        """Return what the numbers depend on, as far as a server says; `probe` is the model's log-probabilities of a
+        harmless text, by which it is recognised."""
         return {**self._recipe, "licence": "see the model's provider"}
 
     def loglikelihoods(self, requests: Sequence[Request], progress: Progress = no_progress) -> list[Logprob]:
@@ -105,9 +100,9 @@ class OpenAIServer(Closing):
         scoring = Sampling(self._client, can.chat, samples) if can.chat else by_prompt
         unfit: dict[Encoded, str] = {}
         try:
-            for batch in in_threads(scoring, jobs, self._model.concurrency, self._client.give_up):
+            for batch in in_threads(scoring, jobs, self._model.concurrency):
                 fresh = {key: value for scored in batch for key, value in scored.items() if key not in known}
-                unfit |= {key: value.why for key, value in fresh.items() if isinstance(value, Unfit)}
+                unfit |= {key: why for key, why in fresh.items() if isinstance(why, str)}
                 known |= kept.keep({k: v for k, v in fresh.items() if isinstance(v, Logprob)})
                 progress(sum(asked[key] for key in fresh))
         except ModelError as error:
@@ -125,20 +120,20 @@ class OpenAIServer(Closing):
         writing = self._writing
         replies: dict[int, Reply | None] = {}
 
-        def one(place: int) -> tuple[int, Reply | None]:
+        def one(number: int) -> tuple[int, Reply | None]:
             try:
-                return place, self._reply(prompts[place], max_tokens, *writing)
+                return number, self._reply(prompts[number], max_tokens, *writing)
             except Refusal as refusal:
                 if not refusal.too_long:
                     raise self._client.fault(f"refused a prompt ({refusal.status})") from None
-                return place, None
+                return number, None
 
-        places = range(len(prompts))
-        for batch in in_threads(one, places, self._model.concurrency, self._client.give_up):
+        numbers = range(len(prompts))
+        for batch in in_threads(one, numbers, self._model.concurrency):
             replies.update(batch)
-        too_long = sorted(place for place, reply in replies.items() if reply is None)
+        too_long = sorted(number for number, reply in replies.items() if reply is None)
         if too_long:
-            raise DataError.gather([f"prompt {place}: {TOO_LONG}" for place in too_long])
+            raise DataError.gather([f"prompt {number}: {TOO_LONG}" for number in too_long])
         return [reply for _, reply in sorted(replies.items()) if reply is not None]
 
     @cached_property
@@ -177,25 +172,24 @@ class OpenAIServer(Closing):
     def _recipe(self) -> dict[str, str]:
         """The recipe of this server's scores.
 
-        Two servers may give one name to two models, and one server another model the next day. So scores are kept by
-        the probe too: by the first one that was kept, where this one is the same but for rounding.
+        Two servers may give one name to two models, and one server another model the next day. So scores are kept by the
+        probe too: by the first kept one that equals this one but for rounding.
         """
         can = self.capabilities
         recipe = _recipe(self._model, can, self._spelling)
         for n in range(1000):
-            place = KeptScores(self._cache, {**recipe, "variant": str(n)}, self.name)
-            before = place.path
+            kept = KeptScores(self._cache, {**recipe, "variant": str(n)}, self.name)
+            before = kept.path
             if before is None:
-                place.path = before = " ".join(f"{number:.4f}" for number in can.probe) or "none"
+                kept.path = before = " ".join(f"{number:.4f}" for number in can.probe) or "none"
             if is_same_probe(before, can.probe):
                 return {**recipe, "variant": str(n), "probe": before}
         raise self._client.fault("serves another model every time; expected one")
 
 
 def check_server(model: OpenAIModel, cache: Path, templates: Sequence[Template]) -> dict[str, str]:
-    """Make sure that the server answers, that its numbers can be used and that it can serve these templates.
-
-    What says which model it is.
+    """Make sure that the server answers, that its numbers can be used and that it can serve these templates. Return what
+    says which model it is.
 
     Raises:
         UsageError: views that it cannot serve, by name; or the environment variable with the key is not set.
@@ -220,7 +214,7 @@ def _refuse(unfit: Mapping[Encoded, str], keys: Sequence[Encoded]) -> None:
 
 
 def is_same_probe(before: str, probe: Sequence[float]) -> bool:
-    """Whether log-probabilities are those that were written down before, but for what half precision wanders."""
+    """Return whether log-probabilities are those that were written down before, but for what half precision wanders."""
     numbers = [] if before == "none" else [float(number) for number in before.split()]
     pairs = list(zip(numbers, probe, strict=False))
     return len(numbers) == len(probe) and all(abs(a - b) <= _SAME_PROBE for a, b in pairs)
@@ -257,10 +251,9 @@ def _recipe(model: OpenAIModel, can: Capabilities, spelled: Spelling | None) -> 
 class Sampling:
     """Scores of letters from a server that chats and shows no probability: shares of its replies; as `Scoring`.
 
-    An asking is sent several times, and each letter's share of the replies that can be read stands for its probability,
-    with half a reply added to each count (Krichevsky and Trofimov 1981): none in five is not never. A share of few
-    replies is noisy: how many were read goes into the answer table, and the judge says how many picks another drawing
-    would change. A reply that names no letter is no wrong answer; where half or more name none, the asking is unanswered.
+    Each letter's share of the replies that can be read is taken for its probability, with half a reply added to each count
+    (Krichevsky and Trofimov 1981): none in five is not never. How many were read goes into the answer table. If half or
+    more name no letter, the asking is unanswered.
     """
 
     client: Client
@@ -268,7 +261,7 @@ class Sampling:
     samples: int
 
     def __call__(self, job: Job) -> Scored:
-        """The log of each letter's share of the replies, or `NO_LETTER` for all of them.
+        """Return the log of each letter's share of the replies, or `NO_LETTER` for all of them.
         Raises `ModelError`: as the client."""
         named = {one.key: str(letter_of(one.continuation)) for one in job.wanted}
         letters = sorted(set(named.values()))
@@ -276,7 +269,7 @@ class Sampling:
             replies = self.way.replies(self.client, job.context, letters, self.samples)
         except Refusal as refusal:
             if refusal.too_long:
-                return dict.fromkeys(named, Unfit(TOO_LONG))
+                return dict.fromkeys(named, TOO_LONG)
             # Hosted models refuse questions that their filter stops; others of the same form they answer.
             replies = []
         counts = Counter(letter for reply in replies if (letter := read_letter(reply, letters)))
@@ -288,7 +281,7 @@ class Sampling:
 
 
 def sampled_keys(requests: Sequence[Request]) -> list[Encoded]:
-    """By what each share is kept: the text, and the letters of which one was asked for."""
+    """Return by what each share is kept: the text, and the letters of which one was asked for."""
     letters: dict[str, set[str]] = {}
     for request in requests:
         letters.setdefault(request.context, set()).add(letter_of(request.continuation) or "")

@@ -23,7 +23,7 @@ ROUNDING = 1e-3
 FLOOR = -9999.0
 """What vLLM writes for minus infinity."""
 PART = "\ufffd"
-"""Shown in the place of a token that is a part of a letter."""
+"""Shown instead of a token that is a part of a letter."""
 _DRAWN = 4
 """Times that a server is asked whose model ends the text at once: each time a token is drawn anew."""
 # At temperature 1 a server that scales its log-probabilities scales them by 1.
@@ -50,12 +50,8 @@ class Questions:
     client: Client
 
     def prompt(self, prompt: Prompt, form: Form) -> list[Token] | None:
-        """The tokens of the prompt, and of an echo the generated one too; None where the server shows none.
-
-        Raises:
-            Refusal: as the client.
-            ModelError: as the client; numbers that are none.
-        """
+        """Return the tokens of the prompt, None if the server shows none. Raises as the client, and `ModelError`: a number
+        is not a log-probability."""
         fields = {"prompt_logprobs": 0} if form == "prompt_logprobs" else {"echo": True, "logprobs": 1}
         reply = self._sent(prompt, fields)
         tokens = self._read(_prompt_tokens if form == "prompt_logprobs" else _echoed, reply)
@@ -72,10 +68,8 @@ class Questions:
         return tokens if ended else tokens[:-1]
 
     def following(self, prompt: Prompt, top: int) -> dict[str, float] | None:
-        """The likeliest next tokens by their text, at most `top`; None where the server shows none. Raises as `prompt`.
-
-        A server that shows nothing where the model happened to end its text is asked again; empty where it always does.
-        """
+        """Return the likeliest next tokens by their text, at most `top`; None if the server shows none, empty if the model
+        ends its text each time that it is asked. Raises as `prompt`."""
         seen: dict[str, float] | None = {}
         for _ in range(_DRAWN):
             seen = self._read(lambda reply: following(reply, top), self._sent(prompt, {"logprobs": top}))
@@ -97,12 +91,8 @@ class Questions:
 
 
 def following(reply: Mapping[str, Any], top: int) -> dict[str, float] | None:
-    """The likeliest first tokens of a completion and their log-probabilities, at most `top`; None where it has none, and
-    empty where nothing was written, because the text ended.
-
-    Raises:
-        Unreadable: a number that is no log-probability.
-    """
+    """Return the likeliest first tokens of a completion and their log-probabilities, at most `top`; None if it has none,
+    and empty if nothing was written because the text ended. Raises `Unreadable`: a number is not a log-probability."""
     choice = _choice(reply)
     match choice.get("logprobs"):
         case {"top_logprobs": [dict() as first, *_]}:
@@ -113,12 +103,12 @@ def following(reply: Mapping[str, Any], top: int) -> dict[str, float] | None:
             return {} if not choice.get("text") and choice.get("finish_reason") != "length" else None
     # The token that was drawn is added to the list where it is not among the likeliest: it is dropped again.
     best = sorted(((_number(lp), str(token)) for token, lp in pairs), key=lambda pair: -pair[0])[:top]
-    # Some servers show the marks of their vocabularies in the place of blanks.
+    # Some servers show the marks of their vocabularies instead of blanks.
     return {t.replace("\u2581", " ").replace("\u0120", " "): lp for lp, t in reversed(best)} or None
 
 
 def _echoed(reply: Mapping[str, Any]) -> list[Token] | None:
-    """The tokens of an echo, prompt and completion; None where there is no echo of log-probabilities."""
+    """Return the tokens of an echo, prompt and completion; None if there is no echo of log-probabilities."""
     match _choice(reply).get("logprobs"):
         case {"tokens": [*texts], "token_logprobs": [*logprobs]} if texts:
             pass
@@ -133,10 +123,7 @@ def _echoed(reply: Mapping[str, Any]) -> list[Token] | None:
 
 
 def _prompt_tokens(reply: Mapping[str, Any]) -> list[Token] | None:
-    """vLLM's `prompt_logprobs`, each token's own; None where there are none.
-
-    Every entry names the token of the prompt and perhaps likelier ones; with none of these asked for, it is alone.
-    """
+    """Return vLLM's `prompt_logprobs`, each token's own; None if there are none. No likelier tokens were asked for."""
     entries = _choice(reply).get("prompt_logprobs", reply.get("prompt_logprobs"))
     if not isinstance(entries, list) or not entries:
         return None
@@ -154,7 +141,7 @@ def _entry(entry: object, i: int) -> Token:
             id_ = int(str(name)) if str(name).isdigit() else None
             return Token(text if isinstance(text, str) else "", logprob, id_)
         case _:
-            raise Unreadable(f"no token at place {i} of the prompt")
+            raise Unreadable(f"no token at position {i} of the prompt")
 
 
 def _choice(reply: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -166,14 +153,14 @@ def _choice(reply: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Unreadable(f"{type(value).__name__} in the place of a log-probability")
+        raise Unreadable(f"{type(value).__name__} instead of a log-probability")
     if not math.isfinite(value) or value > ROUNDING or value <= FLOOR:
-        raise Unreadable(f"{value:g} in the place of a log-probability")
+        raise Unreadable(f"{value:g} instead of a log-probability")
     return float(value)
 
 
 def covers(tokens: Sequence[Token], text: str) -> bool:
-    """Whether these tokens spell the text. A token that is a part of a letter shows as nothing or as a replacement
+    """Return whether these tokens spell the text. A token that is a part of a letter shows as nothing or as a replacement
     mark, and the first may be a mark of the server's own, or come without its text."""
     joined = "".join(t.text for t in tokens[1:])
     if _spells(tokens[0].text + joined if tokens else "", text) or _spells(joined, text):
@@ -186,7 +173,7 @@ def covers(tokens: Sequence[Token], text: str) -> bool:
 
 
 def _spells(joined: str, text: str) -> bool:
-    """Whether a text is this one, in which a mark stands for at most one letter, a run for one or more."""
+    """Return whether a text is this one, in which a mark stands for at most one letter, a run for one or more."""
     if PART not in joined:
         return joined == text
     reached = {0}

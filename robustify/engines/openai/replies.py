@@ -33,7 +33,7 @@ class ByChat:
     length: str
 
     def replies(self, client: Client, context: str, letters: Sequence[str], n: int) -> list[Reply]:
-        """`n` replies that should be one of these letters each.
+        """Return `n` replies that should be one of these letters each.
         Raises `Refusal`, `ModelError`: as the client; a reply without a text."""
         body: dict[str, Any] = {
             "messages": [{"role": "user", "content": by_chat(context, letters)}],
@@ -52,7 +52,7 @@ class ByChat:
 
 
 def find_way(client: Client, context: str, letters: Sequence[str]) -> ByChat | None:
-    """The first way in which this server gives a letter to a harmless question; None where it gives none in any.
+    """Return the first way in which this server gives a letter to a harmless question; None where it gives none in any.
     Raises `ModelError`: as the client; replies that are cut off before a letter."""
     cut = False
     for structured in (True, False):
@@ -77,13 +77,13 @@ def find_way(client: Client, context: str, letters: Sequence[str]) -> ByChat | N
 
 
 def letter_of(continuation: str) -> str | None:
-    """The letter that a continuation is, ` A` or ` (A`; None where it is another text."""
+    """Return the letter that a continuation is, ` A` or ` (A`; None where it is another text."""
     match = _LETTER.fullmatch(continuation)
     return None if match is None else match[1]
 
 
 def read_letter(reply: str, letters: Sequence[str]) -> str | None:
-    """The one of these letters that a reply names: the value of its JSON object, or its first word where that is a
+    """Return the one of these letters that a reply names: the value of its JSON object, or its first word if that is a
     letter alone (`B`, `(B)`, `**B.** because`, `Answer: B`). None where it is any other text, such as `A cat`.
     """
     text = _THOUGHT.sub("", reply, count=1).strip()
@@ -98,7 +98,7 @@ def read_letter(reply: str, letters: Sequence[str]) -> str | None:
 
 
 def read_replies(reply: Mapping[str, Any], path: str, name: str) -> list[Reply]:
-    """The texts of a reply to `chat` or `completions`, one at least, and why each ended.
+    """Return the texts of a reply to `chat` or `completions`, one at least, and why each ended.
     Raises `ModelError`: one has no text."""
     choices = reply.get("choices")
     found = [_reply(one, path) for one in choices] if isinstance(choices, list) else []

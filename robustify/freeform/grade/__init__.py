@@ -15,11 +15,11 @@ def closed_lists() -> dict[str, Any]:
 
 
 def word_set(name: str) -> frozenset[str]:
-    """The words of a list."""
+    """Return the words of a list."""
     return frozenset(str(closed_lists()[name]).split())
 
 
 def pattern(name: str) -> str:
-    """The alternatives of a list; breaks of its lines are no part of it."""
+    """Return the alternatives of a list; breaks of its lines are no part of it."""
     listed = closed_lists()[name]
     return str("|".join(listed.values()) if isinstance(listed, dict) else listed).replace("\n", "")

@@ -36,7 +36,7 @@ _LONGEST_TAIL, _LONGEST_LINE = 48, 30
 
 
 def _pattern(name: str) -> str:
-    """A pattern with the patterns that it names."""
+    """Return a pattern with the patterns that it names."""
     joined = pattern(name)
     if "{" not in joined:
         return joined
@@ -71,7 +71,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 
 def agreed(text: str, decide: Callable[[str], Finding]) -> Finding:
-    """The finding on which all claims of a text agree; undecided where one is, or where two differ."""
+    """Return the finding on which all claims of a text agree; undecided if one is, or if two differ."""
     before, parts = _claims(text)
     if not parts:
         return undecided("several_results", text)
@@ -88,7 +88,7 @@ def agreed(text: str, decide: Callable[[str], Finding]) -> Finding:
 
 
 def _claims(text: str) -> tuple[str, list[str]]:
-    """What stands before the first announcement, and each sentence that announces with what follows; or all."""
+    """Return what stands before the first announcement, and each sentence that announces with what follows; or all."""
     ends = [end.end() for end in _BOUNDARY.finditer(text)]
     starts: list[int] = []
     for mark in _MARKER.finditer(text):
@@ -106,13 +106,13 @@ def _claims(text: str) -> tuple[str, list[str]]:
 
 
 def _unwrapped(text: str) -> str:
-    """A text without the marks of boxes, of LaTeX's text and of quotations."""
+    """Return a text without the marks of boxes, of LaTeX's text and of quotations."""
     text = _WRAPPED.sub(r"\1", _BOX.sub(r"\1", text))
     return _QUOTED.sub(lambda m: next(part for part in m.groups() if part is not None), text).strip()
 
 
 def cores(claim: str, question: str = "") -> Iterator[str]:
-    """A claim, and what is left of it as harmless words are taken off its two ends, one step after another."""
+    """Yield a claim, and what is left of it as harmless words are taken off its two ends, one step after another."""
     text, asked = claim.strip(), _question(question)
     yield text
     for _ in range(_MOST_STEPS):
@@ -128,14 +128,14 @@ def cores(claim: str, question: str = "") -> Iterator[str]:
 
 
 def _question(question: str) -> str | None:
-    """A question in one form, or None where it may turn a statement round or is in no language that is known."""
+    """Return a question in one form, or None if it may turn a statement round or is in no language that is known."""
     words = known_words(question)
     return None if not words or words & _TURNING else " ".join(question.lower().split()).rstrip(" ?.:")
 
 
 @lru_cache(maxsize=1024)
 def known_words(question: str) -> frozenset[str]:
-    """The words of a question that an answer may repeat; none where its language is not known or it negates."""
+    """Return the words of a question that an answer may repeat; none if its language is not known or it negates."""
     words = frozenset(word.casefold() for word in _WORD.findall(question))
     if not words & _ASKS or any(word.endswith(("n't", "n’t")) for word in words):
         return frozenset()
@@ -143,7 +143,7 @@ def known_words(question: str) -> frozenset[str]:
 
 
 def _restated(text: str, asked: str) -> str | None:
-    """A claim without the question's words: "The capital of Norway is Oslo", "Oslo is the capital of Norway"."""
+    """Return a claim without the question's words: "The capital of Norway is Oslo", "Oslo is the capital of Norway"."""
     folded = text.lower()
     subject = re.match(rf"\w+\s({_IS})\s(?:(?:{_ARTICLE})\s|l['’])?(\S.*)", asked)
     if subject and (stated := re.match(rf"{re.escape(subject[2])}\s{subject[1]}\s", folded)):
@@ -170,7 +170,7 @@ _SIGNIFICANT = re.compile(r"(?<=\w)[-–](?!\w)|(?<=\d)['\"’]|(?<![^\W_])[^\W_
 def find_choice(
     answer: str, options: Sequence[str], correct: int, aliases: Sequence[str] = (), question: str = "", shown: bool = False,
 ) -> Finding:  # fmt: skip
-    """Whether an answer is the option `correct`, one of its `aliases`, or certainly another one.
+    """Return whether an answer is the option `correct`, one of its `aliases`, or certainly another one.
 
     `question` may be repeated around the option; `shown`: the model saw lettered options, so that a letter is one.
     """
@@ -189,7 +189,7 @@ def find_choice(
 
 
 def find_explanation(answer: str, reference: str) -> Finding:
-    """Whether an explanation has the reference's words; everything else is left to a judge."""
+    """Return whether an explanation has the reference's words; everything else is left to a judge."""
     if not normalize_tokens(reference):
         return Finding("reference_error", None, None, "reference_is_empty")
     text = said(answer)
@@ -213,7 +213,7 @@ class _Options:
     """Whether options begin with letters, so that an "A" is none of the articles ("A positive")."""
 
     def find(self, claim: str) -> Finding:
-        """What one claim says."""
+        """Return what one claim says."""
         for core in cores(_BULLET.sub("", plain_text(claim)), self.question):
             letter = _LETTER.fullmatch(core)
             if letter is not None and letter[1].upper() not in string.ascii_uppercase[: len(self.options)]:
@@ -233,7 +233,7 @@ class _Options:
         return undecided("symbolic" if is_symbolic(core) else "no_option_alone", claim)
 
     def _named(self, core: str) -> int | None:
-        """The one option that a text is, or None: also where two options are the same but for case or signs."""
+        """Return the one option that a text is, or None: also if two options are the same but for case or signs."""
         wordings = [*enumerate(self.options), *((self.correct, alias) for alias in self.aliases)]
         named = {i for i, wording in wordings if same_words(core, wording, self.lettered)}
         if len(named) > 1:
@@ -253,7 +253,7 @@ class _Options:
 
 
 def same_words(text: str, wording: str, lettered: bool = False) -> bool:
-    """Whether two texts have the same words and signs, articles and harmless marks aside.
+    """Return whether two texts have the same words and signs, articles and harmless marks aside.
 
     A formula is compared character by character. Of words, those up to two letters and those after a number are
     compared as they are cased ("CO" and "Co", "5 MW" and "5 mW"). `lettered`: a first "A" is no article.
@@ -271,7 +271,7 @@ def same_words(text: str, wording: str, lettered: bool = False) -> bool:
 
 
 def _same_case(a: str, b: str, place: int, words: Sequence[str]) -> bool:
-    """Whether two words that fold alike are the same: a symbol, or a unit after a number, is as it is cased."""
+    """Return whether two words that fold alike are the same: a symbol, or a unit after a number, is as it is cased."""
     letters = len(b.rstrip(string.digits))
     if a == b or letters > 3:
         return True
@@ -282,7 +282,7 @@ def _same_case(a: str, b: str, place: int, words: Sequence[str]) -> bool:
 
 @lru_cache(maxsize=1024)
 def _marks(text: str) -> str:
-    """The characters of a text that are neither words nor harmless."""
+    """Return the characters of a text that are neither words nor harmless."""
     plain = plain_text(text)
     signs = _SIGNIFICANT.findall(plain)
     return "".join([*(c for c in plain if not c.isalnum() and c not in _HARMLESS), *signs])

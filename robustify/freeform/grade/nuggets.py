@@ -6,7 +6,7 @@ bounds; it is never "not supported". Nuggets that no person has reviewed are cou
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from robustify.errors import DataError, UsageError
 from robustify.freeform.answer_text import (
@@ -17,36 +17,42 @@ from robustify.freeform.answer_text import (
     said,
     shown_answer,
 )
-from robustify.freeform.judge.asking import Judging, ask_labels, verdict_of, voting
-from robustify.freeform.judge.judges import Judge
-from robustify.freeform.judge.prompting import Message
-from robustify.freeform.judge.store import PromptTemplate
-from robustify.freeform.judge.verdicts import SUPPORT3, majority_vote
-from robustify.freeform.schema import FreeItem, GradeResult, JudgeTrace, Nugget, NuggetGrade, Status
+from robustify.freeform.llm_judge.asking import Judging, ask_labels, verdict_of
+from robustify.freeform.llm_judge.judges import Judge
+from robustify.freeform.llm_judge.prompting import Message
+from robustify.freeform.llm_judge.store import PromptTemplate
+from robustify.freeform.llm_judge.verdicts import SUPPORT3, majority_vote
+from robustify.freeform.schema import (
+    NUGGET_SCORES,
+    FreeItem,
+    GradeResult,
+    JudgeTrace,
+    Nugget,
+    NuggetGrade,
+    Status,
+)
+
+if TYPE_CHECKING:
+    from robustify.freeform.settings import Grading
 
 NUGGETS = "nuggets/1"
-NUGGET_SCORES = ("strict_vital", "vital", "strict_all", "all", "weighted")
 OKAY_WEIGHT = 0.5
 """What an okay nugget counts in `weighted`, where a vital one counts 1 (ours, not TREC's code)."""
 
 
 def grade_nuggets(
-    item: FreeItem, answer: str, judge: Judge, *, template: str = "nugget/optimized@2.0", format_type: str | None = None,
-    batch_size: int = 10, score: str = "vital", how: Judging | None = None, model: str = "",
-) -> GradeResult:  # fmt: skip
-    """Grade an answer by the nuggets of its item; `score` names the nugget score that is the answer's.
-
-    `format_type` None: JSON where the template can ask for it, else the template's own format.
+    item: FreeItem, answer: str, judge: Judge, rules: "Grading", how: Judging, model: str = ""
+) -> GradeResult:
+    """Grade an answer by the nuggets of its item.
 
     Raises:
-        UsageError: no nuggets, an unknown format or score, a batch below 1.
+        UsageError: no nuggets, or a format that the template does not have.
         DataError: two nuggets with the same words or id.
         ModelError: the judge can never be asked.
     """
-    how, nuggets = how or Judging(), item.nuggets
-    chosen = how.store.get(template)
-    written = format_type or chosen.own_format
-    _check(nuggets, chosen, written, batch_size, score)
+    nuggets, chosen = item.nuggets, rules.judged_by("nuggets", how.store)
+    written = rules.format_type or chosen.own_format
+    _check(nuggets, chosen, written)
     text = said(answer)
     if not isinstance(text, Finding) and is_refusal(text):
         text = no_answer("refusal")
@@ -62,12 +68,14 @@ def grade_nuggets(
         counted = {"num_nuggets": len(some), "format_type": written}
         return how.messages(chosen, variables | counted, item.id, written)
 
-    batches = [nuggets[start : start + batch_size] for start in range(0, len(nuggets), batch_size)]
+    batches = [
+        nuggets[start : start + rules.batch_size] for start in range(0, len(nuggets), rules.batch_size)
+    ]
     cast = [
         [
             ask_labels(
                 judge, messages(batch), len(batch), max_parse_retries=how.max_parse_retries, format_type=written,
-                call=voting(how.call, vote, how.votes),
+                call=how.call(vote),
             )
             for batch in batches
         ]
@@ -84,23 +92,15 @@ def grade_nuggets(
         if how.votes > 1:
             label, _, error = majority_vote([vote[place] for vote in labels])
         graded.append(NuggetGrade(nugget.id, nugget.importance, label, error, nugget.reviewed))
-    return _scored(tuple(graded), trace, score, item.id, model)
+    return _scored(tuple(graded), trace, rules.nugget_score, item.id, model)
 
 
-def _check(
-    nuggets: Sequence[Nugget],
-    template: PromptTemplate,
-    format_type: str,
-    batch_size: int,
-    score: str,
-) -> None:
-    if not nuggets or batch_size < 1:
-        raise UsageError(f"{len(nuggets)} nuggets in batches of {batch_size}: expected at least 1 of each")
-    if score not in NUGGET_SCORES:
-        raise UsageError(f"nugget score {score!r}: expected one of {', '.join(NUGGET_SCORES)}")
+def _check(nuggets: Sequence[Nugget], template: PromptTemplate, format_type: str) -> None:
+    if not nuggets:
+        raise UsageError("0 nuggets: expected at least 1")
     if format_type not in (*template.formats, "adaptive"):
         raise UsageError(
-            f"--format-type {format_type}: template {template.id} has {', '.join(template.formats) or 'no labels'};"
+            f"format_type {format_type}: template {template.id} has {', '.join(template.formats) or 'no labels'};"
             " expected one of these, or adaptive (leave it out for the template's own)"
         )
     require_distinct(nuggets)
@@ -114,7 +114,7 @@ def require_distinct(nuggets: Sequence[Nugget]) -> None:
 
 
 def blank_nuggets(item: FreeItem, model: str) -> GradeResult:
-    """The grade of an answer whose nuggets nobody has labelled."""
+    """Return the grade of an answer whose nuggets nobody has labelled."""
     blank = tuple(NuggetGrade(n.id, n.importance, None, None, n.reviewed) for n in item.nuggets)
     return GradeResult(
         item.id, model, "nuggets", NUGGETS, "grader_error", None, None, "nugget_unread", nuggets=blank
@@ -143,7 +143,7 @@ def _scored(
 
 
 def score_nuggets(nuggets: Sequence[NuggetGrade]) -> dict[str, dict[str, Any]]:
-    """The five nugget scores of one answer: `{SCORE: {"value", "lower", "upper", "n"}}`.
+    """Return the five nugget scores of one answer: `{SCORE: {"value", "lower", "upper", "n"}}`.
 
     `strict_*` counts full support alone, the others count partial support as a half; `vital` and `all` say over
     which nuggets (Pradeep et al. 2024, AutoNuggetizer); `weighted` is ours. The value is None with bounds where a

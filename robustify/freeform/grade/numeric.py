@@ -13,17 +13,10 @@ from functools import lru_cache
 from typing import Literal
 
 from robustify.errors import UsageError
-from robustify.freeform.answer_text import (
-    Finding,
-    is_refusal,
-    no_answer,
-    right,
-    said,
-    undecided,
-    wrong,
-)
+from robustify.freeform.answer_text import Finding, is_refusal, no_answer, right, said, undecided, wrong
 from robustify.freeform.grade import word_set
 from robustify.freeform.grade.claims import CHANGING, agreed, cores, known_words
+from robustify.freeform.grade.expressions import value_of
 from robustify.freeform.grade.quantities import NumberWithUnit, plain_notation, quantities_in, whole_quantity
 from robustify.freeform.grade.units import (
     Unit,
@@ -79,7 +72,7 @@ class NumericRule:
             raise UsageError(f"percent {self.percent!r}: expected auto, face or strict")
 
     def accepts(self, answer: Decimal, reference: Decimal) -> bool:
-        """Whether an answer is within the tolerance, its edge included, and nearer to no rival."""
+        """Return whether an answer is within the tolerance, its edge included, and nearer to no rival."""
         with localcontext(_CONTEXT):
             off = abs(answer - reference)
             within = off <= max(self.rel * abs(reference), self.abs)
@@ -87,12 +80,12 @@ class NumericRule:
 
 
 def written(tolerance: float) -> Decimal:
-    """A tolerance as it is written: 0.05 is 5 %, not 0.05000000000000000277."""
+    """Return a tolerance as it is written: 0.05 is 5 %, not 0.05000000000000000277."""
     return Decimal(str(tolerance))
 
 
 def rivals_of(reference: str, others: Sequence[str]) -> tuple[Decimal, ...]:
-    """The values of other options that are written in the reference's unit."""
+    """Return the values of other options that are written in the reference's unit."""
     known = whole_quantity(reference)
     found = [whole_quantity(other) for other in others]
     if known is None:
@@ -101,7 +94,7 @@ def rivals_of(reference: str, others: Sequence[str]) -> tuple[Decimal, ...]:
 
 
 def find_numeric(answer: str, reference: str, rule: NumericRule, question: str = "") -> Finding:
-    """Whether an answer gives the reference's number. Never raises for either text."""
+    """Say whether an answer gives the reference's number. Never raises for either text."""
     known = whole_quantity(reference)
     wanted = parse_unit(rule.unit) if rule.unit else None
     if known is None or (rule.unit and wanted is None):
@@ -122,7 +115,7 @@ def find_numeric(answer: str, reference: str, rule: NumericRule, question: str =
 
 @lru_cache(maxsize=1024)
 def _asked_unit(question: str) -> Unit | None:
-    """The one unit that a question names ("in km", "how many days"), or None."""
+    """Return the one unit that a question names ("in km", "how many days"), or None."""
     plain = plain_notation(question[:2000])
     read = [leading_unit(plain[place.end() :]) for place in _ASKED_IN.finditer(plain)]
     found = {one.unit for one in read if one is not None}
@@ -140,7 +133,16 @@ class _Comparison:
     """Whether the question names the unit, so that a bare number is certainly in it."""
 
     def find(self, claim: str) -> Finding:
-        """What one claim says."""
+        """Return what one claim says: its number, or a formula if that has the right value."""
+        found = self._by_number(claim)
+        if found.score is None and (self.reference.unit is None or self.asked):
+            values = (value_of(core) for core in cores(claim))
+            value = next((value for value in values if value is not None), None)
+            if value is not None and self.rule.accepts(value, self.reference.value):
+                return right("formula", claim)
+        return found
+
+    def _by_number(self, claim: str) -> Finding:
         core = re.sub(r"\s*\n\s*", " ; ", claim.strip())
         core = [*cores(core)][-1].lstrip(" ;:,")
         found = quantities_in(core)
@@ -169,7 +171,7 @@ class _Comparison:
         return verdict
 
     def _one_equation(self, sides: Sequence[str]) -> bool:
-        """Whether sides of equal signs are one chain: a name or a value, computations, and a result."""
+        """Return whether sides of equal signs are one chain: a name or a value, computations, and a result."""
         *before, _ = sides
         if not before:
             return True
@@ -191,7 +193,7 @@ class _Comparison:
         )
 
     def _harmless(self, text: str, inside: Sequence[NumberWithUnit]) -> bool:
-        """Whether all that stands beside numbers leaves them as they are."""
+        """Return whether all that is beside numbers leaves them as they are."""
         after = _WORD.match(text[inside[-1].end :].lstrip())
         # A word in the place of a unit may be one that is not known.
         if after and after[0].casefold() not in _HARMLESS and self.reference.unit and not self.asked:
@@ -199,13 +201,13 @@ class _Comparison:
         return self._words_harmless(_without(text, inside))
 
     def _words_harmless(self, rest: str) -> bool:
-        """Whether a text without its numbers has only harmless words, words of the question, and harmless marks."""
+        """Return whether a text without its numbers has only harmless words, words of the question, and harmless marks."""
         words = set(_words(rest))
         known = {w for w in known_words(self.question) - CHANGING if len(w) > 1}
         return words <= _HARMLESS | known and _MARKS.fullmatch(_WORD.sub("", rest)) is not None
 
     def _otherwise(self, one: NumberWithUnit, side: str) -> Iterator[NumberWithUnit]:
-        """What a number may also be read as."""
+        """Yield what a number may also be read as."""
         value, wanted, known = one.value, self.reference.unit, self.reference.value
         if re.search(r"\d[.,]\d{3}(?!\d)", one.raw):
             yield from (one._replace(value=value.scaleb(shift)) for shift in (3, -3))
@@ -245,9 +247,8 @@ class _Comparison:
             if apart is not None and pair[0] != pair[1]:
                 either = [rule.accepts(one, reference.value) for one in (there, apart)]
                 asked = known_words(self.question)
-                if either == [False, True] or (
-                    either == [True, False] and (not asked or asked & _DIFFERENCE)
-                ):
+                unsure = either == [True, False] and (not asked or asked & _DIFFERENCE)
+                if unsure or either == [False, True]:
                     return undecided("scale_or_difference", raw)
             value = there
         flags = () if reference.unit is None or unit is not None or self.asked else ("unit_assumed",)
@@ -290,7 +291,7 @@ def _words(text: str) -> list[str]:
 
 
 def _without(text: str, inside: Sequence[NumberWithUnit]) -> str:
-    """A text with a blank for each of its quantities."""
+    """Return a text with a blank for each of its quantities."""
     left, place = [], 0
     for quantity in inside:
         left.append(text[place : quantity.start])

@@ -35,7 +35,7 @@ _COMMAND = re.compile(r"\\(?:[A-Za-z]+|[^A-Za-z])")
 
 
 def plain_notation(text: str) -> str:
-    """A text in plain notation. Linear in its length."""
+    """Return a text in plain notation. Linear in its length."""
     if not text.isascii() or "\\" in text or "{" in text:
         text = _SUBSCRIPT.sub("_", _THIN_GROUP.sub("", powers_marked(text)))
     text = text.replace("!=", "≠")
@@ -107,7 +107,7 @@ class NumberWithUnit(NamedTuple):
 
 
 def quantities_in(text: str) -> list[NumberWithUnit]:
-    """The numbers of a text that is in plain notation already. Linear in its length."""
+    """Return the numbers of a text that is in plain notation already. Linear in its length."""
     found: list[NumberWithUnit] = []
     place = 0
     while len(found) < MOST_QUANTITIES and (number := _NUMBER.search(text, place)) is not None:
@@ -122,7 +122,7 @@ def quantities_in(text: str) -> list[NumberWithUnit]:
 
 
 def _joined(text: str, large: NumberWithUnit, small: NumberWithUnit) -> NumberWithUnit | None:
-    """One quantity of two ("5 ft 6 in", "1 hour and 30 minutes"), or None where they are two."""
+    """Return one quantity of two ("5 ft 6 in", "1 hour and 30 minutes"), or None if they are two."""
     if not re.fullmatch(r"\s(?:(?:and|und|et|y|e|en)\s)?", text[large.end : small.start]):
         return None
     ratio = None if large.unit is None or small.unit is None else parts_of_one(large.unit, small.unit)
@@ -136,7 +136,7 @@ def _joined(text: str, large: NumberWithUnit, small: NumberWithUnit) -> NumberWi
 
 @lru_cache(maxsize=1024)
 def whole_quantity(text: str) -> NumberWithUnit | None:
-    """The quantity that a whole text is, a leading `x =` or `~` allowed, or None."""
+    """Return the quantity that a whole text is, a leading `x =` or `~` allowed, or None."""
     if len(text) > LONGEST_REFERENCE:
         return None
     plain = re.sub(
@@ -204,7 +204,7 @@ def _value(number: "re.Match[str]") -> Decimal | None:
 
 
 def _digits(mantissa: str) -> str:
-    """A mantissa with a decimal point and no separators."""
+    """Return a mantissa with a decimal point and no separators."""
     if re.fullmatch(r"\d{1,3}(?:\.\d{3})+,\d+", mantissa):
         return mantissa.replace(".", "").replace(",", ".")
     if re.fullmatch(r"[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?", mantissa):

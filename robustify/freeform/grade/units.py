@@ -52,7 +52,7 @@ class Read(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def parse_unit(text: str) -> Unit | None:
-    """The unit that a whole text is, or None. Bounded time, whatever the text."""
+    """Return the unit that a whole text is, or None."""
     if len(text) > 2 * LONGEST:
         return None
     written = powers_marked(text.strip()).translate(_TIDY)
@@ -63,7 +63,7 @@ def parse_unit(text: str) -> Unit | None:
 
 @lru_cache(maxsize=4096)
 def leading_unit(text: str) -> Read | None:
-    """The longest unit that a text begins with, of whole words, up to a comma.
+    """Return the longest unit that a text begins with, of whole words, up to a comma.
 
     None also where a unit goes on in a way that can be read in two ways (`J/mol K`). "in" is an inch where nothing
     follows: "6 in."
@@ -113,7 +113,7 @@ def _product(written: str) -> Unit | None:
 
 @cache
 def unit_name(word: str) -> str | None:
-    """pint's name of one written unit: symbols as they are cased, words in any case and number."""
+    """Return pint's name of one written unit: symbols as they are cased, words in any case and number."""
     prefixed = word[:1] in _PREFIXES and word[1:] in _SYMBOLS
     if word in _SYMBOLS_ALONE or word in _SYMBOLS or prefixed:
         return _named(_RENAMED.get(word, word))
@@ -135,12 +135,12 @@ def _named(word: str) -> str:
 
 
 def is_percent(unit: Unit | None) -> bool:
-    """Whether a unit is the per cent sign alone."""
+    """Return whether a unit is the per cent sign alone."""
     return unit == (("percent", 1),)
 
 
 def comparable(unit: Unit, wanted: Unit) -> tuple[Unit, Unit] | None:
-    """Two units of one dimension, each as it is written or as what is also written so; None where there are none."""
+    """Return two units of one dimension, each as it is written or as what is also written so; None where there are none."""
     for there in _readings(wanted):
         for here in _readings(unit):
             if _in_library(here).dimensionality == _in_library(there).dimensionality:
@@ -149,7 +149,7 @@ def comparable(unit: Unit, wanted: Unit) -> tuple[Unit, Unit] | None:
 
 
 def has_two_meanings(unit: Unit, size: bool = False) -> bool:
-    """Whether a unit's symbol also stands for something that is no known reading; or for units of several sizes."""
+    """Return whether a unit's symbol also stands for something that is no known reading; or for units of several sizes."""
     if size:
         return any(name.endswith(_TWO_SIZES) for name, _ in unit)
     return any(name == "molar" or (unit == ((name, 1),) and name in _TWO_MEANINGS) for name, _ in unit)
@@ -163,7 +163,7 @@ def _readings(unit: Unit) -> Iterator[Unit]:
 
 
 def convert(value: Decimal, unit: Unit, wanted: Unit) -> Decimal | None:
-    """A value in the wanted unit of the same dimension, rounded to 12 digits; None where it is not certain."""
+    """Return a value in the wanted unit of the same dimension, rounded to 12 digits; None where it is not certain."""
     if unit == wanted:
         return value
     sorts = [_sorts(unit), _sorts(wanted)]
@@ -186,14 +186,13 @@ def _sorts(unit: Unit) -> frozenset[str]:
 
 
 def other_scales(unit: Unit) -> tuple[Unit, ...]:
-    """The scales of temperature or angle that a bare number may be in instead of this one."""
-    return next(
-        (tuple(s for s in scales if s != unit) for scales in (_TEMPERATURES, _ANGLES) if unit in scales), ()
-    )
+    """Return the scales of temperature or angle that a bare number may be in instead of this one."""
+    scales = next((scales for scales in (_TEMPERATURES, _ANGLES) if unit in scales), ())
+    return tuple(scale for scale in scales if scale != unit)
 
 
 def difference(value: Decimal, unit: Unit, wanted: Unit) -> Decimal | None:
-    """A difference of temperatures in the wanted scale (18 °F are 10 °C); None for other units."""
+    """Return a difference of temperatures in the wanted scale (18 °F are 10 °C); None for other units."""
     if unit not in _TEMPERATURES or wanted not in _TEMPERATURES:
         return None
     here, there = (((_DELTA.get(scale[0][0], scale[0][0]), 1),) for scale in (unit, wanted))
@@ -201,7 +200,7 @@ def difference(value: Decimal, unit: Unit, wanted: Unit) -> Decimal | None:
 
 
 def parts_of_one(large: Unit, small: Unit) -> Decimal | None:
-    """How many of the small unit are one of the large, where people write them together ("5 ft 6 in"); else None."""
+    """Return how many of the small unit are one of the large, where people write them together ("5 ft 6 in"); else None."""
     if len(large) != 1 or len(small) != 1 or large[0][1] != 1 or small[0][1] != 1:
         return None
     return convert(Decimal(1), large, small) if _PARTS.get(large[0][0]) == small[0][0] else None
@@ -217,7 +216,7 @@ def _in_library(unit: Unit) -> Any:
 
 @cache
 def _registry() -> Any:
-    """pint's registry, with the units that it lacks or converts otherwise."""
+    """Return pint's registry, with the units that it lacks or converts otherwise."""
     from pint import UnitRegistry
 
     registry: Any = UnitRegistry()

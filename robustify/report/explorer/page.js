@@ -1,185 +1,151 @@
-// The page: filters, a list of which only the rows in sight are drawn, and the item that is open.
+"use strict";
+// Filters, a list of items, and the item that is open. The state of the page is its address.
 // All text becomes a text node; the page's policy lets no text become markup.
 
 const at = (id) => document.getElementById(id);
-const list = at("list"), rows = at("rows"), article = at("item"), query = at("query");
-const MOST_VALUES = 8;
-const unfolded = new Set();
-let state = fromAddress(location.hash);
-let found = [];
-let active = 0;
+const {items, voters, labels, counts: inRun} = JSON.parse(at("island").textContent);
+const form = at("filters"), list = at("list"), article = at("item"), query = at("query");
+const CHUNK = 200;
+const whole = (n) => n.toLocaleString("en");
+const letter = (position) => String.fromCharCode(65 + position);
+
+for (const [order, item] of items.entries()) {
+  item.order = order;
+  item.pattern = item.votes.map((vote) => (vote === null ? "-" : vote === item.key ? "1" : "0")).join("");
+  item.right = item.pattern.split("1").length - 1;
+  item.haystack = [item.id, item.stem, ...item.choices].join("\n").toLowerCase();
+}
+const byId = new Map(items.map((item) => [item.id, item]));
+
+// Filters and orders: the part of the address, its label, an item's value, and how a value reads.
+
+const VERDICTS = ["shortcut", "undecided", "robust"];
+const BANDS = {90: "90 % or more", 50: "50 to 90 %", 0: "under 50 %", none: "key not picked"};
+const FACETS = Object.entries({
+  verdict: ["Verdict", (item) => item.verdict, (value) => value],
+  cue: ["First cue", (item) => item.cue || "no pick", (value) => labels[value] ?? value],
+  confidence: ["Shortcut probability", band, (value) => BANDS[value]],
+  voters: ["Voters right", (item) => item.pattern || "none", readsPattern],
+  topic: ["Topic", (item) => item.topic || "no topic", (value) => value],
+}).filter(([, [, of]]) => new Set(items.map(of)).size > 1);
+const SORTS = {
+  shortcut: ["Shortcut probability", (item) => -(item.shortcut ?? -1)],
+  order: ["Own order", (item) => item.order],
+  verdict: ["Verdict", (item) => VERDICTS.indexOf(item.verdict)],
+  weight: ["Confidence", (item) => -(item.weight ?? -1)],
+  right: ["Voters right", (item) => -item.right],
+  cue: ["First cue", (item) => item.cue],
+  topic: ["Topic", (item) => item.topic],
+};
+const START = {q: "", item: "", sort: "shortcut", ...Object.fromEntries(FACETS.map(([name]) => [name, ""]))};
+
+function band({shortcut}) {
+  return shortcut === null ? "none" : shortcut >= 0.9 ? "90" : shortcut >= 0.5 ? "50" : "0";
+}
+
+function readsPattern(pattern) {
+  const right = voters.filter((_, i) => pattern[i] === "1");
+  return right.length > 1 && right.length === voters.length ? `all ${voters.length}` : right.join(", ") || "none";
+}
+
+let state = START, found = [], active = 0, limit = CHUNK;
+
+function passes(item, words, but) {
+  return FACETS.every(([name, [, of]]) => name === but || !state[name] || of(item) === state[name])
+    && words.every((word) => item.haystack.includes(word));
+}
+
+function left(but) {
+  const words = state.q.toLowerCase().split(/\s+/).filter(Boolean);
+  return items.filter((item) => passes(item, words, but));
+}
+
+function sorted(all) {
+  const [, value] = SORTS[state.sort];
+  return all.sort((a, b) => (value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : a.order - b.order));
+}
+
+// What is drawn
 
 function el(tag, attributes, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-    else if (value === true) made.setAttribute(name, "");
-    else if (value !== false && value !== null) made.setAttribute(name, value);
+    else if (value !== false && value !== null) made.setAttribute(name, value === true ? "" : value);
   }
   made.append(...children.flat().filter((child) => child !== null && child !== ""));
   return made;
 }
 
-const unseen = (text) => el("span", {class: "unseen"}, text);
-
-function sized(node, share) {
-  node.style.setProperty("--share", share.toFixed(4));
-  return node;
-}
-
-// Changes of the state
-
-function change(changes, {pushed = false} = {}) {
+function change(changes, pushed = false) {
   const before = state;
   state = {...state, ...changes};
-  const address = location.pathname + location.search + toAddress(state);
+  const said = Object.entries(state).filter(([name, value]) => value !== START[name]);
+  const address = `${location.pathname}${location.search}#${said.map((pair) => pair.map(encodeURIComponent).join("=")).join("&")}`;
   if (pushed) history.pushState(null, "", address);
   else history.replaceState(null, "", address);
   draw(before);
 }
 
 function draw(before) {
-  const filtered = !before || Object.keys(state).some((name) => name !== "item" && state[name] !== before[name]);
+  const filtered = Object.keys(START).some((name) => name !== "item" && state[name] !== before?.[name]);
   if (filtered) {
-    found = left(state);
+    found = sorted(left());
+    drawFilters();
     drawCount();
-    drawChips();
-    drawBar();
-    drawFacets();
-    drawSorts();
+    limit = CHUNK;
   }
-  const open = byId.get(state.item) ?? null;
-  const here = found.indexOf(open);
+  const open = byId.get(state.item) ?? null, here = found.indexOf(open);
   if (here >= 0) active = here;
   else if (filtered) active = 0;
   drawItem(open);
-  if (filtered && here < 0) list.scrollTop = 0;
-  else into(active);
   drawRows();
+  if (here >= 0) list.children[here].scrollIntoView({block: "nearest"});
+  else if (filtered) list.scrollTop = 0;
+}
+
+// Each filter with how many items its values would leave, the other filters as they are.
+function drawFilters() {
+  for (const [name, [, of, reads]] of FACETS) {
+    const counts = new Map(items.map((item) => [of(item), 0]));
+    for (const item of left(name)) counts.set(of(item), counts.get(of(item)) + 1);
+    const values = [...counts].sort(([, m], [, n]) => n - m);
+    form.elements[name].replaceChildren(el("option", {value: ""}, "all"), ...values.map(([value, n]) =>
+      el("option", {value, disabled: !n && state[name] !== value}, `${reads(value)} (${whole(n)})`)));
+  }
+  for (const name of ["sort", ...FACETS.map(([facet]) => facet)]) form.elements[name].value = state[name];
+  form.querySelector("[type=reset]").hidden = !state.q && !FACETS.some(([name]) => state[name]);
 }
 
 function drawCount() {
-  const all = Object.values(data.counts).reduce((a, b) => a + b, 0);
+  const all = VERDICTS.reduce((sum, word) => sum + inRun[word], 0);
   const of = found.length === items.length ? "" : ` of ${whole(items.length)}`;
   at("count").textContent = `${whole(found.length)}${of} item${found.length === 1 && !of ? "" : "s"}`
     + (all > items.length ? ` (the run has ${whole(all)}; robust ones beyond ${whole(items.length)} are left out)` : "");
 }
 
-function drawChips() {
-  const set = FACETS.filter((facet) => state[facet.name] !== null);
-  at("chips").replaceChildren(
-    ...set.map((facet) => el("button", {type: "button", onclick: () => change({[facet.name]: null})},
-      `${facet.label}: ${facet.reads(state[facet.name])}`, el("span", {class: "cross", "aria-hidden": "true"}, "\u00d7"),
-      unseen("remove"))),
-    ...(set.length > 1 || (set.length && state.q)
-      ? [el("button", {type: "button", class: "plain", onclick: () => change({...start(), sort: state.sort, item: state.item})},
-        "Clear all")] : []),
-  );
-}
-
-// The filter by verdict, in the order and colours of the report: as wide as the run has items, with those that the other
-// filters leave.
-function drawBar() {
-  const now = new Map(counts(FACETS[0], state));
-  at("bar").replaceChildren(...["robust", "shortcut", "undecided"].filter((word) => data.counts[word]).map((word) => {
-    const on = state.verdict === word;
-    const part = el("button", {type: "button", class: word, "aria-pressed": String(on),
-      onclick: () => change({verdict: on ? null : word})}, el("strong", {class: "n"}, whole(now.get(word) ?? 0)),
-      now.get(word) === data.counts[word] ? ` ${word}` : ` of ${whole(data.counts[word])} ${word}`);
-    return sized(part, data.counts[word]);
-  }));
-}
-
-function drawFacets() {
-  at("facets").replaceChildren(...FACETS.filter((facet) => facet.name !== "verdict").map((facet) => {
-    const all = counts(facet, state);
-    const most = Math.max(1, ...all.map(([, n]) => n));
-    const some = unfolded.has(facet.name) ? all : all.filter(([value], i) => i < MOST_VALUES || value === state[facet.name]);
-    return el("section", {"aria-labelledby": `of-${facet.name}`},
-      el("h2", {id: `of-${facet.name}`}, facet.label),
-      el("ul", null, some.map(([value, n]) => {
-        const on = state[facet.name] === value;
-        return el("li", null, sized(el("button", {type: "button", "aria-pressed": String(on), disabled: !n && !on,
-          title: facet.name === "voters" ? voterWords(value) : null,
-          onclick: () => change({[facet.name]: on ? null : value})},
-        el("span", null, facet.reads(value)), el("span", {class: "n"}, whole(n))), n / most));
-      })),
-      some.length < all.length ? el("button", {type: "button", class: "plain", onclick: () => {
-        unfolded.add(facet.name);
-        drawFacets();
-      }}, `all ${whole(all.length)}`) : null);
-  }));
-}
-
-const voterWords = (pattern) => data.voters
-  .map((voter, i) => `${voter}: ${{1: "right", 0: "wrong", "-": "no pick"}[pattern[i]]}`).join("\n");
-
-function drawSorts() {
-  const by = state.sort.replace(/^-/, ""), down = state.sort.startsWith("-");
-  at("sorts").replaceChildren(unsorted(), ...Object.entries(SORTS).map(([name, [label]]) => {
-    const on = name === by;
-    const next = on ? (down ? name : `-${name}`) : ["shortcut", "weight", "right"].includes(name) ? `-${name}` : name;
-    return el("button", {type: "button", "aria-pressed": String(on), onclick: () => change({sort: next})},
-      label, on ? el("span", {"aria-hidden": "true"}, down ? " \u2193" : " \u2191") : null,
-      on ? unseen(down ? ", most first" : ", least first") : null);
-  }));
-}
-
-const unsorted = () => el("span", {"aria-hidden": "true"}, "Sort");
-
-// The list
-
-const rowHeight = () => parseFloat(getComputedStyle(list).getPropertyValue("--row"));
-
-function drawRows(all = false) {
-  const height = rowHeight();
-  const first = all ? 0 : Math.max(0, Math.floor(list.scrollTop / height) - 5);
-  const last = all ? found.length : Math.min(found.length, Math.ceil((list.scrollTop + list.clientHeight) / height) + 5);
-  rows.style.height = `${found.length * height}px`;
-  rows.replaceChildren(...found.slice(first, last).map((item, i) => drawnRow(item, first + i, height)));
-  const shown = found.length && active >= first && active < last;
-  if (shown) list.setAttribute("aria-activedescendant", `row-${active}`);
-  else list.removeAttribute("aria-activedescendant");
-  if (!found.length) rows.replaceChildren(el("p", {class: "none"}, "No item is left by these filters."));
-}
-
-function drawnRow(item, place, height) {
-  const row = el("div", {
-    role: "option", id: `row-${place}`, class: `row ${item.verdict}${place === active ? " active" : ""}`,
-    "aria-selected": String(item.id === state.item), "aria-posinset": place + 1, "aria-setsize": found.length,
-    onclick: () => { active = place; change({item: item.id}, {pushed: !state.item}); },
-  },
-  el("span", {class: "id"}, item.id), unseen(`, ${item.verdict}. `),
-  el("span", {class: "stem"}, item.stem),
-  el("span", {class: "cue"}, item.cue && item.cue !== "none" ? data.labels.cue[item.cue] : ""),
-  item.shortcut === null ? el("span", {class: "p"})
-    : sized(el("span", {class: "p", title: SORTS.shortcut[0]}, el("span", null, likely(item.shortcut, "limit"))), item.shortcut / 1000),
-  el("span", {class: "votes", title: voterWords(item.pattern)}, dots(item)));
-  row.style.transform = `translateY(${place * height}px)`;
-  return row;
-}
-
-const dots = (item) => [...item.pattern].map((vote) =>
-  el("i", {class: {1: "right", 0: "wrong", "-": "silent"}[vote], "aria-hidden": "true"}));
-
-function into(place) {
-  const height = rowHeight(), top = place * height;
-  if (top < list.scrollTop) list.scrollTop = top;
-  else if (top + height > list.scrollTop + list.clientHeight) list.scrollTop = top + height - list.clientHeight;
-}
-
-function move(place) {
-  if (!found.length) return;
-  active = Math.max(0, Math.min(found.length - 1, place));
-  // With an item open beside the list, moving reads on.
-  if (state.item) change({item: found[active].id});
+function drawRows() {
+  limit = Math.max(limit, active + CHUNK);
+  list.replaceChildren(...found.slice(0, limit).map(drawnRow));
+  if (found.length) list.setAttribute("aria-activedescendant", `row-${active}`);
   else {
-    into(active);
-    drawRows();
+    list.removeAttribute("aria-activedescendant");
+    list.append(el("p", {class: "quiet"}, "No item is left by these filters."));
   }
 }
 
-// The item that is open
+function drawnRow(item, position) {
+  return el("div", {
+    role: "option", id: `row-${position}`, class: `row ${item.verdict}${position === active ? " active" : ""}`,
+    "aria-selected": String(item.id === state.item), "aria-posinset": position + 1, "aria-setsize": found.length,
+    onclick: () => change({item: item.id}, !state.item),
+  },
+  el("span", {class: "id"}, item.id), el("span", {class: "unseen"}, `, ${item.verdict}. `),
+  el("span", {class: "stem"}, item.stem),
+  el("span", {class: "cue"}, item.cue && item.cue !== "none" ? labels[item.cue] : ""),
+  el("span", {class: "p", title: "Shortcut probability"}, item.likely),
+  el("span", {class: "votes", title: "Voters right"}, voters.length ? `${item.right}/${voters.length}` : ""));
+}
 
 function drawItem(item) {
   document.body.classList.toggle("open", item !== null);
@@ -187,89 +153,41 @@ function drawItem(item) {
   if (item === null || article.dataset.id === item.id) return;
   article.dataset.id = item.id;
   article.scrollTop = 0;
+  const button = (label, sign, onclick) => el("button", {type: "button", "aria-label": label, onclick}, sign);
   article.replaceChildren(
-    el("header", null,
-      el("p", {class: "over"}, el("span", {class: `verdict ${item.verdict}`}, item.verdict),
-        item.topic ? el("span", null, item.topic) : null),
-      el("h2", null, item.id),
-      el("div", {class: "buttons"},
-        el("button", {type: "button", "aria-label": "Item before", onclick: () => move(active - 1)}, "\u2191"),
-        el("button", {type: "button", "aria-label": "Next item", onclick: () => move(active + 1)}, "\u2193"),
-        el("button", {type: "button", "aria-label": "Close", onclick: close}, "\u00d7"))),
+    el("header", null, el("h2", null, item.id),
+      button("Item before", "\u2191", () => move(active - 1)), button("Next item", "\u2193", () => move(active + 1)),
+      button("Close", "\u00d7", close)),
+    el("p", {class: "over"}, el("span", {class: `verdict ${item.verdict}`}, item.verdict),
+      el("span", null, item.reason), el("span", null, item.topic)),
     el("p", {class: "stem"}, item.stem),
-    drawnOptions(item),
-    ...silent(item),
-    drawnPick(item),
-    drawnMends(item),
-    drawnRest(item),
+    el("ol", {class: "options"}, item.choices.map((choice, position) => drawnOption(item, choice, position))),
+    item.mends.length ? el("section", {class: "mend"}, el("h3", null, "Suggested mend"),
+      el("ul", null, item.mends.map((mend) => el("li", null, mend)))) : el("p", {class: "quiet"}, "Nothing to mend."),
+    el("section", {class: "says"}, el("h3", null, "What gives it away"),
+      item.says.map((line) => el("p", {class: line.startsWith("  ") ? "entry" : null}, line.trim()))),
   );
 }
 
-function drawnOptions(item) {
-  return el("ol", {class: "options"}, item.choices.map((choice, place) => {
-    const voters = data.voters.filter((_, i) => item.votes[i] === place);
-    return el("li", {class: place === item.key ? "key" : null},
-      el("span", {class: "letter"}, letter(place)), el("span", {class: "text"}, choice),
-      el("span", {class: "marks"},
-        place === item.key ? el("b", {class: "is-key"}, "key") : null,
-        place === item.pick ? el("b", {class: "scorer", title: "picked by a scorer that sees options alone"}, "scorer") : null,
-        voters.map((voter) => el("b", null, voter))));
-  }));
+function drawnOption(item, choice, position) {
+  const by = voters.filter((_, i) => item.votes[i] === position);
+  const marks = [position === item.key ? "key" : "", position === item.pick ? "scorer" : "", ...by].filter(Boolean);
+  return el("li", {class: position === item.key ? "key" : null},
+    el("span", {class: "quiet"}, letter(position)), el("span", {class: "text"}, choice),
+    el("span", {class: "marks"}, marks.map((mark) => el("b", null, mark))));
 }
 
-function silent(item) {
-  const voters = data.voters.filter((_, i) => item.votes[i] === null);
-  return voters.length ? [el("p", {class: "quiet"}, filled("silent", {voters: voters.join(", ")}))] : [];
-}
+// What the reader does
 
-function drawnMends(item) {
-  if (!item.mends.length) return el("p", {class: "quiet"}, filled("no_mend"));
-  return el("section", {class: "mend"}, el("h3", null, filled("mend").replace(/:$/, "")),
-    el("ul", null, item.mends.map((mend) => el("li", null, mend))));
-}
-
-function drawnPick(item) {
-  const numbers = Object.fromEntries(TENTHS.map((name) => [name, item[name] === null ? "" : percent(item[name])]));
-  return el("section", null,
-    el("h3", null, "What gives it away"),
-    el("p", null, filled(item.said, {option: item.pick === null ? "" : letter(item.pick)})),
-    item.shortcut === null ? null
-      : sized(el("p", {class: "sure"}, filled("p_shortcut", {p: likely(item.shortcut, "at_limit")})), item.shortcut / 1000),
-    item.pick === null ? null : el("p", {class: "quiet"}, filled(item.cues.length ? "cues" : "no_cue")),
-    drawnAdds(item.cues.map(({cue, adds, says}) => [adds, data.labels.cue[cue], says])),
-    item.features.length ? el("details", null, el("summary", null, filled("features").replace(/:$/, "")),
-      drawnAdds(item.features.map(({name, adds}) => [adds, name, ""]))) : null,
-    item.posterior === null ? null : el("p", {class: "quiet"}, filled("scorer", numbers)));
-}
-
-function drawnAdds(all) {
-  if (!all.length) return "";
-  const most = Math.max(...all.map(([adds]) => Math.abs(adds)), 1);
-  return el("ul", {class: "adds"}, all.map(([adds, label, says]) => {
-    const line = el("li", {class: adds < 0 ? "against" : says ? "named" : null},
-      el("span", {class: "number"}, signed(adds)), el("span", {class: "reach", "aria-hidden": "true"}),
-      el("span", {class: "says"}, el("b", null, label), says ? `: ${says}` : ""));
-    return sized(line, Math.abs(adds) / most);
-  }));
-}
-
-function drawnRest(item) {
-  const others = alike(item);
-  return el("section", null,
-    el("h3", null, "About the item"),
-    el("p", null, `${item.verdict}: ${item.reason}`),
-    el("p", null, ...(others.length ? linked(others) : [filled("alone")])),
-    el("p", null, item.cloze ? filled("no_cloze", {why: data.labels.cloze[item.cloze]}) : filled("cloze")));
-}
-
-function linked(others) {
-  const [before, after] = data.templates.alike.split("{items}");
-  const links = others.slice(0, 50).flatMap((other, i) => [
-    i ? ", " : "", el("a", {href: toAddress({...state, item: other.id}), onclick: (event) => {
-      event.preventDefault();
-      change({item: other.id}, {pushed: true});
-    }}, other.id)]);
-  return [before, ...links, others.length > 50 ? `, ${whole(others.length - 50)} more` : "", after];
+function move(position) {
+  if (!found.length) return;
+  active = Math.max(0, Math.min(found.length - 1, position));
+  // With an item open beside the list, moving reads on.
+  if (state.item) change({item: found[active].id});
+  else {
+    drawRows();
+    list.children[active].scrollIntoView({block: "nearest"});
+  }
 }
 
 function close() {
@@ -277,41 +195,51 @@ function close() {
   list.focus();
 }
 
-// What the reader does
+function arrive() {
+  const given = new URLSearchParams(location.hash.slice(1));
+  state = Object.fromEntries(Object.entries(START).map(([name, usual]) => [name, given.get(name) ?? usual]));
+  if (!(state.sort in SORTS)) state.sort = START.sort;
+  query.value = state.q;
+  draw(null);
+}
 
-list.addEventListener("scroll", () => drawRows());
+for (const [name, [label]] of [...FACETS, ["sort", ["Sort by"]]]) {
+  const options = name === "sort" ? Object.entries(SORTS).map(([value, [words]]) => el("option", {value}, words)) : [];
+  form.querySelector("[type=reset]").before(el("label", null, `${label} `, el("select", {name}, options)));
+}
+form.addEventListener("input", (event) => change({[event.target.name]: event.target.value}));
+form.addEventListener("submit", (event) => event.preventDefault());
+form.addEventListener("reset", (event) => {
+  event.preventDefault();
+  query.value = "";
+  change({...START, sort: state.sort, item: state.item});
+});
+list.addEventListener("scroll", () => {
+  if (list.scrollTop + 2 * list.clientHeight < list.scrollHeight || limit >= found.length) return;
+  list.append(...found.slice(limit, limit + CHUNK).map((item, i) => drawnRow(item, limit + i)));
+  limit += CHUNK;
+});
 list.addEventListener("keydown", (event) => {
-  const page = Math.max(1, Math.floor(list.clientHeight / rowHeight()) - 1);
-  const to = {ArrowDown: active + 1, j: active + 1, ArrowUp: active - 1, k: active - 1, PageDown: active + page,
-    PageUp: active - page, Home: 0, End: found.length - 1}[event.key];
-  if (to !== undefined && !event.ctrlKey && !event.metaKey && !event.altKey) {
-    event.preventDefault();
-    move(to);
-  } else if ((event.key === "Enter" || event.key === " ") && found.length) {
-    event.preventDefault();
-    change({item: found[active].id}, {pushed: !state.item});
+  const to = {ArrowDown: active + 1, j: active + 1, ArrowUp: active - 1, k: active - 1, PageDown: active + 10,
+    PageUp: active - 10, Home: 0, End: found.length - 1}[event.key];
+  if (event.ctrlKey || event.metaKey || event.altKey || !found.length) return;
+  if (to !== undefined) move(to);
+  else if (event.key === "Enter" || event.key === " ") {
+    change({item: found[active].id}, !state.item);
     article.focus();
-  }
+  } else return;
+  event.preventDefault();
 });
 document.addEventListener("keydown", (event) => {
   if (event.key === "/" && event.target !== query) {
     event.preventDefault();
     query.focus();
-  } else if (event.key === "Escape" && state.item) close();
-  else if (event.key === "Escape" && event.target === query) list.focus();
+  } else if (event.key === "Escape" && event.target === query) list.focus();
+  else if (event.key === "Escape" && state.item) close();
 });
-query.addEventListener("input", () => change({q: query.value}));
-at("narrow").addEventListener("click", () => {
-  const on = document.body.classList.toggle("narrowing");
-  at("narrow").setAttribute("aria-expanded", String(on));
-});
-function arrive() {
-  state = fromAddress(location.hash);
-  query.value = state.q;
-  draw(null);
-}
 addEventListener("popstate", arrive);
-addEventListener("resize", () => drawRows());
-addEventListener("beforeprint", () => drawRows(true));
-addEventListener("afterprint", () => drawRows());
+addEventListener("beforeprint", () => {
+  limit = found.length;
+  drawRows();
+});
 arrive();

@@ -1,0 +1,302 @@
+"""`robustify restricted`: the adapters of sensitive sets, the key of their ids, their terms, and their hashed splits."""
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from robustify.cli.options import (
+    FILE,
+    PATH,
+    RUN,
+    out_option,
+    output,
+    print_lines,
+    print_result,
+    printable,
+    say,
+)
+
+if TYPE_CHECKING:
+    from robustify.restricted.adapters import Adapter
+    from robustify.run import Run
+
+KEY_FILE = click.argument("file", required=False, type=FILE)
+ADAPTER = click.argument("name", metavar="ID|FOLDER")
+SPLIT = click.argument("file", metavar="SPLIT", type=PATH)
+DATA = click.option("--data", required=True, metavar="ADAPTER", help="The set's adapter, by name or folder.")
+
+
+@click.group()
+def restricted() -> None:
+    """Set up a restricted set, and use its splits."""
+
+
+@restricted.group()
+def adapter() -> None:
+    """List and check adapters: what a set is, and where it is."""
+
+
+@adapter.command("list")
+@output
+def list_adapters() -> int:
+    """List the adapters that a config may name: shipped ones, and yours in $ROBUSTIFY_ADAPTERS."""
+    from robustify.errors import RobustifyError
+    from robustify.restricted.adapters import all_adapters
+
+    rows: list[dict[str, str]] = []
+    broken: list[str] = []
+    for one in all_adapters():
+        if isinstance(one, RobustifyError):
+            broken += one.lines
+        else:
+            about = one.manifest
+            rows.append({"id": about.id, "sensitivity": about.sensitivity, "title": about.title})
+    for line in broken:
+        say(line)
+    lines = (f"{row['id']:24} {row['sensitivity']:10} {row['title']}" for row in rows)
+    return print_result({"adapters": rows, "broken": broken}, lines)
+
+
+@adapter.command("check")
+@ADAPTER
+@click.option("-o", "--out", type=PATH, help="A folder for results, to be checked too.")
+@output
+def check_adapter(name: str, out: Path | None) -> int:
+    """Say fact by fact whether a run on this set would be allowed; exit 4 if one is missing.
+
+    Nothing of the data is shown but the number of records and a digest.
+    """
+    from robustify.restricted.checking import checked
+
+    facts = checked(name, out)
+    lines = [f"{'yes' if one['holds'] else 'NO '} {one['fact']}: {one['says']}" for one in facts["facts"]]
+    content = [f"content_sha256: {facts['content_sha256']}"] if facts["content_sha256"] else []
+    print_result(facts, [*lines, *content])
+    return 0 if all(fact["holds"] for fact in facts["facts"]) else 4
+
+
+@restricted.group()
+def key() -> None:
+    """Make and check the evaluator's key."""
+
+
+@key.command("new")
+@out_option("The new file; it must not exist yet.")
+@output
+def make_key(out: Path) -> int:
+    """Make a key (256 random bits, mode 0600, outside any git work tree) and its record of releases.
+
+    \b
+    Example:
+        robustify restricted key new --out ~/.config/robustify/ids.key
+        export ROBUSTIFY_KEY_FILE=~/.config/robustify/ids.key
+    """
+    from robustify.disclosure.record import begin, beside
+    from robustify.restricted.secret_key import FILE_VARIABLE, new_key
+
+    made = new_key(out)
+    begin(made, beside(out))
+    lines = [
+        f"{out}: key {made.id}, mode 0600",
+        f"Use it: export {FILE_VARIABLE}={out}",
+        "Keep a copy with your other secrets: without the key, its lists of ids cannot be opened again.",
+        "The gate takes a key of its own: make a second one and name it in ROBUSTIFY_GATE_KEY_FILE.",
+    ]
+    return print_result({"key_id": made.id, "file": str(out)}, lines)
+
+
+@key.command("check")
+@KEY_FILE
+@output
+def check_key(file: Path | None) -> int:
+    """Print the public id of the key in FILE, or of the one in force; exit 4 if it cannot be used."""
+    from robustify.restricted.secret_key import evaluator_key
+
+    made = evaluator_key(None if file is None else str(file))
+    return print_result({"key_id": made.id, "usable": True}, [f"key {made.id}: usable"])
+
+
+@key.command()
+@KEY_FILE
+@click.option(
+    "--begin", "begins", is_flag=True, help="Make the record: nothing was published under this key yet."
+)
+@output
+def releases(file: Path | None, begins: bool) -> int:
+    """Show what was published under the key in FILE, or the one in force: each release and its bits."""
+    from robustify.disclosure.record import begin, beside, entries_of, record_file
+    from robustify.restricted.secret_key import evaluator_key
+
+    made = evaluator_key(None if file is None else str(file))
+    place = record_file(made.id) if file is None else beside(file)
+    if begins:
+        begin(made, place)
+    rows = [
+        {
+            "at": entry.at,
+            "set": entry.release.dataset,
+            "version": entry.release.version,
+            "what": entry.release.what,
+            "items": len(entry.release.of.digests),
+            "bits": entry.release.bits,
+        }
+        for entry in entries_of(made, place)
+    ]
+    lines = [f"{place}: {len(rows)} releases under key {made.id}"]
+    lines += [
+        f"{r['at']} {r['set']} {r['version']}, {r['what']}: {r['items']:,} items, {r['bits']} bits"
+        for r in rows
+    ]
+    return print_result({"key_id": made.id, "record": str(place), "releases": rows}, lines)
+
+
+@restricted.group()
+def licence() -> None:
+    """Show and accept the terms of a set."""
+
+
+@licence.command()
+@ADAPTER
+@output
+def show(name: str) -> int:
+    """Print the terms of a set and their sha256."""
+    from robustify.restricted.adapters import find_adapter
+
+    known = find_adapter(name)
+    digest = known.manifest.licence.sha256
+    say(f"sha256 {digest}; {_manifest(known)}")
+    return print_result({"terms": known.licence, "sha256": digest}, known.licence.rstrip("\n").split("\n"))
+
+
+@licence.command()
+@ADAPTER
+@click.option("--name", "person", help="Who accepts [default: asked for].")
+@click.option(
+    "--licence-sha256", metavar="HEX", help="The digest of the terms you read; needed without a terminal."
+)
+@output
+def accept(name: str, person: str | None, licence_sha256: str | None) -> int:
+    """Accept the terms of a set: they are shown, and your name is recorded (mode 0600).
+
+    \b
+    Example:
+        robustify restricted licence accept wmdp-bio
+    """
+    from robustify.errors import AuthorisationError
+    from robustify.restricted import account
+    from robustify.restricted.adapters import find_adapter
+
+    known = find_adapter(name)
+    about, digest = known.manifest.id, known.manifest.licence.sha256
+    read = f"read them: robustify restricted licence show {about}"
+    if licence_sha256 is not None and licence_sha256.lower() != digest:
+        raise AuthorisationError(f"{about}: --licence-sha256 is not the digest of its terms; {read}")
+    if licence_sha256 is None:
+        if not sys.stdin.isatty():
+            raise AuthorisationError(
+                f"{about}: no terminal to accept its terms on; expected --licence-sha256 HEX and --name NAME of the "
+                f"person who has read them; {read}"
+            )
+        click.echo("\n".join(map(printable, known.licence.rstrip("\n").split("\n"))), err=True)
+    click.echo(_manifest(known), err=True)
+    if person is None:
+        if not sys.stdin.isatty():
+            raise click.UsageError("--name is missing; expected the name of the person who accepts")
+        person = click.prompt("Your name, if you accept these terms", type=str, err=True)
+    made = account.accept(known, person)
+    lines = [f"{made.id}: accepted by {made.name}, recorded in {account.licences_file()}"]
+    return print_result({"id": made.id, "name": made.name, "at": made.at}, lines)
+
+
+@licence.command("list")
+@output
+def list_licences() -> int:
+    """List the terms that were accepted on this account."""
+    from robustify.restricted.account import accepted
+
+    rows = accepted()
+    lines = (f"{row.id:24} {row.licence_sha256[:16]}  {row.at}  {row.name}" for row in rows)
+    return print_result({"accepted": [asdict(row) for row in rows]}, lines)
+
+
+def _manifest(known: "Adapter") -> str:
+    """Return what is accepted beside the text: where items may go, and the smallest cell that is shown."""
+    hosts = ", ".join(known.manifest.egress) or "none"
+    return f"manifest sha256 {known.sha256}: hosts beside this machine: {hosts}; min_cell {known.manifest.min_cell}"
+
+
+@restricted.group()
+def split() -> None:
+    """Publish, open and verify hashed splits.
+
+    Anyone with the set, its licence and the key ($ROBUSTIFY_KEY_FILE) finds the items again; nobody else does.
+    """
+
+
+@split.command()
+@RUN
+@click.option("--split", "name", required=True, type=click.Choice(["robust", "shortcut", "undecided"]))
+@out_option("A new file.")
+@output
+def emit(run: "Run", name: str, out: Path) -> int:
+    """Write one split of RUN, to be published; the record of releases has it first.
+
+    \b
+    Example:
+        robustify restricted split emit results/mock --split robust -o robust.json
+    """
+    from robustify.files import write_new
+    from robustify.policy.releases import emit_split
+
+    made = emit_split(run, name)
+    write_new(out, made.text)
+    return print_lines(f"{made.title}: {len(made.ids):,} ids under key {made.key_id}: {printable(str(out))}")
+
+
+@split.command()
+@SPLIT
+@DATA
+@out_option("A new private file.")
+@output
+def apply(file: Path, data: str, out: Path) -> int:
+    """Write the items of SPLIT from the local copy, with their text, for your own eyes (mode 0600).
+
+    \b
+    Example:
+        robustify restricted split apply robust.json --data wmdp-bio -o ~/private/robust.jsonl
+    """
+    from robustify.restricted.ids import matched, read_split
+    from robustify.restricted.loader import items, open_for, write_copy
+
+    given = read_split(file)
+    there = matched(given, items(open_for(given, data)))
+    write_copy(out, there)
+    return print_lines(
+        f"{given.title}: {len(there):,} of {len(given.ids):,} ids matched: {printable(str(out))}"
+    )
+
+
+@split.command()
+@SPLIT
+@DATA
+@output
+def verify(file: Path, data: str) -> int:
+    """Count how many ids of SPLIT the local copy holds; exit 3 unless it holds all of them.
+
+    \b
+    Example:
+        robustify restricted split verify robust.json --data wmdp-bio
+    """
+    from robustify.restricted.ids import read_split
+    from robustify.restricted.loader import items, open_for
+
+    given = read_split(file)
+    copy = items(open_for(given, data))
+    n = len(set(given.ids) & {item.id for item in copy})
+    counts = {"split": given.name, "ids": len(given.ids), "matched": n, "items": len(copy)}
+    said = f"{given.title}: {n:,} of {len(given.ids):,} ids matched, among {len(copy):,} local items"
+    print_result(counts, [said])
+    return 0 if n == len(given.ids) else 3

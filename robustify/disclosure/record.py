@@ -1,0 +1,256 @@
+"""Keep the record of releases: what was published under one key, so that two releases together reveal no item.
+
+The record is a file of mode 0600 beside the key (`KEY FILE.releases`, or `$ROBUSTIFY_RELEASES`). Each line is one release:
+keyed digests of the set and of its split, and the bits that were spent. It is sealed with the key and holds the sha256 of
+the line before it, so that no line is changed, moved or taken out unseen.
+
+A reader of two releases can subtract them. Therefore
+
+1. the same set and version with other items is refused: give the items another version;
+2. the split of a set is released once: a release with another split of the same choices is refused, whatever the set and
+   its stems are called now;
+3. sets that share items must differ by no items at all, or by at least a cell of them;
+4. the bits of all releases over shared items add up, and stay within the budget of the split.
+
+The record is local. It knows nothing of releases under another key, or in another laboratory.
+"""
+
+import contextlib
+import hashlib
+import hmac
+import json
+import os
+import stat
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from robustify.errors import AuthorisationError, UsageError
+from robustify.files import locked, open_regular, writable, write_atomic
+from robustify.gate.git import work_tree
+from robustify.gate.key_file import Key
+from robustify.item import Item
+from robustify.restricted.account import utc_now
+from robustify.restricted.ids import canonical, prefixed
+from robustify.restricted.secret_key import VARIABLE as KEY_VARIABLE
+from robustify.restricted.secret_key import evaluator_key, key_file_named
+
+FORMAT = "robustify.releases/1"
+VARIABLE = "ROBUSTIFY_RELEASES"
+BEGIN = "robustify restricted key releases --begin"
+_MOST_BYTES = 256 << 20
+_DIGEST = 16
+"""Hex digits of an item's digest: 64 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class SplitOf:
+    """A set and its split in keyed digests: of the ids, of each item's choices alone (sorted), and of the split."""
+
+    items: str
+    digests: tuple[str, ...]
+    split: str
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One publication: `what` is the page or a list, `content` a keyed digest of it, `bits` what it may reveal."""
+
+    dataset: str
+    version: str
+    what: str
+    content: str
+    bits: float
+    of: SplitOf
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A release as it was recorded."""
+
+    at: str
+    release: Release
+
+
+def split_of(key: Key, items: Sequence[Item], verdicts: Mapping[str, str]) -> SplitOf:
+    """Return the digests of these items and of their verdicts by id.
+
+    Choices alone decide what a screen flags, so that new stems or another name make no new set.
+    """
+    secret = key.derived("releases")
+    own = {
+        item.id: hmac.new(
+            secret, b"".join(map(prefixed, sorted(map(canonical, item.choices)))), "sha256"
+        ).hexdigest()[:_DIGEST]
+        for item in items
+    }
+    return SplitOf(
+        items=digest(key, sorted(own)),
+        digests=tuple(sorted(own.values())),
+        split=digest(key, sorted((own[name], verdicts[name]) for name in own)),
+    )
+
+
+def digest(key: Key, content: object) -> str:
+    """Return the keyed digest of what is published: equal content has one digest."""
+    return hmac.new(key.derived("releases"), _written(content).encode(), "sha256").hexdigest()
+
+
+def refusal(new: Release, earlier: Sequence[Release], k: int, budget: float) -> str | None:
+    """Return why `new` must not be published beside the earlier releases, or None. `budget` is that of its split."""
+    named = [one for one in earlier if (one.dataset, one.version) == (new.dataset, new.version)]
+    if any(one.of.items != new.of.items for one in named):
+        return "was released with other items under the same version; expected the same items, or another version"
+    mine = set(new.of.digests)
+    related = [one for one in earlier if one in named or len(mine & set(one.of.digests)) >= k]
+    if any(one.of.digests == new.of.digests and one.of.split != new.of.split for one in related):
+        return "was released with another split; expected the same criterion and voters: a set's split is released once"
+    sets = [set(digests) for digests in dict.fromkeys(one.of.digests for one in (new, *related))]
+    parts = Counter(tuple(name in one for one in sets) for name in set().union(*sets))
+    if len(sets) > 1 and min(parts.values()) < k:
+        return f"shares items with an earlier release and differs by fewer than {k}, which describes single items"
+    spent = sum(one.bits for one in related)
+    if spent + new.bits > budget + 0.01 and new.bits:
+        return (
+            f"exceeds the budget of its split: {spent:.0f} of {budget:.0f} bits are spent, and this release takes "
+            f"{new.bits:.0f}; expected fewer numbers (--only)"
+        )
+    return None
+
+
+def record(key: Key, file: Path, release: Release, k: int, budget: float) -> Entry:
+    """Record a release before anything of it is written. The same content again is not recorded again and costs nothing.
+
+    Raises:
+        AuthorisationError: `refusal` says why it must not be published, or the record is not sound.
+        ResourceError: the record cannot be written.
+    """
+    with _writing(file):
+        lines, entries = _read(key, file)
+        for entry in entries:
+            if entry.release == release:
+                return entry
+        why = refusal(release, [entry.release for entry in entries], k, budget)
+        if why is not None:
+            raise AuthorisationError(f"{release.dataset} {release.version}, {release.what}: {why}")
+        entry = Entry(utc_now(), release)
+        line = _line(key, asdict(entry), lines[-1])
+        write_atomic(file, "".join((*lines, line)).encode(), private=True)
+    return entry
+
+
+def entries_of(key: Key, file: Path) -> list[Entry]:
+    """Return the releases under this key.
+    Raises `AuthorisationError`: the record is missing, edited, of another key, or others may read it."""
+    return _read(key, file)[1]
+
+
+def begin(key: Key, file: Path) -> None:
+    """Make the record of a key under which nothing was published yet.
+
+    Raises:
+        UsageError: there is one already.
+        AuthorisationError: the place is inside a git work tree.
+        ResourceError: it cannot be written.
+    """
+    _require_outside(file)
+    with _writing(file):
+        if file.exists() or file.is_symlink():
+            raise UsageError(f"{file}: already exists; a record of releases is never overwritten")
+        head = {"format": FORMAT, "key_id": key.id, "at": utc_now()}
+        write_atomic(file, _line(key, head, "").encode(), private=True)
+
+
+def record_file(key_id: str) -> Path:
+    """Return where the record of this key is.
+    Raises `AuthorisationError`: the key is in no file, and no place is named."""
+    named = os.environ.get(VARIABLE)
+    if named and key_id == evaluator_key().id:
+        return Path(named)
+    file = key_file_named(key_id)
+    if file is None:
+        raise AuthorisationError(
+            f"the key comes from ${KEY_VARIABLE}; expected the file of its record of releases in ${VARIABLE}"
+        )
+    return beside(file)
+
+
+def beside(key_file: Path) -> Path:
+    """Return the record of a key file."""
+    return key_file.with_name(f"{key_file.name}.releases")
+
+
+def _read(key: Key, file: Path) -> tuple[list[str], list[Entry]]:
+    lines = _text(key, file).splitlines(keepends=True)
+    rows: list[Any] = []
+    for n, (before, line) in enumerate(zip(["", *lines], lines, strict=False), start=1):
+        row = _opened(key, line, before)
+        if row is None or not line.endswith("\n"):
+            raise AuthorisationError(
+                f"{file}:{n}: was edited, a line before it is missing, or it is of another key than {key.id}; "
+                "expected the record as robustify wrote it: restore it"
+            )
+        rows.append(row)
+    if not rows or rows[0].get("format") != FORMAT:
+        raise AuthorisationError(f"{file}: is not a record of releases ({FORMAT}): restore it")
+    return lines, [_entry(row) for row in rows[1:]]
+
+
+def _entry(row: Any) -> Entry:
+    release = row["release"]
+    of = release["of"] | {"digests": tuple(release["of"]["digests"])}
+    return Entry(row["at"], Release(**release | {"of": SplitOf(**of)}))
+
+
+def _text(key: Key, file: Path) -> str:
+    _require_outside(file)
+    if not file.exists() and not file.is_symlink():
+        raise AuthorisationError(
+            f"{file}: no record of the releases under key {key.id}; restore it, or if nothing was published under this "
+            f"key yet: {BEGIN}"
+        )
+    try:
+        with open_regular(file) as opened:
+            status, data = os.fstat(opened.fileno()), opened.read(_MOST_BYTES)
+    except OSError as error:
+        raise AuthorisationError(f"{file}: cannot be read ({error.strerror}); expected a record") from None
+    if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077:
+        raise AuthorisationError(f"{file}: others may read it; expected a file of mode 0600 (chmod 600)")
+    return data.decode("ascii", "replace")
+
+
+def _require_outside(file: Path) -> None:
+    if work_tree(file.resolve().parent) is not None:
+        raise AuthorisationError(f"{file}: lies in a git work tree, one `git add` from a commit; move it out")
+
+
+@contextlib.contextmanager
+def _writing(file: Path) -> Iterator[None]:
+    with writable(file, "nothing was published"), locked(file.with_name(f"{file.name}.lock"), wait=True):
+        yield
+
+
+def _line(key: Key, row: Mapping[str, object], before: str) -> str:
+    bare = {**row, "before": _sha256(before)}
+    return _written({**bare, "mac": digest(key, bare)}) + "\n"
+
+
+def _opened(key: Key, line: str, before: str) -> Any:
+    """Return what a line says, or None if its seal or its place in the chain is wrong."""
+    try:
+        row = json.loads(line)
+        mac = row.pop("mac")
+        sound = hmac.compare_digest(digest(key, row), mac) and row["before"] == _sha256(before)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    return row if sound else None
+
+
+def _written(row: object) -> str:
+    return json.dumps(row, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+def _sha256(line: str) -> str:
+    return hashlib.sha256(line.encode()).hexdigest()

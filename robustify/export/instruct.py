@@ -1,0 +1,75 @@
+"""A run's split as instructions to train on, as fields and as Mistral's text."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from robustify.errors import DataError
+from robustify.export.free_grading import free_rows
+from robustify.export.heading import Heading
+from robustify.export.writing import exporting, files_of, items_of
+from robustify.files import write_text
+from robustify.item import Item
+from robustify.orders import own
+from robustify.report.printing import escaped
+from robustify.run import Run, write_lines
+from robustify.views import template
+
+Form = Literal["mcq", "free"]
+BY_LETTER = "Answer the multiple-choice question with the letter of the right choice."
+WARNING = "A model that was trained on these items can no longer be evaluated on them."
+_MARKS = re.compile(r"\[/?INST\]|</?s>", re.IGNORECASE)
+"""Mistral's own marks: an item that holds one would end the instruction."""
+
+
+def export_instruct(
+    run: Run, folder: Path, force: bool = False, *, form: Form = "mcq", split: str = "robust"
+) -> list[Path]:
+    """A split as instructions to train on, as fields and as Mistral's text; the files.
+    Raises as `export_lm_eval`; DataError also for an item that holds Mistral's own marks, or a split
+    without items."""
+    with exporting(run, folder, force) as (staging, heading):
+        write_instruct(staging, heading, items_of(run, split), form)
+    return files_of(folder)
+
+
+def mistral(instruction: str, input_: str, output: str) -> str:
+    """`[INST] instruction\\n\\ninput [/INST] output`; an empty input is left out with its blank line."""
+    asked = f"{instruction}\n\n{input_}" if input_ else instruction
+    return f"[INST] {asked} [/INST] {output}"
+
+
+def write_instruct(folder: Path, heading: Heading, items: Sequence[Item], form: Form) -> None:
+    """`instruct.jsonl` with instruction, input and output, `mistral.jsonl` with the text, `README.md`.
+
+    `mcq`: the input is the question with its choices, the output a letter. `free`: the instruction is the question,
+    the output the right choice's text, and there is no input; items that cannot be asked so are left out.
+    Raises `DataError`: nothing to write, or items that hold Mistral's marks (by id)."""
+    free = free_rows(items)
+    in_words = [(row["id"], row["question"].strip(), "", row["reference"]) for row in free.rows]
+    rows = _by_letter(items) if form == "mcq" else in_words
+    if not rows:
+        raise DataError(
+            f"{heading.benchmark}: no item of this split can be written so; expected another --split"
+        )
+    marked = [id_ for id_, *parts in rows if any(_MARKS.search(part) for part in parts)]
+    if marked:
+        raise DataError.gather([f"{id_}: holds a mark of Mistral's format; expected none" for id_ in marked])
+    fields = [{"id": i, "instruction": said, "input": given, "output": out} for i, said, given, out in rows]
+    texts = [{"id": i, "text": mistral(said, given, out)} for i, said, given, out in rows]
+    says = f"{len(rows)} of {len(items)} items" if form == "mcq" else free.says
+    lines = [*heading.lines(f"{says} as instructions."), WARNING]
+    write_text(folder / "README.md", "\n\n".join(escaped(line) for line in lines) + "\n")
+    write_lines(folder / "instruct.jsonl", fields)
+    write_lines(folder / "mistral.jsonl", texts)
+
+
+def _by_letter(items: Sequence[Item]) -> list[tuple[str, str, str, str]]:
+    full = template("full")
+    rows = []
+    for item in items:
+        requests = full.requests(item, own(item.k))
+        shown = requests[0].context.removeprefix(full.description)
+        rows.append((item.id, BY_LETTER, shown, requests[item.key].continuation.strip()))
+    return rows

@@ -1,0 +1,275 @@
+"""Asking a judge until its reply can be read: retries that name the error, and votes; its verdict on one answer.
+
+The judge sees question, reference and answer, and not the other options, which would lead it back to choosing. A retry
+continues the conversation with one line that says what was wrong; the temperature never changes. Labels that are certain
+are kept, and only the missing ones are asked again. Every attempt is recorded. What stays unread, a call that fails and
+a tie are errors: unscored and counted, never a wrong answer.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Any
+
+from robustify.errors import UsageError
+from robustify.freeform.llm_judge.judges import Call, Completion, Judge, JudgeCallError
+from robustify.freeform.llm_judge.labels import parse_labels_multi_format
+from robustify.freeform.llm_judge.prompting import (
+    Message,
+    Shot,
+    prompt_sha256,
+    read_shots,
+    rendered,
+    turns,
+    variables_of,
+)
+from robustify.freeform.llm_judge.store import PromptTemplate, TemplateStore, get_store
+from robustify.freeform.llm_judge.verdicts import (
+    VERDICT3,
+    Reading,
+    Vote,
+    majority_vote,
+    parse_score,
+    parse_verdict,
+)
+from robustify.freeform.schema import Attempt, ErrorType, GradeResult, JudgeTrace, Status
+
+VOTING_TEMPERATURE = 0.7
+"""At temperature 0 every vote would be the first one again."""
+LONGEST_QUOTED = 4000
+"""Characters of an unread reply that the judge is shown again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """How a judge is asked; raise `UsageError` if the number of votes is not odd."""
+
+    votes: int = 1
+    max_parse_retries: int = 2
+    max_tokens: int = 1024
+    seed: int = 0
+    language: str | None = None
+    domain: str | None = None
+    shots: tuple[Shot, ...] = ()
+    store: TemplateStore = field(default_factory=get_store, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.votes < 1 or self.votes % 2 == 0:
+            raise UsageError(f"{self.votes} votes: expected an odd number, so that two verdicts cannot tie")
+
+    def call(self, vote: int = 0) -> Call:
+        """Return the call of one vote: a seed of its own, and a temperature if there are several votes."""
+        warm = VOTING_TEMPERATURE if self.votes > 1 else 0.0
+        return Call(warm, self.max_tokens, self.seed + vote, vote)
+
+    def messages(
+        self,
+        template: PromptTemplate,
+        variables: Mapping[str, object],
+        item_id: str,
+        format_type: str = "json",
+    ) -> list[Message]:
+        """Return the conversation: the template's turns, with the worked cases before the question."""
+        # The codes of quotations are made from it.
+        nonce = f"{self.seed}:{item_id}"
+        options = {"nonce": nonce, "language": self.language, "domain": self.domain}
+        known = {**variables, **{name: value for name, value in options.items() if value is not None}}
+        values = {n: v for n, v in known.items() if n in (*template.variables, *template.optional)}
+        made = rendered(template, values, self.store)
+        return [*made[:-1], *turns(template, self.shots, format_type, nonce), made[-1]]
+
+
+@dataclass(frozen=True, slots=True)
+class AskedLabels:
+    """The labels of one asking, None if a nugget got none, each with what was wrong, and every attempt."""
+
+    labels: tuple[str | None, ...]
+    error_types: tuple[ErrorType | None, ...]
+    attempts: tuple[Attempt, ...]
+
+
+def _continued(conversation: Sequence[Message], reply: Completion, again: str) -> list[Message]:
+    return [*conversation, Message("assistant", reply.text[:LONGEST_QUOTED]), Message("user", again)]
+
+
+def ask_votes(
+    judge: Judge,
+    messages: Sequence[Message],
+    read: Callable[[Completion], Reading[str]],
+    wanted: str,
+    how: Judging,
+) -> tuple[Vote, tuple[str | None, ...], tuple[Attempt, ...]]:
+    """Return the majority of the votes, the votes and every attempt; `wanted` is the line that a retry ends with.
+
+    Raises:
+        ModelError: the judge can never be asked.
+    """
+    readings: list[Reading[str]] = []
+    attempts: list[Attempt] = []
+    for vote in range(how.votes):
+        conversation = list(messages)
+        reading: Reading[str] = Reading(None, "empty")
+        for number in range(how.max_parse_retries + 1):
+            made = replace(how.call(vote), attempt=number)
+            try:
+                reply = judge.complete(conversation, made)
+            except JudgeCallError as fault:
+                attempts.append(_attempt(conversation, made, None, fault.error_type))
+                reading = Reading(None, fault.error_type)
+                break
+            reading = read(reply)
+            attempts.append(_attempt(conversation, made, reply, reading.error_type))
+            if reading.error_type is None:
+                break
+            conversation = _continued(conversation, reply, f"{_fault_line(reading.error_type)} {wanted}")
+        readings.append(reading)
+    values = tuple(reading.value for reading in readings)
+    most = majority_vote(values)
+    if how.votes == 1 and most.verdict is None:
+        most = Vote(None, 0.0, readings[0].error_type)
+    return most, values, tuple(attempts)
+
+
+def ask_labels(
+    judge: Judge, messages: Sequence[Message], expected_count: int, *, max_parse_retries: int = 2,
+    format_type: str = "adaptive", call: Call | None = None,
+) -> AskedLabels:  # fmt: skip
+    """Return the labels of `expected_count` nuggets. Labels that are certain are kept; only missing ones are asked again.
+
+    Raises:
+        UsageError: `expected_count` below 1, or an unknown `format_type`.
+    """
+    n, conversation, attempts = expected_count, list(messages), []
+    labels: list[str | None] = [None] * n
+    errors: list[ErrorType | None] = [None] * n
+    missing: Sequence[int] = range(n)
+    for number in range(max_parse_retries + 1):
+        made, places = replace(call or Call(), attempt=number), missing
+        numbers = [i + 1 for i in places] if len(places) < n else None
+        try:
+            reply = judge.complete(conversation, made)
+        except JudgeCallError as fault:
+            attempts.append(_attempt(conversation, made, None, fault.error_type))
+            for i in places:
+                errors[i] = errors[i] or fault.error_type
+            break
+        how: dict[str, Any] = {"format_type": format_type, "finish_reason": reply.finish_reason}
+        parsed = parse_labels_multi_format(reply.text, len(places), numbers=numbers, **how)
+        if parsed.error_type == "count_mismatch" and numbers is not None:
+            # Asked for the missing labels, a judge may give its whole list again, corrected.
+            whole = parse_labels_multi_format(reply.text, n, **how)
+            if whole.labels is not None:
+                parsed, places = whole, range(n)
+        attempts.append(_attempt(conversation, made, reply, parsed.error_type))
+        for i, label in zip(places, parsed.labels or [None] * len(places), strict=True):
+            if labels[i] is None:
+                labels[i], errors[i] = label, None if label else parsed.error_type
+            elif label not in (None, labels[i]):
+                # Two labels of one nugget that differ are none: it is asked again.
+                labels[i], errors[i] = None, "ambiguous"
+        missing = [i for i, label in enumerate(labels) if label is None]
+        if not missing:
+            break
+        again = _retry_line(parsed.error_type or "unknown_label", parsed.count, missing, n, format_type)
+        conversation = _continued(conversation, reply, again)
+    return AskedLabels(tuple(labels), tuple(errors), tuple(attempts))
+
+
+def _fault_line(error: ErrorType) -> str:
+    """Return the line that names what was wrong with a reply."""
+    return {
+        "empty": "Your reply was empty.",
+        "unterminated_reasoning": "Your reasoning was not closed, so no verdict could be read.",
+        "truncation": "Your reply was cut off.",
+        "ambiguous": "Your reply gave more than one answer, and they differ.",
+        "off_scale": "Your score is not on the scale.",
+        "unknown_label": "Your reply used a word that is none of those allowed.",
+        "duplicate_index": "Your reply gave one nugget two labels.",
+    }.get(error, "Your reply could not be read.")
+
+
+_LIST = {"markdown": "the Markdown list", "csv": "the line"}
+
+
+def _retry_line(error: ErrorType, count: int, missing: Sequence[int], expected: int, written: str) -> str:
+    """Return the line of a retry for labels: what was wrong, and which labels are still needed, in the format wanted."""
+    only = f"Reply with only {_LIST.get(written, 'the JSON array')}"
+    if len(missing) < expected:
+        numbers = ", ".join(str(i + 1) for i in missing)
+        return f"Labels are still missing for nuggets {numbers}. {only} of these {len(missing)} labels, in this order."
+    what = _fault_line(error)
+    if error == "count_mismatch":
+        what = f"Your reply had {count} labels; {expected} are needed."
+    return f"{what} {only} of {expected} labels, in the order of the nuggets."
+
+
+def _attempt(
+    messages: Sequence[Message], call: Call, reply: Completion | None, error: ErrorType | None
+) -> Attempt:
+    text, finish, usage = (reply.text, reply.finish_reason, reply.usage) if reply else ("", None, {})
+    return Attempt(call.vote, prompt_sha256(messages), text, error, finish, dict(usage))
+
+
+def judged_reply(
+    result: GradeResult, judge: Judge, template: PromptTemplate, variables: Mapping[str, object], how: Judging,
+    scale: str | None = None,
+) -> GradeResult:  # fmt: skip
+    """Return a grade with the judge's verdict: its score, or the error that left it unscored.
+
+    Raises:
+        UsageError: a template that reads neither a score nor a verdict.
+        ModelError: the judge can never be asked.
+    """
+    if template.reads not in ("score", "verdict"):
+        raise UsageError(f"template {template.id}: reads {template.reads}; expected a score or a verdict")
+    on = scale or template.scale or "binary"
+    messages = how.messages(template, {**variables, "scale": on}, result.item_id)
+
+    def read(reply: Completion) -> Reading[str]:
+        if template.reads == "verdict":
+            return parse_verdict(reply.text, finish_reason=reply.finish_reason)
+        score = parse_score(reply.text, scale=on, finish_reason=reply.finish_reason)
+        return Reading(None if score.value is None else f"{score.value:g}", score.error_type)
+
+    vote, votes, attempts = ask_votes(judge, messages, read, _wanted(template, on), how)
+    own = judge.name == result.model
+    trace = JudgeTrace(judge.name, template.id, template.sha256, attempts, votes, vote.agreement, own)
+    graded = replace(
+        result, judge=trace, method="votes" if len(votes) > 1 else "judge",
+        flags=(*result.flags, "self_judging") if own else result.flags,
+    )  # fmt: skip
+    verdict = vote.verdict
+    if verdict is None:
+        unread = vote.error_type
+        return replace(
+            graded, status="grader_error", score=None, verdict=None, reason="judge_unread", error_type=unread
+        )
+    score = VERDICT3.scores[verdict] if template.reads == "verdict" else float(verdict)
+    word = verdict if template.reads == "verdict" else verdict_of(score)
+    status: Status = "no_answer" if verdict == "not_attempted" else "scored"
+    return replace(graded, status=status, score=score, verdict=word, reason="judge", error_type=None)
+
+
+def verdict_of(score: float | None) -> str | None:
+    """Return the verdict that a score amounts to."""
+    return None if score is None else {0.0: "incorrect", 1.0: "correct"}.get(score, "partial")
+
+
+def _wanted(template: PromptTemplate, scale: str) -> str:
+    if template.reads == "verdict":
+        return 'Reply with only the JSON object: {"verdict": "correct"}, or "incorrect", or "not_attempted".'
+    scores = "0 or 1" if scale == "binary" else "0, 0.25, 0.5, 0.75 or 1"
+    return f'Reply with only the JSON object: {{"score": <{scores}>}}.'
+
+
+def tolerance_percent(rel: Decimal) -> str:
+    """Return a relative tolerance as a template prints it: 0.07 is 7, not 7.000000000000001."""
+    return f"{(rel * 100).normalize():f}"
+
+
+def example_of(template: PromptTemplate, how: Judging, format_type: str | None = None) -> list[Message]:
+    """Return the rendered prompt of a template, with a made-up harmless case in it."""
+    cases = read_shots("nugget" if template.reads == "labels" else "grader", "general")
+    case = next((case for case in cases if case not in how.shots), cases[0])
+    written = format_type or template.own_format
+    return how.messages(template, variables_of(case, written), "example", written)

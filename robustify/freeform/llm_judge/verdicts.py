@@ -1,0 +1,221 @@
+"""The closed sets of labels and scores that a judge may give, its reply as one of them, and the majority of several.
+
+A label is read from a whole entry, never from a word inside prose: "does not support" is a spelling of one label,
+"supportive of the claim" is none. Of a score or verdict, only a whole object with the key at its top level, a last
+line `Score: 1` or a bare score is read; no digit is taken from prose. What is not in the set or off the scale is an
+error and never the nearest one; two values that differ are none.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from robustify.errors import UsageError
+from robustify.freeform.llm_judge.spans import (
+    INVISIBLE,
+    Pairs,
+    Scan,
+    Span,
+    inline,
+    prose,
+    readable,
+    spans,
+    values_in,
+)
+from robustify.freeform.schema import ErrorType
+
+T = TypeVar("T")
+LONGEST_REPAIRED = 4000
+"""Characters of an object up to which json-repair, which is not linear, may read it."""
+LONGEST = 40
+"""Characters of a written label; a longer entry is prose."""
+_EDGES = " \t\r\n\"'`*_.\u201c\u201d\u2018\u2019\u00ab\u00bb\u201a\u201e"
+_JOINTS = re.compile(r"[\s_-]+")
+
+_SUPPORT = {
+    "support": ("supported", "supports", "fully_supported", "full_support", "fully_support"),
+    "partial_support": (
+        "partial", "partially_supported", "partially_support", "partially_supports", "partial_supported",
+        "partly_support", "partly_supported",
+    ),
+    "not_support": ("not_supported", "no_support", "unsupported", "does_not_support", "not_supports"),
+}  # fmt: skip
+
+
+@lru_cache(maxsize=4096)
+def folded_label(text: str) -> str:
+    """Return the canonical form: NFKC, no invisible characters, no quotes or emphasis, casefold, joints as one `_`."""
+    visible = INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).strip(_EDGES)
+    return _JOINTS.sub("_", visible.casefold()).strip("_")
+
+
+class LabelSet:
+    """Labels with their scores, lowest first, and the spellings that count as each.
+
+    `hint` finds the beginning of a known spelling; where it finds nothing, no entry is a label.
+    """
+
+    def __init__(self, **scores: float) -> None:
+        self.scores: Mapping[str, float] = MappingProxyType(scores)
+        self.labels = tuple(scores)
+        known = {label: label for label in scores}
+        known |= {word: label for label, words in _SUPPORT.items() for word in words if label in scores}
+        stems = sorted({re.escape(word[:4].rstrip("_")) for word in known})
+        self.hint = re.compile("|".join(stems), re.IGNORECASE)
+        self._spellings = known
+
+    def read(self, entry: str) -> str | None:
+        """Return the label that this entry is, whole, or None."""
+        if len(entry) > 4 * LONGEST or (entry.isascii() and not self.hint.search(entry)):
+            return None
+        return self._spellings.get(folded_label(entry))
+
+
+SUPPORT3 = LabelSet(not_support=0.0, partial_support=0.5, support=1.0)
+VERDICT3 = LabelSet(not_attempted=0.0, incorrect=0.0, correct=1.0)
+SCALES: Mapping[str, tuple[float, ...]] = {"binary": (0.0, 1.0), "five": (0.0, 0.25, 0.5, 0.75, 1.0)}
+
+_NUMERIC = re.compile(r"[+-]?\d{1,4}(?:\.\d{1,6})?")
+_LINE = (
+    r"[*_`#\s]{{0,9}}(?:final\s+)?{key}[*_`]{{0,3}}\s{{0,3}}[:=][*_`\s]{{0,5}}"
+    r"(?P<value>[\w.+-]{{1,40}}?)[*_`.\s]{{0,9}}"
+)
+# A value ends at a comma, a brace or the next key: `"correct" or "incorrect"` is none.
+_KEY_AND_VALUE = (
+    r"[\"']?\b{key}\b[\"']?\s{{0,9}}:\s{{0,9}}(\"[^\"]{{0,40}}\"|'[^']{{0,40}}'|[\w.+-]{{1,40}})"
+    r"(?=\s{{0,99}}(?:[,}}]|[\"'][\w ]{{1,40}}[\"']\s{{0,9}}:))"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading(Generic[T]):
+    """The value of a reply, or None and why it has none."""
+
+    value: T | None
+    error_type: ErrorType | None
+
+
+class Vote(NamedTuple):
+    """The verdict of most of the requested votes. `agreement`: their share of the requested votes."""
+
+    verdict: str | None
+    agreement: float
+    error_type: ErrorType | None
+
+
+def parse_score(response: str, *, scale: str = "binary", finish_reason: str | None = None) -> Reading[float]:
+    """Read the score of a reply; never raise for its text, and take time linear in it.
+
+    Raises:
+        UsageError: an unknown scale.
+    """
+    if scale not in SCALES:
+        raise UsageError(f"scale {scale!r}: expected one of {', '.join(SCALES)}")
+
+    def score(value: Any) -> float | None:
+        if isinstance(value, bool):
+            return float(value) if scale == "binary" else None
+        if isinstance(value, str):
+            value = float(value) if _NUMERIC.fullmatch(value := value.strip()) else None
+        # NaN is in no scale.
+        return float(value) if isinstance(value, int | float) and value in SCALES[scale] else None
+
+    return _parsed(response, "score", finish_reason, score, "off_scale")
+
+
+def parse_verdict(response: str, *, finish_reason: str | None = None) -> Reading[str]:
+    """Read the verdict of a reply; the rules are those of `parse_score`."""
+
+    def label(value: Any) -> str | None:
+        return VERDICT3.read(value) if isinstance(value, str) else None
+
+    return _parsed(response, "verdict", finish_reason, label, "unknown_label")
+
+
+def _parsed(
+    response: str, key: str, finish_reason: str | None, read: Callable[[Any], T | None], unread: ErrorType
+) -> Reading[T]:
+    """Return the value of a key in the last object that has it, in the last line, or as the whole reply."""
+    text, fault = readable(response)
+    if fault is not None:
+        return Reading(None, fault)
+    scan = spans(text)
+    objects = list(objects_with(text, scan, key))
+    # An object that names the key may still be open at the end.
+    cut = any(text[at] == "{" and f'"{key}"' in text[at : at + 20_000] for at in scan.left_open[-20:])
+    last_line, whole = text.rstrip().rpartition("\n")[2], text.strip().strip("*`_ ")
+    said: Any = None
+    if objects:
+        said, fault = _last(text, objects, key, cut)
+    elif cut or finish_reason == "length":
+        # Outside an object nothing shows its end: `Score: 0` may be the beginning of 0.75.
+        fault = "truncation"
+    elif len(last_line) < 200 and (line := re.fullmatch(_LINE.format(key=key), last_line, re.IGNORECASE)):
+        said = line["value"]
+    elif len(whole) < 40 and read(whole) is not None:
+        said = whole
+    else:
+        fault = "format_error"
+    value = None if fault else read(said)
+    return Reading(value, fault or (unread if value is None else None))
+
+
+def majority_vote(verdicts: Sequence[str | None]) -> Vote:
+    """Return the verdict of more than half of the votes that were requested; a vote that failed counts against it."""
+    counts = Counter(v for v in verdicts if v is not None).most_common(2)
+    if not counts:
+        return Vote(None, 0.0, "no_majority")
+    verdict, most = counts[0]
+    share = most / len(verdicts)
+    if share > 0.5:
+        return Vote(verdict, share, None)
+    return Vote(None, share, "tie" if [n for _, n in counts] == [most, most] else "no_majority")
+
+
+def _last(text: str, objects: list[tuple[Span, Pairs]], key: str, cut: bool) -> tuple[Any, ErrorType | None]:
+    span, last = objects[-1]
+    said = repr(last.all(key)[0])
+    # Two values are equal if they are written alike; NaN equals NaN, and true is not 1.
+    if cut or any(repr(value) != said for value in last.all(key)):
+        return None, "ambiguous"
+    others = [s for s, pairs in objects[:-1] if any(repr(value) != said for value in pairs.all(key))]
+    # "Either this or that" on one line is an echoed instruction, not a verdict and its correction.
+    together = bool(others) and "\n" not in text[others[-1].end : span.start]
+    alone = any(not inline(text, other.start, other.end) for other in others)
+    quoted = alone and inline(text, span.start, span.end)
+    if others and (together or quoted or prose(text[span.end :])):
+        return None, "ambiguous"
+    return last.all(key)[0], None
+
+
+def objects_with(text: str, scan: Scan, key: str) -> Iterator[tuple[Span, Pairs]]:
+    """Yield the objects with the key at their top level, alone or in one list; also one broken by unescaped quotes."""
+    named = tuple(span for span in scan.closed if key in text[span.start : span.end])
+    for span, value in reversed(list(values_in(text, scan._replace(closed=named)))):
+        if value is None and len(named) == 1:
+            value = _mended(text[span.start : span.end], key)
+        for element in value if type(value) is list else [value]:
+            if isinstance(element, Pairs) and element.all(key):
+                yield span, element
+
+
+def _mended(written: str, key: str) -> Pairs | None:
+    """Return the key of one isolated object that is not JSON if it is named once and json-repair reads it alike."""
+    once = len(re.findall(rf"\b{re.escape(key)}\b", written)) == 1
+    found = re.search(_KEY_AND_VALUE.format(key=re.escape(key)), written)
+    if written[0] != "{" or not once or found is None or len(written) > LONGEST_REPAIRED:
+        return None
+    try:
+        read = import_module("json_repair").loads(written)
+    except (ValueError, RecursionError):
+        return None
+    value = found[1].strip("\"'")
+    if not isinstance(read, dict) or str(read.get(key)).casefold() != value.casefold():
+        return None
+    return Pairs([(key, {"true": True, "false": False}.get(found[1], value))])

@@ -1,0 +1,88 @@
+"""Keep what models wrote in the cache folder, so that a run that was stopped asks nothing twice.
+
+Replies of a restricted set are never kept: the file would hold text.
+"""
+
+import hashlib
+import json
+import os
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from robustify.engines.protocols import Closing
+from robustify.errors import ResourceError
+
+FILE = "replies.sqlite"
+
+
+def reply_key(*parts: Any) -> bytes:
+    """Return the digest of everything that a reply depends on."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode("utf-8", "surrogatepass")).digest()
+
+
+class Replies(Closing):
+    """Replies by the digest of what was asked. Without a folder they are kept until this is closed.
+
+    Raises:
+        ResourceError: the file cannot be opened, read or written.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        kept = folder is not None and (not folder.is_dir() or os.access(folder, os.W_OK))
+        self._file = folder / FILE if folder is not None and kept else None
+        try:
+            if self._file is not None:
+                self._file.parent.mkdir(parents=True, exist_ok=True)
+            self._db = sqlite3.connect(self._file or ":memory:", timeout=60)
+            with self._db:
+                self._db.execute(
+                    "CREATE TABLE IF NOT EXISTS reply (key BLOB PRIMARY KEY, said TEXT) WITHOUT ROWID"
+                )
+        except (OSError, sqlite3.Error) as error:
+            raise self._fault(error) from None
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    def get(self, key: bytes) -> Any:
+        """Return the reply, or None if it is not known."""
+        try:
+            row = self._db.execute("SELECT said FROM reply WHERE key = ?", (key,)).fetchone()
+        except sqlite3.Error as error:
+            raise self._fault(error) from None
+        return None if row is None else json.loads(row[0])
+
+    def put(self, rows: Sequence[tuple[bytes, Any]]) -> None:
+        """Keep these replies; one that is known already stays as it is."""
+        written = [(key, json.dumps(said)) for key, said in rows]
+        try:
+            with self._db:
+                self._db.executemany("INSERT OR IGNORE INTO reply VALUES (?, ?)", written)
+        except sqlite3.Error as error:
+            raise self._fault(error) from None
+
+    def count(self) -> int:
+        """Return how many replies are kept."""
+        try:
+            return int(self._db.execute("SELECT count(*) FROM reply").fetchone()[0])
+        except sqlite3.Error as error:
+            raise self._fault(error) from None
+
+    def _fault(self, error: Exception) -> ResourceError:
+        return ResourceError(
+            f"{self._file or 'replies'}: cannot be read or written ({type(error).__name__}); free space, or remove the file"
+        )
+
+
+def forget(folder: Path) -> int:
+    """Remove the replies of a cache folder; return how many there were."""
+    file = folder / FILE
+    if not file.is_file():
+        return 0
+    with Replies(folder) as kept:
+        n = kept.count()
+    file.unlink()
+    return n

@@ -1,0 +1,132 @@
+"""Free response as a part of a run: models answer in words while they are open, then rules and a judge grade.
+
+The items are those of the run. Every reply is kept in the cache, so a run that was stopped goes on where it was; replies of
+a restricted set are not kept, and nothing but numbers leaves this module for one.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from robustify.engines.protocols import Progress, Writer
+from robustify.errors import UsageError
+from robustify.freeform.foreign_rows import read_answers, with_facts
+from robustify.freeform.grade.graders import grade_answers, require_judge
+from robustify.freeform.human import UNCALIBRATED, HumanLabel, calibrate, human_from
+from robustify.freeform.jsonl import read_jsonl
+from robustify.freeform.judge_audit import judge_audit
+from robustify.freeform.questions import Generation, convert_item, exclusions, generate, prompt_of
+from robustify.freeform.replies import Replies
+from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult
+from robustify.freeform.session import judging, open_judge, refuse_self_judging
+from robustify.freeform.settings import FreeSettings
+from robustify.item import Item
+from robustify.judging.free_grades import FreeGrades
+
+Watch = Callable[[str, int], AbstractContextManager[Progress]]
+NOT_ASKED = "limit"
+"""The reason of an item past `free.limit`."""
+
+
+def require_free(settings: FreeSettings, models: Sequence[str]) -> None:
+    """Find before anything is asked what the block would be refused for later (`UsageError`, `DataError`)."""
+    strangers = [name for name in settings.models if name not in models]
+    if strangers:
+        raise UsageError(
+            f"free.models: {strangers[0]} is not a model of this config; expected {', '.join(models) or 'models'}"
+        )
+    require_judge(settings, settings.judge)
+    if settings.judge is not None:
+        asked = [AnswerRow("", name, "") for name in settings.models or models]
+        refuse_self_judging(settings, asked)
+    for kind in ("numeric", "short_text", "explanation", "nuggets"):
+        settings.judged_by(kind, settings.store)
+    if settings.template is not None:
+        settings.store.get(settings.template)
+    read_labels(settings)
+
+
+def read_labels(settings: FreeSettings) -> list[HumanLabel]:
+    """Return the labels of people that the settings name; none if they name no file."""
+    return read_jsonl(Path(settings.people), human_from) if settings.people else []
+
+
+def prompts_in_words(settings: FreeSettings, items: Sequence[Item]) -> list[str]:
+    """Return the prompts that each model will be sent."""
+    return [prompt_of(item, _how(settings)) for item in _asked(settings, _converted(settings, items))]
+
+
+def _converted(settings: FreeSettings, items: Sequence[Item]) -> list[FreeItem]:
+    how = {"explanations": settings.explanations, "options_shown": settings.options_shown}
+    return [convert_item(item, **how) for item in items]
+
+
+def _asked(settings: FreeSettings, items: Sequence[FreeItem]) -> list[FreeItem]:
+    return [item for item in items if not item.excluded_reason][: settings.limit]
+
+
+def _how(settings: FreeSettings) -> Generation:
+    return Generation(settings.template, settings.language, settings.max_tokens, store=settings.store)
+
+
+class FreeResponse:
+    """The free response of one run: ask each open model, then grade everything."""
+
+    def __init__(
+        self, settings: FreeSettings, items: Sequence[Item], cache: Path, *, restricted: bool
+    ) -> None:
+        self._settings, self._cache, self._restricted = settings, cache, restricted
+        made = _converted(settings, items)
+        self._items = with_facts(made, Path(settings.facts)) if settings.facts else made
+        self._rows: list[AnswerRow] = [row for file in settings.answers for row in read_answers(Path(file))]
+        self._kept = Replies(None if restricted else cache)
+
+    @property
+    def asked(self) -> list[FreeItem]:
+        """The items that are asked."""
+        return _asked(self._settings, self._items)
+
+    def ask(self, name: str, model: object, watch: Watch) -> None:
+        """Let an open model answer if the settings name it, or name none and it can write.
+
+        Raises:
+            UsageError: a model that is named and whose engine only scores.
+        """
+        wanted = name in self._settings.models
+        if (self._settings.models and not wanted) or (not wanted and not isinstance(model, Writer)):
+            return
+        if not isinstance(model, Writer):
+            raise UsageError(f"free.models: the engine of {name} only scores; expected a model that writes")
+        with watch(f"{name}, in words", len(self.asked)) as progress:
+            self._rows += generate(self.asked, model, _how(self._settings), self._kept, progress)
+
+    def graded(self, watch: Watch) -> FreeGrades:
+        """Grade every answer, and return the rows of the run with how far the judge is to be believed."""
+        settings = self._settings
+        refuse_self_judging(settings, self._rows)
+        how = judging(settings, self._items)
+        opened = open_judge(settings.judge, self._cache, self._kept, restricted=self._restricted)
+        with opened as judge, watch("grading", len(self._rows)) as progress:
+            grades = grade_answers(self._items, self._rows, settings, judge, how, progress)
+            many = settings.judge.check if settings.judge else 0
+            check = {"check": judge_audit(judge, self.asked, many, how)} if judge and many else {}
+        self._kept.close()
+        labels = read_labels(settings)
+        calibration = calibrate(grades, labels, how.seed) if labels else {"status": UNCALIBRATED}
+        lines = tuple(free_lines(self._items, self._rows, grades))
+        return FreeGrades(lines, {**calibration, **check}, self._left_out())
+
+    def _left_out(self) -> Mapping[str, int]:
+        reasons = exclusions(self._items)
+        past = sum(not item.excluded_reason for item in self._items) - len(self.asked)
+        return {**reasons, NOT_ASKED: past} if past else reasons
+
+
+def free_lines(
+    items: Sequence[FreeItem], answers: Sequence[AnswerRow], grades: Sequence[GradeResult]
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of free.jsonl: each grade with its question and its answer."""
+    asked = {item.id: item.asked for item in items}
+    for row, grade in zip(answers, grades, strict=True):
+        yield {**grade.json(), "question": asked[row.item_id], "answer": row.text, "template": row.template}

@@ -1,0 +1,216 @@
+"""What is not plain UTF-8 text: its kind, by its first bytes, and the images and fonts that cannot hold a text.
+
+A name or an extension is never trusted. An image passes if its structure is whole and every part of it is one that
+pictures need: no comment, no text chunk, no metadata, no unknown chunk, nothing behind its end. What the pixels show is
+not read.
+"""
+
+import re
+import struct
+import zlib
+from collections.abc import Callable
+
+MOST_BYTES = 16 << 20
+"""Bytes of one file."""
+_MOST_PIXELS = 1 << 28
+"""Bytes that the pixels of one image may take."""
+SUBMODULE = b"Subproject commit "
+_POINTER = re.compile(
+    rb"(?:version https://(?:git-lfs\.github|hawser\.github)\.com/spec/|version http://git-media\.io/v/|# git-media\n"
+    rb"|Subproject commit [0-9a-f]{40}|/annex/objects/|(?:\.\./)*\.git/annex/objects/"
+    rb"|(?:#.*\n)*(?:outs|md5|deps|schema|stages|wdir|frozen|meta|desc)\b"
+    rb"(?:.*\n)*?[ \t-]*(?:md5|etag|checksum): *['\"]?[0-9a-f-]{16})"
+)
+"""Pointers to content elsewhere: git LFS and what it was before, a submodule, git-annex, DVC."""
+_CACHE = re.compile(rb"(?s)(?:\x37\x7f\x06.*?)?SQLite format 3\0.{52}RBST")
+"""SQLite's application id of a score cache (engines/cache.py), in the file or in its journal."""
+_KINDS: dict[str, tuple[bytes, ...]] = {
+    "a zip archive or office file": (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08"),
+    "a compressed stream": (
+        b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18",
+        b"x\x01", b"x\x5e", b"x\x9c", b"x\xda",
+    ),
+    "an archive": (b"7z\xbc\xaf", b"Rar!\x1a"),
+    "a pickle": tuple(bytes((0x80, n)) for n in range(2, 6)),
+    "a table or database": (
+        b"PAR1", b"PARE", b"ARROW1", b"FEA1", b"ORC", b"\x89HDF", b"\x93NUMPY", b"SQLite", b"\x37\x7f\x06",
+    ),
+    "a model": (b"GGUF",),
+    "a document": (b"%PDF-", b"\xd0\xcf\x11\xe0"),
+    "encrypted": (b"age-encryption.org/", b"$ANSIBLE_VAULT;", b"Salted__", b"\0GITCRYPT\0"),
+    "a program": (b"\x7fELF", b"MZ", b"\0asm", b"\xcf\xfa\xed\xfe"),
+    "an image, font or recording": (
+        b"\x89PNG", b"GIF8", b"\xff\xd8\xff", b"RIFF", b"wOFF", b"wOF2", b"II*\0", b"MM\0*", b"OggS", b"fLaC", b"ID3",
+    ),
+    "text in UTF-16 or UTF-32": (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff"),
+}  # fmt: skip
+_ENCRYPTED = re.compile(
+    r"%PDF-|\$ANSIBLE_VAULT;|age-encryption\.org/|Salted__|(?s:.*?)^-----BEGIN (?:PGP MESSAGE|AGE ENC)", re.M
+)
+"""Documents and encrypted messages that are written in plain characters."""
+_CONTROL = re.compile("[\0-\x06\x0e-\x19\x1c-\x1f\x7f]")
+
+
+def text_of(data: bytes) -> str | None:
+    """Return the text that bytes hold, or None if they are not plain UTF-8 text."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return None
+    return None if _CONTROL.search(text) or _ENCRYPTED.match(text) else text
+
+
+def refusal(data: bytes) -> tuple[str, str] | None:
+    """Return the rule that refuses content that is not text, with what it is; None for an image without text."""
+    if _CACHE.match(data[: 1 << 16]):
+        return "RBG404", "(a score cache)"
+    for mark, check in _PASSES:
+        if data.startswith(mark):
+            fault = _checked(check, data)
+            return ("RBG501", f"({fault})") if fault else None
+    return "RBG501", f"({kind_of(data)})"
+
+
+def is_pointer(data: bytes) -> bool:
+    """Return whether a content only points at another one that lies outside the repository."""
+    return _POINTER.match(data[:4096]) is not None
+
+
+def kind_of(data: bytes) -> str:
+    """Return what binary content is, by its first bytes."""
+    for says, marks in _KINDS.items():
+        if data.startswith(marks):
+            return says
+    if data[257:262] == b"ustar":
+        return "an archive"
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        printable = sum(b >= 32 or b in b"\t\n\r\x0b\x0c" for b in data[:4096])
+        return (
+            "text in another encoding than UTF-8" if printable >= len(data[:4096]) - 1 else "binary content"
+        )
+    return (
+        "an encrypted message or document"
+        if not _CONTROL.search(data.decode("utf-8"))
+        else "text with control characters"
+    )
+
+
+def is_image(data: bytes) -> bool:
+    """Return whether bytes are an image or a font that passes."""
+    return any(data.startswith(mark) and not _checked(check, data) for mark, check in _PASSES)
+
+
+def _checked(check: Callable[[bytes], str], data: bytes) -> str:
+    try:
+        return check(data)
+    except (struct.error, IndexError, zlib.error):
+        return "a damaged image or font"
+
+
+_PNG_CHUNKS = {
+    b"IHDR", b"PLTE", b"IDAT", b"IEND", b"tRNS", b"cHRM", b"gAMA", b"sBIT", b"sRGB", b"bKGD", b"pHYs", b"hIST", b"tIME",
+}  # fmt: skip
+_SAMPLES = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
+
+
+def _png(data: bytes) -> str:
+    at, packed, head = 8, b"", b""
+    while at < len(data):
+        size, name = struct.unpack(">I4s", data[at : at + 8])
+        body = data[at + 8 : at + 8 + size]
+        if struct.unpack(">I", data[at + 8 + size : at + 12 + size])[0] != zlib.crc32(name + body):
+            return "a damaged PNG"
+        if name not in _PNG_CHUNKS or (name not in (b"IDAT", b"PLTE", b"hIST", b"tRNS") and size > 32):
+            return f"a PNG with the chunk {name.decode('ascii', 'replace')!a}"
+        packed += body if name == b"IDAT" else b""
+        head = body if name == b"IHDR" else head
+        at += 12 + size
+        if name == b"IEND":
+            break
+    width, height, depth, colour = struct.unpack(">IIBB", head[:10])
+    passes = [(0, 0, 1, 1)] if not head[12] else _ADAM7
+    sizes = [(-(-(width - x) // dx), -(-(height - y) // dy)) for x, y, dx, dy in passes]
+    expected = sum(
+        h * (1 + -(-w * depth * _SAMPLES.get(colour, 4) // 8)) for w, h in sizes if w > 0 and h > 0
+    )
+    if expected > _MOST_PIXELS:
+        return "a PNG of more pixels than the gate reads"
+    unpacker = zlib.decompressobj()
+    pixels = unpacker.decompress(packed, expected + 1)
+    whole = len(pixels) == expected and unpacker.eof and not unpacker.unused_data
+    return "" if whole and at == len(data) else "a PNG with bytes that are not pixels"
+
+
+_ADAM7 = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
+_JPEG_PARTS = {0xDB, 0xC4, 0xDD, 0xDA, 0xC0, 0xC1, 0xC2}
+
+
+def _jpeg(data: bytes) -> str:
+    at = 2
+    while data[at : at + 2] != b"\xff\xd9":
+        mark, size = struct.unpack(">xBH", data[at : at + 4])
+        small = (mark == 0xE0 and size == 16) or (mark == 0xEE and size == 14)
+        if data[at] != 0xFF or not (mark in _JPEG_PARTS or small):
+            return f"a JPEG with the part {mark:02X}"
+        at += 2 + size
+        while mark == 0xDA and not (data[at] == 0xFF and data[at + 1] not in (0, *range(0xD0, 0xD8))):
+            at += 1
+    return "" if at + 2 == len(data) else "a JPEG with bytes behind its end"
+
+
+def _gif(data: bytes) -> str:
+    at = 13 + (3 << ((data[10] & 7) + 1) if data[10] & 0x80 else 0)
+    while data[at] != 0x3B:
+        loops = data[at : at + 14] == b"\x21\xff\x0bNETSCAPE2.0"
+        if data[at] == 0x2C:
+            at += 11 + (3 << ((data[at + 9] & 7) + 1) if data[at + 9] & 0x80 else 0)
+        elif data[at : at + 3] == b"\x21\xf9\x04" or (loops and data[at + 14] == 3):
+            at += 14 if loops else 2
+        else:
+            return "a GIF with a comment, a text or an unknown block"
+        while data[at]:
+            at += data[at] + 1
+        at += 1
+    return "" if at + 1 == len(data) else "a GIF with bytes behind its end"
+
+
+def _webp(data: bytes) -> str:
+    at, size = 12, struct.unpack("<I", data[4:8])[0]
+    if data[8:12] != b"WEBP" or size + 8 != len(data):
+        return "a WebP of the wrong length, or another RIFF file"
+    while at < len(data):
+        name, size = struct.unpack("<4sI", data[at : at + 8])
+        if name not in (b"VP8 ", b"VP8L", b"VP8X", b"ALPH", b"ANIM", b"ANMF"):
+            return f"a WebP with the chunk {name.decode('ascii', 'replace')!a}"
+        at += 8 + size + size % 2
+    return "" if at == len(data) else "a WebP of the wrong length"
+
+
+def _ico(data: bytes) -> str:
+    n = struct.unpack("<H", data[4:6])[0]
+    parts = sorted(struct.unpack("<8xII", data[6 + 16 * i : 22 + 16 * i])[::-1] for i in range(n))
+    end = 6 + 16 * n
+    for at, size in parts:
+        image = data[at : at + size]
+        if at != end or (_checked(_png, image) if image[:4] == b"\x89PNG" else image[:4] != b"\x28\0\0\0"):
+            return "an icon with bytes that are not pixels"
+        end += size
+    return "" if n and end == len(data) else "an icon with bytes behind its end"
+
+
+def _woff(data: bytes) -> str:
+    length = struct.unpack(">I", data[8:12])[0]
+    meta = data[24:44] if data[3:4] == b"F" else data[28:48]
+    return (
+        ""
+        if length == len(data) and not any(meta)
+        else "a font with metadata, private data or a wrong length"
+    )
+
+
+_PASSES: tuple[tuple[bytes, Callable[[bytes], str]], ...] = (
+    (b"\x89PNG\r\n\x1a\n", _png), (b"\xff\xd8\xff", _jpeg), (b"GIF87a", _gif), (b"GIF89a", _gif), (b"RIFF", _webp),
+    (b"\0\0\x01\0", _ico), (b"wOFF", _woff), (b"wOF2", _woff),
+)  # fmt: skip

@@ -1,0 +1,256 @@
+"""Text that holds other content: base64, hex and their like, arrays of bytes, tokens with numbers, hidden characters.
+
+Short runs are decoded and read. A run of more than 160 characters is refused, unless it is an image that passes: what
+it decodes to may be encoded again, packed or encrypted, so that nothing is gained by looking. Words tell text from code:
+`getElementById` and `python3` read as words, most pieces of base64 do not. Line breaks, quotes and signs between the
+pieces of a run do not part it; a word does.
+"""
+
+import base64
+import binascii
+import re
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import lru_cache
+
+from robustify.gate.opaque import is_image, kind_of
+from robustify.gate.words import INVISIBLE
+
+MOST = 160
+"""Characters of a run that are decoded and read; more are refused. The longest digest, SHA-512 in hex, has 128."""
+_LEAST = 40
+"""Characters from which a run is decoded: eight words of text make about 60."""
+_STRONG = 16
+"""Characters of a piece that begin a run alone; of shorter pieces it takes many, and few words between them."""
+_TOKEN = re.compile(r"[A-Za-z0-9+/_=-]+")
+_PART = re.compile(r"[A-Za-z0-9]+")
+_HUMP = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_NUMBERED = re.compile(
+    r"[A-Za-z]{2,}\d{1,4}|0[xX][0-9a-fA-F]{1,16}[uUlL]*|0[bBoO][0-7]+|\d+[A-Za-z]{1,3}|[0-9a-f]{1,14}p"
+)
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.I)
+_HUMP_SIZE = 2.6
+"""Characters of a hump, as in camelHump, at most in code: 2 in base64 and hex, 4 and more in names."""
+_LONGEST_WORD = 25
+_LONGEST_NAME, _LONG_HUMP_SIZE = 60, 3.4
+"""Characters of a name, and of a hump in what is longer."""
+_REPEATED = re.compile(r"(.)\1{3,}")
+_SHORT_ESCAPE = re.compile(
+    r"\\(?:[nrt]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2})|%[0-9a-fA-F]{2}|#(?:[0-9a-fA-F]{3}){1,2}\b"
+)
+"""Escapes, whose readings are looked at apart, and colours."""
+_HEX_ONLY = re.compile(r"[0-9a-f]+|[0-9A-F]+")
+_HEX = re.compile(r"(?:0x)?(?:[0-9a-f]{2})+|(?:0x)?(?:[0-9A-F]{2})+")
+_BASE32 = re.compile(r"[A-Z2-7]+|[a-z2-7]+")
+_DENSE = 0.024
+"""Chance that two characters of a text without blanks are the same: 0.012 to 0.02 in base64 and ASCII85, 0.03 and more in
+programs."""
+_EVEN = 0.032
+"""The same for pieces that are names or code."""
+_EDGES = " \t#>*|/\"'`,+;\\"
+_HIDDEN = re.compile(f"{INVISIBLE.pattern.replace(']', chr(0xE0020) + '-' + chr(0xE007E) + ']')}{{16,}}")
+_BETWEEN = re.compile("[!-~][\u200b-\u200d\u2060-\u2064\ufeff]")
+_MANY_BETWEEN = 60
+_BYTES = (
+    (16, re.compile(r"(?:\\x[0-9a-fA-F]{2}){8,}")),
+    (16, re.compile(r"(?:0x[0-9a-fA-F]{1,2}[\s,;]{1,20}){8,}(?:0x[0-9a-fA-F]{1,2})?")),
+    (16, re.compile(r"\b(?:[0-9a-fA-F]{2}){1,8}(?:[\s:,\"'-]{1,8}(?:[0-9a-fA-F]{2}){1,8}){7,}\b")),
+    (16, re.compile(r"(?:\\[0-9a-fA-F]{2,5} ){8,}")),
+    (10, re.compile(r"\b\d{1,5}(?:[\s,;]{1,20}\d{1,5}){15,}\b")),
+)
+"""Numbers one after the other, with their base."""
+_DIGITS = {16: re.compile(r"(?:0x|\\x)?([0-9a-fA-F]+)"), 10: re.compile(r"(\d+)")}
+_KNOWN = ("file", "stream", "archive", "pickle", "database", "model", "program", "recording")
+_TOKENS = (
+    ("tokens of a tokenizer", 24, 400, re.compile("Ġ|▁|Ċ|</w>")),
+    ("pieces of words", 8, 400, re.compile("[\\s\"'\\[]##(?=\\w)")),
+    ("tokens with log-probabilities", 16, 3000,
+     re.compile(r"[\"'](?:decoded_)?token[\"']:|[\"']?(?:top_)?log_?probs?[\"']?\s?[:=]|[\"']bytes[\"']:")),
+    ("words with log-probabilities", 24, 2500,
+     re.compile(r"-\d+\.\d+(?=[^\d]{1,60}?[A-Za-z]{2}[^\d]{0,60}?-\d+\.\d)")),
+    ("a list of tokens", 24, 600, re.compile(r"[\"'] [A-Za-z]{1,12}[\"'](?=\s*[,\]):])")),
+)  # fmt: skip
+"""Marks that many times within so many characters are a text cut into tokens."""
+_MARKS = (
+    ("a uuencoded file", re.compile(r"^M[ -`]{60}\nM[ -`]{60}$", re.M)),
+    ("a run of symbols", re.compile("[\u2800-\u28ff]{60}|[\U0001f300-\U0001faff]{60}")),
+    ("a run of binary digits", re.compile(r"[01]{320,}")),
+    ("a packed file in escapes",
+     re.compile("[\x80\ufffd][\x04\x05][\x95\ufffd][^\0]{1,5}\0\0\0|(?:\x1f[\x8b\ufffd]\x08|PK\x03\x04|BZh91AY|\ufffd?7zXZ\0)"
+                "(?:[^\0-\x08\x0e-\x1f\x7f-\xff\ufffd]{0,9}[\0-\x08\x0e-\x1f\x7f-\xff\ufffd]){20}")),
+)  # fmt: skip
+Hidden = str | tuple[int, str]
+"""A text that was found, or the offset and kind of what is refused."""
+
+
+def hidden(text: str) -> Iterator[Hidden]:
+    """Yield the texts that short runs hold, and what must be refused, once for each kind."""
+    if not text.isascii():
+        if match := _HIDDEN.search(text):
+            yield match.start(), "(hidden characters)"
+        elif len(found := list(_BETWEEN.finditer(text))) >= _MANY_BETWEEN:
+            yield found[0].start(), "(hidden characters between letters)"
+    for says, enough, within, mark in _TOKENS:
+        places = [match.start() for match in mark.finditer(text)]
+        for first, last in zip(places, places[enough - 1 :], strict=False):
+            if last - first <= within:
+                yield first, f"({says})"
+                break
+    for says, mark in _MARKS:
+        if match := mark.search(text):
+            yield match.start(), f"({says})"
+    yield from _in_runs(_SHORT_ESCAPE.sub(lambda match: " " * len(match[0]), text))
+    yield from _in_numbers(text)
+    yield from _in_lines(text)
+
+
+def _in_runs(text: str) -> Iterator[Hidden]:
+    """Yield what runs of base64 or hex hold, whatever parts their pieces."""
+    begin, pieces = 0, list[str]()
+    weak, weak_begin, short = 0, 0, list[str]()
+    for match in _TOKEN.finditer(text):
+        size = _coded(match[0])
+        if size >= _STRONG or (pieces and size >= 0):
+            begin = begin if pieces else match.start()
+            pieces.append(match[0])
+        elif size < -2 and pieces:
+            yield from _judged(begin, pieces, match[0])
+            pieces = []
+        if size < _STRONG and (weak or size > 0):
+            weak_begin = weak_begin if weak else match.start()
+            weak = weak + size
+            if weak <= 0:
+                weak, short = 0, []
+                continue
+            short.append(match[0])
+            if weak > MOST:
+                if _is_varied("".join(short)):
+                    yield weak_begin, "(an encoded run in short pieces)"
+                weak, short = 0, []
+    yield from _judged(begin, pieces, "")
+
+
+def _is_varied(run: str) -> bool:
+    """Return whether a run is hex, or uses its characters as evenly as base64 does; names repeat their letters."""
+    return _HEX_ONLY.fullmatch(run) is not None or _chance(run) < _EVEN
+
+
+def _chance(run: str) -> float:
+    """Return the chance that two characters of a run are the same."""
+    n = len(run)
+    return sum(k * (k - 1) for k in Counter(run).values()) / (n * (n - 1))
+
+
+@lru_cache(maxsize=1 << 16)
+def _coded(token: str) -> int:
+    """Return how many characters of a token are code; less than 0 if it is made of words."""
+    words = coded = 0
+    if _UUID.fullmatch(token):
+        return 0
+    for part in _PART.findall(token[:400]):
+        if _is_code(part):
+            coded += len(part)
+        elif part.isalpha():
+            words += len(part)
+    return len(token) if coded > words else -words
+
+
+def _is_code(part: str) -> bool:
+    part = _REPEATED.sub(r"\1", part)  # zeros are many As in base64
+    n, humps = len(part), _HUMP.findall(part)
+    if n < 4 or _NUMBERED.fullmatch(part):
+        return False
+    if n >= _STRONG and _HEX_ONLY.fullmatch(part.removeprefix("0x")):
+        return not part.isdigit()
+    if n >= _STRONG and _BASE32.fullmatch(part) and sum(hump.isdigit() for hump in humps) >= 2:
+        return True
+    if n >= _LONGEST_WORD and len(humps) == 1 and part.isalpha():
+        return len(set(part)) > 8
+    return len(humps) >= 2 and n <= (_HUMP_SIZE if n < _LONGEST_NAME else _LONG_HUMP_SIZE) * len(humps)
+
+
+def _judged(begin: int, pieces: list[str], following: str) -> Iterator[Hidden]:
+    """Yield what one run holds; a short piece behind it that reads as a word may belong to it."""
+    run = "".join(pieces)
+    if len(run) < _LEAST:
+        return
+    forms = (run, run + following, run[: len(run) - len(pieces[-1])])
+    decoded = [data for form in forms if len(form) >= _LEAST for data in _decodings(form)]
+    names = max(map(len, pieces)) < _LEAST and not _is_varied(run)
+    if len(run) > MOST and not names and not any(map(is_image, decoded)):
+        yield begin, f"(an encoded run of {len(run):,} characters)"
+    for data in decoded if len(run) <= MOST else ():
+        text = _as_text(data)
+        if text is not None:
+            yield text
+        elif _is_packed(data):
+            yield begin, "(an encoded run that is packed)"
+
+
+def _decodings(run: str) -> Iterator[bytes]:
+    """Yield what a run is as hex, base64 and base32, whichever it can be."""
+    bare = run.replace("-", "+").replace("_", "/").replace("=", "")
+    if _HEX.fullmatch(run):
+        yield bytes.fromhex(run.removeprefix("0x"))
+        return
+    yield base64.b64decode(bare[: len(bare) - (len(bare) % 4 == 1)] + "=" * (-len(bare) % 4))
+    with suppress(binascii.Error):
+        yield base64.b32decode(bare.upper() + "=" * (-len(bare) % 8))
+
+
+def _is_packed(data: bytes) -> bool:
+    """Return whether bytes are a compressed stream or an archive: a digest begins like one by chance."""
+    if data.startswith((b"PK\x03\x04", b"\xfd7zXZ", b"BZh91AY", b"\x80\x04\x95", b"Salted__")):
+        return True
+    try:
+        return data[:1] in b"\x1f\x78" and zlib.decompressobj(47).decompress(data, 1 << 16) != b""
+    except zlib.error:
+        return False
+
+
+def _as_text(data: bytes) -> str | None:
+    """Return the text that bytes hold, if they hold one."""
+    wide = data[1::2].count(0) > len(data) // 4, data[::2].count(0) > len(data) // 4
+    try:
+        text = data.decode("utf-16-le" if wide[0] else "utf-16-be" if wide[1] else "utf-8")
+    except UnicodeError:
+        return None
+    return text if all(c.isprintable() or c.isspace() for c in text) else None
+
+
+def _in_numbers(text: str) -> Iterator[Hidden]:
+    """Yield the text that arrays of bytes or characters hold, all of one kind together."""
+    for base, pattern in _BYTES:
+        codes: list[int] = []
+        for match in pattern.finditer(text):
+            digits = _DIGITS[base].findall(match[0])
+            if base == 16:
+                new = list(bytes.fromhex("".join(d if len(d) % 2 == 0 else f"0{d}" for d in digits)))
+            else:
+                new = [int(d) for d in digits]
+            kind = kind_of(bytes(new)) if len(new) > MOST and max(new) < 256 else ""
+            if kind.endswith(_KNOWN):
+                yield match.start(), f"(the bytes of {kind})"
+            codes += new
+        letters = [chr(code) for code in codes if 9 <= code < 0x3000]
+        if letters and sum(c.isalpha() or c == " " for c in letters) >= 0.7 * len(codes):
+            yield "".join(c for c in letters if c.isprintable() or c.isspace())
+
+
+def _in_lines(text: str) -> Iterator[Hidden]:
+    """Yield where lines without blanks have so many different characters that they are code."""
+    begin, at, pieces = 0, 0, list[str]()
+    for line in (*text.split("\n"), " "):
+        bare = line.strip(_EDGES)
+        if len(bare) >= 20 and " " not in bare and bare.isascii():
+            begin = begin if pieces else at
+            pieces.append(bare)
+        elif pieces:
+            run = "".join(pieces)[:4000]
+            if len(run) > MOST and _chance(run) < _DENSE:
+                yield begin, f"(lines of code, {len(run):,} characters)"
+                return
+            pieces = []
+        at += len(line) + 1

@@ -1,0 +1,97 @@
+"""What of robustify's own must not be committed, and the canary lines of benchmarks.
+
+Keys, records of a user's machine, and the record of a restricted run are refused. A hashed split may be committed, and
+then it has the keys of its format and nothing else.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+
+from robustify.gate.key_file import Key, keys_in
+
+Sighting = tuple[str, int, str]
+"""The id of a rule, an offset, and what to say."""
+SPLIT = "robustify.hashed-split/1"
+KEYED_ID = re.compile(r"rb1_[a-z2-7]{26}(?![a-z0-9])")
+_PRIVATE = {
+    "robustify.registered/1": "(the record of registered sets, with its secret)",
+    "robustify.licences/1": "(the record of accepted terms)",
+    "robustify.release-claim/1": "(the claim of a run, with digests of items)",
+}
+_RECORD = re.compile(r'"format":\s?"robustify\.releases/\d+"')
+_MARKS = (('"robustify.',), ('"sensitivity"', '"restricted"'), ('"release"', '"evaluator"'))
+"""Each of our documents holds all marks of one of these."""
+_SPLIT_KEYS = {"format", "dataset", "dataset_version", "split", "canon", "key_id", "n", "ids"}
+_MANY_IDS = 5
+"""Keyed ids outside a hashed split that are more than an example."""
+_WORD = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_EVALUATOR = re.compile(r"release[\s_-]+level[\s:=\"'_*-]+evaluator\b", re.I)
+"""The mark that every page and table of the evaluator's own level carries."""
+_CANARIES = (
+    re.compile(r"canary\s+(?:guid|string|token)\W{1,6}[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.I),
+    re.compile(r"benchmark\s+data\s+should\s+never\s+appear\s+in\s+training\s+corpora", re.I),
+)
+
+
+def states(text: str, keys: Sequence[Key] = ()) -> Iterator[Sighting]:
+    """Yield what in a text must not be committed. `keys` are the user's own, known even without their prefix."""
+    yield from (("RBG402", offset, "") for offset in keys_in(text, keys))
+    low = text.lower()
+    if "evaluator" in low:
+        yield from (("RBG403", match.start(), "") for match in _EVALUATOR.finditer(text))
+    if "canary" in low or "corpora" in low:
+        for pattern in _CANARIES:
+            yield from (("RBG401", match.start(), "") for match in pattern.finditer(text))
+    if "robustify.releases" in low and (record := _RECORD.search(text)):
+        yield "RBG404", record.start(), "(a record of releases)"
+    tree = _document(text)
+    if tree is not None:
+        yield from _records(tree)
+    if "rb1_" in text and not is_split(tree):
+        found = [match.start() for match in KEYED_ID.finditer(text)]
+        if len(found) >= _MANY_IDS:
+            yield "RBG405", found[0], f"({len(found):,} ids)"
+
+
+def _document(text: str) -> dict[str, object] | None:
+    """Return the object that a text is, if it may be one of ours."""
+    if not any(all(mark in text for mark in marks) for marks in _MARKS):
+        return None
+    try:
+        tree = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return tree if isinstance(tree, dict) else None
+
+
+def _records(tree: dict[str, object]) -> Iterator[Sighting]:
+    named, config, release = tree.get("format"), tree.get("config"), tree.get("release")
+    if isinstance(named, str) and named in _PRIVATE:
+        yield "RBG404", 0, _PRIVATE[named]
+    if named == SPLIT and not is_split(tree):
+        yield "RBG405", 0, "(a hashed split with more than its format has)"
+    levels = (tree.get("sensitivity"), config.get("sensitivity") if isinstance(config, dict) else None)
+    manifest = isinstance(tree.get("files"), dict) and "restricted" in levels
+    if manifest or (isinstance(release, dict) and release.get("level") == "evaluator"):
+        yield "RBG403", 0, ""
+
+
+def holds_split(text: str) -> bool:
+    """Return whether a text is a hashed split and nothing else: its ids are not encoded text."""
+    return f'"{SPLIT}"' in text and is_split(_document(text))
+
+
+def is_split(tree: object) -> bool:
+    """Return whether an object has the keys of a hashed split only, and sorted keyed ids (safety.md, 3.5)."""
+    if not isinstance(tree, dict) or set(tree) != _SPLIT_KEYS or tree["format"] != SPLIT:
+        return False
+    ids = tree["ids"]
+    names = [tree[name] for name in ("dataset", "dataset_version", "split", "canon", "key_id")]
+    return (
+        isinstance(ids, list)
+        and all(isinstance(one, str) and KEYED_ID.fullmatch(one) for one in ids)
+        and ids == sorted(set(ids))
+        and tree["n"] == len(ids)
+        and all(isinstance(name, str) and _WORD.fullmatch(name) for name in names)
+    )

@@ -1,0 +1,1 @@
+"""Judging: from answers to numbers. Pure, without a model."""

@@ -1,0 +1,276 @@
+"""The fresh probe: a ridge on the texts of the options that the selection left open, refitted on the items kept.
+
+Each block of items is predicted by a fit on all other blocks. Cross-fitted hits follow no simple law, so that their null
+comes from refits with permuted keys (Ojala and Garriga 2010). The ridge is in closed form and all refits are matrix
+products.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import sha256
+from itertools import compress
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from robustify.arrays import Bools, Floats, Ints
+from robustify.baselines.artifact_probe import FEWEST_ITEMS, ProbeSettings, near_duplicate_groups
+from robustify.baselines.features import matrix
+from robustify.item import Item
+from robustify.judging.audit.auditor import AuditRate, among_open
+from robustify.screen.consensus import ROBUST, Screened
+from robustify.screen.item_index import ItemIndex
+
+BLOCKS = 10
+RIDGE = 50.0
+"""The penalty of the fits: the artifact probe's logistic one, 10, over the variance of a key among four options, 0.19."""
+FEWEST_REFITS = 199
+_CELLS = 1 << 26
+"""Options times refits beyond which fewer refits are made."""
+_AT_ONCE = 1 << 23
+
+
+@dataclass(frozen=True)
+class Design:
+    """n items that are fitted and predicted, in the order of their blocks; nothing here depends on a key.
+
+    `x` (r, f): the features of their open options, one item after the other, centred within each item. `size`
+    (n,): how many open options each has, at least 2. `block` (n,), rising from 0. `tiebreak` (r,): which of two
+    options with equal scores is picked.
+    """
+
+    x: Floats
+    size: Ints
+    block: Ints
+    tiebreak: Floats
+
+    @classmethod
+    def of(cls, raw: Floats, size: Ints, block: Ints, seed: int = 0) -> "Design":
+        """Return the design of features `raw` (r, f) that are not yet centred within the open options."""
+        starts = np.cumsum(size) - size
+        mean = np.add.reduceat(raw, starts) / size[:, None] if len(raw) else raw
+        drawn = np.random.default_rng(seed).random(len(raw))
+        return cls(np.asarray(raw - np.repeat(mean, size, axis=0)), size, block, drawn)
+
+    @cached_property
+    def starts(self) -> Ints:
+        """The row (n,) of each item's first open option."""
+        return np.asarray(np.cumsum(self.size) - self.size)
+
+    @cached_property
+    def _blocks(self) -> list[tuple[slice, slice]]:
+        """The items and the rows of each block."""
+        edge = np.searchsorted(self.block, np.arange(BLOCKS + 1))
+        row = np.append(self.starts, len(self.x))[edge]
+        return [(slice(*edge[b : b + 2]), slice(*row[b : b + 2])) for b in range(BLOCKS)]
+
+    @cached_property
+    def _factors(self) -> list[Any]:
+        """For each block the factors of the penalised products of all others."""
+        products = [self.x[rows].T @ self.x[rows] for _, rows in self._blocks]
+        total = sum(products) + RIDGE * np.eye(self.x.shape[1])
+        return [cho_factor(total - one) for one in products]
+
+    def hits(self, key: Ints) -> Bools:
+        """Return whether the pick of each item is its key, (n, c), by a fit on all other blocks.
+
+        `key` (n, c): the position of each item's key among its open options, in c arrangements of the keys.
+        """
+        at, out = self.starts[:, None] + key, np.zeros(key.shape, dtype=bool)
+        sums = [self._summed(rows, at[items]) for items, rows in self._blocks]
+        total = np.sum(sums, axis=0)
+        for (items, rows), factor, mine in zip(self._blocks, self._factors, sums, strict=True):
+            out[items] = self._right(items, rows, cho_solve(factor, total - mine), at)
+        return out
+
+    def _summed(self, rows: slice, at: Ints) -> Floats:
+        """The sums (f, c) of the features in rows `at` (m, c), all of them within `rows`."""
+        chosen = np.zeros((rows.stop - rows.start, at.shape[1]))
+        np.put_along_axis(chosen, at - rows.start, 1.0, axis=0)
+        return np.asarray(self.x[rows].T @ chosen)
+
+    def _right(self, items: slice, rows: slice, weights: Floats, at: Ints) -> Bools:
+        # Rounded, so that options with equal features tie on any machine.
+        scores = np.round(self.x[rows] @ weights, 9) + 1e-10 * self.tiebreak[rows, None]
+        first, size = self.starts[items] - rows.start, self.size[items]
+        top = scores[first]
+        # Option by option, many times faster than `np.maximum.reduceat` down columns.
+        for option in range(1, int(size.max(initial=0))):
+            more = np.flatnonzero(size > option)
+            top[more] = np.maximum(top[more], scores[first[more] + option])
+        return np.asarray(np.take_along_axis(scores, at[items] - rows.start, axis=0) >= top)
+
+
+@dataclass(frozen=True, slots=True)
+class Refitted:
+    """The cross-fitted hits (n,) of the items' keys, and their p by `refits` with permuted keys."""
+
+    hits: Bools
+    p: float
+    refits: int
+
+
+def refitted(design: Design, key: Ints, refits: int = 999, seed: int = 0) -> Refitted:
+    """Return the hits of keys (n,), and p = (1 + refits with as many hits) / (1 + refits).
+
+    Fewer refits, and never fewer than 199, are made of very many options.
+    """
+    hits = design.hits(key[:, None])[:, 0]
+    n = int(np.clip(_CELLS // max(1, len(design.x)), min(FEWEST_REFITS, refits), refits))
+    found = int(np.count_nonzero(hits))
+    reached = sum(int(np.count_nonzero(some >= found)) for some in permuted(design, n, seed))
+    return Refitted(hits, (1 + reached) / (1 + n), n)
+
+
+def permuted(design: Design, refits: int, seed: int) -> Iterator[Ints]:
+    """Yield the numbers of hits under permuted keys, some refits at a time."""
+    rng = np.random.default_rng(seed)
+    step = max(1, _AT_ONCE // max(1, len(design.x)))
+    for start in range(0, refits, step):
+        drawn = rng.random((len(design.size), min(step, refits - start)))
+        key = (drawn * design.size[:, None]).astype(np.int64)
+        yield design.hits(key).sum(axis=0)
+
+
+def hash_rank(items: Sequence[Item], groups: Ints, seed: int) -> Ints:
+    """Return the rank (n,) of each item in hash order, in which the items of a group (n,) follow each other."""
+    smallest: dict[int, str] = {}
+    for item, group in zip(items, groups.tolist(), strict=True):
+        smallest[group] = min(item.id, smallest.get(group, item.id))
+    marks = [
+        (_hash(smallest[group], seed), _hash(item.id, seed))
+        for item, group in zip(items, groups.tolist(), strict=True)
+    ]
+    rank = np.empty(len(marks), dtype=np.int64)
+    rank[sorted(range(len(marks)), key=marks.__getitem__)] = np.arange(len(marks))
+    return rank
+
+
+def _hash(name: str, seed: int) -> bytes:
+    return sha256(f"forward/{seed}/{name}".encode("utf-8", "surrogatepass")).digest()
+
+
+def blocks(groups: Ints) -> Ints:
+    """Return the block (n,) of items in their order, so that no group (n,), which is in a row, is cut."""
+    if not len(groups):
+        return groups
+    new = np.append(True, groups[1:] != groups[:-1])
+    start = np.maximum.accumulate(np.where(new, np.arange(len(groups)), 0))
+    return np.asarray(start * BLOCKS // len(groups))
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The items that rules keep and whose outcome depends on no missing answer: chance after selection is exact.
+
+    `mask` (all items,) of `all_items`; of the n kept ones `key`, `k` (n,), and `would` (n, K): the options that as the
+    key would have removed them.
+    """
+
+    mask: Bools
+    all_items: Sequence[str]
+    key: Ints
+    k: Ints
+    would: Bools
+
+    @cached_property
+    def items(self) -> tuple[str, ...]:
+        """Their n names."""
+        return tuple(compress(self.all_items, self.mask.tolist()))
+
+    @cached_property
+    def open(self) -> Bools:
+        """The options (n, K) that the selection left open."""
+        return np.asarray(~self.would & (np.arange(self.would.shape[1]) < self.k[:, None]))
+
+
+def everything(index: ItemIndex) -> Kept:
+    """Return all items that any row knows, as if they were kept and every option were open."""
+    known = np.asarray(index.k > 0)
+    none = np.zeros((int(np.count_nonzero(known)), index.width), dtype=bool)
+    return Kept(known, index.items, index.key[known], index.k[known], none)
+
+
+def kept_by(found: Screened) -> Kept:
+    """Return what a rule keeps."""
+    votes, mask = found.votes, np.asarray((found.outcome == ROBUST) & found.weighed)
+    return Kept(mask, votes.items, votes.key[mask], votes.k[mask], found.would[mask])
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The design of some of the items kept. `at` (m,): which; `key` (m,): the key's place among its open options."""
+
+    design: Design
+    at: Ints
+    key: Ints
+
+
+class FreshProbe:
+    """Fits probes afresh on kept items; without the items' texts there are none.
+
+    Of near-duplicates only the first in hash order is fitted and judged; a passage is within one block.
+    """
+
+    def __init__(self, items: Sequence[Item] | None, settings: ProbeSettings) -> None:
+        self.items = list(items or ())
+        self.settings = settings
+
+    def of(self, kept: Kept) -> AuditRate | None:
+        """Return a fresh probe's rate on these items; None if there is too little to fit on."""
+        if not kept.items or not self.knows(kept):
+            return None
+        found = self.fitted(kept)
+        if found is None:
+            return None
+        result = refitted(found.design, found.key, self.settings.refits, self.settings.seed)
+        return among_open(result.hits, found.design.size, kept.k[found.at], result.p, result.refits)
+
+    def knows(self, kept: Kept) -> bool:
+        """Return whether the text of every one of these items is at hand."""
+        return bool(self.items) and all(name in self.number for name in kept.items)
+
+    def first(self, kept: Kept) -> Bools:
+        """Of these items (n,) one of each group of near-duplicates: of those with most options closed by the selection,
+        as their copies' keys are no such option either, the first in hash order. All where no text is known.
+        """
+        if not self.knows(kept):
+            return np.ones(len(kept.key), dtype=bool)
+        at_all = np.array([self.number[name] for name in kept.items], dtype=np.int64)
+        rank, duplicates, _ = (table[at_all] for table in self._order)
+        order = np.lexsort((rank, -kept.would.sum(axis=1)))
+        out = np.zeros(len(at_all), dtype=bool)
+        out[order[np.unique(duplicates[order], return_index=True)[1]]] = True
+        return out
+
+    def fitted(self, kept: Kept) -> Fitted | None:
+        """The design for these items; None where fewer than 50 can be fitted."""
+        at_all = np.array([self.number[name] for name in kept.items], dtype=np.int64)
+        size = kept.open.sum(axis=1)
+        rank, _, groups = (table[at_all] for table in self._order)
+        order = np.argsort(rank, kind="stable")
+        at = order[(self.first(kept) & (size > 1))[order]]
+        if len(at) < FEWEST_ITEMS:
+            return None
+        starts = np.cumsum([0, *(item.k for item in self.items)])
+        option = np.arange(kept.open.shape[1])
+        rows = (starts[at_all[at]][:, None] + option)[kept.open[at]]
+        key = (kept.open[at] & (option < kept.key[at][:, None])).sum(axis=1)
+        design = Design.of(matrix(self.items)[rows], size[at], blocks(groups[at]), self.settings.seed)
+        return Fitted(design, at, key)
+
+    @cached_property
+    def number(self) -> dict[str, int]:
+        """The number of each item among all."""
+        return {item.id: i for i, item in enumerate(self.items)}
+
+    @cached_property
+    def _order(self) -> tuple[Ints, Ints, Ints]:
+        """Of each item its rank in hash order, its near-duplicates, and these with its passage."""
+        groups = near_duplicate_groups(self.items)
+        rank = hash_rank(self.items, groups, self.settings.seed)
+        alone = [replace(item, group="") for item in self.items]
+        passages = any(item.group for item in self.items)
+        return rank, near_duplicate_groups(alone) if passages else groups, groups

@@ -1,0 +1,192 @@
+"""Are shortcuts left in what was kept? No filter certifies itself.
+
+Auditors answer the kept items without their questions: voters left out of the vote, models that did not vote, rules
+without a model, a fresh probe. Selection alone moves what they get right, so each is compared with what the selection
+leaves to chance. They come to a verdict: certified, not certified or inconclusive, and why.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from robustify.arrays import Bools
+from robustify.baselines.heuristics import VIEW as HEURISTIC
+from robustify.baselines.heuristics import heuristic_scores
+from robustify.judging.audit.auditor import POWER, AuditorRates, AuditRate, audited
+from robustify.judging.audit.fresh import FreshProbe, Kept, everything, kept_by
+from robustify.judging.context import Context
+from robustify.screen.consensus import ROBUST
+from robustify.screen.screen_rules import FDR, VIEW_OF
+from robustify.screen.votes import cast_votes, first_template, models_asked
+from robustify.stats.intervals import Rate
+from robustify.stats.tests import LEVEL
+from robustify.summary.reason import AuditorKind, Reason
+from robustify.summary.result import AuditorResult, Residual, Verdict
+
+
+def left_out(ctx: Context) -> Iterator[AuditorRates]:
+    """Yield each voter on what the others keep."""
+    rules = ctx.rules.screen
+    for m, name in enumerate(ctx.votes.voters):
+        others = ctx.votes.without(name)
+        if others.voters or rules.probe_vote != "none":
+            kept = kept_by(ctx.screen(others, rules))
+            yield _model(ctx, "leave_one_out", name, ctx.votes.best[:, m], kept)
+
+
+def non_voters(ctx: Context, kept: Kept) -> Iterator[AuditorRates]:
+    """Yield models that were asked as the voters were, and did not vote."""
+    votes, rules = ctx.votes, ctx.rules.screen
+    asked = models_asked(ctx.answers, VIEW_OF[rules.mode], votes.template)
+    names = tuple(model for model in asked if model not in votes.voters)
+    if names and votes.template is not None:
+        changes = {"criterion": "unanimous", "voters": names, "template": votes.template}
+        best = cast_votes(ctx.answers, rules.model_copy(update=changes), ctx.index).best
+        for m, name in enumerate(names):
+            yield _model(ctx, "non_voter", name, best[:, m], kept)
+
+
+def _model(ctx: Context, kind: AuditorKind, name: str, best: Bools, kept: Kept) -> AuditorRates:
+    index = ctx.index
+    found = audited(best[kept.mask], kept.key, kept.k, kept.would)
+    known = index.k > 0
+    before = audited(best[known], index.key[known], index.k[known], np.zeros_like(best[known]))
+    return AuditorRates(kind, name, found, kind == "non_voter", before=before)
+
+
+def best_heuristic(ctx: Context, kept: Kept, probe: FreshProbe, *, independent: bool) -> AuditorRates | None:
+    """Return the rule without a model that chance explains least on the items kept; its p is Holm's of all rules."""
+    if first_template(ctx.answers, HEURISTIC) is None or not len(kept.key):
+        return None
+    at = ctx.index.at
+    judged = at >= 0
+    keep = np.zeros(len(at), dtype=bool)
+    # Copies of an item are no evidence of their own.
+    alone = np.zeros_like(kept.mask)
+    alone[np.flatnonzero(kept.mask)[probe.first(kept)]] = True
+    keep[judged] = alone[at[judged]]
+    could = np.zeros((len(at), kept.open.shape[1]), dtype=bool)
+    could[keep] = kept.open[(np.cumsum(kept.mask) - 1)[at[keep]]]
+    rows = {name: row for name, row in heuristic_scores(ctx.answers, keep, could).items() if row["n"]}
+    if not rows:
+        return None
+    name = min(rows, key=lambda one: (_number(rows[one], "p_holm"), _number(rows[one], "p")))
+    row = rows[name]
+    ci = row["ci"]
+    assert isinstance(ci, list)
+    found = Rate(_number(row, "value"), int(_number(row, "n")), (ci[0], ci[1]))
+    result = AuditRate(found, _number(row, "expected"), _number(row, "chance"), p=_number(row, "p_holm"))
+    return AuditorRates("heuristic", name, result, independent)
+
+
+def _number(row: dict[str, object], name: str) -> float:
+    value = row[name]
+    assert isinstance(value, int | float)
+    return float(value)
+
+
+def residual(ctx: Context) -> Residual:
+    """Return the audit of the items that the run's rule keeps.
+
+    The verdict is that of `judged`. The audit's `chance` is mean(1/k) of the items kept. Fitted probes and rules on
+    surface features are independent if no fitted scorer decided what was kept.
+    """
+    rules, index, margin = ctx.rules.screen, ctx.index, ctx.rules.limits.residual_margin
+    fitted = rules.criterion == FDR or rules.probe_vote != "none"
+    kept, probe = kept_by(ctx.screened), FreshProbe(ctx.items, ctx.rules.probe)
+    auditors = [*left_out(ctx), *non_voters(ctx, kept)]
+    heuristic = best_heuristic(ctx, kept, probe, independent=not fitted)
+    if heuristic is not None:
+        auditors.append(heuristic)
+    fresh = probe.of(kept)
+    if fresh is not None:
+        before = probe.of(everything(index))
+        auditors.append(AuditorRates("probe", "probe", fresh, not fitted, before=before))
+    robust = (ctx.screened.outcome == ROBUST) & (index.k > 0)
+    chance = float(np.mean(1 / index.k[robust])) if robust.any() else None
+    verdict, reasons = judged(auditors, chance, margin)
+    if fitted:
+        reasons = [*reasons, Reason.of("probe_voted")]
+    return Residual(
+        leave_one_out=_of_kind("leave_one_out", auditors),
+        non_voters=_of_kind("non_voter", auditors),
+        heuristics=_of_kind("heuristic", auditors) or None,
+        probe=next(iter(_of_kind("probe", auditors).values()), None),
+        probe_voted=fitted,
+        chance=chance,
+        margin=margin,
+        verdict=verdict,
+        reasons=tuple(reasons),
+    )
+
+
+def _of_kind(kind: AuditorKind, auditors: Sequence[AuditorRates]) -> dict[str, AuditorResult]:
+    return {a.name: a.entry() for a in auditors if a.kind == kind}
+
+
+def judged(
+    auditors: Sequence[AuditorRates], chance: float | None, margin: float
+) -> tuple[Verdict, list[Reason]]:
+    """Return the verdict and its reasons; auditors without an answer do not count.
+
+    `certified`: every auditor's upper bound is below its chance plus `margin`, no rule without a model is above chance,
+    and an independent auditor could have shown a shortcut. Bounds are at 95 %, as all must hold; alarms share 5 %
+    (Bonferroni).
+    """
+    answered = [a for a in auditors if a.audit.rate.n]
+    if chance is None or not answered:
+        return "inconclusive", [Reason.of("no_item_kept" if chance is None else "no_auditor")]
+    level = LEVEL / len(answered)
+    open_ = [a for a in answered if _open(a, chance, margin)]
+    outside = [a for a in answered if a.independent]
+    vouching = [a for a in outside if a.kind != "heuristic" and a.audit.could_see(margin)]
+    if vouching and not open_:
+        below = Reason.of("below_margin", auditors=len(answered), margin=margin)
+        return "certified", [below, *(_power(a) for a in vouching)]
+    alarms = [a for a in answered if a.audit.alarm(chance, level)]
+    if alarms:
+        most_first = sorted(
+            alarms, key=lambda a: a.audit.bounds(1 - level)[0] - a.audit.limit(chance), reverse=True
+        )
+        return "not certified", [_above_chance(a, chance, level) for a in most_first]
+    reasons: list[Reason] = [_not_below_margin(a, chance, margin) for a in open_]
+    if not any(a.kind != "heuristic" for a in outside):
+        return "inconclusive", [Reason.of("no_independent_auditor"), *reasons]
+    if not vouching:
+        could_not = [a for a in outside if a.kind != "heuristic" and a not in open_]
+        reasons += [Reason.of("could_not_see", **a.reason(), free=a.audit.free) for a in could_not]
+    return "inconclusive", reasons
+
+
+def _power(a: AuditorRates) -> Reason:
+    return Reason.of(
+        "power", auditor=a.name, kind=a.kind, n=a.audit.rate.n, rate=a.audit.noticeable(), power=POWER
+    )
+
+
+def _open(a: AuditorRates, chance: float, margin: float) -> bool:
+    """Whether it stands against a certificate: the best of many rules by its corrected p, others by their bound."""
+    if a.kind == "heuristic":
+        return a.audit.p is not None and a.audit.p <= LEVEL
+    return a.audit.bounds()[1] >= a.audit.limit(chance) + margin
+
+
+def _above_chance(a: AuditorRates, chance: float, level: float) -> Reason:
+    even = chance if a.audit.even is None else a.audit.even
+    low, limit = a.audit.bounds(1 - level)[0], a.audit.limit(chance)
+    audit = a.audit
+    return Reason.of(
+        "above_chance",
+        **a.reason(),
+        low=low,
+        limit=limit,
+        even=even,
+        expected=audit.chance,
+        p=audit.p,
+        refits=audit.refits,
+    )
+
+
+def _not_below_margin(a: AuditorRates, chance: float, margin: float) -> Reason:
+    limit = a.audit.limit(chance) + (0 if a.kind == "heuristic" else margin)
+    return Reason.of("not_below_margin", **a.reason(), high=a.audit.bounds()[1], limit=limit, p=a.audit.p)

@@ -1,0 +1,229 @@
+"""Whether a model's probabilities are calibrated, and the temperature at which they would be.
+
+A temperature rescales confidence only. It cannot change which choice is best, so no accuracy is ever scaled.
+An expected calibration error is never zero on few items, so what a calibrated model would show on as many is given
+beside it.
+"""
+
+import math
+
+import numpy as np
+from scipy.special import log_softmax, softmax
+
+from robustify.arrays import Floats, Ints
+from robustify.judging.context import Context
+from robustify.scoring import credit
+from robustify.stats.intervals import FEWEST_CLUSTERS, Interval, clusters, interval, rate, resampled
+from robustify.summary.scored import Calibration, CalibrationBin, CalibrationViews
+
+BINS = 15
+FOLDS = 5
+DRAWS = 1_000
+COLDEST, HOTTEST = 1e-3, 1e3
+_DRAWN_ONE_BY_ONE = 1_024
+"""Up to so many units are resampled; beyond, the resampled means have their normal limit."""
+_TRIALS = 1 << 20
+
+
+def calibrations(ctx: Context) -> dict[str, CalibrationViews]:
+    """Return each model's calibration with the question and by cloze; texts per character."""
+
+    def under(view: str, name: str) -> Calibration | None:
+        rows = ctx.first_rows(view, name)
+        if (rows.draws > 0).any():
+            return None  # the error of a share of few replies is not that of the model
+        return calibration(rows.scores, rows.key, rows.k, ctx.row_groups(rows)) if len(rows) else None
+
+    return {
+        name: CalibrationViews(full=under(ctx.full, name), cloze_chars=under("cloze", name))
+        for name in ctx.names
+    }
+
+
+def calibration(
+    scores: Floats, key: Ints, k: Ints, groups: Ints | None = None, *, seed: int = 0
+) -> Calibration | None:
+    """Return the calibration of a softmax over the choices; None below 10 answered items.
+
+    `scores` (n, K) log probabilities up to a constant per item; `groups` (n,) are resampled together. `ece`: expected
+    calibration error in 15 equal bins (Guo et al. 2017), which few items raise: so `ece_if_calibrated` is its mean for
+    keys drawn from the model's own confidence, and `ece_p` how often such keys give as much. `ece_ci` is wide on purpose:
+    the plain bootstrap never covers the error of a calibrated model. `ece_scaled` is measured on other folds than fitted.
+    """
+    won, _, tie = credit(scores, key, k)
+    rows = tie > 0
+    n = int(np.count_nonzero(rows))
+    if n < 2 * FOLDS:
+        return None
+    logits, key, won = _logits(scores[rows], k[rows]), key[rows], won[rows]
+    probabilities = softmax(logits, axis=1)
+    sure, loss = probabilities.max(axis=1), _losses(probabilities, key)
+    error = ece(sure, won)
+    calibrated = _if_calibrated(sure, seed)
+    ends = _intervals(sure, won, loss, calibrated, None if groups is None else groups[rows], seed)
+    fitted = temperature(logits, key)
+    return Calibration(
+        ece=error,
+        ece_ci=None if ends is None else ends[0],
+        ece_if_calibrated=float(calibrated.mean()),
+        ece_p=(1 + int(np.count_nonzero(calibrated >= error))) / (1 + len(calibrated)),
+        brier=float(loss.mean()),
+        brier_ci=None if ends is None else ends[1],
+        temperature=fitted,
+        ece_scaled=ece(_scaled(logits, key, fitted), won),
+        n=n,
+        bins=bins(sure, won),
+    )
+
+
+def ece(confidence: Floats, correct: Floats) -> float:
+    """Mean gap between confidence and accuracy over 15 equal bins, weighted by items; both (n,)."""
+    gap = np.bincount(_place(confidence), weights=correct - confidence, minlength=BINS)
+    return float(np.abs(gap).sum() / len(confidence))
+
+
+def bins(confidence: Floats, correct: Floats) -> tuple[CalibrationBin, ...]:
+    """The reliability diagram's bins, from the least confident; Wilson intervals."""
+    place = _place(confidence)
+    out = []
+    for b in range(BINS):
+        accuracy = rate(correct[place == b])
+        mean = float(confidence[place == b].mean()) if accuracy.n else None
+        out.append(CalibrationBin(confidence=mean, accuracy=accuracy.value, n=accuracy.n, ci=accuracy.ci))
+    return tuple(out)
+
+
+def _losses(probabilities: Floats, key: Ints) -> Floats:
+    """By item the summed squares of probability minus whether it is the key (Brier 1950)."""
+    right = np.arange(probabilities.shape[1]) == key[:, None]
+    return np.asarray(np.sum((probabilities - right) ** 2, axis=1))
+
+
+def _place(confidence: Floats) -> Ints:
+    return np.minimum((confidence * BINS).astype(np.int64), BINS - 1)
+
+
+def _if_calibrated(confidence: Floats, seed: int) -> Floats:
+    """The errors (draws,) that a model of this confidence shows when every item is right as often as it says.
+
+    Items are drawn one by one up to a million trials; beyond, each bin's gap has its normal limit.
+    """
+    rng, place, n = np.random.default_rng(seed), _place(confidence), len(confidence)
+    if n * DRAWS <= _TRIALS:
+        right = rng.random((DRAWS, n)) < confidence
+        in_bin = np.arange(BINS) == place[:, None]
+        gap = (right - confidence) @ in_bin
+    else:
+        spread = np.bincount(place, weights=confidence * (1 - confidence), minlength=BINS)
+        gap = rng.normal(size=(DRAWS, BINS)) * np.sqrt(spread)
+    return np.asarray(np.abs(gap).sum(axis=1) / n)
+
+
+def _intervals(
+    confidence: Floats, correct: Floats, loss: Floats, calibrated: Floats, groups: Ints | None, seed: int
+) -> tuple[Interval, Interval] | None:
+    """Return the intervals of the calibration error and of the Brier score; None below 10 units.
+
+    The estimate less the 97.5 % point of the summed noise is a lower bound, whatever the truth; the noise is the larger
+    of the simulated and the resampled one.
+    """
+    if clusters(len(loss), groups) < FEWEST_CLUSTERS:
+        return None
+    gap = correct - confidence
+    means, drawn = _resampled(_place(confidence), gap, loss, groups, seed)
+    noise = np.abs(drawn[:, :BINS] - means[:BINS]).sum(axis=1)
+    widest = max(float(np.quantile(noise, 0.975)), float(np.quantile(calibrated, 0.975)))
+    errors = np.abs(drawn[:, :BINS]).sum(axis=1)
+    low = max(0.0, float(np.abs(means[:BINS]).sum()) - widest)
+    return (low, float(np.quantile(errors, 0.975))), interval(drawn[:, BINS])
+
+
+def _resampled(
+    place: Ints, gap: Floats, loss: Floats, groups: Ints | None, seed: int
+) -> tuple[Floats, Floats]:
+    """The means (16,) of the gap in each bin and of the loss, and as they are when units are resampled."""
+    n = len(loss)
+    group = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
+    units = int(group.max()) + 1
+    means = np.append(np.bincount(place, weights=gap, minlength=BINS), loss.sum()) / n
+    if units <= _DRAWN_ONE_BY_ONE:
+        table = np.column_stack([np.where(np.arange(BINS) == place[:, None], gap[:, None], 0.0), loss])
+        return means, resampled(table, None if groups is None else groups, DRAWS, seed)
+    if groups is None:
+        square = np.diag(np.append(np.bincount(place, weights=gap**2, minlength=BINS), loss @ loss))
+        square[BINS, :BINS] = square[:BINS, BINS] = np.bincount(place, weights=gap * loss, minlength=BINS)
+        spread = square / n - np.outer(means, means)
+        error = spread / n
+    else:
+        sums = np.bincount(group * BINS + place, weights=gap, minlength=units * BINS).reshape(units, BINS)
+        table = np.column_stack([sums, np.bincount(group, weights=loss)])
+        off = table - np.bincount(group)[:, None] * means
+        error = off.T @ off / n**2
+    values, axes = np.linalg.eigh(error)
+    z = np.random.default_rng(seed).normal(size=(DRAWS, BINS + 1))
+    return means, means + (z * np.sqrt(np.maximum(values, 0.0))) @ axes.T
+
+
+def _scaled(logits: Floats, key: Ints, near: float) -> Floats:
+    """The confidence (n,) of each item at the temperature that the other folds give."""
+    fold = np.arange(len(key)) % FOLDS
+    sure = np.empty(len(key))
+    for f in range(FOLDS):
+        inside = fold == f
+        t = temperature(logits[~inside], key[~inside], near)
+        sure[inside] = 1 / np.exp(_centred(logits[inside]) / t).sum(axis=0)
+    return sure
+
+
+def _centred(logits: Floats) -> Floats:
+    """Logits less the best of their item, (K, n): choices by items, because sums along long rows are fast."""
+    columns = np.ascontiguousarray(logits.T)
+    return np.asarray(columns - columns.max(axis=0))
+
+
+def temperature(logits: Floats, key: Ints, near: float = 1.0) -> float:
+    """The T that minimises the mean loss of softmax(logits / T), (n, K) with -inf where there is no choice.
+
+    The loss is convex in 1/T, so its slope has one root, found by Newton's steps in log 1/T from `near`,
+    halving what is left of the range where a step leaves it or is not much shorter than the last. Scores
+    without signal end at the bound 1000, scores that are never wrong at 0.001.
+    """
+    centred = _centred(logits)
+    known = np.where(np.isfinite(centred), centred, 0.0)
+    right = float(known[key, np.arange(len(key))].mean())
+    coldest, hottest = -math.log(COLDEST), -math.log(HOTTEST)
+    low, high, last = hottest, coldest, math.inf
+    at = min(high, max(low, -math.log(near)))
+    for _ in range(_STEPS):
+        slope, curve = _slope(centred, known, right, math.exp(at))
+        low, high = (low, at) if slope > 0 else (at, high)
+        step = -slope / (curve * math.exp(at)) if curve > 0 else math.inf
+        if abs(step) < _CLOSE:
+            break
+        if not low < at + step < high or abs(step) > last / 2:
+            step = (low + high) / 2 - at
+        at, last = at + step, abs(step)
+    if coldest - at < _SNAP:
+        return COLDEST
+    return HOTTEST if at - hottest < _SNAP else math.exp(-at)
+
+
+_STEPS, _CLOSE, _SNAP = 60, 1e-8, 1e-6
+
+
+def _slope(centred: Floats, known: Floats, right: float, inverse: float) -> tuple[float, float]:
+    """The first and second derivative of the mean loss with respect to 1/T."""
+    weight = np.exp(centred * inverse)
+    total = weight.sum(axis=0)
+    weight *= known
+    first = weight.sum(axis=0) / total
+    weight *= known
+    second = weight.sum(axis=0) / total
+    return float(first.mean()) - right, float((second - first**2).mean())
+
+
+def _logits(scores: Floats, k: Ints) -> Floats:
+    there = np.arange(scores.shape[1]) < k[:, None]
+    # A choice that a model calls impossible would make the loss infinite at every temperature.
+    bounded = np.where(there, np.maximum(scores, -1e4), -np.inf)
+    return np.asarray(log_softmax(bounded, axis=1))

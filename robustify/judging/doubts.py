@@ -1,0 +1,138 @@
+"""What makes single items doubtful: keys that every strong model contradicts, and items found in given text files.
+
+Neither is a proof: models share their errors, and what was not looked at cannot be seen. Nothing is corrected or moved.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+
+import numpy as np
+
+from robustify.arrays import Bools, Floats
+from robustify.errors import DataError
+from robustify.judging.accuracy import Credits
+from robustify.judging.context import Context
+from robustify.ngrams.overlap import PARTS, Overlap
+from robustify.screen.item_index import ItemIndex
+from robustify.screen.votes import UNANSWERED, first_picks
+from robustify.stats.intervals import rate, wilson
+from robustify.stats.tests import independent_difference
+from robustify.summary.quantity import DifferenceQuantity, Quantity
+from robustify.summary.reason import Reason
+from robustify.summary.result import Contamination, ShortMode, TextFile, TextOverlap
+from robustify.summary.scored import LabelNoise
+
+FEWEST = 2
+LISTED = 1_000
+"""So many items are listed at most; `flagged` counts them all."""
+
+
+def label_noise(ctx: Context, credits: Mapping[str, Credits]) -> LabelNoise | None:
+    """Return items that every strong model answers alike and not with the key; None if none was asked the full question.
+
+    `strong`: models whose lower Wilson bound on `full` is above chance; below two of them nothing is judged. `expected`:
+    how many of `all_wrong` would be flagged if wrong picks were independent and even: a lower bound, as models share
+    their errors. Exchangeable keys do not apply: strong models know most keys. `difference`: the share in Robust less
+    that in Shortcut.
+    """
+    index, parts = ctx.index, ctx.parts
+    asked = [name for name, c in credits.items() if c.get("full") is not None]
+    if not asked:
+        return None
+    strong = tuple(name for name in asked if _is_strong(credits[name], index))
+    if len(strong) < FEWEST:
+        return LabelNoise(
+            strong=strong, reason=Reason.of("few_strong_models", strong=len(strong), asked=len(asked))
+        )
+    found = (first_picks(ctx.answers, index, ctx.full, name) for name in strong)
+    picks = np.column_stack([pick for pick in found if pick is not None])
+    there = (picks != UNANSWERED).all(axis=1) & (index.key >= 0)
+    wrong = there & (picks >= 0).all(axis=1) & (picks != index.key[:, None]).all(axis=1)
+    flagged = wrong & (picks == picks[:, :1]).all(axis=1)
+    by_chance = (index.k[wrong] - 1.0) ** (1 - len(strong))
+    ids = tuple(index.items[i] for i in np.flatnonzero(flagged)[:LISTED].tolist())
+    return LabelNoise(
+        strong=strong,
+        n=int(np.count_nonzero(there)),
+        flagged=_rate(flagged[there]),
+        all_wrong=int(np.count_nonzero(wrong)),
+        expected=float(by_chance.sum()),
+        in_robust=_rate(flagged[there & parts.robust]),
+        in_shortcut=_rate(flagged[there & parts.shortcut]),
+        difference=_difference(flagged, there & parts.robust, there & parts.shortcut),
+        items=ids,
+    )
+
+
+def contamination(ctx: Context) -> Contamination | None:
+    """Return which items are in the text files; None if there were no files.
+
+    Raises:
+        DataError: the overlap is that of other items.
+    """
+    found, parts = ctx.facts.overlap, ctx.parts
+    if found is None:
+        return None
+    return Contamination(overlap=overlapped(found, ctx.index, parts.robust, parts.shortcut))
+
+
+def overlapped(found: Overlap, index: ItemIndex, robust: Bools, shortcut: Bools) -> TextOverlap:
+    """How many items are in the files: of those checked by n-grams, and of the short ones checked whole.
+
+    `in_robust` and `in_shortcut` join both modes. Items too short to check are in no rate.
+    """
+    silent, short = (_among(index, names) for names in (found.not_checkable, found.short))
+    if found.items != len(index) or silent.sum() + short.sum() != len(found.not_checkable) + len(found.short):
+        raise DataError(
+            f"run.json: the overlap is that of {found.items} items, but {len(index)} others are judged; "
+            "expected the same items: run it again"
+        )
+    ids = found.found
+    there = _among(index, ids).astype(np.float64)
+    covered = {h.item: h.coverage for h in found.hits}
+    coverage = np.array([covered.get(name) or 0.0 for name in index.items], dtype=np.float64)
+    grams = ~silent & ~short
+    return TextOverlap(
+        files=tuple(TextFile(**asdict(file)) for file in found.files),
+        ngram=found.ngram,
+        n=int(grams.sum()),
+        found=_rate(there[grams]),
+        short_mode=ShortMode(n=int(short.sum()), found=_rate(there[short])),
+        not_checkable=int(silent.sum()),
+        coverage=_rate(coverage[grams]),
+        parts={p: _share(sum(p in h.parts for h in found.hits), found.checked[p]) for p in PARTS},
+        in_robust=_rate(there[robust & ~silent]),
+        in_shortcut=_rate(there[shortcut & ~silent]),
+        items=tuple(name for name in index.items if name in ids),
+    )
+
+
+def _among(index: ItemIndex, names: tuple[str, ...] | frozenset[str]) -> Bools:
+    wanted = frozenset(names)
+    return np.array([name in wanted for name in index.items], dtype=bool)
+
+
+def _share(x: int, n: int) -> Quantity:
+    return Quantity(value=x / n, n=n, ci=wilson(x, n)) if n else Quantity(n=0)
+
+
+def _is_strong(credits: Credits, index: ItemIndex) -> bool:
+    won = credits["full"]
+    if won is None:
+        return False
+    there = ~np.isnan(won) & (index.k > 0)
+    accuracy = rate(won[there])
+    return accuracy.ci is not None and accuracy.ci[0] > float(np.mean(1 / index.k[there]))
+
+
+def _difference(flagged: Bools, robust: Bools, shortcut: Bools) -> DifferenceQuantity:
+    if not robust.any() or not shortcut.any():
+        return DifferenceQuantity(n=0)
+    x, y = float(flagged[robust].sum()), float(flagged[shortcut].sum())
+    return DifferenceQuantity.from_stats(
+        independent_difference(x, float(robust.sum()), y, float(shortcut.sum()))
+    )
+
+
+def _rate(credit: Floats | Bools) -> Quantity:
+    return Quantity.of(rate(credit.astype(np.float64)))

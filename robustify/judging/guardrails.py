@@ -1,0 +1,243 @@
+"""What must be true before a split is published: pure checks of a summary, each with its limit and a reason.
+
+A check repairs nothing. What cannot be judged because it was not asked, or because nothing was kept, passes and says so:
+the certificate, not a guardrail, refuses what is unknown.
+"""
+
+from collections.abc import Sequence
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from robustify.stats.intervals import clopper_pearson
+from robustify.stats.tests import significantly_positive
+from robustify.summary.reason import Reason
+from robustify.summary.result import Certificate, Guardrail, Residual, Summary, Verdict
+
+
+class Limits(BaseModel):
+    """The limits of the guardrails. Shares are from 0 to 1, the divergence is in nats.
+
+    `min_items`: a smaller run is a trial. `max_one_place`: the largest share of a voter's letters at one position.
+    `min_topic_n`: smaller topics only warn. `residual_margin`: how far above chance an outside auditor may be. `max_kl`,
+    `kl_p`: a drift of topics must be larger and rarer than this.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    min_items: int = Field(default=30, ge=1)
+    max_one_place: float = Field(default=0.9, ge=0.5, lt=1)
+    min_topic_n: int = Field(default=10, ge=1)
+    topic_loss: float = Field(default=0.5, gt=0, lt=1)
+    min_robust: int = Field(default=30, ge=1)
+    max_unanswered: float = Field(default=0.02, ge=0, le=1)
+    max_ties: float = Field(default=0.02, ge=0, le=1)
+    max_undecided: float = Field(default=0.02, ge=0, le=1)
+    residual_margin: float = Field(default=0.05, gt=0, lt=1)
+    max_kl: float = Field(default=0.02, ge=0)
+    kl_p: float = Field(default=0.01, gt=0, lt=1)
+    excess_p: float = Field(default=0.05, gt=0, lt=1)
+
+
+def guardrails(summary: Summary, limits: Limits) -> tuple[Guardrail, ...]:
+    """Return all checks of a summary, in a fixed order."""
+    return (
+        topic_collapse(summary, limits),
+        topic_drift(summary, limits),
+        enough_robust_items(summary, limits),
+        unanswered_share(summary, limits),
+        ties_share(summary, limits),
+        voters_by_place(summary, limits),
+        undecided_share(summary, limits),
+        excess_above_chance(summary, limits),
+        residual_shortcuts(summary, limits),
+    )
+
+
+def topic_collapse(summary: Summary, limits: Limits) -> Guardrail:
+    """Check that no topic of `min_topic_n` items or more lost more than `topic_loss`, its interval says so.
+
+    The upper Clopper-Pearson bound decides: of 21 items, half are lost by chance more often than one thinks.
+    """
+    limit = 1 - limits.topic_loss
+    if summary.topics is None:
+        why = "no_topics" if _screened(summary) else "no_screen"
+        return _not_judged("topic_collapse", limits.topic_loss, why, halts=True)
+    if not summary.splits.robust:
+        return _not_judged("topic_collapse", limits.topic_loss, "nothing_kept", halts=True)
+    rows = [(name, row.before, row.after) for name, row in summary.topics.by_topic.items() if row.before]
+    low = [(name, before, after) for name, before, after in rows if after / before < limit]
+    lost = [
+        (name, before, after)
+        for name, before, after in low
+        if before >= limits.min_topic_n and clopper_pearson(after, before)[1] < limit
+    ]
+    worst = min((after / before for _, before, after in rows), default=None)
+    reason = Reason.of("topics_kept", share=limit)
+    if low:
+        named = (Reason.of("topic_count", name=n, before=b, after=a) for n, b, a in lost or low)
+        reason = Reason.of("topics_lost" if lost else "topics_small", topics=tuple(named))
+    return _outcome("topic_collapse", not lost, worst, limit, reason, halts=True)
+
+
+def topic_drift(summary: Summary, limits: Limits) -> Guardrail:
+    """Check that the mix of topics moved no further than `max_kl` nats, unless random removal moves it so too."""
+    topics = summary.topics
+    if topics is None or topics.kl_nats is None or topics.p is None:
+        return _not_judged("topic_drift", limits.max_kl, "no_topics", halts=True)
+    drifted = topics.kl_nats > limits.max_kl and topics.p < limits.kl_p
+    reason = Reason.of("topic_drift", kl=topics.kl_nats, null=topics.kl_null, p=topics.p)
+    return _outcome("topic_drift", not drifted, topics.kl_nats, limits.max_kl, reason, halts=True)
+
+
+def enough_robust_items(summary: Summary, limits: Limits) -> Guardrail:
+    """Check that the robust split has `min_robust` items."""
+    n, least = summary.splits.robust, limits.min_robust
+    if not _screened(summary):
+        return _not_judged("enough_robust_items", least, "no_screen", halts=True)
+    reason = Reason.of("robust_items", n=n, least=least)
+    return _outcome("enough_robust_items", n >= least, float(n), least, reason, halts=True)
+
+
+def unanswered_share(summary: Summary, limits: Limits) -> Guardrail:
+    """Check that at most `max_unanswered` of the items are left open by missing answers, or lack those of one voter.
+
+    The worst decides. A dead voter leaves no item open if the others disagree, and everything is kept.
+    """
+    screen = summary.screen
+    if screen is None or not screen.asked:
+        return _not_judged("unanswered_share", limits.max_unanswered, "no_item_screened")
+    counts = [(voter.unanswered, name) for name, voter in screen.voters.items()]
+    missing, voter = max(counts, key=lambda one: one[0], default=(0, ""))
+    open_, asked = screen.unanswered, screen.asked
+    reason = Reason.of("unanswered", open=open_, asked=asked, voter=voter, missing=missing)
+    share = max(open_, missing) / asked
+    return _outcome("unanswered_share", share <= limits.max_unanswered, share, limits.max_unanswered, reason)
+
+
+def ties_share(summary: Summary, limits: Limits) -> Guardrail:
+    """Check that no voter shares its best score among choices in more than `max_ties` of its answers.
+
+    Many ties mean coarse arithmetic: in public bfloat16 logs one answer in seven was a tie. A tie is no vote.
+    """
+    counted = [
+        (voter.ties / n, Reason.of("ties", voter=name, ties=voter.ties, n=n))
+        for name, voter in ({} if summary.screen is None else summary.screen.voters).items()
+        if (n := voter.choices_only_accuracy.n)
+    ]
+    if not counted:
+        return _not_judged("ties_share", limits.max_ties, "no_ties_counted")
+    share, reason = max(counted, key=lambda one: one[0])
+    return _outcome("ties_share", share <= limits.max_ties, share, limits.max_ties, reason)
+
+
+def voters_by_place(summary: Summary, limits: Limits) -> Guardrail:
+    """Check that no voter's picks by letter sit on one position, unless the screen is forced: it sees no option.
+
+    The lower bound of the share there must be above `max_one_place`, and that of its excess over the keys' share above
+    0: a voter that is always right picks the position of all keys.
+    """
+    screen, limit = summary.screen, limits.max_one_place
+    if screen is None or not screen.asked or screen.mode != "letter":
+        return _not_judged("voters_by_place", limit, "no_letters", halts=True)
+    found: list[tuple[float, Reason]] = []
+    for name, at in ((name, voter.favoured) for name, voter in screen.voters.items()):
+        picked, excess = (None, None) if at is None else (at.picked.ci, at.excess.ci)
+        if at is not None and picked and excess and picked[0] > limit and excess[0] > 0:
+            share = {"picked": at.picked.value, "n": at.picked.n, "low": picked[0], "keys": at.keys}
+            forced = screen.force_letters
+            found.append(
+                (picked[0], Reason.of("one_place", voter=name, place=at.place, **share, forced=forced))
+            )
+    worst = max((low for low, _ in found), default=None)
+    reason = Reason.of("voters_by_place", voters=tuple(one for _, one in found))
+    passed = screen.force_letters or not found
+    return _outcome("voters_by_place", passed, worst, limit, reason, halts=True)
+
+
+def undecided_share(summary: Summary, limits: Limits) -> Guardrail:
+    """Check that at most `max_undecided` of the items have no verdict: they are in neither split."""
+    undecided, n, limit = summary.splits.undecided, summary.splits.all, limits.max_undecided
+    if not _screened(summary) or not n:
+        return _not_judged("undecided_share", limit, "no_item_screened")
+    share, reason = undecided / n, Reason.of("undecided", n=undecided, of=n)
+    return _outcome("undecided_share", share <= limit, share, limit, reason)
+
+
+def excess_above_chance(summary: Summary, limits: Limits) -> Guardrail:
+    """Check that the screen flagged more than chance flags: p at most `excess_p`, interval above zero.
+
+    Under `criterion: fdr` anything flagged is: without any shortcut, something is flagged with probability q at most.
+    """
+    screen = summary.screen
+    if screen is not None and screen.cut is not None:
+        hits, q = screen.cut.hits, screen.cut.q
+        reason = Reason.of("bounded_false_flags", hits=hits, q=q)
+        return _outcome("excess_above_chance", hits > 0, None, q, reason)
+    # Chance that knows the key positions decides if a voter could see positions.
+    excess = None if screen is None else (screen.by_place or screen).excess_over_chance
+    if excess is None or excess.value is None or excess.p is None:
+        return _not_judged("excess_above_chance", limits.excess_p, "no_screen")
+    passed = significantly_positive(excess.p, excess.ci, limits.excess_p)
+    doubt = None if passed else "no_interval" if excess.ci is None else "not_significant"
+    reason = Reason.of("excess", value=excess.value, p=excess.p, level=limits.excess_p, doubt=doubt)
+    return _outcome("excess_above_chance", passed, excess.p, limits.excess_p, reason)
+
+
+def residual_shortcuts(summary: Summary, limits: Limits) -> Guardrail:
+    """Check that no outside auditor found shortcuts in what was kept; an inconclusive audit passes and is named."""
+    audit, limit = summary.residual, limits.residual_margin
+    if audit is None:
+        return _not_judged("residual_shortcuts", limit, "no_audit")
+    if not summary.splits.robust:
+        return _not_judged("residual_shortcuts", limit, "nothing_kept")
+    reason = Reason.of("audit", verdict=audit.verdict, reasons=audit.reasons)
+    return _outcome("residual_shortcuts", audit.verdict != "not certified", audit.verdict, limit, reason)
+
+
+def trial_run(summary: Summary, limits: Limits, *, part: bool) -> Reason | None:
+    """Return why this run is not judged: too few items, or a `part` that a limit left; None if it is."""
+    n = summary.splits.all
+    few = n < limits.min_items
+    return Reason.of("trial_run", n=n, least=limits.min_items, part=part) if few or part else None
+
+
+def certificate(
+    audit: Residual | None,
+    checks: Sequence[Guardrail],
+    voters_under_test: Sequence[str],
+    trial: Reason | None = None,
+) -> Certificate:
+    """Return the audit's verdict, which a failed guardrail can only lower; what decided comes first in the reasons.
+
+    A trial run is not judged, nor is a screen whose voters pick one position unless it is forced; then these are named.
+    """
+    if audit is None:
+        return Certificate(verdict="inconclusive", reasons=(Reason.of("no_screen"),))
+    placed = [v for c in checks if c.name == "voters_by_place" for v in c.reason.nested("voters")]
+    under_test = [Reason.of("voter_under_test", name=name) for name in voters_under_test]
+    if trial is not None or any(not voter.params["forced"] for voter in placed):
+        first = [] if trial is None else [trial]
+        return Certificate(verdict="not judged", reasons=(*first, *placed, *under_test))
+    failed = [c for c in checks if not c.passed and c.name != "residual_shortcuts"]
+    by_guardrails = [Reason.of("guardrail_failed", name=c.name, reason=c.reason) for c in failed]
+    halted = any(c.halts_export for c in failed)
+    verdict: Verdict = audit.verdict
+    reasons = [*audit.reasons, *by_guardrails]
+    if verdict != "not certified" and (halted or (failed and verdict == "certified")):
+        verdict = "not certified" if halted else "inconclusive"
+        reasons = [*by_guardrails, *audit.reasons]
+    return Certificate(verdict=verdict, reasons=(*reasons, *placed, *under_test))
+
+
+def _outcome(
+    name: str, passed: bool, value: float | str | None, limit: float, reason: Reason, *, halts: bool = False
+) -> Guardrail:
+    return Guardrail(name=name, passed=passed, value=value, limit=limit, reason=reason, halts_export=halts)
+
+
+def _not_judged(name: str, limit: float, why: str, *, halts: bool = False) -> Guardrail:
+    return _outcome(name, True, None, limit, Reason.of("not_judged", why=why), halts=halts)
+
+
+def _screened(summary: Summary) -> int:
+    return 0 if summary.screen is None else summary.screen.asked

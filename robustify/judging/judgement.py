@@ -1,0 +1,80 @@
+"""From answers to a judgement: verdicts, splits, numbers with intervals, guardrails and a certificate.
+
+Pure and without a model: the same answers under the same rules give the same judgement, wherever the answers
+came from. What the answers do not hold is absent from the summary; nothing is asked here.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from robustify.answers import Answers
+from robustify.item import Item
+from robustify.judging.accuracy import accuracies, all_credits, pairs
+from robustify.judging.audit.residual import residual
+from robustify.judging.calibration import calibrations
+from robustify.judging.context import Context, Facts, Rules, context
+from robustify.judging.doubts import contamination, label_noise
+from robustify.judging.evidence import Evidence, cue_counts, evidence
+from robustify.judging.free_response import free_responses
+from robustify.judging.guardrails import certificate, guardrails, trial_run
+from robustify.judging.permutation import permutation
+from robustify.judging.positions import position_biases
+from robustify.judging.removal_effects import random_removals, topic_table
+from robustify.judging.screening import benchmark, heuristics, other_rules, screen, splits
+from robustify.screen.consensus import Verdicts
+from robustify.summary.result import Guardrail, Summary
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A verdict on every item, why items are no cloze, the summary, and the evidence on items that could be ranked."""
+
+    verdicts: Verdicts
+    cloze_excluded: Mapping[str, str]
+    summary: Summary
+    evidence: Evidence | None = None
+
+    @property
+    def checks(self) -> tuple[Guardrail, ...]:
+        """The outcomes of the guardrails."""
+        return self.summary.guardrails
+
+
+def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | None = None) -> Judgement:
+    """Judge the answers. Without `items` (an imported log), parts that need text are null.
+
+    Raises:
+        UsageError: the rules name voters, a template or a probe's vote that are not in these answers.
+        DataError: rows that disagree with one another or with the items.
+    """
+    ctx = context(answers, facts, rules, items)
+    credits, found = all_credits(ctx), evidence(ctx)
+    summary = Summary(
+        benchmark=benchmark(ctx),
+        heuristics=heuristics(ctx),
+        screen=screen(ctx) if ctx.was_screened else None,
+        splits=splits(ctx),
+        full_mode=ctx.mode,
+        accuracy=accuracies(ctx, credits, free_responses(ctx, credits)),
+        pairs=pairs(ctx, credits),
+        random_removal=random_removals(ctx, credits),
+        permutation=permutation(ctx),
+        position_bias=position_biases(ctx) or None,
+        calibration=calibrations(ctx),
+        topics=topic_table(ctx) if ctx.was_screened else None,
+        residual=residual(ctx) if ctx.was_screened else None,
+        sensitivity=other_rules(ctx) if ctx.was_screened else (),
+        evidence=None if found is None else cue_counts(found, ctx.parts.shortcut),
+        label_noise=label_noise(ctx, credits),
+        contamination=contamination(ctx),
+    )
+    return Judgement(ctx.verdicts, ctx.cloze_excluded, _certified(ctx, summary), found)
+
+
+def _certified(ctx: Context, summary: Summary) -> Summary:
+    """The summary with its guardrails and its certificate."""
+    limits = ctx.rules.limits
+    checks = guardrails(summary, limits)
+    tested = [name for name in ctx.rules.under_test if name in ctx.votes.voters and ctx.was_screened]
+    final = certificate(summary.residual, checks, tested, trial_run(summary, limits, part=ctx.rules.part))
+    return summary.model_copy(update={"guardrails": checks, "certificate": final})

@@ -1,0 +1,136 @@
+"""Whether a model prefers positions.
+
+A model that is always right picks the positions of the keys. What counts is how much more often it picks a position than
+the key is there.
+"""
+
+import numpy as np
+
+from robustify.answers import Block
+from robustify.arrays import Bools, Floats, Ints
+from robustify.judging.context import Context
+from robustify.scoring import best
+from robustify.stats.intervals import FEWEST_CLUSTERS, Interval, bootstrap, clopper_pearson, clusters, rate
+from robustify.stats.tests import holm, sign_flip
+from robustify.summary.quantity import Quantity
+from robustify.summary.scored import PlaceBias, PositionBias
+from robustify.summary.screened import FavouredPlace
+
+
+def position_biases(ctx: Context) -> dict[str, PositionBias | None]:
+    """Return each model's position bias with the question; None for a model that was not asked it."""
+    blocks = {name: ctx.first_rows(ctx.full, name) for name in ctx.names}
+    return {
+        name: position_bias(block, ctx.row_groups(block)) if len(block) else None
+        for name, block in blocks.items()
+    }
+
+
+def picked_by_place(rows: Block) -> Floats:
+    """By place as shown (r, width) the share of each row's pick; ties share."""
+    width = rows.order.shape[1]
+    tied = best(rows.scores, rows.k)
+    tied = np.pad(tied, ((0, 0), (0, max(0, width - tied.shape[1]))))[:, :width]
+    # Rows whose own scores name the tied choices share them; elsewhere the pick counts alone.
+    shared = (rows.tie > 1) & (tied.sum(axis=1) == rows.tie)
+    picked = np.where(shared[:, None], tied, np.arange(width) == rows.pick[:, None]).astype(np.float64)
+    picked /= picked.sum(axis=1, keepdims=True)
+    known = rows.order >= 0
+    return np.where(known, np.take_along_axis(picked, np.where(known, rows.order, 0), axis=1), 0.0)
+
+
+def position_share(block: Block) -> list[float] | None:
+    """The share of the picks that fell on each place as shown, from the first; ties share; None without."""
+    there = block.where((block.pick >= 0) & ((block.order >= 0).sum(axis=1) > block.pick))
+    return [float(share) for share in picked_by_place(there).mean(axis=0)] if len(there) else None
+
+
+def favoured_place(block: Block, groups: Ints | None = None) -> FavouredPlace | None:
+    """The place on which more than half of a voter's picks sit, over all its askings; None where there is none.
+
+    `picked`: the mean over items of the share of an item's askings in which its pick stood there; askings of one item
+    are no more than one item, so n counts items (Wilson). `keys`: the same of the keys; `excess`: picked less keys.
+    `groups` by row of the block are resampled together.
+    """
+    there = (block.pick >= 0) & ((block.order >= 0).sum(axis=1) > block.pick)
+    rows = block.where(there)
+    if not len(rows):
+        return None
+    _, first, item = np.unique(rows.item, return_index=True, return_inverse=True)
+    asked = np.bincount(item)
+    picked, key = picked_by_place(rows), (rows.order == rows.key[:, None]) & (rows.order >= 0)
+    at = int(picked.mean(axis=0).argmax())
+    if picked[:, at].mean() <= 0.5:
+        return None
+    share, keys = (
+        np.bincount(item, weights=column[:, at].astype(np.float64)) / asked for column in (picked, key)
+    )
+    ci = _gap_interval(share - keys, None if groups is None else groups[there][first])
+    return FavouredPlace(
+        place=at,
+        picked=Quantity.of(rate(share)),
+        keys=float(keys.mean()),
+        excess=Quantity(value=float((share - keys).mean()), n=len(first), ci=ci),
+    )
+
+
+def position_bias(block: Block, groups: Ints | None = None) -> PositionBias | None:
+    """Return how a model's picks and its keys fall on the positions, over the first row of each item; None without picks.
+
+    `p_holm` is of an exact McNemar test (picked here and the key elsewhere, against the reverse), by Holm over the
+    positions. `recall_sd` is RStd of Zheng et al. 2024. `groups` of items are resampled together, and the test flips
+    their sums.
+    """
+    rows = block.first()
+    asked = len(rows)
+    answered = (rows.pick >= 0) & (rows.key >= 0)
+    together = None if groups is None else groups[answered]
+    rows = rows.where(answered)
+    if not len(rows):
+        return None
+    picked, there = picked_by_place(rows), rows.order >= 0
+    key = (rows.order == rows.key[:, None]) & there
+    whole = picked.max(axis=1) == 1
+    tests = [_mcnemar(picked[:, j], key[:, j], whole & there[:, j], together) for j in range(picked.shape[1])]
+    places = tuple(
+        _place(picked[:, j], key[:, j], there[:, j], rows.correct, p_holm, together)
+        for j, p_holm in enumerate(holm(tests))
+    )
+    recalls = [float(rows.correct[key[:, j]].mean()) for j in range(key.shape[1]) if key[:, j].any()]
+    return PositionBias(
+        n=len(rows),
+        asked=asked,
+        tied=int(np.count_nonzero(~whole)),
+        places=places,
+        recall_sd=float(np.std(recalls)) if len(recalls) > 1 else None,
+    )
+
+
+def _mcnemar(picked: Floats, key: Bools, among: Bools, groups: Ints | None) -> float:
+    apart = (picked[among] == 1).astype(np.int64) - key[among]
+    return sign_flip(apart, None if groups is None else groups[among])
+
+
+def _place(
+    picked: Floats, key: Bools, there: Bools, correct: Floats, p_holm: float, groups: Ints | None
+) -> PlaceBias:
+    gap = picked[there] - key[there]
+    ci = _gap_interval(gap, None if groups is None else groups[there])
+    return PlaceBias(
+        picked=Quantity.of(rate(picked[there])),
+        key=float(key[there].mean()) if len(gap) else None,
+        excess=Quantity(value=float(gap.mean()) if len(gap) else None, n=len(gap), ci=ci),
+        p_holm=p_holm,
+        recall=Quantity.of(rate(correct[key])),
+    )
+
+
+def _gap_interval(gap: Floats, groups: Ints | None) -> Interval | None:
+    units = clusters(len(gap), groups)
+    if units < FEWEST_CLUSTERS:
+        return None
+    if np.ptp(gap) > 0:
+        return bootstrap(gap, groups=groups)
+    # Nothing varied, so resampling would give no interval: what was not seen may differ by one pick.
+    value, unseen = float(gap[0]), clopper_pearson(0, units)[1]
+    return max(-1.0, value - unseen), min(1.0, value + unseen)

@@ -1,0 +1,348 @@
+"""What the benchmark is made of, what rules without a model score on it, and what the screen flagged."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from robustify.answers import Answers, Block
+from robustify.arrays import Bools, Floats, Ints
+from robustify.baselines.heuristics import heuristic_scores
+from robustify.judging.context import UNNAMED, Context
+from robustify.judging.positions import favoured_place, position_share
+from robustify.screen.chance import Chance
+from robustify.screen.consensus import SHORTCUT, d4_votes
+from robustify.screen.decoy_filter import Cut
+from robustify.screen.item_index import KeyPositions, shares_by_options, where_keys_are
+from robustify.screen.screen_rules import FDR, VIEW_OF, ScreenRules, criterion_words, votes_needed
+from robustify.screen.voters import agreement_intervals, independence, redrawn, voter_agreement
+from robustify.screen.votes import PROBE, UNANSWERED, Votes, cast_votes, first_template, who_votes
+from robustify.stats.intervals import Rate, rate
+from robustify.summary import screened as entries
+from robustify.summary.quantity import Quantity
+from robustify.summary.result import OtherRule
+
+LISTED_DEFECTS = 20
+
+
+def benchmark(ctx: Context) -> entries.Benchmark:
+    """Return what the benchmark is made of."""
+    index, facts, topic_of = ctx.index, ctx.facts, ctx.topic_of
+    asked = index.k > 0
+    k, key = index.k[asked], index.key[asked]
+    positions = np.bincount(key, minlength=index.width)
+    return entries.Benchmark(
+        name=facts.name,
+        n_items=len(index),
+        n_quarantined=facts.n_quarantined,
+        option_counts={str(options): int(n) for options, n in enumerate(np.bincount(k)) if n},
+        chance_accuracy=float(np.mean(1 / k)) if len(k) else None,
+        topics=dict(sorted(Counter(t or UNNAMED for t in topic_of).items())) if any(topic_of) else {},
+        key_positions=tuple(float(n / len(k)) for n in positions) if len(k) else None,
+        key_places=key_places(index.key, index.k),
+        defects=_defects(facts.defects),
+    )
+
+
+def key_places(key: Ints, k: Ints) -> entries.KeyPlaces:
+    """Key positions against an even spread; `key` and `k` (n,), items without a row are left out."""
+    there = (k > 0) & (key >= 0)
+    key, k = key[there], k[there]
+    positions = where_keys_are(key, k)
+    if positions is None:
+        return entries.KeyPlaces(n=0)
+    return entries.KeyPlaces(
+        n=positions.n,
+        shares=positions.shares,
+        by_options={
+            str(options): entries.KeysAmong(n=n, shares=shares)
+            for options, (n, shares) in shares_by_options(key, k).items()
+        },
+        chi_square=positions.chi_square,
+        df=positions.df,
+        p=positions.p,
+        test="drawn" if positions.exact else "chi-square",
+        off=_off(positions),
+    )
+
+
+def splits(ctx: Context) -> entries.Splits:
+    """Return the number of items of each split, and why items are no cloze."""
+    parts, n = ctx.parts, len(ctx.index)
+    shortcut, robust = int(parts.shortcut.sum()), int(parts.robust.sum())
+    return entries.Splits(
+        all=n,
+        shortcut=shortcut,
+        robust=robust,
+        undecided=n - shortcut - robust,
+        cloze=None if ctx.items is None else int(parts.cloze.sum()),
+        cloze_excluded=dict(sorted(Counter(ctx.cloze_excluded.values()).items())),
+    )
+
+
+def heuristics(ctx: Context) -> entries.Heuristics | None:
+    """Return the heuristics on each split; None if no heuristic was asked.
+
+    On a split in which the keys had a say, only the options that as the key would have put an item there count as
+    possible keys.
+    """
+    if first_template(ctx.answers, "heuristic") is None:
+        return None
+    index, parts = ctx.index, ctx.parts
+    masks = {
+        "all": np.ones(len(index), dtype=bool),
+        "robust": parts.robust,
+        "shortcut": parts.shortcut,
+        "cloze": parts.cloze,
+    }
+    could = {"shortcut": ctx.screened.would, "robust": ctx.screened.would_keep}
+    there = index.at >= 0
+    out: dict[str, dict[str, entries.HeuristicRow] | None] = {}
+    for name, mask in masks.items():
+        keep = np.zeros(len(index.at), dtype=bool)
+        keep[there] = mask[index.at[there]]
+        options = None
+        if name in could:
+            options = np.zeros((len(index.at), index.width), dtype=bool)
+            options[there] = could[name][index.at[there]]
+        rows = heuristic_scores(ctx.answers, keep, options) if keep.any() else None
+        out[name] = (
+            None if rows is None else {h: entries.HeuristicRow.model_validate(row) for h, row in rows.items()}
+        )
+    return entries.Heuristics(**out)
+
+
+def screen(ctx: Context) -> entries.Screen:
+    """Return the screen: its rule, its voters, what it flagged, and how much of that is expected under the null."""
+    votes, rules, chance, groups = ctx.votes, ctx.rules.screen, ctx.chance, ctx.parts.groups
+    by_accuracy, by_chance = independence(_mean(votes.credit()), ctx.index.k[ctx.index.k > 0])
+    agreement = {
+        **voter_agreement(votes.choice, votes.key, votes.k),
+        **agreement_intervals(votes.choice, votes.key, votes.k, groups),
+    }
+    return entries.Screen(
+        criterion=rules.criterion,
+        mode=rules.mode,
+        norm=rules.norm if rules.mode == "text" else None,
+        template=votes.template,
+        rotations=votes.rotations,
+        rotation=rules.rotation,
+        probe_vote=rules.probe_vote,
+        probe_confidence=rules.probe_confidence,
+        force_letters=rules.force_letters,
+        voters=_voters(ctx),
+        asked=len(ctx.index),
+        answered=chance.n,
+        unanswered=len(ctx.index) - chance.n,
+        cut=decoy_cut(ctx.decision.cut, rules) if rules.criterion == FDR else None,
+        chance_flag_rate=chance.rate,
+        independence=entries.Independence(unanimous_by_accuracy=by_accuracy, unanimous_by_chance=by_chance),
+        **flag_fields(chance),
+        agreement=entries.VoterAgreement.model_validate(agreement),
+        d4_rule=_d4(ctx),
+        level=ctx.rules.limits.excess_p,
+    )
+
+
+def decoy_cut(cut: Cut, rules: ScreenRules) -> entries.DecoyCut:
+    """The cut as in the summary."""
+    share = Quantity(value=cut.estimate, n=cut.hits, ci=cut.interval)
+    return entries.DecoyCut(
+        q=rules.fdr,
+        exact=rules.fdr_exact,
+        ranked=cut.n,
+        threshold=cut.threshold,
+        hits=cut.hits,
+        misses=cut.misses,
+        decoys=cut.decoys,
+        false_share=share if cut.hits else Quantity(n=0),
+    )
+
+
+def expected(chance: Chance) -> Quantity | None:
+    """The flags expected under the null, a number of items."""
+    return Quantity(value=chance.expected, ci=chance.expected_ci) if chance.n else None
+
+
+def latent(chance: Chance) -> Quantity:
+    """The share of the items with a real shortcut; absent where chance alone could explain every flag."""
+    if chance.latent is None:
+        return Quantity(n=0)
+    return Quantity(value=chance.latent, n=chance.n, ci=chance.latent_ci)
+
+
+def excess(chance: Chance) -> entries.ExcessOverChance | None:
+    """Flagged minus expected, a share of the items, and how often chance flags as many."""
+    if chance.excess is None:
+        return None
+    return entries.ExcessOverChance(value=chance.excess, ci=chance.excess_ci, p=chance.p)
+
+
+def flag_fields(chance: Chance) -> dict[str, Any]:
+    """Return the fields of `Flags`."""
+    known = chance.by_position
+    return {
+        # The share flagged among the items whose outcome depends on no missing answer.
+        "flagged": Quantity.of(chance.share),
+        # Of the flags, the share that is there by chance, by decoys; against positions if voters could see them.
+        "false_share": Quantity.of(chance.deciding.false_share),
+        "expected_flags": expected(chance),
+        "excess_over_chance": excess(chance),
+        "latent_shortcut_rate": latent(chance),
+        "by_place": None if known is None else _by_position(chance, known),
+    }
+
+
+def _by_position(chance: Chance, knowing: Chance) -> entries.ByPlace:
+    return entries.ByPlace(
+        expected_flags=expected(knowing),
+        excess_over_chance=excess(knowing),
+        latent_shortcut_rate=latent(knowing),
+        key_places_p=None if chance.positions is None else chance.positions.p,
+        key_place=None if chance.positions is None else _off(chance.positions),
+    )
+
+
+def _off(positions: KeyPositions) -> entries.OffPlace | None:
+    if positions.off is None:
+        return None
+    position, share, even = positions.off
+    return entries.OffPlace(place=position, share=share, even=even)
+
+
+def _voters(ctx: Context) -> dict[str, entries.Voter]:
+    votes, rules, groups = ctx.votes, ctx.rules.screen, ctx.parts.groups
+    credit = votes.credit()
+    out: dict[str, entries.Voter] = {}
+    for m, name in enumerate(votes.voters):
+        shares = favoured = sampled = None
+        if rules.mode == "letter":
+            block = ctx.answers.block(VIEW_OF[rules.mode], name, votes.template)
+            shares = position_share(block)
+            judged = block.where(ctx.index.at[block.item] >= 0)
+            favoured = favoured_place(judged, ctx.row_groups(judged))
+            sampled = _sampled(ctx, judged, votes.choice[:, m])
+        ties = votes.best[:, m].sum(axis=1) > 1
+        voter = _voter(rate(credit[:, m], groups), shares, votes.choice[:, m] == UNANSWERED, ties, "model")
+        out[name] = voter.model_copy(update={"favoured": favoured, "sampled": sampled})
+    if votes.probe is not None:
+        block = ctx.answers.block(PROBE, PROBE).first()
+        accuracy = rate(ctx.index.spread(block, block.correct), groups)
+        out[PROBE] = _voter(accuracy, None, votes.probe == UNANSWERED, block.tie > 1, "probe")
+    return out
+
+
+def _sampled(ctx: Context, block: Block, choice: Ints) -> entries.SampledVoter | None:
+    again = redrawn(block, choice, ctx.index, ctx.parts.groups)
+    if again is None:
+        return None
+    return entries.SampledVoter(replies=int(block.draws.max()), redrawn=Quantity.of(again))
+
+
+def _voter(
+    accuracy: Rate,
+    places: list[float] | None,
+    unanswered: Bools,
+    ties: Bools,
+    kind: Literal["model", "probe"],
+) -> entries.Voter:
+    return entries.Voter(
+        choices_only_accuracy=Quantity.of(accuracy),
+        position_share=None if places is None else tuple(places),
+        unanswered=int(np.count_nonzero(unanswered)),
+        ties=int(np.count_nonzero(ties)),
+        kind=kind,
+    )
+
+
+def _d4(ctx: Context) -> entries.D4Rule | None:
+    found = d4_votes(ctx.answers, ctx.votes, ctx.rules.screen, ctx.index)
+    if found is None:
+        return None
+    rule, cast = found
+    chance = ctx.screen(cast, rule).chance(ctx.parts.groups)
+    assert cast.template is not None
+    return entries.D4Rule(template=cast.template, **flag_fields(chance))
+
+
+def other_rules(ctx: Context) -> tuple[OtherRule, ...]:
+    """Return one row for each rule that differs from the run's own.
+
+    `jaccard`: items that both rules flag over items that either flags; None if neither flags any, or if the rule's voters
+    were not asked.
+    """
+    removed = ctx.screened.outcome == SHORTCUT
+    rows = []
+    for name, rule, votes in _rules(ctx):
+        found = ctx.screen(votes, rule)
+        chance = found.chance(ctx.parts.groups)
+        alike = jaccard(removed, found.outcome == SHORTCUT) if chance.n else None
+        rows.append(
+            OtherRule(name=name, flagged=Quantity.of(chance.share), expected=expected(chance), jaccard=alike)
+        )
+    return tuple(rows)
+
+
+def jaccard(a: Bools, b: Bools) -> float | None:
+    """Return items in both over items in either, (n,) each; None if both are empty."""
+    either = int((a | b).sum())
+    return int((a & b).sum()) / either if either else None
+
+
+def rule_name(rule: ScreenRules) -> str:
+    """Return a rule in a few words."""
+    if rule.criterion == FDR:
+        return criterion_words(rule)
+    rotation = (
+        "" if rule.rotation == "averaged" else f", {rule.rotation} rotation{'s' * (rule.rotation == 'most')}"
+    )
+    norm = "" if rule.mode == "letter" or rule.norm == "chars" else f", {rule.norm}"
+    probe = "" if rule.probe_vote == "none" else f", probe {rule.probe_vote}"
+    template = "" if rule.template is None else f", template {rule.template}"
+    return f"{rule.criterion} {rule.mode}{rotation}{norm}{probe}{template}"
+
+
+def _rules(ctx: Context) -> Iterator[tuple[str, ScreenRules, Votes]]:
+    """Yield each other rule with its name and its votes, those first that every run is compared with."""
+    run, votes = ctx.rules.screen, ctx.votes
+    known = {_identity(ctx.answers, run)}
+    d4 = d4_votes(ctx.answers, votes, run, ctx.index)
+    if d4 is not None:
+        yield "D.4", *d4
+    always = ("unanimous", "majority") if votes.voters else ()
+    named = [(name, run.model_copy(update={"criterion": name})) for name in always]
+    for name, rule in [*named, *((rule_name(rule), rule) for rule in ctx.rules.alternatives)]:
+        if (mark := _identity(ctx.answers, rule)) in known:
+            continue
+        known.add(mark)
+        own_cut = {"criterion": run.criterion, "fdr": run.fdr, "fdr_exact": run.fdr_exact}
+        # Another criterion counts the same votes; only another asking needs other votes.
+        asked_alike = rule.model_copy(update=own_cut) == run
+        yield name, rule, votes if asked_alike else cast_votes(ctx.answers, rule, ctx.index)
+
+
+def _identity(answers: Answers, rule: ScreenRules) -> ScreenRules:
+    """The rule with its template, its voters and the number of votes that it needs; equal if two rules flag alike."""
+    template, voters = who_votes(answers, rule)
+    n = len(voters) + (rule.probe_vote == "with")
+    criterion = FDR if rule.criterion == FDR else f"{votes_needed(rule.criterion, n)}-of-{max(n, 1)}"
+    return rule.model_copy(
+        update={"criterion": criterion, "template": template, "voters": tuple(sorted(voters))}
+    )
+
+
+def _defects(defects: Sequence[Mapping[str, object]]) -> dict[str, entries.DefectCount]:
+    by_kind: dict[str, list[str]] = {}
+    for d in defects:
+        by_kind.setdefault(str(d["kind"]), []).append(str(d["item"]))
+    return {
+        kind: entries.DefectCount(n=len(names), items=tuple(dict.fromkeys(names))[:LISTED_DEFECTS])
+        for kind, names in by_kind.items()
+    }
+
+
+def _mean(credit: Floats) -> Floats:
+    answered = ~np.isnan(credit)
+    n = answered.sum(axis=0)
+    return np.where(n > 0, np.where(answered, credit, 0.0).sum(axis=0) / np.maximum(n, 1), np.nan)

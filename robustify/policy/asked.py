@@ -1,0 +1,107 @@
+"""Hold what asking leaves, and read it back from a run."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from robustify.answers import Answers
+from robustify.config import Config
+from robustify.errors import DataError
+from robustify.item import Item
+from robustify.judging.context import Facts, Rules
+from robustify.loaders import Loaded
+from robustify.ngrams.overlap import Overlap
+from robustify.run import MANIFEST, Run
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Asked:
+    """What asking leaves behind: everything that judging and printing need, and no model.
+
+    `items` is None if their text is not known. `data`, `templates` and `origin` are parts of run.json: what the
+    benchmark was, sha256 of the templates, and for an imported run where its answers come from.
+    """
+
+    items: tuple[Item, ...] | None
+    facts: Facts
+    data: Mapping[str, Any]
+    answers: Answers
+    fingerprints: Mapping[str, Mapping[str, str]]
+    templates: Mapping[str, str]
+    origin: Mapping[str, Any] | None = None
+
+
+def rules(config: Config) -> Rules:
+    """Return the settings of a config that judging needs."""
+    screens = [
+        s if s.voters else s.model_copy(update={"voters": config.voters})
+        for s in (config.screen, *config.alternatives)
+    ]
+    under_test = tuple(m.name for m in config.models if m.role == "under_test")
+    return Rules(
+        screens[0],
+        config.cloze,
+        config.probe,
+        config.limits,
+        under_test,
+        tuple(screens[1:]),
+        mode=config.asking.mode,
+        part=config.limit is not None,
+    )
+
+
+def facts(bench: Loaded) -> Facts:
+    """Return what is known of the benchmark beside its rows."""
+    return Facts(
+        name=bench.name,
+        topics={i.id: i.topic for i in bench.items},
+        groups={i.id: i.group for i in bench.items if i.group},
+        n_quarantined=len(bench.quarantined),
+        defects=list(map(asdict, bench.defects)),
+    )
+
+
+def data_tree(bench: Loaded, n_items: int, found: Overlap | None = None) -> dict[str, Any]:
+    """Return `data` of run.json: layout, digest, counts, faults of the benchmark by line, and which items are in
+    given text files, so that a run is judged again without them.
+    """
+    return {
+        "layout": bench.layout,
+        "sha256": bench.sha256,
+        "n_items": n_items,
+        "defects": list(facts(bench).defects),
+        "quarantined": list(map(asdict, bench.quarantined)),
+        "overlap": None if found is None else found.json(),
+    }
+
+
+def asked_again(run: Run, config: Config) -> Asked:
+    """Return what a run holds of its own asking.
+    Raises `DataError`: its split files do not hold all of its items, or `run.json` not all that is known of them."""
+    data = run.manifest["data"]
+    if missing := [name for name in ("sha256", "defects", "quarantined") if name not in data]:
+        raise DataError(
+            f"{run.folder / MANIFEST}: data without {missing[0]}; expected the file as robustify wrote it"
+        )
+    items = run.items
+    if items is not None and len(items) != data["n_items"]:
+        raise DataError(
+            f"{run.folder}: split files hold {len(items)} of {data['n_items']} items; expected all of them"
+        )
+    return Asked(
+        items=items,
+        facts=Facts(
+            name=config.name,
+            topics=run.topics if items is None else {i.id: i.topic for i in items},
+            groups={i.id: i.group for i in items or () if i.group},
+            n_quarantined=len(data["quarantined"]),
+            defects=data["defects"],
+            overlap=Overlap.of(data["overlap"]) if data.get("overlap") else None,
+            free=run.free,
+        ),
+        data=data,
+        answers=run.answers,
+        fingerprints=run.manifest["models"],
+        templates=run.manifest["templates"],
+        origin=run.manifest.get("import"),
+    )

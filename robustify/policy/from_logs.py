@@ -1,0 +1,180 @@
+"""A run from answers that somebody has already got: they are judged as if they had been asked here.
+
+Logs are read and matched; heuristics and probe are added where the items have text; then everything is judged
+and printed as after an asking. What was assumed on the way is noted in the run.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from robustify.answers import Answers
+from robustify.baselines.artifact_probe import probe
+from robustify.baselines.heuristics import guess
+from robustify.config import Config, parse
+from robustify.errors import UsageError
+from robustify.item import no_collector
+from robustify.judging.context import Facts
+from robustify.judging.judgement import judge
+from robustify.loaders import Loaded, Source, load_many
+from robustify.logs import Gathered, Log, LogOptions, LogPath, fingerprint, gather, read_logs, together
+from robustify.policy.asked import Asked, rules
+from robustify.policy.public import print_run
+from robustify.restricted.recognition import require_ordinary_files
+from robustify.run import Run, refuse_foreign, run_lock
+from robustify.screen.screen_rules import same_model
+
+SCREENS = {"choices_only": "letter", "choices_only_text": "text"}
+UNNAMED = "imported"
+
+
+def import_logs(
+    logs: Sequence[LogPath],
+    folder: Path,
+    *,
+    data: Sequence[Path] = (),
+    options: LogOptions | None = None,
+    name: str | None = None,
+    overrides: Mapping[str, object] | None = None,
+) -> Run:
+    """Judge the answers in these logs, into this folder.
+
+    `data`: the benchmark's own files; without them the items are taken from the logs. `overrides`: settings of
+    the judging by their dotted config names; votes are counted unless they ask for `screen.criterion: fdr`.
+
+    Raises:
+        UsageError: a file that is not there, an option that does not fit its log, or one model that would vote twice.
+        DataError: rows that cannot be read or matched, or two logs of one run.
+        ResourceError: a folder that is not ours to write.
+    """
+    options = replace(options or LogOptions(), keyed=bool(data))
+    refuse_foreign(folder)
+    bench = load_many([Source(path=str(path), skip_bad=options.skip_bad) for path in data]) if data else None
+    with no_collector(), threadpool_limits(1, "blas"):
+        read = read_logs(logs, options)
+        gathered = gather(read, bench, skip_bad=options.skip_bad)
+        _require_ordinary(logs, data, read, gathered, name)
+        # Picks without scores tie wherever voters differ, and a ranking says nothing of ties.
+        settings = {"screen.criterion": "unanimous", **(overrides or {})}
+        config = _config(read, gathered, bench, data, name, settings)
+        asked = _asked(config, read, gathered, bench)
+        twins = same_model(asked.fingerprints, config.screen.voters)
+        if twins is not None:
+            raise UsageError(
+                f"{twins[0]} and {twins[1]}: are one model (same revision); a model must not vote twice: leave one out"
+            )
+        # What judging does not read need not stay beside it.
+        del read, gathered
+        with run_lock(folder):
+            judgement = judge(asked.answers, asked.facts, rules(config), asked.items)
+            return print_run(folder, config, asked, judgement)
+
+
+def _require_ordinary(
+    given: Sequence[LogPath], data: Sequence[Path], logs: Sequence[Log], gathered: Gathered, name: str | None
+) -> None:
+    """Refuse logs of a set that is recognised as sensitive, by its text, its files or its names."""
+    called = [*dict.fromkeys(log.task for log in logs), *([name] if name else [])]
+    require_ordinary_files(
+        called[-1] if called else UNNAMED, gathered.items or (), [*(log.path for log in given), *data], called
+    )
+
+
+def _config(
+    logs: Sequence[Log],
+    gathered: Gathered,
+    bench: Loaded | None,
+    data: Sequence[Path],
+    name: str | None,
+    overrides: Mapping[str, object],
+) -> Config:
+    """The settings of the judging; the models are in the answers and need none."""
+    tasks = list(dict.fromkeys(log.task for log in logs))
+    called = name or (bench.name if bench else tasks[0] if len(tasks) == 1 else UNNAMED)
+    asked = {view: [m for v, m, _ in gathered.answers.askings() if v == view] for view in SCREENS}
+    mode = overrides.get("screen.mode") or next(
+        (SCREENS[v] for v, models in asked.items() if models), "letter"
+    )
+    voters = next((list(dict.fromkeys(asked[v])) for v in SCREENS if SCREENS[v] == mode), [])
+    tree: dict[str, Any] = {
+        "name": re.sub(r"[^A-Za-z0-9._-]+", "-", called).strip("-._")[:64] or UNNAMED,
+        "sensitivity": "public",
+        "data": [{"path": path.name} for path in data] or [{"path": log.file} for log in logs],
+        "screen": {"mode": mode, "voters": voters},
+        "notes": [*_notes(logs), *gathered.notes],
+    }
+    for dotted, value in overrides.items():
+        section, _, key = dotted.partition(".")
+        tree.setdefault(section, {})[key] = value
+    return parse(tree, "import")
+
+
+def _notes(logs: Sequence[Log]) -> list[str]:
+    """What was assumed, once for all the logs of which it is true."""
+    files: dict[str, list[str]] = {}
+    for log in logs:
+        for note in log.notes:
+            files.setdefault(note, []).append(log.file)
+    return [f"{together(names)}: {note}" for note, names in files.items()]
+
+
+def _asked(config: Config, logs: Sequence[Log], gathered: Gathered, bench: Loaded | None) -> Asked:
+    tables = [gathered.answers]
+    if gathered.items is not None:
+        screened = bool(config.screen.voters) or config.screen.probe_vote != "none"
+        probed = Answers.of(probe(gathered.items, config.probe) if screened else ())
+        tables = [guess(gathered.items), probed, *tables]
+    n_items = len(gathered.topics)
+    defects = list(map(asdict, gathered.defects))
+    set_aside = [*(bench.quarantined if bench else ()), *gathered.set_aside]
+    digests = "".join(log.sha256 for log in logs)
+    return Asked(
+        items=gathered.items,
+        facts=Facts(config.name, gathered.topics, gathered.groups, len(set_aside), defects),
+        data={
+            "layout": bench.layout if bench else "+".join(dict.fromkeys(log.kind for log in logs)),
+            "sha256": bench.sha256 if bench else hashlib.sha256(digests.encode()).hexdigest(),
+            "n_items": n_items,
+            "defects": defects,
+            "quarantined": list(map(asdict, set_aside)),
+            "overlap": None,
+        },
+        answers=Answers.concat(tables),
+        fingerprints={
+            name: fingerprint([log for log in logs if name in _models(log)], name)
+            for name in dict.fromkeys(model for log in logs for model in _models(log))
+        },
+        templates={name: digest for log in logs for name, digest in log.templates.items()},
+        origin={
+            "formats": "+".join(sorted({log.kind for log in logs})),
+            "items": {
+                "from": "data" if bench else "logs" if gathered.items is not None else None,
+                "n": n_items,
+                "left_out": gathered.left_out,
+            },
+            "logs": [_origin(log, gathered) for log in logs],
+        },
+    )
+
+
+def _models(log: Log) -> list[str]:
+    return list(dict.fromkeys(reply.model for reply in log.replies))
+
+
+def _origin(log: Log, gathered: Gathered) -> dict[str, Any]:
+    return {
+        "file": log.file,
+        "format": log.kind,
+        "sha256": log.sha256,
+        "task": log.task,
+        "models": _models(log),
+        "views": list(dict.fromkeys(reply.view for reply in log.replies)),
+        "rows": len(log.replies),
+        "set_aside": sum(q.file == log.file for q in gathered.set_aside),
+        "unanswered": sum(not reply.scores and reply.pick is None for reply in log.replies),
+    }

@@ -1,0 +1,109 @@
+"""Make run.json: what a run was made of, and its signature."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from robustify import __version__
+from robustify.config import Config
+from robustify.policy.asked import Asked, rules
+from robustify.run import FORMAT, versions
+from robustify.screen.screen_rules import ScreenRules, criterion_words
+from robustify.views import View, template
+
+
+def public_manifest(config: Config, asked: Asked) -> dict[str, Any]:
+    """Return run.json of a public run, without the digests of its files."""
+    tree = _without_folders(config)
+    if asked.origin is not None:
+        # Nothing was asked here, so there is no setting of it.
+        del tree["asking"]
+    origin = {} if asked.origin is None else {"import": dict(asked.origin)}
+    free = {} if asked.facts.free is None else {"free": asked.facts.free.about()}
+    return {**manifest_of(config, asked, tree), "data": dict(asked.data), **free, **origin}
+
+
+def manifest_of(config: Config, asked: Asked, settings: Mapping[str, Any], **about: object) -> dict[str, Any]:
+    """Return what run.json holds of every run. `settings` are the config as it may be shown, `about` whose run it is."""
+    return {
+        "format": FORMAT,
+        "robustify": __version__,
+        **about,
+        "signature": signature(config, asked),
+        "versions": versions(),
+        "config": settings,
+        "models": {name: dict(print_) for name, print_ in asked.fingerprints.items()},
+        "templates": dict(asked.templates),
+    }
+
+
+def signature(config: Config, asked: Asked) -> str:
+    """Return the recipe of every number of the run, on one line (the habit of sacrebleu's signatures)."""
+    screen = rules(config).screen
+    parts = {
+        "set": config.name,
+        "n": asked.data["n_items"],
+        "data": asked.data["sha256"][:8],
+        "voters": ",".join(screen.voters) or "none",
+        "screen": "/".join(
+            [
+                criterion_words(screen).replace(" ", "-"),
+                screen.mode,
+                *_turns(screen),
+                *(["forced"] if screen.force_letters else []),
+                _screened(config, asked),
+            ]
+        ),
+        "probe": screen.probe_vote
+        if screen.probe_vote == "none"
+        else f"{screen.probe_vote}@{screen.probe_confidence}",
+        "cloze": f"chars/{config.cloze.profile}",
+        **({} if asked.facts.free is None else {"free": asked.facts.free.sha256[:8]}),
+        **({"shots": config.asking.shots} if asked.origin is None else {"import": asked.origin["formats"]}),
+        "robustify": __version__,
+    }
+    return "|".join(f"{name}:{value}" for name, value in parts.items())
+
+
+def _turns(screen: ScreenRules) -> list[str]:
+    """Return the parts of the rule that are not the default."""
+    text = [screen.norm] if screen.mode == "text" and screen.norm != "chars" else []
+    return [*text, *([screen.rotation] if screen.rotation != "averaged" else [])]
+
+
+def _screened(config: Config, asked: Asked) -> str:
+    """Return the template and orders of the screen, as a config asks for them or as imported answers hold them."""
+    screen, asking = rules(config).screen, config.asking
+    view: View = "choices_only" if screen.mode == "letter" else "choices_only_text"
+    if asked.origin is not None:
+        words = screen.template or next((t for v, _, t in asked.answers.askings() if v == view), None)
+        digest = asked.templates.get(f"{view}/{words}", "")
+        return "none" if words is None else f"{words}{'@' * bool(digest)}{digest[:8]}/as-logged"
+    asked_by = asking.letter_templates if screen.mode == "letter" else (asking.text_template,)
+    words = screen.template or next(iter(asked_by), None)
+    if words is None:
+        return "none"
+    orders = f"{asking.rotations}-rotations" if screen.mode == "letter" else "own-order"
+    return f"{words}@{template(view, words).digest[:8]}/{orders}"
+
+
+def _without_folders(config: Config) -> dict[str, Any]:
+    # Where the data lies differs from one machine to the next; its digest says what it was.
+    tree = config.model_dump(mode="json")
+    tree["data"] = [{**source, "path": Path(source["path"]).name} for source in tree["data"]]
+    if tree["adapter"] is not None:
+        tree["adapter"] = Path(tree["adapter"]).name
+    if tree["contamination"] is not None:
+        tree["contamination"]["files"] = [Path(file).name for file in tree["contamination"]["files"]]
+    if tree["free"] is not None:
+        tree["free"] |= _bare_names(tree["free"])
+    for model in tree["models"]:
+        if "logs" in model:
+            model["logs"] = [Path(log).name for log in model["logs"]]
+    return tree
+
+
+def _bare_names(free: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the files that a `free:` block names, without their folders."""
+    one = {name: Path(free[name]).name for name in ("facts", "people") if free[name]}
+    return one | {name: [Path(file).name for file in free[name]] for name in ("answers", "template_dir")}

@@ -1,0 +1,122 @@
+"""Write the folder of a public run from what was asked or imported and how it was judged.
+
+If the text of the items is not known (an imported table of picks), the files that hold text are left out.
+"""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from robustify.config import Config
+from robustify.export.lm_eval_tasks import write_tasks
+from robustify.files import write_json
+from robustify.item import Item
+from robustify.judging.judgement import Judgement
+from robustify.loaders import Loaded, Quarantined, describe, load_many
+from robustify.policy.asked import Asked
+from robustify.policy.manifest import public_manifest
+from robustify.policy.verdict_table import write_verdicts
+from robustify.report import write_report
+from robustify.report.explaining import evidence_rows
+from robustify.report.explorer import write_explorer
+from robustify.restricted.access import Access
+from robustify.restricted.recognition import require_ordinary
+from robustify.run import (
+    EVIDENCE,
+    EXPLORER,
+    FREE,
+    Run,
+    open_run,
+    replacing,
+    write_items,
+    write_lines,
+    write_quarantine,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PublicPolicy:
+    """The policy of a public set: everything may be kept and shown."""
+
+    config: Config | None = None
+    """None if a file is read without a config."""
+    access: Access | None = None
+    cache_key: bytes | None = None
+
+    def inside(self, _folder: Path) -> AbstractContextManager[None]:
+        """Change nothing."""
+        return nullcontext()
+
+    def read(self) -> Loaded:
+        """Return the items of the config's files. Raises `AuthorisationError`: they are recognised as sensitive."""
+        assert self.config is not None
+        bench = load_many(self.config.data)
+        require_ordinary(bench, self.config.data, self.config.adapter, [self.config.name])
+        return bench
+
+    def described(self, bench: Loaded) -> dict[str, Any]:
+        """Return everything."""
+        return describe(bench)
+
+    def features(self, table: dict[str, Any]) -> dict[str, Any]:
+        """Return the table as it is."""
+        return table
+
+    def asking(self) -> AbstractContextManager[None]:
+        """Let errors name items."""
+        return nullcontext()
+
+    def write(self, folder: Path, asked: Asked, judgement: Judgement) -> Run:
+        """Write the run's folder with its answers, verdicts and items."""
+        assert self.config is not None
+        return print_run(folder, self.config, asked, judgement)
+
+
+def print_run(folder: Path, config: Config, asked: Asked, judgement: Judgement) -> Run:
+    """Write the run's folder. Tasks for lm-eval are left out if a guardrail stops exports."""
+    manifest = public_manifest(config, asked)
+    summary = judgement.summary.model_copy(update={"signature": manifest["signature"]})
+    halted = any(c.halts_export and not c.passed for c in judgement.checks)
+    with replacing(folder, manifest) as staged:
+        asked.answers.write(staged / "answers.parquet")
+        write_verdicts(
+            staged / "verdicts.csv",
+            judgement.verdicts,
+            judgement.cloze_excluded,
+            asked.facts.topics,
+            judgement.evidence,
+        )
+        if judgement.evidence is not None and asked.items is not None:
+            write_lines(staged / EVIDENCE, evidence_rows(judgement.evidence, judgement.verdicts, asked.items))
+            if config.explore:
+                write_explorer(
+                    staged / EXPLORER,
+                    staged / EVIDENCE,
+                    config.name,
+                    asked.items,
+                    judgement.verdicts,
+                    judgement.cloze_excluded,
+                )
+        write_quarantine(staged / "quarantine.jsonl", [Quarantined(**q) for q in asked.data["quarantined"]])
+        if asked.items is not None:
+            for name, items in splits(asked.items, judgement).items():
+                write_items(staged / f"{name}.jsonl", items)
+        if asked.facts.free is not None:
+            write_lines(staged / FREE, asked.facts.free.lines)
+        write_json(staged / "summary.json", summary.tree())
+        beside = {"notes": list(config.notes), "explorer": (staged / EXPLORER).is_file()}
+        write_report(staged, summary, {**manifest, **beside})
+        if not halted and asked.items is not None:
+            write_tasks(staged / "lm_eval_tasks", config.name, signature=manifest["signature"])
+    return open_run(folder)
+
+
+def splits(items: Sequence[Item], judgement: Judgement) -> dict[str, list[Item]]:
+    """Return the items of each split in their own order; cloze are those that can be asked without choices."""
+    verdict = {v.item: v.verdict for v in judgement.verdicts}
+    parts = {
+        name: [i for i in items if verdict[i.id] == name] for name in ("robust", "shortcut", "undecided")
+    }
+    return {**parts, "cloze": [i for i in items if i.id not in judgement.cloze_excluded]}

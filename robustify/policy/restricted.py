@@ -1,0 +1,177 @@
+"""Write the folder of a restricted run: its released page, hashed splits, and no item.
+
+Answers, verdicts and texts are not written at all: judging again asks the cache. The seal goes on last.
+"""
+
+import contextlib
+import hmac
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from robustify.config import Config
+from robustify.disclosure.described import described, rules
+from robustify.disclosure.record import split_of
+from robustify.disclosure.released import released
+from robustify.errors import DataError, UnaskableError
+from robustify.export.lm_eval_tasks import write_restricted_tasks
+from robustify.files import owner_only, write_json, write_text
+from robustify.gate.key_file import Key
+from robustify.judging.judgement import Judgement
+from robustify.loaders import Loaded, load_many
+from robustify.policy.asked import Asked
+from robustify.policy.manifest import manifest_of
+from robustify.policy.releases import CLAIM, CLAIM_FORMAT
+from robustify.redaction import muted
+from robustify.report.released import write_released
+from robustify.restricted.access import Access
+from robustify.restricted.confinement import confined
+from robustify.restricted.ids import NAMES, Split, hashed, separable
+from robustify.restricted.secret_key import require_seal, sealed
+from robustify.run import Run, open_run, replacing
+
+SETTINGS = ("name", "sensitivity", "adapter", "asking", "screen", "alternatives", "cloze", "probe",
+            "limits", "limit")  # fmt: skip
+"""The sections of a config that a restricted run.json repeats; the others name paths, or hold free words."""
+
+
+@dataclass(frozen=True, slots=True)
+class RestrictedPolicy:
+    """The policy of a restricted set: keyed ids, a confined process, a sealed cache, and errors without ids."""
+
+    config: Config
+    access: Access
+
+    @property
+    def cache_key(self) -> bytes | None:
+        """Return the subkey of the score cache."""
+        return self.access.key.derived("cache")
+
+    @contextlib.contextmanager
+    def inside(self, folder: Path) -> Iterator[None]:
+        """Confine the process, and mute what the code of others prints: a warning or a traceback may quote an item."""
+        with confined(folder), muted():
+            yield
+
+    def read(self) -> Loaded:
+        """Return the items of the adapter's files under keyed ids."""
+        skip_bad = any(source.skip_bad for source in self.config.data)
+        access = self.access.skipping_bad() if skip_bad else self.access
+        with muted():
+            return access.keyed(load_many(access.sources))
+
+    def described(self, bench: Loaded) -> dict[str, Any]:
+        """Return counts of `min_cell` or more."""
+        return described(bench, self.access.manifest.min_cell)
+
+    def features(self, table: dict[str, Any]) -> dict[str, Any]:
+        """Return the rates of the rules in whole percents."""
+        return rules(table, self.access.manifest.min_cell)
+
+    @contextlib.contextmanager
+    def asking(self) -> Iterator[None]:
+        """Let an error count items instead of naming them: a length is a way to find an item."""
+        try:
+            yield
+        except UnaskableError as error:
+            raise DataError(error.counted) from None
+
+    def write(self, folder: Path, asked: Asked, judgement: Judgement) -> Run:
+        """Write the folder of a restricted run (0700, files 0600).
+
+        The ids in `asked` and `judgement` are keyed ones. Splits with fewer than `min_cell` items are left out; tasks
+        for lm-eval are left out if a guardrail stops exports.
+
+        Raises:
+            DataError: an id that is not keyed.
+            ResourceError: the folder cannot be written.
+        """
+        config, key = self.config, self.access.key
+        k = self.access.manifest.min_cell
+        masked = replace(
+            asked,
+            data={**asked.data, "sha256": _digest("data", asked.data["sha256"], key)},
+        )
+        manifest = _manifest(config, masked, self.access)
+        page = released(judgement.summary, k).model_copy(update={"signature": manifest["signature"]})
+        lists = _splits(judgement, self.access, k) if page.available is not None else []
+        with private(folder), replacing(folder, manifest, finish=partial(sealed, key=key)) as staged:
+            write_released(staged, page, manifest)
+            if asked.items is not None:
+                verdicts = {v.item: v.verdict for v in judgement.verdicts}
+                claim = asdict(split_of(key, asked.items, verdicts))
+                write_json(staged / CLAIM, {"format": CLAIM_FORMAT, **claim})
+            for split in lists:
+                (staged / "splits").mkdir(exist_ok=True)
+                write_text(staged / "splits" / f"{split.name}.json", split.text)
+            if lists and not page.halting:
+                write_restricted_tasks(
+                    staged / "lm_eval_tasks",
+                    config.name,
+                    signature=manifest["signature"],
+                    there=[s.name for s in lists],
+                    profile=config.cloze.profile,
+                )
+        return open_run(folder)
+
+
+def reprint_restricted(run: Run) -> Run:
+    """Print the report again, from the released page alone.
+
+    Raises:
+        AuthorisationError: no key, another one, or a manifest that was edited.
+        DataError: a page that is not as the run left it.
+    """
+    key = require_seal(run.folder, run.manifest)
+    run.require_unchanged("summary.json")
+    bare = {name: value for name, value in run.manifest.items() if name != "files"}
+    with (
+        private(run.folder),
+        replacing(run.folder, bare, beside=run.manifest["files"], finish=partial(sealed, key=key)) as staged,
+    ):
+        write_released(staged, run.released, bare)
+    return open_run(run.folder)
+
+
+@contextlib.contextmanager
+def private(folder: Path) -> Iterator[None]:
+    """Make files inside with mode 0600 and folders with mode 0700, `folder` included."""
+    with owner_only():
+        os.chmod(folder, 0o700)
+        yield
+
+
+def _splits(judgement: Judgement, access: Access, k: int) -> list[Split]:
+    # No list of the cloze items: only its text says which item is one, so that list would name known items in
+    # the others, and less the others the undecided. The loader makes it from the local text.
+    ids: dict[str, list[str]] = {name: [] for name in NAMES}
+    for v in judgement.verdicts:
+        ids[v.verdict].append(v.item)
+    name, version = access.manifest.id, access.manifest.version
+    return separable([hashed(name, version, split, access.key_id, ids[split]) for split in ids], k)
+
+
+def _manifest(config: Config, asked: Asked, access: Access) -> dict[str, Any]:
+    tree = config.model_dump(mode="json")
+    settings = {name: tree[name] for name in SETTINGS if name in tree}
+    if settings["cloze"].get("labels"):
+        settings["cloze"]["labels"] = Path(settings["cloze"]["labels"]).name
+    settings["adapter"] = access.manifest.id
+    settings["models"] = [{"name": m.name, "engine": m.engine, "role": m.role} for m in config.models]
+    about = {
+        "sensitivity": "restricted",
+        "adapter": {"id": access.manifest.id, "version": access.manifest.version},
+        "key_id": access.key_id,
+        "release": {"min_cell": access.manifest.min_cell},
+    }
+    data = {name: asked.data[name] for name in ("layout", "n_items")}
+    data["hmac_sha256"] = asked.data["sha256"]
+    return {**manifest_of(config, asked, settings, **about), "data": data}
+
+
+def _digest(what: str, plain: str, key: Key) -> str:
+    # A plain digest would show anyone with a copy that it is this one, and which edition.
+    return hmac.new(key.derived("manifest"), f"{what}/{plain}".encode(), "sha256").hexdigest()

@@ -1,0 +1,50 @@
+"""Write `verdicts.csv`: the verdict on each item, and the evidence in short."""
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from robustify.files import neutral
+from robustify.judging.evidence import Evidence
+from robustify.screen.consensus import Verdicts
+
+
+def write_verdicts(
+    path: Path,
+    verdicts: Verdicts,
+    cloze_excluded: Mapping[str, str],
+    topics: Mapping[str, str],
+    evidence: Evidence | None = None,
+) -> None:
+    """Write one row per item, in the order asked. Names that look like formulas are quoted (`neutral`).
+
+    The columns from `pick` on are the `evidence`, empty if there is none.
+    """
+    import pandas as pd  # type: ignore[import-untyped]
+
+    items = verdicts.items
+    kinds = np.array(verdicts.kinds, dtype=object).reshape(-1, 4)[verdicts.which].T
+    columns: dict[str, Iterable[object]] = {
+        "item": list(map(neutral, items)),
+        "topic": [neutral(topics.get(item, "")) for item in items],
+        **dict(zip(("verdict", "votes", "of", "reason"), kinds, strict=True)),
+        "cloze_excluded": [cloze_excluded.get(item, "") for item in items],
+        **_evidence(evidence, len(items)),
+    }
+    with path.open("w", encoding="utf-8", errors="surrogatepass", newline="") as file:
+        pd.DataFrame(columns).to_csv(file, index=False, lineterminator="\n", float_format="%.4f")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _evidence(found: Evidence | None, n: int) -> dict[str, Iterable[object]]:
+    """Return by item the option picked, W, c, h(W), P(shortcut | hit), the voters that picked it, and the first cue."""
+    names = ("pick", "weight", "chance", "posterior", "p_shortcut", "picked_by", "cue")
+    if found is None:
+        return dict.fromkeys(names, [""] * n)
+    by = np.array([neutral("; ".join(voters)) for voters in found.voter_sets], dtype=object)
+    picks = [pick if pick >= 0 else "" for pick in found.pick.tolist()]
+    shares = (found.weight, found.chance, found.posterior, found.shortcut)
+    return dict(zip(names, (picks, *shares, by[found.voter_set], found.leading), strict=True))

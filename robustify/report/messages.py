@@ -1,0 +1,121 @@
+"""Say in words why a guardrail, an audit or a certificate decides as it does, and what was found.
+
+Judging writes codes with parameters and numbers; `messages.yaml` has the sentence of each.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import jinja2
+import yaml
+from pydantic import BaseModel
+
+from robustify.report.format import at, counted, ordinal, p_value, percent, plain
+from robustify.stats.tests import LEVEL, significantly_positive
+
+LONGEST = 2000
+KINDS = {
+    "leave_one_out": "left out of the vote",
+    "non_voter": "did not vote",
+    "heuristic": "rule without a model",
+    "probe": "trained on what was kept",
+}
+
+
+def sentence(reason: Any) -> str:
+    """Return a reason in words, without a full stop."""
+    node = tree(reason)
+    return _printed("sentences", node["code"], node["params"])
+
+
+def finding(code: str, part: Any, **beside: Any) -> str:
+    """Return what was found in a part of the summary, in whole sentences; empty if there is nothing to say."""
+    return "" if part is None else _printed("findings", code, {"s": tree(part), **beside})
+
+
+def guardrail_sentence(guardrail: Any) -> str:
+    """Return why a guardrail passed or failed."""
+    reason, passed = at(guardrail, "reason"), at(guardrail, "passed")
+    return sentence(reason) if reason else "passed" if passed else "failed"
+
+
+def certificate_sentence(summary: Any) -> str:
+    """Return the verdict of a run's certificate in one sentence; empty if it is not known."""
+    reasons = at(summary, "certificate.reasons") or ()
+    first = sentence(reasons[0]) if reasons else ""
+    return finding("certificate", summary, first=first, trial=is_trial(summary))
+
+
+def is_trial(summary: Any) -> bool:
+    """Return whether a run is too small, or too small a part of its set, to be judged."""
+    return any(at(reason, "code") == "trial_run" for reason in at(summary, "certificate.reasons") or ())
+
+
+def rule_words(summary: Any) -> str:
+    """Return the rule of a run's screen in words."""
+    return finding("rule", summary)
+
+
+def tree(part: Any) -> Any:
+    """Return a part of the summary as it is in `summary.json`."""
+    return part.model_dump(mode="json") if isinstance(part, BaseModel) else part
+
+
+@cache
+def catalogue() -> Mapping[str, Mapping[str, Any]]:
+    """Return `messages.yaml`."""
+    found: Mapping[str, Mapping[str, Any]] = yaml.safe_load(
+        (files("robustify.report") / "messages.yaml").read_text("utf-8")
+    )
+    return found
+
+
+def _printed(kind: str, code: str, words: Mapping[str, Any]) -> str:
+    said = " ".join(_template(kind, code).render(words).split())
+    return plain(said, LONGEST) if said else ""
+
+
+@cache
+def _template(kind: str, code: str) -> jinja2.Template:
+    env = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=False)
+    env.filters |= {
+        "at": at, "percent": percent, "p_value": p_value, "ordinal": ordinal, "counted": counted, "items": _items,
+        "sentences": _sentences, "too_often": _too_often,
+    }  # fmt: skip
+    env.globals |= {"by": _by, "uneven": _uneven, "positive": significantly_positive}
+    return env.from_string(catalogue()[kind][code])
+
+
+def _sentences(reasons: Iterable[Any], between: str = "") -> str:
+    return between.join(map(sentence, reasons))
+
+
+def _by(auditor: str, kind: str, value: float, n: int) -> str:
+    return f"{auditor} ({KINDS.get(kind, kind)}): {percent(value)} of {n} items"
+
+
+def _items(q: Any) -> int:
+    return round((at(q, "value") or 0.0) * (at(q, "n") or 0))
+
+
+def _uneven(off: Any) -> str:
+    share, even = (
+        f"{100 * x:.0f} %" if x in (0.0, 1.0) else f"{100 * x:.1f} %"
+        for x in (off["share"] or 0.0, off["even"] or 0.0)
+    )
+    return (
+        f"the key is {ordinal(off['place'] or 0)} in {share} of the items ({even} if keys were spread evenly)"
+    )
+
+
+def _too_often(bias: Any) -> dict[str, Any] | None:
+    """Return the position that is picked significantly more often than the key is there, the most significant first."""
+    found = [
+        {"p": place["p_holm"], "position": j, "picked": place["picked"]["value"], "key": place["key"]}
+        for j, place in enumerate(bias["places"] or ())
+        if place["p_holm"] is not None and place["p_holm"] < LEVEL
+        and at(place, "picked.value") is not None and place["key"] is not None and place["picked"]["value"] > place["key"]
+    ]  # fmt: skip
+    return min(found, key=lambda one: (one["p"], one["position"]), default=None)

@@ -1,0 +1,252 @@
+"""Make the tables of every page: rows are parts of the summary, and a column is a heading with a dotted path.
+
+A cell shows a number with half its interval. What the number rests on (n, interval, p, chance) is its title, and the CSV
+has it as numbers. Rows and columns without any value are left out.
+"""
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+from urllib.parse import quote
+
+from robustify.files import neutral
+from robustify.report.format import (
+    AT_LIMIT,
+    WHY_LIMIT,
+    at,
+    between,
+    count,
+    half,
+    in_points,
+    joined,
+    likely,
+    p_value,
+    percent,
+    plain,
+    shares,
+    signed,
+)
+
+How = Literal["rate", "points", "power", "count", "items", "number", "p", "likely", "shares", "text"]
+Tone = Literal["", "absent", "good", "bad", "unsure"]
+Column = tuple[str, str] | tuple[str, str, How]
+"""The heading, the dotted path below a row, and how the value is written; a rate if that is not given."""
+TEXTS = ("text", "shares")
+HOTTEST = 1e3
+"""Largest temperature that calibration searches; a temperature this high means scores without any signal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One entry of a table: what it shows, half its interval, a badge, its title, and its numbers for the CSV."""
+
+    main: str
+    title: str = ""
+    spread: str = ""
+    badge: str = ""
+    tone: Tone = ""
+    link: str = ""
+    value: float | str | None = None
+    ends: tuple[float, float] | None = None
+    n: int | None = None
+
+    @property
+    def exact(self) -> str:
+        """Everything that is known of the entry, in one line."""
+        return f"{self.main} ({self.title})" if self.title else self.main
+
+
+ABSENT = Cell("not measured", tone="absent")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table; the first `names` cells of a row name it. `tags` are classes of each row, for filters."""
+
+    caption: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    names: int = 1
+    texts: frozenset[int] = field(default_factory=frozenset)
+    tags: tuple[str, ...] = ()
+
+    def repeats(self, row: int) -> bool:
+        """Return whether the first cell of a row is the same as that of the row above."""
+        return row > 0 and self.names > 1 and self.rows[row][0] == self.rows[row - 1][0]
+
+    def link(self) -> str:
+        """Return the table's CSV as a link that needs no other file."""
+        return "data:text/csv;charset=utf-8," + quote(self.csv(), safe=" ,:;()/%")
+
+    def csv(self) -> str:
+        """Return the numbers as CSV: the names of the row, the column, and `value, low, high, n`."""
+        out = io.StringIO()
+        writer = csv.writer(out)
+        names = [head or "name" for head in self.heads[: self.names]]
+        writer.writerow([*names, "column", "value", "low", "high", "n"])
+        for row in self.rows:
+            named = [neutral(c.main) for c in row[: self.names]]
+            for head, cell in zip(self.heads[self.names :], row[self.names :], strict=True):
+                if cell is not ABSENT:
+                    value = cell.main if cell.value is None else cell.value
+                    value = neutral(value) if isinstance(value, str) else value
+                    writer.writerow([*named, neutral(head), value, *(cell.ends or (None, None)), cell.n])
+        return out.getvalue()
+
+
+Rows = Mapping[Any, Any] | Iterable[tuple[Any, Any]]
+
+
+def table(
+    caption: str, rows: Rows, columns: Sequence[Column], first: str | Sequence[str] = "", most: int = 0
+) -> Table:
+    """Return the table of these rows: a mapping, or pairs of a name and a part of the summary.
+
+    A name may be a tuple, with as many headings in `first`. A name marks a voter if its part has `is_voter`. `most`
+    limits the rows.
+    """
+    heads = (first,) if isinstance(first, str) else tuple(first)
+    pairs = list(rows.items() if isinstance(rows, Mapping) else rows)
+    made = []
+    for name, part in pairs[: most or None]:
+        cells = [cell(at(part, column[1]), column[2] if len(column) > 2 else "rate") for column in columns]
+        made.append((*_named(name, bool(at(part, "is_voter"))), *cells))
+    return _filled(
+        Table(
+            caption, (*heads, *(c[0] for c in columns)), tuple(made), len(heads), _texts(columns, len(heads))
+        )
+    )
+
+
+def facts(caption: str, part: Any, fields: Sequence[Column], head: str = "Value") -> Table:
+    """Return a table with a row for each of these values of one part of the summary."""
+    rows = ((_text(f[0]), cell(at(part, f[1]), f[2] if len(f) > 2 else "rate")) for f in fields)
+    return _filled(Table(caption, ("", head), tuple(rows)))
+
+
+def text_table(
+    caption: str,
+    heads: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    names: int = 1,
+    tags: Sequence[str] = (),
+) -> Table:
+    """Return a table of texts and of cells that are made already."""
+    made = tuple(tuple(x if isinstance(x, Cell) else _text(str(x)) for x in row) for row in rows)
+    texts = {i for i in range(names, len(heads)) if any(isinstance(row[i].value, str) for row in made)}
+    return Table(caption, tuple(heads), made, names, frozenset(texts), tuple(tags))
+
+
+def nested(rows: Rows, inner: Sequence[tuple[str, str]]) -> Iterator[tuple[tuple[Any, str], Any]]:
+    """Yield a row for each model and each of these parts of it, named by both."""
+    for name, part in rows.items() if isinstance(rows, Mapping) else rows:
+        for label, path in inner:
+            found = at(part, path)
+            if found is not None:
+                yield (name, label), {**found, "is_voter": at(part, "is_voter") or at(found, "is_voter")}
+
+
+def cell(value: Any, how: How = "rate") -> Cell:
+    """Return the cell of a quantity or a bare value."""
+    if isinstance(value, Cell):
+        return value
+    q = _quantity(value)
+    x = at(q, "value")
+    if x is None and how == "power":
+        return Cell("\u2013")
+    if x is None:
+        return Cell("no items", "n = 0", tone="absent") if at(q, "n") == 0 else ABSENT
+    if how in TEXTS or isinstance(x, str | bool):
+        return _text(shares(x) if how == "shares" else str(x)) if x != [] else ABSENT
+    if how == "p":
+        return Cell(p_value(x).removeprefix("p ").removeprefix("= "), value=x)
+    if how == "likely":
+        return Cell(likely(x), WHY_LIMIT if likely(x) == AT_LIMIT else "", value=x)
+    if how == "items":
+        return Cell(count(round(x * (at(q, "n") or 0))), value=round(x * (at(q, "n") or 0)))
+    if how == "number" and x >= HOTTEST:
+        return Cell("not calibratable", f"the search ends at {count(HOTTEST)}", tone="absent", value=x)
+    return _number(q, float(x), how)
+
+
+def _number(q: Any, x: float, how: How) -> Cell:
+    scale, decimals = {"count": (1.0, 0), "number": (1.0, 3)}.get(how, (100.0, 1))
+    ci, n = at(q, "ci"), at(q, "n")
+    match how:
+        case "points" | "power":
+            main = in_points(x)
+        case "count":
+            main = count(x)
+        case "number":
+            main = signed(x, 3)
+        case _:
+            main = percent(x)
+    title = joined(
+        "" if n is None else f"n = {count(n)}",
+        "" if ci is None else between(ci, scale, decimals),
+        *_beside(q),
+    )
+    ends = None if ci is None else (ci[0], ci[1])
+    return Cell(main, title, half(ci, scale, decimals), _badge(q), value=x, ends=ends, n=n)
+
+
+def _beside(q: Any) -> Iterator[str]:
+    """Yield what the summary says beside a quantity: its p, chance, the power of a null result, ties."""
+    for name in ("p_holm", "p"):
+        if at(q, name) is not None:
+            by = "Holm" if name == "p_holm" else f"{at(q, 'refits')} refits" if at(q, "refits") else ""
+            yield p_value(at(q, name)) + (f" by {by}" if by else "")
+            break
+    expected = at(q, "expected") if at(q, "expected") is not None else at(q, "chance")
+    if expected is not None:
+        yield f"chance {percent(expected)}"
+    if at(q, "free") is not None:
+        yield f"free to be right on {count(at(q, 'free'))}"
+    if at(q, "mde") is not None and at(q, "significant") is not True:
+        yield f"80 % power at {in_points(at(q, 'mde'))}"
+    if at(q, "ties"):
+        yield f"{count(at(q, 'ties'))} ties"
+
+
+def _badge(q: Any) -> str:
+    significant, value, chance = (at(q, name) for name in ("significant", "value", "chance"))
+    if significant is None or chance is None:
+        return ""
+    return "\u2248 chance" if not significant else "below chance" if value < chance else ""
+
+
+def _quantity(value: Any) -> Any:
+    """Return what has a value, n and an interval: a mean over orders or removals too, or a bare number."""
+    if isinstance(value, Mapping) and "value" not in value and "mean" in value:
+        return {**value, "value": value["mean"], "ci": value.get("mean_ci") or value.get("ci")}
+    return value if isinstance(value, Mapping) or hasattr(value, "value") else {"value": value}
+
+
+def _text(text: str) -> Cell:
+    return Cell(plain(text, 400), value=text)
+
+
+def _named(name: Any, voter: bool) -> Iterator[Cell]:
+    for i, part in enumerate(name if isinstance(name, tuple) else (name,)):
+        if isinstance(part, Cell):
+            yield part
+        else:
+            yield Cell(plain(str(part)), badge="voter" if voter and i == 0 else "")
+
+
+def _texts(columns: Sequence[Column], names: int) -> frozenset[int]:
+    return frozenset(i for i, c in enumerate(columns, start=names) if len(c) > 2 and c[2] in TEXTS)
+
+
+def _filled(found: Table) -> Table:
+    """Leave out rows and columns that have no value."""
+    rows = [row for row in found.rows if any(c.value is not None for c in row[found.names :])]
+    there = [
+        i < found.names or any(row[i].value is not None for row in rows) for i in range(len(found.heads))
+    ]
+    kept = [i for i, one in enumerate(there) if one]
+    heads = tuple(found.heads[i] for i in kept)
+    texts = frozenset(kept.index(i) for i in found.texts if i in kept)
+    return Table(found.caption, heads, tuple(tuple(row[i] for i in kept) for row in rows), found.names, texts)

@@ -1,0 +1,216 @@
+"""The released page: what it shows of a summary, in which order, how coarse, and for how many bits."""
+
+from typing import Any
+
+import pytest
+
+from robustify.disclosure.released import MOST, Released, released
+from robustify.disclosure.rounding import COARSE, FINE, interval, log2_choose, one_digit_up, rounded
+from robustify.disclosure.topics import Block, partition, topic_table
+from robustify.summary.quantity import Quantity
+from robustify.summary.result import Summary
+from robustify.summary.scored import FreeRate, FreeScores
+from robustify.summary.screened import TopicRow
+from tests.support import restricted_run
+from tests.support.trees import filled
+
+
+@pytest.fixture(scope="module")
+def exact(tmp_path_factory: pytest.TempPathFactory) -> Summary:
+    """The exact summary of the mock set: 200 items, two voters."""
+    return restricted_run.audited(tmp_path_factory.mktemp("exact"), 200).summary
+
+
+def topic_row(before: int, after: int) -> TopicRow:
+    return TopicRow(before=before, after=after, retention=Quantity(), p=None, p_bh=None)
+
+
+def changed(part: Any, **new: Any) -> Any:
+    return part.model_copy(update=new)
+
+
+def of_size(exact: Summary, n: int, kept: int, flagged: int) -> Summary:
+    """The summary as if it were of a set of this size: a hundred right answers to every question."""
+    part = {"all": n, "robust": kept, "shortcut": flagged}
+    rate = Quantity(value=0.5, n=n, ci=(0.4, 0.6))
+    models = {
+        name: changed(
+            one,
+            full=changed(one.full, all=rate, robust=changed(rate, n=kept)),
+            choices_only=None,
+            choices_only_text=changed(one.choices_only_text, all=rate),
+            cloze_chars=changed(one.cloze_chars, all=rate, robust=changed(rate, n=kept)),
+        )
+        for name, one in (exact.accuracy or {}).items()
+    }
+    rows = {f"t{i}": topic_row(n // 4, kept // 4) for i in range(4)}
+    return changed(
+        exact,
+        splits=changed(exact.splits, **part),
+        accuracy=models,
+        topics=changed(exact.topics, by_topic=rows),
+    )
+
+
+@pytest.mark.parametrize(
+    ("n", "kept", "flagged", "step", "numbers", "topics"),
+    [
+        (40, 24, 16, COARSE, 3, False),
+        (60, 40, 20, COARSE, 4, False),
+        (200, 130, 70, COARSE, 14, True),
+        (499, 300, 199, COARSE, 20, True),
+        (500, 300, 200, FINE, 20, True),
+        (1273, 868, 405, FINE, 20, True),
+        (200, 191, 9, COARSE, 0, False),
+        (200, 9, 191, COARSE, 0, False),
+        (12, 6, 6, COARSE, 0, False),
+    ],
+)
+def test_the_budget_of_the_split_decides_how_much_is_shown(
+    exact: Summary, n: int, kept: int, flagged: int, step: float, numbers: int, topics: bool
+) -> None:
+    page = released(of_size(exact, n, kept, flagged))
+    assert (page.n, page.step, len(page.numbers), page.topics is not None) == (n, step, numbers, topics)
+    assert page.verdict in ("certified", "not certified", "inconclusive", "not judged")
+    if not numbers:
+        assert page.available is None
+        return
+    assert page.available is not None
+    assert page.available <= 0.5 * log2_choose(n, flagged) + 0.01
+    assert page.spent <= page.available
+    assert page.numbers[0].name == "flagged"
+
+
+def test_every_number_is_rounded_and_its_interval_follows_from_what_is_shown(exact: Summary) -> None:
+    page = released(exact)
+    assert page.topics is not None
+    for number in page.numbers:
+        assert number.value is not None
+        if number.kind == "p":
+            assert number.value == one_digit_up(number.value)
+            continue
+        assert number.value == rounded(number.value, page.step)
+        assert number.ci == (None if number.n is None else interval(number.value, number.n))
+    for topic in page.topics.rows:
+        assert topic.kept == rounded(topic.kept, page.step)
+        assert topic.ci == interval(topic.kept, topic.n)
+
+
+def names(page: Released) -> list[str]:
+    return [number.name for number in page.numbers]
+
+
+def test_which_numbers_are_shown_depends_on_counts_alone(exact: Summary) -> None:
+    one = of_size(exact, 200, 130, 70)
+    rate = Quantity(value=0.9, n=200, ci=None)
+    models = {name: changed(m, full=changed(m.full, all=rate)) for name, m in (one.accuracy or {}).items()}
+    other = changed(
+        one, accuracy=models, residual=changed(one.residual, probe=changed(one.residual.probe, value=0.7))
+    )
+    assert names(released(one)) == names(released(other))
+    assert released(one).withheld == released(other).withheld
+    assert released(one).spent == released(other).spent
+
+
+def test_many_models_show_at_most_24_numbers(exact: Summary) -> None:
+    one = of_size(exact, 2000, 1200, 800)
+    model = next(iter((one.accuracy or {}).values()))
+    page = released(changed(one, accuracy={f"m{i}": model for i in range(40)}))
+    assert len(page.numbers) == MOST
+    assert names(page)[:4] == [
+        "flagged", "flagged if keys were random", "p of the excess", "m0: full question, all items",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("value", "n", "shown"),
+    [
+        (0.5, 130, 0.5),
+        (0.07, 130, None),
+        (0.96, 130, None),
+        (0.0, 130, None),
+        (1.0, 130, None),
+        (0.5, 9, None),
+    ],
+)
+def test_a_rate_on_few_right_or_wrong_answers_has_no_value(
+    exact: Summary, value: float, n: int, shown: float | None
+) -> None:
+    one = of_size(exact, 200, 130, 70)
+    rate = Quantity(value=value, n=n, ci=None)
+    models = {name: changed(m, full=changed(m.full, robust=rate)) for name, m in (one.accuracy or {}).items()}
+    page = released(changed(one, accuracy=models))
+    found = [number for number in page.numbers if number.name.endswith("full question, items kept")]
+    assert [number.value for number in found] == [shown] * 2
+    # What has no value is charged all the same: that it has none says something.
+    assert {number.bits for number in found} == {4.46}
+
+
+def test_free_response_is_released_by_the_same_function(exact: Summary) -> None:
+    one = of_size(exact, 1000, 600, 400)
+    rate = FreeRate.model_validate(filled(FreeRate, {"value": 0.5, "n": 994, "asked": 1000}))
+    scores = filled(FreeScores, {"all": rate, "robust": changed(rate, n=597)})
+    free = FreeScores.model_validate(scores)
+    models = {name: changed(m, free=free) for name, m in (one.accuracy or {}).items()}
+    page = released(changed(one, accuracy=models))
+    found = [number for number in page.numbers if number.group == "free"]
+    assert [(number.value, number.n) for number in found] == [(0.5, 990), (0.5, 594)] * 2
+    assert [number.group for number in page.only(["free"]).numbers] == ["free"] * 4
+
+
+def test_a_page_of_some_groups_spends_less_and_names_no_guardrail(exact: Summary) -> None:
+    page = changed(released(exact), failed=("enough_robust_items",), halting=("enough_robust_items",))
+    assert page.only([]).spent == page.spent
+    assert page.only([]).failed == page.only([]).halting == ()
+    some = page.only(["accuracy"])
+    assert some.topics is None
+    assert {number.group for number in some.numbers} == {"accuracy"}
+    assert some.owed < some.spent < page.spent
+
+
+def test_without_a_screen_nothing_is_about_flags_and_nothing_is_charged(exact: Summary) -> None:
+    page = released(changed(exact, screen=None))
+    assert (page.owed, page.available, page.spent) == (0.0, None, 0.0)
+    assert page.numbers
+    assert not [name for name in names(page) if "kept" in name and "probe" not in name]
+
+
+def test_nothing_of_the_summary_comes_through_but_what_the_page_names(exact: Summary) -> None:
+    noise = changed(exact.benchmark, name="mock")
+    text = released(changed(exact, benchmark=noise)).model_dump_json()
+    for word in ("rb1_", "likeliest", 'items":[', "ties", "defects", "quarantined", "whistles", "thimbles"):
+        assert word not in text
+
+
+# Topics.
+
+
+def test_a_set_with_small_topics_shows_no_cell_below_ten_and_true_totals() -> None:
+    blocks = [Block("a", 60, 40), Block("b", 40, 12), Block("c", 30, 28), Block("d", 12, 6), Block("e", 9, 9)]
+    shown = partition(blocks, 10)
+    assert [b.name for b in shown] == ["a", "Other (4 topics)"]
+    assert all(b.least >= 10 for b in shown)
+    assert sum(b.before for b in shown) == sum(b.before for b in blocks)
+    assert sum(b.after for b in shown) == sum(b.after for b in blocks)
+
+
+@pytest.mark.parametrize(
+    ("counts", "rows"),
+    [
+        ({"a": (30, 15), "b": (30, 15)}, ["a", "b"]),
+        ({"a": (30, 15), "b": (15, 6)}, ["Other (2 topics)"]),
+        ({"a": (12, 6), "b": (6, 2)}, []),
+        ({"a": (30, 30), "b": (30, 15)}, ["Other (2 topics)"]),
+        ({"x" * 61: (30, 15), "the lamp of the tower is turned by whom": (30, 15)}, ["topic 1", "topic 2"]),
+    ],
+)
+def test_topics_are_merged_or_numbered(counts: dict[str, tuple[int, int]], rows: list[str]) -> None:
+    table = topic_table({n: topic_row(b, a) for n, (b, a) in counts.items()}, 10, COARSE)
+    assert [row.name for row in table.rows] == rows
+
+
+@pytest.mark.parametrize(
+    ("p", "shown"), [(0.0, 0.001), (0.0011, 0.002), (0.04999, 0.05), (0.05, 0.05), (0.31, 0.4), (1.0, 1.0)]
+)
+def test_a_p_never_looks_rarer_than_it_is(p: float, shown: float) -> None:
+    assert one_digit_up(p) == shown

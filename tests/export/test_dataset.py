@@ -1,0 +1,120 @@
+"""The dataset folder is loaded by `datasets` offline, and its card holds numbers but no text of an item."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from robustify.errors import AuthorisationError, DataError
+from robustify.export.dataset import export_dataset
+from robustify.export.sample_numbers import export_sample_numbers
+from robustify.item import Item
+from robustify.logs import LogPath
+from robustify.policy.from_logs import import_logs
+from robustify.run import Run, split_items
+from tests.export.test_lm_eval import HAS_LM_EVAL, lm_eval, logged
+from tests.support.exported_run import made_run, made_up
+from tests.support.fake_logs import jsonl
+
+SPLITS = ("robust", "shortcut", "undecided", "cloze")
+
+
+@pytest.fixture(scope="module")
+def folder(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    export_dataset(run, tmp_path_factory.mktemp("dataset") / "out")
+    return tmp_path_factory.getbasetemp() / "dataset0" / "out"
+
+
+def test_datasets_loads_the_folder_with_every_item(folder: Path, run: Run, tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    loaded = datasets.load_dataset(str(folder), cache_dir=str(tmp_path))
+    assert tuple(loaded) == SPLITS
+    for split in SPLITS:
+        theirs = [Item(**{**row, "choices": tuple(row["choices"])}) for row in loaded[split]]
+        assert theirs == list(split_items(run.folder / f"{split}.jsonl"))
+
+
+def test_the_card_says_its_numbers_and_no_text_of_an_item(folder: Path, run: Run, tmp_path: Path) -> None:
+    card = (folder / "README.md").read_text("utf-8")
+    front = yaml.safe_load(card.split("---\n")[1])
+    assert "license" not in front
+    assert "**No licence is set.**" in card
+    summary = run.summary.tree()
+    for split in SPLITS:
+        assert re.search(rf"\| `{split}` \| {summary['splits'][split]} \|", card)
+    assert f"{100 * summary['screen']['flagged']['value']:.1f} %" in card
+    assert summary["signature"] in card
+    for item in run.items or ():
+        assert not any(text in card for text in (item.stem, *(c for c in item.choices if len(c) > 4)))
+    export_dataset(run, tmp_path / "out", licence="cc-by-4.0")
+    card = (tmp_path / "out" / "README.md").read_text("utf-8")
+    assert yaml.safe_load(card.split("---\n")[1])["license"] == "cc-by-4.0"
+    assert "No licence is set" not in card
+
+
+def test_an_evil_name_ends_no_block(run: Run, tmp_path: Path) -> None:
+    config = {**run.manifest["config"], "name": "x\n---\nlicense: mit\n# <script>"}
+    evil = Run(run.folder, {**run.manifest, "config": config, "signature": "s```\nevil"})
+    export_dataset(evil, tmp_path / "out")
+    card = (tmp_path / "out" / "README.md").read_text("utf-8")
+    _, front, body = card.split("---\n", 2)
+    assert "license" not in yaml.safe_load(front)
+    assert "<script>" not in body
+    assert (body.rstrip().splitlines()[-1], body.rstrip().splitlines()[-3]) == ("```", "```text")
+
+
+# Sample numbers
+
+UPSTREAM = "boxes_upstream"
+
+
+def numbers(paths: list[Path]) -> dict[str, list[int]]:
+    return {path.stem.rsplit("_", 1)[1]: json.loads(path.read_text())[UPSTREAM] for path in paths}
+
+
+def test_sample_numbers_are_the_rows_of_the_audited_file(run: Run, tmp_path: Path) -> None:
+    found = numbers(export_sample_numbers(run, tmp_path / "out", UPSTREAM))
+    items = made_up()
+    for split, rows in found.items():
+        assert {items[row].id for row in rows} == {i for i, v in run.verdicts.items() if v == split}
+
+
+def test_rows_that_may_not_be_lm_eval_s_are_refused(run: Run, tmp_path: Path) -> None:
+    bare = made_run(tmp_path / "bare", text=False)
+    with pytest.raises(DataError, match="was imported from logs"):
+        export_sample_numbers(bare, tmp_path / "out", UPSTREAM)
+    lines = (run.folder.parent / "items.jsonl").read_text("utf-8")
+    (tmp_path / "items.jsonl").write_text("{}\n" + lines, encoding="utf-8")
+    from robustify.logs import LogOptions
+
+    mended = import_logs(
+        [LogPath(run.folder.parent / "picks.jsonl")], tmp_path / "run", data=[tmp_path / "items.jsonl"],
+        options=LogOptions(skip_bad=True),
+    )  # fmt: skip
+    with pytest.raises(DataError, match="set 1 rows aside"):
+        export_sample_numbers(mended, tmp_path / "out", UPSTREAM)
+    config = {**run.manifest["config"], "sensitivity": "restricted"}
+    with pytest.raises(AuthorisationError):
+        export_sample_numbers(Run(run.folder, {**run.manifest, "config": config}), tmp_path / "out", UPSTREAM)
+
+
+@pytest.mark.skipif(not HAS_LM_EVAL, reason="lm-eval is not installed")
+@pytest.mark.slow
+@pytest.mark.oracle
+def test_lm_eval_asks_the_items_of_these_numbers(run: Run, tmp_path: Path) -> None:
+    rows = [{"code": i.id, "ask": i.stem, "texts": list(i.choices), "right": i.key} for i in made_up()]
+    jsonl(tmp_path / "upstream.jsonl", rows)
+    tree = {
+        "task": UPSTREAM, "dataset_path": "json", "dataset_kwargs": {"data_files": {"test": "upstream.jsonl"}},
+        "test_split": "test", "output_type": "multiple_choice", "doc_to_text": "{{ask}}", "doc_to_choice": "texts",
+        "doc_to_target": "right",
+    }  # fmt: skip
+    (tmp_path / "lm_eval_tasks").mkdir()
+    (tmp_path / "lm_eval_tasks" / "upstream.yaml").write_text(yaml.safe_dump(tree))
+    export_sample_numbers(run, tmp_path / "numbers", UPSTREAM)
+    file = str(tmp_path / "numbers" / f"{UPSTREAM}_robust.json")
+    lm_eval(tmp_path, "--model", "dummy", "--samples", file, tasks=[UPSTREAM])
+    asked = {row["doc"]["code"] for row in logged(tmp_path, UPSTREAM)}
+    assert asked == {item for item, verdict in run.verdicts.items() if verdict == "robust"}

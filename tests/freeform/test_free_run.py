@@ -1,0 +1,307 @@
+"""Free response as a part of a run: asked and graded with it, in its summary and page, kept when it is judged again."""
+
+import json
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from robustify import config as configs
+from robustify import pipeline
+from robustify.errors import DataError, ModelError, UsageError
+from robustify.freeform.llm_judge.judges import Call, Completion, HttpJudge
+from robustify.freeform.llm_judge.prompting import Message
+from robustify.item import Item
+from robustify.judging.free_grades import FreeGrades
+from robustify.judging.free_response import _rates
+from robustify.run import Run, open_run, write_items
+from tests.freeform.scripted import write_lines
+from tests.support.fake_scorer import FakeScorer, finds
+from tests.support.openai_stub import stub
+from tests.support.page_text import text_of_page
+
+COLOURS = ("red", "green", "blue", "grey")
+N = 24
+JUDGE = "judge: {model: big, base_url: 'http://127.0.0.1:9/v1'}"
+
+
+def made_items() -> list[Item]:
+    """Of the first half every key says so in its own text; two stems cannot be asked without choices."""
+    stems = [f"What colour has box number {i}?" for i in range(N)]
+    stems[5] = stems[17] = "Which of the following is a colour?"
+    return [
+        Item(
+            f"q{i:02d}",
+            stem,
+            tuple(f"{c} right" if i < N // 2 and j == i % 4 else c for j, c in enumerate(COLOURS)),
+            i % 4,
+            "boxes",
+        )
+        for i, stem in enumerate(stems)
+    ]
+
+
+class Writing(FakeScorer):
+    """A scorer that also writes: right on the first half, a colour of its own on others, and nothing certain on some."""
+
+    asked_in_words = 0
+
+    def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
+        Writing.asked_in_words += len(prompts)
+        return [self._reply(prompt) for prompt in prompts]
+
+    def _reply(self, prompt: str) -> str:
+        i = next((n for n in reversed(range(N)) if f"number {n}?" in prompt), 5)
+        if i % 8 == 7:
+            return "It is hard to say from here."
+        return f"{COLOURS[i % 4]}{' right' if i < N // 2 else ''}" if i < 16 else COLOURS[(i + 1) % 4]
+
+
+@pytest.fixture(autouse=True)
+def models(monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def opened(model: Any, *_: object, **__: object) -> Iterator[FakeScorer]:
+        kind = Writing if model.name == "one" else FakeScorer
+        yield kind(finds("right"), name=model.name)
+
+    def complete(self: HttpJudge, messages: Sequence[Message], call: Call) -> Completion:
+        return Completion('{"verdict": "incorrect"}', usage={"total_tokens": 9}, model=self.name)
+
+    monkeypatch.setattr(pipeline, "open_scorer", opened)
+    monkeypatch.setattr(pipeline, "check_model", lambda *_: None)
+    monkeypatch.setattr(HttpJudge, "complete", complete)
+    Writing.asked_in_words = 0
+
+
+def run_of(folder: Path, free: str | None) -> Run:
+    """A run of these items by two fake models of which one writes."""
+    folder.mkdir(exist_ok=True)
+    write_items(folder / "items.jsonl", made_items())
+    block = "" if free is None else f"free: {{{free}}}\n"
+    (folder / "boxes.yaml").write_text(
+        "name: boxes\nsensitivity: public\ndata: items.jsonl\nmodels: [one, two]\n"
+        f"limits: {{min_robust: 1}}\nscreen: {{criterion: unanimous}}\n{block}"
+    )
+    return pipeline.robustify(configs.load(folder / "boxes.yaml"), folder / "out", folder / "cache")
+
+
+@pytest.fixture
+def rules_alone(tmp_path: Path) -> Run:
+    return run_of(tmp_path, "mode: auto")
+
+
+def entry(run: Run, model: str = "one") -> dict[str, Any]:
+    found: dict[str, Any] = run.summary.tree()["accuracy"][model]["free"]
+    return found
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def test_a_run_asks_grades_and_counts_what_it_leaves_open(rules_alone: Run) -> None:
+    free = entry(rules_alone)
+    whole = free["all"]
+    assert [whole[name] for name in ("asked", "n")] == [22, 19]
+    assert [whole["value"], whole["lower"], whole["upper"]] == pytest.approx([13 / 19, 13 / 22, 16 / 22])
+    assert free["statuses"] == {"needs_judge": 3, "scored": 19}
+    assert free["left_out"] == {"stem_refers_to_choices": 2}
+    assert (free["judges"], free["judge_status"]) == ([], None)
+    for name in ("asked", "n"):
+        assert free["shortcut"][name] + free["robust"][name] == free["all"][name]
+    assert rules_alone.summary.tree()["accuracy"]["two"]["free"] is None
+    assert "free:" in rules_alone.manifest["signature"]
+
+
+def test_the_forecast_counts_what_is_asked_in_words(rules_alone: Run, tmp_path: Path) -> None:
+    told = {}
+    for block in ("", "free: {models: [one], limit: 5}\n"):
+        config = (tmp_path / "boxes.yaml").read_text().partition("free:")[0] + block
+        (tmp_path / "told.yaml").write_text(config)
+        found = pipeline.foretold(configs.load(tmp_path / "told.yaml"), tmp_path / "new", tmp_path / "cache")
+        told[block] = {need.model: need.requests for need in found.needs}
+    before, after = told.values()
+    assert {name: after[name] - before[name] for name in after} == {"one": 5, "two": 0}
+
+
+def test_the_rows_are_in_one_file_of_the_run_with_question_and_answer(rules_alone: Run) -> None:
+    assert "free.jsonl" in rules_alone.manifest["files"]
+    rows = list(map(json.loads, (rules_alone.folder / "free.jsonl").read_text().splitlines()))
+    assert (len(rows), rows[0]["question"], rows[0]["answer"]) == (
+        22,
+        "What colour has box number 0?",
+        "red right",
+    )
+    assert rows[0]["template"] == "answer/short@2.0"
+
+
+def test_the_gap_is_paired_on_items_that_have_both_scores(rules_alone: Run) -> None:
+    credit: dict[str, float] = {}
+    for row in pq.read_table(rules_alone.folder / "answers.parquet").to_pylist():
+        if (row["view"], row["model"]) == ("full", "one"):
+            credit.setdefault(row["item"], row["correct"])
+    assert rules_alone.free is not None
+    both = [(credit[g.item], g.score) for g in rules_alone.free.rows if g.score is not None]
+    gap = entry(rules_alone)["full_gap"]
+    assert gap["n"] == 19
+    assert gap["value"] == pytest.approx(sum(a - b for a, b in both) / 19)
+
+
+def test_free_response_changes_no_verdict_and_no_other_number(rules_alone: Run, tmp_path: Path) -> None:
+    plain = run_of(tmp_path / "plain", None)
+    before, after = contents(plain.folder), contents(rules_alone.folder)
+    assert set(after) - set(before) == {"free.jsonl"}
+    for name in ("answers.parquet", "verdicts.csv", "robust.jsonl", "shortcut.jsonl", "cloze.jsonl"):
+        assert after[name] == before[name]
+    one, two = plain.summary.tree(), rules_alone.summary.tree()
+    for tree in (one, two):
+        tree.pop("signature")
+        for accuracy in tree["accuracy"].values():
+            accuracy["free"] = None
+    assert one == two
+
+
+def test_a_judge_decides_the_rest_and_is_asked_once(tmp_path: Path) -> None:
+    run = run_of(tmp_path, f"{JUDGE[:-1]}, check: 4}}")
+    free = entry(run)
+    assert (free["all"]["n"], free["judges"], free["judge_status"]) == (22, ["big"], "uncalibrated")
+    assert free["all"]["by_judge"]["value"] == pytest.approx(3 / 22)
+    assert "127.0.0.1" not in (run.folder / "run.json").read_text()
+    kept = configs.with_models(configs.load(tmp_path / "boxes.yaml"), ["one"])
+    assert kept.free is not None
+    assert kept.free.judge is not None
+    assert kept.free.judge.base_url == "http://127.0.0.1:9/v1"
+    check = run.manifest["free"]["calibration"]["check"]
+    assert (check["repeats"]["value"], check["misled"]["value"]) == (1.0, 0.0)
+    asked = Writing.asked_in_words
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(HttpJudge, "complete", None)
+        again = run_of(tmp_path, f"{JUDGE[:-1]}, check: 4}}")
+    # Everything comes from the cache, and the folder is the same to the byte.
+    assert Writing.asked_in_words == asked
+    assert again.manifest["files"] == run.manifest["files"]
+
+
+def test_judging_and_printing_again_keep_the_grades_to_the_byte(rules_alone: Run, tmp_path: Path) -> None:
+    before = contents(rules_alone.folder)
+    assert contents(pipeline.rejudge(rules_alone, {}, rules_alone.folder).folder) == before
+    assert contents(pipeline.reprint(open_run(rules_alone.folder)).folder) == before
+    other = pipeline.rejudge(
+        open_run(rules_alone.folder), {"screen.criterion": "majority"}, tmp_path / "other"
+    )
+    assert entry(other)["all"] == entry(rules_alone)["all"]
+
+
+def test_answers_of_another_model_have_their_own_row_and_people_calibrate(tmp_path: Path) -> None:
+    rows = [{"id": f"q{i:02d}", "model": "three", "prediction": "red"} for i in range(N)]
+    write_lines(tmp_path / "theirs.jsonl", rows)
+    write_lines(tmp_path / "people.jsonl", [{"item_id": "q07", "model": "one", "annotator": "p", "score": 0}])
+    run = run_of(tmp_path, f"models: [one], answers: [theirs.jsonl], people: people.jsonl, {JUDGE}")
+    accuracy = run.summary.tree()["accuracy"]
+    assert accuracy["three"]["full"] is None
+    assert entry(run, "three")["full_gap"] is None
+    assert entry(run, "three")["all"]["asked"] == N
+    assert run.manifest["free"]["calibration"]["verdicts"]["n"] == 1
+    assert run.manifest["config"]["free"]["answers"] == ["theirs.jsonl"]
+    write_lines(tmp_path / "theirs.jsonl", [{**rows[0], "id": "strange"}])
+    with pytest.raises(DataError, match="strange: no such item"):
+        run_of(tmp_path, "answers: [theirs.jsonl]")
+
+
+def test_nuggets_limits_and_options_are_settings_of_the_block(tmp_path: Path) -> None:
+    tmp_path.mkdir(exist_ok=True)
+    write_lines(tmp_path / "facts.jsonl", [{"id": "q00", "nuggets": ["The box is red."]}])
+    free = entry(run_of(tmp_path, "facts: facts.jsonl, limit: 5"))
+    assert free["kinds"] == {"nuggets": 1, "short_text": 4}
+    assert free["left_out"] == {"limit": 17, "stem_refers_to_choices": 2}
+    assert entry(run_of(tmp_path, "options_shown: true"))["left_out"] == {}
+
+
+REFUSED = [
+    ("models: [three]", UsageError, "three is not a model"),
+    ("models: [two]", UsageError, "engine of two only scores"),
+    ("mode: judge", UsageError, "no judge is given"),
+    ("template: answer/poem", UsageError, "answer/poem"),
+    ("mode: auto, rubrics: {mcq: '9.9'}", UsageError, "grader/mcq@9.9"),
+    ("rubrics: {poem: '1.0'}", UsageError, "rubrics"),
+    ("people: absent.jsonl", DataError, "absent.jsonl"),
+    ("judge: {model: one}", ModelError, "judge one: wrote"),
+    ("tolerance: 1", UsageError, "tolerance"),
+]
+
+
+@pytest.mark.parametrize(("block", "error", "words"), REFUSED)
+def test_a_block_that_cannot_be_met_is_refused(
+    tmp_path: Path, block: str, error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        run_of(tmp_path, block)
+    assert not (tmp_path / "out" / "run.json").exists()
+
+
+def test_grades_changed_on_disk_are_not_judged(rules_alone: Run, tmp_path: Path) -> None:
+    folder = shutil.copytree(rules_alone.folder, tmp_path / "changed")
+    path = folder / "free.jsonl"
+    path.write_text(path.read_text().replace('"score": 0.0', '"score": 1.0', 1))
+    with pytest.raises(DataError, match=r"free\.jsonl: is not as the run left it"):
+        pipeline.rejudge(open_run(folder), {}, folder)
+
+
+LINE = {
+    "item_id": "q00", "model": "one", "kind": "numeric", "status": "scored", "score": 1.0, "judge": None,
+    "method": "deterministic", "flags": [],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "says"),
+    [("score", 1.5, "score 1.5; expected 0 to 1"), ("score", float("nan"), "score nan; expected 0 to 1"),
+     ("score", "high", "not grades of a run"), ("flags", None, "not grades of a run")],
+)  # fmt: skip
+def test_lines_that_are_not_grades_are_refused(field: str, value: object, says: str) -> None:
+    assert FreeGrades((LINE,), {}).models == ("one",)
+    with pytest.raises(DataError, match=says):
+        _ = FreeGrades(({**LINE, field: value},), {}).rows
+
+
+@given(st.lists(st.sampled_from([0.0, 0.5, 1.0, None]), min_size=1, max_size=22))
+def test_bounds_hold_whatever_was_scored(scores: list[float | None]) -> None:
+    held = np.array([np.nan if s is None else s for s in scores])
+    told = _rates(held, np.ones(len(held), dtype=bool), np.zeros(len(held), dtype=bool)).model_dump()
+    unscored = sum(s is None for s in scores)
+    assert (told["value"] is None) == (5 * unscored > len(scores))
+    assert told["upper"] - told["lower"] == pytest.approx(unscored / len(scores))
+    assert told["n"] == told["asked"] - unscored
+    if told["value"] is not None:
+        assert told["lower"] - 1e-12 <= told["value"] <= told["upper"] + 1e-12
+
+
+def test_the_report_has_a_table_of_free_response_with_bounds(rules_alone: Run, tmp_path: Path) -> None:
+    plain = run_of(tmp_path / "plain", None)
+    assert "Free response" not in text_of_page((plain.folder / "report.html").read_text())
+    text = text_of_page((rules_alone.folder / "report.html").read_text()).partition("**Free response")[2]
+    assert re.search(r"\| one \[voter\] \| All \| 59\.1 % \| 72\.7 % \| 68\.4 % ", text)
+    assert "Not asked in words: stem refers to choices 2." in text
+
+
+def test_a_served_model_answers_in_words_in_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    write_items(tmp_path / "items.jsonl", made_items()[:6])
+    with stub() as server:
+        settings = {"name": "toy", "engine": "openai", "base_url": server.url, "model": "toy"}
+        tree = {
+            "name": "boxes", "sensitivity": "public", "data": str(tmp_path / "items.jsonl"), "models": [settings],
+            "asking": {"views": ["choices_only", "full"], "orders": 1}, "free": {}, "limits": {"min_robust": 1},
+        }  # fmt: skip
+        run = pipeline.robustify(configs.parse(tree, "c.yaml"), tmp_path / "out", tmp_path / "cache")
+    assert entry(run, "toy")["all"]["asked"] == 5
+    assert run.free is not None
+    assert {line["answer"].split()[0] for line in run.free.lines} == {"echo"}

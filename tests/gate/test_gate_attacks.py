@@ -1,0 +1,199 @@
+"""What an attacker would try: content written as text in every way, disguises of words, and images with text in them."""
+
+import base64
+import binascii
+import gzip
+import json
+import pickle
+import struct
+import textwrap
+import zlib
+from collections.abc import Callable
+
+import pytest
+
+from robustify.gate.opaque import is_image
+from tests.gate.corpus import whole
+from tests.gate.sets import mock_items, mock_prints, rules_of
+
+RAW = "\n\n".join(map(whole, mock_items()[:5])).encode()
+DATA = {
+    "text": RAW,
+    "pickle": pickle.dumps([item.texts for item in mock_items()[:5]]),
+    "gzip": gzip.compress(RAW, mtime=0),
+}
+STEM = mock_items()[5].stem
+
+
+def cut(text: str, n: int) -> list[str]:
+    return [text[i : i + n] for i in range(0, len(text), n)]
+
+
+def b64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def dumped(data: bytes, row: Callable[[int, bytes], str]) -> str:
+    return "\n".join(row(i, data[i : i + 16]) for i in range(0, len(data), 16))
+
+
+def legible(data: bytes) -> str:
+    return "".join(chr(b) if 32 <= b < 127 else "." for b in data)
+
+
+WAYS: dict[str, Callable[[bytes], str]] = {
+    **{f"base64 in lines of {n}": lambda d, n=n: "\n".join(cut(b64(d), n)) for n in (4, 6, 8, 12, 20, 40, 76)},  # type: ignore[misc]
+    "base64 in quotes with +": lambda d: " +\n".join(f'    "{part}"' for part in cut(b64(d), 12)),
+    "base64 in a JSON array": lambda d: json.dumps(cut(b64(d), 10)),
+    "base64 in comments": lambda d: "\n".join(f"# {part}" for part in cut(b64(d), 30)),
+    "base64 with numbered lines": lambda d: "\n".join(f"{i:02d}: {p}" for i, p in enumerate(cut(b64(d), 24))),
+    "base64 with dots": lambda d: ".".join(cut(b64(d), 12)),
+    "base64 for addresses": lambda d: base64.urlsafe_b64encode(d).decode(),
+    "base64 in full width": lambda d: "".join(chr(ord(c) + 0xFEE0) for c in b64(d)),
+    "base64 with hidden characters": lambda d: "\u200b".join(cut(b64(d), 3)),
+    "base64 of base64": lambda d: b64(b64(d).encode()),
+    "base32": lambda d: base64.b32encode(d).decode(),
+    "base32 in small letters": lambda d: base64.b32encode(d).decode().lower(),
+    "ASCII85": lambda d: base64.a85encode(d, wrapcol=60).decode(),
+    "base85 in quotes": lambda d: "\n".join(map(repr, cut(base64.b85encode(d).decode(), 30))),
+    "a git binary patch": lambda d: "\n".join(f"z{base64.b85encode(d[i : i + 52]).decode()}" for i in range(0, len(d), 52)),
+    "uuencoding": lambda d: "".join(binascii.b2a_uu(d[i : i + 45]).decode() for i in range(0, len(d), 45)),
+    "hex": lambda d: d.hex(),
+    "hex in lines": lambda d: "\n".join(cut(d.hex(), 8)),
+    "hex with colons": lambda d: d.hex(":").upper(),
+    "an array in C": lambda d: ", ".join(f"0x{b:02x}" for b in d),
+    "an array of numbers": lambda d: str(list(d)),
+    "ids": lambda d: "\n".join("-".join((h[:8], h[8:12], h[12:16], h[16:20], h[20:])) for h in cut(d.hex(), 32)),
+    "percent signs": lambda d: "".join(f"%{b:02x}" for b in d),
+    "escapes": lambda d: f'x = b"{"".join(f"{chr(92)}x{b:02x}" for b in d)}"',
+    "octal escapes": lambda d: f'x = "{"".join(f"{chr(92)}{b:03o}" for b in d)}"',
+    "a literal": lambda d: f"x = {d!r}",
+    "binary digits": lambda d: "".join(f"{b:08b}" for b in d),
+    "hidden bits": lambda d: "a note" + "".join("\u200b\u200c"[int(bit)] for b in d for bit in f"{b:08b}"),
+    "tag characters": lambda d: "a note" + "".join(chr(0xE0020 + b % 95) for b in d),
+    "variation selectors": lambda d: "\U0001f600" + "".join(chr(0xE0100 + b) if b > 15 else chr(0xFE00 + b) for b in d),
+    "braille": lambda d: "".join(chr(0x2800 + b) for b in d),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", DATA)
+@pytest.mark.parametrize("way", WAYS)
+def test_content_written_as_text_is_refused(way: str, kind: str) -> None:
+    rules = rules_of(WAYS[way](DATA[kind]), mock_prints())
+    assert rules & {"RBG301", "RBG502"}
+    if kind != "text":  # no index is needed to refuse what is not text
+        assert "RBG502" in rules_of(WAYS[way](DATA[kind]))
+
+
+DRESSES: dict[str, str] = {
+    "pieces with +": " + ".join(repr(part) for part in cut(STEM, 4)),
+    "pieces of bytes": " ".join(f'b"{part}"' for part in cut(STEM, 5)),
+    "pieces in a list": json.dumps(cut(STEM, 3)),
+    "letters in a list": json.dumps(list(STEM)),
+    "codes of letters": str(list(map(ord, STEM))),
+    "names of letters": "".join(f"\\N{{LATIN SMALL LETTER {c}}}" if c.isalpha() else c for c in STEM.upper()),
+    "escapes of style sheets": "".join(f"\\{ord(c):x} " for c in STEM),
+    "entities twice": "".join(f"&amp;#{ord(c)};" for c in STEM),
+    "letters in marks": "".join(f'<tspan x="{i}">{c}</tspan>' for i, c in enumerate(STEM)),
+    "one long name": "".join(word.capitalize() for word in STEM.rstrip("?").split()),
+    "letters of flags": "".join(chr(0x1F1E6 + ord(c) - 97) if c.isalpha() else c for c in STEM.lower()),
+    "words with numbers": "\n".join(f"{i},{word},{7 * i}" for i, word in enumerate(STEM.split())),
+    "numbered words": "\n".join(f"{i}: {word}" for i, word in enumerate(STEM.split())),
+    "xxd": dumped(RAW, lambda i, d: f"{i:08x}: {d.hex(' ', 2)}  {legible(d)}"),
+    "hexdump": dumped(RAW, lambda i, d: f"{i:08x}  {d.hex(' ')}  |{legible(d)}|"),
+    "a comment wrapped": "\n".join(f"// {line}" for line in textwrap.wrap(STEM, 25)),
+    "log-probabilities": "\n".join(f"{piece}\t-0.{n + 11}" for n, piece in enumerate(RAW.decode().split())),
+    "tokens": json.dumps([f"Ġ{word}" for word in RAW.decode().split()]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", DRESSES.values(), ids=DRESSES.keys())
+def test_registered_words_in_another_dress_are_refused(text: str) -> None:
+    assert rules_of(text, mock_prints()) & {"RBG301", "RBG502"}
+
+
+# Images.
+
+
+def chunk(name: bytes, body: bytes) -> bytes:
+    return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+
+
+def png(*more: bytes, pixels: bytes = bytes(30), packed: bytes = b"") -> bytes:
+    head = chunk(b"IHDR", struct.pack(">IIBBBBB", 3, 3, 8, 2, 0, 0, 0))
+    body = chunk(b"IDAT", zlib.compress(pixels) + packed)
+    return b"\x89PNG\r\n\x1a\n" + head + b"".join(more) + body + chunk(b"IEND", b"")
+
+
+def part(mark: int, body: bytes) -> bytes:
+    return bytes((0xFF, mark)) + struct.pack(">H", len(body) + 2) + body
+
+
+def jpeg(*more: bytes) -> bytes:
+    head = b"\xff\xd8" + part(0xE0, b"JFIF\0\1\1\0\0\1\0\1\0\0") + b"".join(more)
+    return (
+        head
+        + part(0xDB, bytes(65))
+        + part(0xC0, bytes(15))
+        + part(0xDA, bytes(10))
+        + b"\x12\xff\0\x34\xff\xd9"
+    )
+
+
+def gif(*more: bytes) -> bytes:
+    image = b"\x2c" + struct.pack("<HHHHB", 0, 0, 1, 1, 0) + b"\x02\x02\x44\x01\0"
+    return b"GIF89a" + struct.pack("<HHBBB", 1, 1, 0x80, 0, 0) + bytes(6) + b"".join(more) + image + b"\x3b"
+
+
+def webp(*more: bytes) -> bytes:
+    body = b"WEBPVP8L" + struct.pack("<I", 4) + bytes(4) + b"".join(more)
+    return b"RIFF" + struct.pack("<I", len(body)) + body
+
+
+def icon(image: bytes) -> bytes:
+    return struct.pack("<HHH", 0, 1, 1) + struct.pack("<BBBBHHII", 3, 3, 0, 0, 1, 32, len(image), 22) + image
+
+
+def font(meta: int = 0, tail: bytes = b"") -> bytes:
+    body = bytes(60)
+    head = b"wOFF" + struct.pack(
+        ">IIHHIHHIIIII", 0x10000, 44 + len(body), 0, 0, 60, 1, 0, meta, meta, meta, 0, 0
+    )
+    return head + body + tail
+
+
+NOTE = STEM.encode()
+IMAGES = {"png": png(), "jpeg": jpeg(), "gif": gif(), "webp": webp(), "icon": icon(png()), "font": font()}
+TAINTED = {
+    **{f"{name} with a tail": data + NOTE for name, data in IMAGES.items()},
+    **{f"png with {name}": png(chunk(name.encode(), NOTE)) for name in ("tEXt", "zTXt", "iTXt", "eXIf", "iCCP", "noTe")},
+    "png with a long time": png(chunk(b"tIME", NOTE)),
+    "png with a tail of its pixels": png(packed=NOTE),
+    "png with more pixels": png(pixels=bytes(30) + NOTE),
+    "png with a bad sum": png()[:-1] + b"x",
+    "png that is cut": png()[:-20],
+    "jpeg with a comment": jpeg(part(0xFE, NOTE)),
+    "jpeg with EXIF": jpeg(part(0xE1, b"Exif\0\0" + NOTE)),
+    "jpeg with a profile": jpeg(part(0xE2, NOTE)),
+    "jpeg with a thumbnail": jpeg(part(0xE0, b"JFXX\0" + NOTE)),
+    "gif with a comment": gif(b"\x21\xfe" + bytes((len(NOTE),)) + NOTE + b"\0"),
+    "gif with another program's block": gif(b"\x21\xff\x0bXMP DataXMP" + bytes((len(NOTE),)) + NOTE + b"\0"),
+    "webp with EXIF": webp(b"EXIF" + struct.pack("<I", len(NOTE)) + NOTE + bytes(len(NOTE) % 2)),
+    "icon of a png with text": icon(png(chunk(b"tEXt", NOTE))),
+    "icon of noise": icon(NOTE),
+    "font with metadata": font(meta=80),
+    "another RIFF file": b"RIFF" + struct.pack("<I", 4) + b"WAVE",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_an_image_without_text_passes_as_a_file_and_in_base64(name: str) -> None:
+    assert is_image(IMAGES[name])
+    assert rules_of(IMAGES[name], mock_prints()) == set()
+    encoded = base64.encodebytes(IMAGES[name] if len(IMAGES[name]) > 120 else png(pixels=bytes(30))).decode()
+    assert rules_of(f'<img src="data:image/png;base64,{encoded}">', mock_prints()) == set()
+
+
+@pytest.mark.parametrize("name", TAINTED)
+def test_an_image_with_anything_else_in_it_is_refused(name: str) -> None:
+    assert rules_of(TAINTED[name]) == {"RBG501"}

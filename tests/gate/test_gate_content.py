@@ -1,0 +1,377 @@
+"""What a content is refused for, and what passes: one table of each, by content and rule.
+
+The contents are put together by code, so that the gate does not find them here; the items are made up and harmless.
+"""
+
+import base64
+import gzip
+import json
+import random
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from datetime import date
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from robustify.gate.check import scan
+from robustify.gate.fingerprints import Fingerprints
+from robustify.gate.opaque import MOST_BYTES
+from robustify.gate.policy import RULES, Finding, explanation
+from robustify.gate.words import lexicon, lexicon_file, streams
+from tests.gate.corpus import DISGUISES, FORMS, made, whole, zipped
+from tests.gate.layouts import KEY_STYLES, LAYOUTS
+from tests.gate.sets import mock_items, mock_prints, opened, rules_of
+
+REGISTERED = (
+    ("Which copper lantern does the ferryman Dovaru hang above the eastern towpath before the second bell",
+     "the dented one that Pelimo mended", "a knitted lantern from the glass pavilion"),
+)  # fmt: skip
+"""A set that a test registers before it tries the fingerprint rules."""
+_STEM = " ".join(("Which boat", "carries the lantern", "across the pond?"))
+_CHOICES = ["the narrow ferry", "a painted tub", "the miller's raft", "no boat at all"]
+_RECORD = {"question": _STEM, "choices": _CHOICES, "answer": 2}
+_LINES = [f"{letter}) {choice}" for letter, choice in zip("ABCD", _CHOICES, strict=True)]
+_PROSE = "The pond has two boats. A ferry runs before noon, and a raft after it; which one is faster depends on the wind."
+_TREATIES = "the Australia Group and the Wassenaar Arrangement"
+_KEY = ":".join(("rbk1", "0123456789abcdef", "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8S9t0U1v"))
+_IDS = ["rb1_" + letter * 26 for letter in "abcdefgh"]
+_SPLIT = {"format": "robustify.hashed-split/1", "dataset": "mock", "dataset_version": "1", "split": "robust",
+          "canon": "rbcanon-1", "key_id": "0123456789abcdef", "n": len(_IDS), "ids": _IDS}  # fmt: skip
+_CANARY = "canary " + "GUID 00000000-1111-2222-3333-444444444444"
+_NOISE = random.Random(3).randbytes(3000)
+
+
+def _text(*lines: str) -> bytes:
+    return "\n".join(lines).encode()
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value).encode()
+
+
+def _table(head: str, row: list[str], n: int) -> bytes:
+    return _text(head, *[",".join(row)] * n)
+
+
+def _refused() -> Iterator[tuple[str, str, bytes]]:
+    """Yield a rule, what its content is, and the content."""
+    yield "RBG101", "a record", _json(_RECORD)
+    yield "RBG101", "records without keys", b"\n".join([_json({"stem": _STEM, "options": _CHOICES})] * 3)
+    yield (
+        "RBG101",
+        "yaml",
+        _text("- question: " + _STEM, "  choices:", *(f"    - {c}" for c in _CHOICES), "  answer: 2"),
+    )
+    yield (
+        "RBG101",
+        "rows",
+        _table("question,option_a,option_b,option_c,option_d,answer", [_STEM, *_CHOICES, "B"], 2),
+    )
+    yield "RBG101", "rows without a head", _table("", [_STEM, *_CHOICES, "C"], 3)
+    yield "RBG101", "a block", _text(_STEM, *_LINES, "Answer: B")
+    yield "RBG101", "blocks without keys", _text(*([_STEM, *_LINES, ""] * 3))
+    row = (f"({letter}) {choice}" for letter, choice in zip("ABCD", _CHOICES, strict=True))
+    yield "RBG101", "a block in a line", " ".join(("//", _STEM, *row, "Answer: (C)")).encode()
+    yield "RBG104", "a block without a key", _text(_STEM, *_LINES)
+    yield "RBG201", "a block that names regimes", _text(f"On {_TREATIES}.", "", _STEM, *_LINES)
+    yield "RBG301", "a stem", _text(REGISTERED[0][0] + "?")
+    yield (
+        "RBG301",
+        "some words",
+        _text("# COPPER lantern does (the ferryman) Dovaru, hang: above the eastern quay"),
+    )
+    yield "RBG301", "choices in base64", base64.b64encode(_text(*REGISTERED[0][1:]))
+    yield "RBG302", "a few words", _text("He lost the copper lantern does the ferryman Dovaru know it?")
+    yield "RBG401", "a canary", _text(f"data {_CANARY}")
+    yield "RBG402", "a key", _text(f"export KEY={_KEY}")
+    yield (
+        "RBG403",
+        "a manifest",
+        _json({"config": {"sensitivity": "restricted"}, "files": {"summary.json": "00"}}),
+    )
+    yield "RBG403", "a former manifest", _json({"sensitivity": "restricted", "files": {}, "mac": "00"})
+    yield "RBG403", "a summary", _json({"format": 1, "release": {"level": "evaluator", "min_cell": 10}})
+    yield "RBG404", "a score cache", b"SQLite format 3\0" + bytes(52) + b"RBST" + bytes(40)
+    yield (
+        "RBG404",
+        "registered sets",
+        _json({"format": "robustify.registered/1", "secret": "0" * 64, "sets": {}}),
+    )
+    yield "RBG405", "a split with topics", _json(_SPLIT | {"topics": ["ponds"]})
+    yield "RBG405", "an unsorted split", _json(_SPLIT | {"ids": _IDS[::-1]})
+    yield "RBG405", "ids with scores", _text(*(f"{name},0.25" for name in _IDS))
+    for says, data in (
+        ("noise", _NOISE), ("a gzip stream", gzip.compress(b"a note")), ("a zip archive", zipped({"a": b"a note"})),
+        ("a table", b"PAR1" + _NOISE + b"PAR1"), ("a pickle", b"\x80\x04\x95\x0b\0\0\0"), ("a PDF", b"%PDF-1.7\n1 0 obj"),
+        ("UTF-16", "a note".encode("utf-16")), ("Latin-1", "blé".encode("latin-1")), ("encrypted", b"Salted__ and more"),
+        ("a message", b"-----BEGIN " + b"PGP MESSAGE-----\n\nhQEMA"), ("control characters", b"a\0note"),
+        ("age", _text("A note.", "-----BEGIN " + "AGE ENCRYPTED FILE-----", "YWdlLWVuY3J5cHRpb24")),
+    ):  # fmt: skip
+        yield "RBG501", says, data
+    yield "RBG502", "base64", base64.b64encode(_NOISE[:150])
+    yield "RBG502", "hex", _NOISE[:90].hex().encode()
+    yield "RBG502", "a pickle in base64", base64.encodebytes(b"\x80\x04\x95" + _NOISE[:200])
+    yield (
+        "RBG502",
+        "a short zip in base64",
+        base64.b64encode(gzip.compress(REGISTERED[0][1].encode(), mtime=0)),
+    )
+    yield "RBG503", "too many bytes", b"word " * (MOST_BYTES // 5 + 1)
+    yield (
+        "RBG505",
+        "a pointer",
+        b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"0" * 64 + b"\nsize 12\n",
+    )
+
+
+def _passing() -> Iterator[tuple[str, bytes]]:
+    """Yield what a harmless content is, and the content."""
+    yield "an open question", _json({"question": _STEM, "answer": "the raft"})
+    yield "a setting", _json({"name": "ferry", "choices": ["red", "green"], "default": "red"})
+    yield (
+        "an option of a program",
+        _text("add('--boat', choices=['ferry', 'raft'], help='which boat to take')"),
+    )
+    yield "a table", _table("id,boat,length,width,price", ["7", "a painted tub", "3", "2", "90"], 9)
+    yield (
+        "clauses",
+        _text(
+            "You may copy this work if you", "(a) keep this notice;", "(b) name us; and", "(c) ask nobody."
+        ),
+    )
+    yield "steps", _text("To build:", "1. Get the source.", "2. Run make.", "3. Copy the result.")
+    yield "prose", _text(_PROSE, _STEM)
+    yield "options", _text(*_LINES)
+    yield (
+        "a glossary",
+        _text("question,a query put to somebody,noun", "choices,what is picked,noun", "answer,a reply,noun"),
+    )
+    yield (
+        "questions",
+        _text('question = ["Which of these is a knot?", "Which soup is cold?"]', 'note = "a: the pond"'),
+    )
+    yield "a brief", _text(f"{_TREATIES} meet.", _PROSE)
+    yield (
+        "other words",
+        _text("The ferryman hung a copper lantern over the towpath in the east when the bell had rung."),
+    )
+    yield "a bird", _text("A canary sang in the mine.")
+    yield "the form of a key", _text("the form is rbk1:ID:SECRET")
+    yield "a published summary", _json({"format": 1, "release": {"level": "published", "min_cell": 10}})
+    yield "a public manifest", _json({"config": {"sensitivity": "public"}, "files": {"summary.json": "00"}})
+    yield "a config", _text("id: mock", "sensitivity: restricted")
+    yield "the name of a format", _text('FORMAT = "robustify.registered/1"')
+    yield "a split", _json(_SPLIT)
+    yield "an id", _text("An id is rb1_ and 26 letters:", *_IDS[:2])
+    yield (
+        "marks that could begin a text",
+        _text("MZ is a county code", "ORC is a format", "PK is a mark", "x^2 + y^2"),
+    )
+    yield "a signature", b"-----BEGIN PGP SIGNATURE-----\n"
+    yield "a talk of pointers", b"The version is at https://git-lfs.github.com/spec/\n"
+    hashes = [_NOISE[32 * i : 32 * i + 32] for i in range(60)]
+    yield "a lock file", _text(*(f"pkg=={i} --hash=sha256:{one.hex()}" for i, one in enumerate(hashes)))
+    lock = [
+        {"integrity": f"sha512-{base64.b64encode(one * 2).decode()}", "resolved": "left-pad"}
+        for one in hashes
+    ]
+    yield "a package lock", _json(lock)
+    names = "from audit import AuditLogListResponse, ConvBnReLU2d, ConvBnReLU3d, IPv4Address, utf8, float32x4"
+    yield "names", _text(*[names] * 60)
+    yield "colours", _json([f"#{one[:3].hex()}" for one in hashes])
+    yield "a table of numbers", _text(", ".join(f"0x{one[:4].hex()}" for one in hashes), "1, 22, 333, " * 90)
+    yield (
+        "other scripts",
+        "Лодка стоит у пруда, и никто её не трогает. 小船停在池塘边，没有人动它。".encode() * 9,
+    )
+    yield "an emoji", "A family: \U0001f469\u200d\U0001f469\u200d\U0001f467 and a flag \U0001f3f4".encode()
+    yield "a log", b"\x1b[0;31mred\x1b[0m and \x07 a bell\r\n"
+    yield "nothing", b""
+
+
+REFUSED, PASSING = list(_refused()), list(_passing())
+
+
+@pytest.fixture(scope="module")
+def prints() -> Fingerprints:
+    return opened({"cases": REGISTERED})
+
+
+@pytest.mark.parametrize(
+    ("rule", "content"), [(r, c) for r, _, c in REFUSED], ids=[f"{r} {s}" for r, s, _ in REFUSED]
+)
+def test_a_rule_finds_what_it_says(rule: str, content: bytes, prints: Fingerprints) -> None:
+    assert rule in rules_of(content, prints)
+
+
+@pytest.mark.parametrize("content", [content for _, content in PASSING], ids=[says for says, _ in PASSING])
+def test_what_is_harmless_passes(content: bytes, prints: Fingerprints) -> None:
+    assert rules_of(content, prints) == set()
+
+
+def test_rules_have_numbers_and_names_of_their_own_and_a_case_each() -> None:
+    ids = {rule.id for rule in RULES}
+    assert len(ids) == len({rule.name for rule in RULES}) == len(RULES)
+    assert {rule for rule, _, _ in REFUSED} == ids
+    assert all("\nmend: " in explanation(rule) for rule in RULES)
+    assert {rule.id for rule in RULES if not rule.allowable} == {"RBG301", "RBG402", "RBG403", "RBG404"}
+
+
+# Shapes.
+
+
+@pytest.mark.parametrize("style", KEY_STYLES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_five_items_are_refused_in_every_layout(layout: str, style: str) -> None:
+    text = LAYOUTS[layout](made(5, 11), style)
+    assert "RBG101" in rules_of(text), layout
+    assert "RBG101" in rules_of(text.replace("\r\n", "\n").replace("\n", "\r")), (
+        "with the line ends of old programs"
+    )
+
+
+# Rows without any name and without a header say nothing if there is only one of them.
+_NEED_COMPANY = {"json_unnamed", "csv_no_header"}
+
+
+@pytest.mark.parametrize("layout", [name for name in LAYOUTS if name not in _NEED_COMPANY])
+def test_one_item_is_refused_in_every_layout_that_names_its_parts_and_by_its_words(layout: str) -> None:
+    refused = ["RBG101" in rules_of(LAYOUTS[layout]([item], "letter")) for item in made(20, 12)]
+    assert sum(refused) >= 19
+    assert all("RBG301" in rules_of(LAYOUTS[layout]([i], "letter"), mock_prints()) for i in mock_items()[:5])
+
+
+_ROW = 'Which boat of number {0} is meant?,"a\ntub","an\noar","a\nmast",B\n'
+ODD: dict[str, str] = {
+    "choices in quotes over several lines": "question,A,B,C,answer\n" + "".join(map(_ROW.format, range(4))),
+    "a quote that never ends": '"question\tA\tB\tC\tanswer\n'
+    + "".join(f"Which boat of number {i} is meant?\ttub\toar\tmast\tB\n" for i in range(4)),
+    "a capital that is longer when small": 'İ\nquestion = ["Which knot is this?"]\nanswer = 0\n'
+    'choices = ["a tub", "oar", "mast"]\n',
+    "a frame as it is printed": "                      question  choice_a  choice_b  choice_c  answer\n"
+    + "".join(f"{i}  Which boat of number {i} is meant?       tub       oar      mast       B\n" for i in range(4)),
+    "a frame as JSON": json.dumps(
+        {"question": {"0": _STEM}, **{f"choice_{c}": {"0": "tub", "1": "oar"} for c in "abc"}, "answer": {"0": 1}}
+    ),
+    "another script": "哪一盏铜灯笼挂在东边小路上？\nＡ）那一盏\nＢ）编织灯笼\nＣ）木桶\n答案：Ｂ",
+    "an html comment": f"<html><!--\n{_STEM}\n" + "\n".join(_LINES) + "\nAnswer: C\n--></html>",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ODD.values(), ids=ODD.keys())
+def test_odd_notations_hide_no_item(text: str) -> None:
+    assert "RBG101" in rules_of(text)
+
+
+def test_a_finding_names_the_line_where_the_first_item_stands() -> None:
+    text = "# Notes\n\nNothing here.\n\n" + LAYOUTS["plain"](made(3, 13), "letter")
+    (found,) = scan(text.encode())
+    assert text.splitlines()[found.line - 1].startswith("A) ")
+
+
+# The lexicon.
+
+
+def test_the_lexicon_is_short_reviewed_and_holds_categories_only() -> None:
+    words = lexicon_file()
+    terms = [*words["regimes"], *words["categories"]]
+    assert len(terms) == len(set(terms)) <= 80
+    assert terms == sorted(words["regimes"]) + sorted(words["categories"])
+    assert all(
+        term.islower() and not any(c.isdigit() for c in term) for term in terms if term != "resolution 1540"
+    )
+    assert lexicon().reviewed >= date(2026, 1, 1)
+
+
+def test_the_lexicon_alone_refuses_nothing() -> None:
+    words = lexicon_file()
+    brief = "This brief compares the " + ", the ".join((*words["regimes"], *words["categories"])) + ".\n"
+    assert scan(brief.encode()) == []
+    assert lexicon().named(streams(brief)[0]) >= 60
+
+
+# Registered text in every dress.
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", DISGUISES)
+def test_every_disguise_of_every_item_is_refused(name: str, form: str) -> None:
+    rng = random.Random(f"{name} {form}")
+    refusals = {"RBG301", "RBG501", "RBG502"}
+    assert all(
+        rules_of(DISGUISES[name](FORMS[form](i), rng), mock_prints()) & refusals for i in mock_items()[:15]
+    )
+
+
+# Bounds and odd input.
+
+FRAGMENTS = (
+    "question", ": ", "choices", "[", "]", "{", "}", '"', "'", "Which lamp is lit?", "A) x ", "B) y ", "C) z", "\n",
+    "answer", "=", "<li>", "</li>", "|", ",", "(", ")", "~", "\\item", "\\begin{", "%41", "&#65;", "\\u0041",
+    "INSERT INTO a VALUES ", "[x]", "[ ]", "-----BEGIN PGP MESSAGE-----", "QUJD" * 12, "1. ", "2. ", "3. ", "\x0b",
+    "\u200b", "é", "Answer1: ", "- ", "options: ", "0x41, ", "\\x41", "4865 6c6c ", "Ġ", "-0.5", "\\N{x}",
+)  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(FRAGMENTS), max_size=40).map("".join))
+@settings(max_examples=300, deadline=None)
+def test_broken_pieces_of_every_notation_never_crash_a_scan(text: str) -> None:
+    assert all(found.line >= 1 for found in scan(text.encode(), mock_prints()))
+
+
+@given(st.binary(max_size=400))
+@settings(max_examples=200, deadline=None)
+def test_any_bytes_are_read_or_refused_and_never_crash(data: bytes) -> None:
+    assert all(
+        found.line >= 1
+        for start in (b"", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF89a")
+        for found in scan(start + data)
+    )
+
+
+PIECES = (
+    "<", "&#", "%4", "\\u", "A) ", '{"question": "', "[", "=\n", "-\n", "| a ", "question: ", "```", "INSERT INTO a (",
+    "B. ", "\u200b", "question: which old lamp is lit? choices: ", "INSERT INTO a VALUES ('x',\n", "what is it? answer: a ",
+    "question  ", '\\"', '\'a" ', '"a" ', "<td>a ", "a & b \\\\ ", "0.5 a\n", "12345, ", "[1, 2, ", "Ġa Ċ", "a ##b ",
+    'a,"b', '["a", ', "ab12 ", "-1.5 ab ", "0x1, ", "aB3dE5g", "\\x41", "a\tb\n", "  ",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_hostile_repetition_costs_no_more_than_its_size(piece: str) -> None:
+    def seconds(n: int) -> float:
+        """Return those of the processor, the least of three scans: a busy machine makes one longer, none shorter."""
+        data = (piece * (n // len(piece))).encode()
+        taken = []
+        for _ in range(3):
+            begin = time.process_time()
+            scan(data, mock_prints())
+            taken.append(time.process_time() - begin)
+        return min(taken)
+
+    # Four times as much costs four times as much; a cost of the square would be sixteen. Some clocks tick every 4 ms.
+    assert seconds(48_000) <= 10 * max(seconds(12_000), 0.008)
+
+
+def test_a_file_that_takes_too_long_is_refused_with_what_was_found() -> None:
+    data = whole(mock_items()[0]).encode() + b"\nA) x\nB) y\nC) z\n" * 20_000
+    (late,) = [found for found in scan(data, mock_prints(), seconds=0.05) if found.rule.id == "RBG503"]
+    assert "s of the processor" in late.says
+
+
+def test_a_timer_is_taken_back_and_another_thread_has_none() -> None:
+    before = signal.getsignal(signal.SIGPROF)
+    scan(b"a note")
+    assert (signal.getsignal(signal.SIGPROF), signal.getitimer(signal.ITIMER_PROF)) == (before, (0.0, 0.0))
+    found: list[list[Finding]] = []
+    threads = [
+        threading.Thread(target=lambda s=s: found.append(scan(b"a note", seconds=s))) for s in (9.0, 0.0)
+    ]
+    for thread in threads:
+        thread.start()
+        thread.join()
+    assert [len(findings) for findings in found] == [0, 1]

@@ -1,0 +1,206 @@
+"""Scores: chance beside each rate, gaps on common items, random removals on known truth, and who voted."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from robustify.answers import Answers
+from robustify.arrays import Bools, Floats
+from robustify.judging.accuracy import Parts, credits
+from robustify.judging.accuracy import accuracy as judge_accuracy
+from robustify.judging.accuracy import against_chance as judge_against_chance
+from robustify.judging.accuracy import format_gap as judge_format_gap
+from robustify.judging.accuracy import heuristic_gap as judge_heuristic_gap
+from robustify.judging.accuracy import pairs as judge_pairs
+from robustify.judging.permutation import permutation as judge_permutation
+from robustify.judging.removal_effects import random_removal as judge_random_removal
+from robustify.screen.item_index import item_index
+from robustify.screen.votes import full_mode
+from robustify.stats.intervals import wilson
+from robustify.stats.tests import minimum_detectable_difference
+from tests.support.contexts import made_up
+from tests.support.fake_answers import bench, rows, text_rows
+from tests.support.trees import in_trees
+
+permutation = in_trees(judge_permutation)
+
+pairs = in_trees(judge_pairs)
+
+accuracy = in_trees(judge_accuracy)
+against_chance = in_trees(judge_against_chance)
+format_gap = in_trees(judge_format_gap)
+heuristic_gap = in_trees(judge_heuristic_gap)
+random_removal = in_trees(judge_random_removal)
+
+
+def parts(robust: Bools, topic: Any = None, **more: Any) -> Parts:
+    n = len(robust)
+    of = np.zeros(n, dtype=np.int64) if topic is None else np.asarray(topic, dtype=np.int64)
+    return Parts(~robust, robust, np.ones(n, dtype=bool), np.full(n, np.nan), of, **more)
+
+
+def ones(mask: Any) -> Floats:
+    return np.asarray(mask, dtype=np.float64)
+
+
+def credit(*runs: tuple[float, int]) -> Floats:
+    return np.repeat([value for value, _ in runs], [times for _, times in runs])
+
+
+# The mode of the full question
+
+
+@pytest.mark.parametrize(
+    ("asked", "wanted", "mode"),
+    [(("full", "full_text"), "text", "text"), (("full",), "text", "letter"), (("full_text",), "letter", "text"),
+     (("cloze",), "text", "text")],
+)  # fmt: skip
+def test_the_full_question_is_read_in_the_mode_wanted_else_in_the_one_there_is(asked, wanted, mode) -> None:
+    b = bench(40, 2, seed=2)
+    table = Answers.of([row for view in asked for row in text_rows(b, view=view, template="made-up-v1")])
+    assert full_mode(table, wanted) == mode
+    held = item_index(table, b.ids)
+    won = credits(table, held, "v0", None, mode=mode)
+    assert (won["full"] is None, won["full_other"] is None) == ("cloze" in asked, len(asked) < 2)
+
+
+def test_with_both_modes_asked_the_other_one_stands_beside_on_all_items() -> None:
+    b = bench(40, 2, seed=2)
+    by_text = text_rows(b, view="full_text", template="qa-v1")
+    letters = rows(replace(b, picks=(b.picks + 1) % 4), view="full", template="mmlu-v1", rotations=False)
+    table = Answers.of([*rows(b), *letters, *by_text])
+    held = item_index(table, b.ids)
+    where = parts(np.arange(40) < 20, k=held.k)
+    trees: Any = {
+        mode: accuracy(credits(table, held, "v0", None, mode=mode), where, is_voter=True)
+        for mode in ("letter", "text")
+    }
+    assert trees["text"]["full"]["all"]["value"] == pytest.approx(np.mean(b.picks[:, 0] == b.key))
+    assert trees["text"]["full_other"] == trees["letter"]["full"]["all"]
+    assert trees["letter"]["full_other"] == trees["text"]["full"]["all"]
+    assert trees["text"]["full_other"] != trees["text"]["full"]["all"]
+
+
+# Chance
+
+
+def test_chance_is_the_mean_of_one_in_k_over_the_items_in_the_rate() -> None:
+    found = against_chance(np.array([1.0, 0.0, np.nan, 0.5]), np.array([2, 4, 10, 4]))
+    assert found["n"] == 3
+    assert found["chance"] == pytest.approx((1 / 2 + 1 / 4 + 1 / 4) / 3)
+
+
+@pytest.mark.parametrize(("right", "told"), [(55, False), (75, True), (28, True)])
+def test_a_rate_is_significant_exactly_where_its_interval_leaves_chance_out(right: int, told: bool) -> None:
+    found = against_chance(credit((1, right), (0, 200 - right)), np.full(200, 4))
+    low, high = wilson(right, 200)
+    assert found["significant"] is told
+    assert (low <= 0.25 <= high) is not told
+    assert found["mde"] == (None if told else pytest.approx(minimum_detectable_difference(200, 0.25)))
+
+
+def test_every_measure_of_a_model_has_its_chance_and_the_splits_add_up() -> None:
+    b = bench(90, 2, options=(4, 3), seed=2)
+    full = rows(b, view="full", template="mmlu-v1")
+    cloze = text_rows(b, view="cloze", template="qa-v1")
+    table = Answers.of([*rows(b), *full, *cloze])
+    held = item_index(table, b.ids)
+    found = credits(table, held, "v0", "d4-like-v1")
+    fit = np.arange(90) % 3 > 0
+    where = replace(parts(np.arange(90) < 50, k=held.k), cloze=fit)
+    tree: Any = accuracy(found, where, is_voter=False)
+    json.dumps(tree, allow_nan=False)
+    for name, of in (("full", np.ones(90, dtype=bool)), ("cloze_chars", fit)):
+        assert [tree[name][split]["n"] for split in ("all", "shortcut", "robust")] == [
+            of.sum(),
+            (of & where.shortcut).sum(),
+            (of & where.robust).sum(),
+        ]
+        assert tree[name]["robust"]["chance"] == pytest.approx(np.mean(1 / b.k[of & where.robust]))
+    assert tree["choices_only_text"] is None
+    assert tree["free"] is None
+    assert tree["format_gap"]["n"] == fit.sum()
+
+
+# Gaps
+
+
+def test_the_format_gap_is_paired_on_items_fit_for_cloze_and_answered_both_ways() -> None:
+    full = np.array([1.0, 1, 1, 0, np.nan, 1])
+    cloze = np.array([0.0, 1, np.nan, 0, 1, 0])
+    where = replace(parts(np.ones(6, dtype=bool)), cloze=np.arange(6) != 5)
+    found = format_gap({"full": full, "cloze_chars": cloze}, where)
+    assert found == {"value": pytest.approx(1 / 3), "n": 3, "ci": None, "mde": None}
+    assert format_gap({"full": full, "cloze_chars": None}, where) is None
+    assert format_gap({"full": full}, where) is None
+
+
+# Random removals
+
+
+def removed(won: Floats, robust: Bools, topic: Any = None, **more: Any) -> dict[str, Any]:
+    found = random_removal({"full": won}, parts(robust, topic), **more)
+    assert found is not None
+    return found
+
+
+def test_where_removal_can_change_nothing_it_is_not_blamed() -> None:
+    alike = removed(np.full(40, 0.5), np.arange(40) < 20)
+    assert (alike["percentile"], alike["p"]) == (100, 1)
+    whole = removed(credit((1, 10), (0, 30)), np.ones(40, dtype=bool))
+    assert (whole["mean"], whole["percentile"], whole["p"], whole["mde"]) == (0.25, 100, 1, None)
+    single = removed(credit((1, 10), (0, 30)), np.ones(40, dtype=bool), np.arange(40))
+    assert single["p"] == 1, "topics of one item each"
+
+
+def test_thirds_of_credit_are_no_rounding_trap() -> None:
+    rng = np.random.default_rng(6)
+    won = rng.choice([0.0, 1 / 3, 1 / 2, 1.0], size=600)
+    found = removed(won, np.ones(600, dtype=bool), np.arange(600) % 7)
+    assert (found["percentile"], found["p"]) == (100, 1)
+
+
+def test_nothing_kept_or_nothing_asked_is_null() -> None:
+    empty = parts(np.zeros(10, dtype=bool))
+    assert random_removal({"full": np.ones(10)}, empty) is None
+    assert random_removal({"full": None, "cloze_chars": None}, empty) is None
+    assert random_removal({"full": np.full(10, np.nan)}, parts(np.ones(10, dtype=bool))) is None
+
+
+# Voters
+
+
+@pytest.mark.parametrize("voters", [("v1",), ("v0", "v1"), ()])
+def test_a_voter_is_flagged_wherever_its_numbers_stand(voters: Sequence[str]) -> None:
+    b = bench(60, 3, s=0.3, seed=8)
+    table = Answers.of([*rows(b), *rows(b, view="full", template="mmlu-v1")])
+    held = item_index(table, b.ids)
+    where = parts(~b.shortcut, k=held.k)
+    found = {name: credits(table, held, name, "d4-like-v1") for name in b.voters}
+    summary: dict[str, Any] = {
+        "accuracy": {name: accuracy(c, where, is_voter=name in voters) for name, c in found.items()},
+        "random_removal": {
+            name: random_removal(c, where, is_voter=name in voters) for name, c in found.items()
+        },
+        "permutation": permutation(made_up(b.voters, voters, answers=table, index=held, full="full"))[
+            "by_model"
+        ],
+        "pairs": pairs(made_up(b.voters, voters, where), found),
+    }
+    flagged = {
+        f"{part}.{name}"
+        for part, tree in summary.items()
+        for name, entry in tree.items()
+        if isinstance(entry, dict) and entry["is_voter"]
+    }
+    assert flagged == {
+        f"{part}.{name}"
+        for part, tree in summary.items()
+        for name, entry in tree.items()
+        if isinstance(entry, dict) and set(voters) & set(entry.get("models") or (name,))
+    }
+    assert len(flagged) == (0 if not voters else 3 * len(voters) + (3 if len(voters) > 1 else 2))

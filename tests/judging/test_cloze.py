@@ -1,0 +1,239 @@
+"""Cloze: every exclusion has its reason, every normalisation its formula, every tie its fair credit."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from robustify.answers import Answers, Block, answer, unanswered
+from robustify.arrays import tied_best
+from robustify.errors import DataError, UsageError
+from robustify.item import Item
+from robustify.judging.cloze import ClozeSettings, Profile, excluded, exclusion, read_labels
+from robustify.scoring import Norm, credit, normalised
+
+PLAIN = ("red", "green", "blue", "grey")
+PROFILES: tuple[Profile, ...] = ("cross-ref", "seed", "strict", "labels")
+
+
+def item(
+    stem: str = "What colour is grass?", choices: Sequence[str] = PLAIN, key: int = 1, name: str = "i"
+) -> Item:
+    return Item(name, stem, tuple(choices), key)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_plain_item_stays(profile: Profile) -> None:
+    assert exclusion(item(), profile, {"i": False}) is None
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_what_cannot_be_scored_is_out_in_every_profile(profile: Profile) -> None:
+    labels = {"i": False}
+    assert exclusion(item(choices=("red", " ", "blue")), profile, labels) == "empty_choice"
+    assert exclusion(item(choices=("red", "green ", "green", "grey")), profile, labels) == "repeated_key_text"
+    assert exclusion(item(choices=("red", "green", "blue", "Blue")), profile, labels) is None
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        "All of the above", "none of the above.", "Neither of these", "Both of the above", "all of these",
+        "Both A and B", "both (A) and (C)", "A and C only", "B & C", "A, B and C", "Neither A nor B",
+        "A only", "I and III only", "I, II, and III", "II only", "Options A and B", "1 and 3 only",
+        "Answer B", "EITHER A OR B", "both (a) and (b)", "a and b only", "i and ii", "Both 1 and 2", "None of the choices",
+        "none of the options", "All of these are correct", "All of the answers are correct", "Both answers are correct",
+        "(A) and (C)",
+    ],
+)  # fmt: skip
+def test_choices_that_speak_of_choices(choice: str) -> None:
+    one = item(choices=("red", "green", "blue", choice), key=0)
+    assert exclusion(one, "cross-ref") == "cross_reference"
+    assert exclusion(one, "strict") == "cross_reference"
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        "A", "I", "IV", "vitamin A and vitamin D", "A and T", "1 and 3", "both sides",
+        "All the king's horses", "none of them are red", "above the line", "I only wish", "3", "X",
+        "Only red", "a and b are equal", "None", "a vitamin", "all of Europe", "both hands", "x and y", "an option",
+        "the answers",
+    ],
+)  # fmt: skip
+def test_choices_that_only_look_so(choice: str) -> None:
+    assert exclusion(item(choices=("red", "green", "blue", choice), key=0), "cross-ref") is None
+
+
+@pytest.mark.parametrize(
+    ("stem", "last", "reason"),
+    [
+        ("Which of the following is green?", "grey", "stem_refers_to_choices"),
+        ("What colour is grass?", "All of the above", "cross_reference"),
+        ("What colour is grass?", "None of the above", "cross_reference"),
+        ("What colour is grass?", "Both A and B", "cross_reference"),
+        ("Are all of the above green?", "grey", "cross_reference"),
+        ("Which is NOT green?", "I and II only", None),
+    ],
+)
+def test_the_seed_profile_knows_four_phrases(stem: str, last: str, reason: str | None) -> None:
+    assert exclusion(item(stem, ("red", "green", "blue", last)), "seed") == reason
+
+
+@pytest.mark.parametrize(
+    ("stem", "reason"),
+    [
+        ("Which of the following is green?", "stem_refers_to_choices"),
+        ("Rain fell all night. Which of these is wet?", "stem_refers_to_choices"),
+        ("Which statement is true?", "stem_refers_to_choices"), ("Choose the best word.", "stem_refers_to_choices"),
+        ("All of these are green EXCEPT", "negative_stem"), ("Which colour is NOT that of grass?", "negative_stem"),
+        ("Who was not a painter?", "negative_stem"), ("Grass is", "incomplete_stem"),
+        ("Grass is most often:", "incomplete_stem"), ("Grass is ____ in spring.", "incomplete_stem"),
+        ("It was not raining. What colour is grass?", None), ("What did he mean by 'green'?\"", None),
+        ("Name the colour of grass.", None), ("What is the least common multiple of 4 and 6?", None),
+    ],
+)  # fmt: skip
+def test_the_strict_profile(stem: str, reason: str | None) -> None:
+    assert exclusion(item(stem), "strict") == reason
+    assert exclusion(item(stem), "cross-ref") is None
+
+
+def labels_file(folder: Path, text: str) -> str:
+    path = folder / "labels.jsonl"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def test_labels_decide(tmp_path: Path) -> None:
+    path = labels_file(
+        tmp_path,
+        '{"id": "a", "is_mcqa_only": true}\n\n{"id": "b", "is_mcqa_only": false, "reasoning": "x"}\n',
+    )
+    items = [item(name="a"), item(name="b", choices=("red", "green", "All of the above"))]
+    assert excluded(items, ClozeSettings(profile="labels", labels=path)) == {"a": "labelled"}
+
+
+def test_excluded_gives_reasons_by_id() -> None:
+    items = [
+        item(name="a"),
+        item(name="b", choices=("red", "green", "All of the above")),
+        item(name="c", choices=("x", "")),
+    ]
+    assert excluded(items, ClozeSettings()) == {"b": "cross_reference", "c": "empty_choice"}
+
+
+def test_faulty_labels_are_refused_all_at_once(tmp_path: Path) -> None:
+    path = labels_file(
+        tmp_path, '{"id": "a", "is_mcqa_only": true}\n{"id": "b"}\nnope\n{"id": "a", "is_mcqa_only": false}\n'
+    )
+    with pytest.raises(DataError) as error:
+        read_labels(Path(path))
+    assert [line.split(": ")[0].rsplit(":", 1)[1] for line in error.value.lines] == ["2", "3", "4"]
+
+
+def test_labels_must_cover_every_item(tmp_path: Path) -> None:
+    path = labels_file(tmp_path, '{"id": "a", "is_mcqa_only": true}\n')
+    with pytest.raises(DataError, match="no label for 1 of 2 items"):
+        excluded([item(name="a"), item(name="zz")], ClozeSettings(profile="labels", labels=path))
+
+
+def test_missing_labels_are_a_usage_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no such file"):
+        read_labels(tmp_path / "none.jsonl")
+
+
+@pytest.mark.parametrize(
+    "tree", [{"profile": "labels"}, {"labels": "x.jsonl"}, {"profile": "lax"}, {"profil": "seed"}]
+)
+def test_settings_that_contradict_themselves_are_refused(tree: dict[str, str]) -> None:
+    with pytest.raises(ValidationError):
+        ClozeSettings.model_validate(tree)
+
+
+# --- normalisations ---
+
+
+def block(view: str = "cloze") -> Block:
+    rows = [
+        answer("a", "cloze", "m", (0, 1), "qa-v1", 0, [-4.0, -6.0],
+               n_chars=[2, 6], n_bytes=[4, 6], n_tokens=[1, 3]),
+        answer("b", "cloze", "m", (0, 1, 2), "qa-v1", 2, [-3.0, -2.0, -9.0],
+               n_chars=[1, 1, 9], n_bytes=[1, 1, 9], n_tokens=[1, 1, 3]),
+        unanswered("c", "cloze", "m", (0, 1), "qa-v1", 0, "too long"),
+        answer("b", "choices_only_text", "m", (0, 1, 2), "answer-v1", 2, [-3.0, -1.0, -9.5]),
+        answer("a", "choices_only_text", "m", (0, 1), "answer-v1", 0, [-5.0, -6.5]),
+    ]  # fmt: skip
+    return Answers.of(rows).block(view, "m")
+
+
+NAN = np.nan
+
+
+@pytest.mark.parametrize(
+    ("norm", "expected"),
+    [
+        ("sum", [[-4, -6, NAN], [-3, -2, -9]]),
+        ("chars", [[-2, -1, NAN], [-3, -2, -1]]),
+        ("bytes", [[-1, -1, NAN], [-3, -2, -1]]),
+        ("tokens", [[-4, -2, NAN], [-3, -2, -3]]),
+        ("pmi", [[1, 0.5, NAN], [0, -1, 0.5]]),
+    ],
+)
+def test_each_normalisation_by_hand(norm: Norm, expected: list[list[float]]) -> None:
+    found = normalised(block(), norm, block("choices_only_text"))
+    assert found[:2] == pytest.approx(np.array(expected), nan_ok=True)
+    assert np.isnan(found[2]).all()
+
+
+def test_pmi_without_its_other_half_is_absent() -> None:
+    assert np.isnan(normalised(block(), "pmi", None)).all()
+    empty = block("choices_only_text").where(np.zeros(2, dtype=bool))
+    assert np.isnan(normalised(block(), "pmi", empty)).all()
+    only_b = block("choices_only_text").where(np.array([True, False]))
+    assert np.isnan(normalised(block(), "pmi", only_b)[0]).all()
+
+
+def test_lengths_that_are_absent_or_zero_give_no_score() -> None:
+    row = answer("a", "cloze", "m", (0, 1), "qa-v1", 0, [-4.0, -6.0], n_chars=[2, 0])
+    held = Answers.of([row]).block("cloze", "m")
+    assert normalised(held, "chars") == pytest.approx(np.array([[-2, NAN]]), nan_ok=True)
+    assert np.isnan(normalised(held, "tokens")).all()
+
+
+# --- credit ---
+
+
+def test_credit_by_hand() -> None:
+    scores = np.array(
+        [
+            [-1.0, -2.0, NAN],
+            [-1.0, -1.0, -3.0],
+            [-2.0, -2.0 * (1 + 1e-7), -5.0],
+            [NAN, -1.0, -2.0],
+            [-np.inf, -1, -2],
+            [0, 0, 0],
+        ]
+    )
+    won, pick, tie = credit(scores, np.array([0, 1, 0, 1, 1, 2]), np.array([2, 3, 3, 3, 3, 3]))
+    assert won == pytest.approx(np.array([1, 0.5, 0.5, NAN, 1, 1 / 3]), nan_ok=True)
+    assert pick.tolist() == [0, 0, 0, -1, 1, 0]
+    assert tie.tolist() == [1, 2, 2, 0, 1, 3]
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(st.integers(-4, 0).map(float), min_size=2, max_size=5), min_size=1, max_size=8))
+def test_credit_is_that_of_the_answer_rows(rows: list[list[float]]) -> None:
+    k = np.array([len(r) for r in rows])
+    scores = np.full((len(rows), k.max()), NAN)
+    for i, r in enumerate(rows):
+        scores[i, : len(r)] = r
+    for key in range(2):
+        won, pick, tie = credit(scores, np.full(len(rows), key), k)
+        for i, r in enumerate(rows):
+            best = tied_best(r)
+            assert (pick[i], tie[i]) == (best[0], len(best))
+            assert won[i] == pytest.approx((key in best) / len(best))

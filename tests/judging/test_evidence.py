@@ -1,0 +1,185 @@
+"""The evidence on each item: what was picked, how sure, who agrees, and which cue carried it."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from robustify.answers import Answers
+from robustify.arrays import Floats
+from robustify.baselines.features import NAMES
+from robustify.baselines.heuristics import guess
+from robustify.item import Item
+from robustify.judging.context import Facts, Rules, context
+from robustify.judging.evidence import BY_LENGTH, CUE_OF, PART_OF, Evidence, cue_counts, evidence
+from robustify.judging.judgement import judge
+from robustify.screen.decoy_filter import Decision, flags, shortcut_probability
+from robustify.screen.ranking import Ranking
+from robustify.screen.screen_rules import ScreenRules
+from robustify.screen.votes import Votes
+from robustify.summary.screened import CUES
+from tests.support.fake_answers import bench, items_of, rows, votes_of
+
+K = 4
+
+
+def of(ranking: Ranking, decision: Decision, votes: Votes, items: list[Item] | None = None) -> Evidence:
+    found = evidence(SimpleNamespace(ranking=ranking, decision=decision, votes=votes, items=items))
+    assert found is not None
+    return found
+
+
+def ranking_of(
+    votes: Votes,
+    top: list[int],
+    weight: list[float],
+    parts: Mapping[str, Floats],
+    surface: Mapping[str, Floats],
+) -> Ranking:
+    n = len(top)
+    return Ranking(
+        items=votes.items,
+        log_p=np.zeros((n, K)),
+        top=np.array(top),
+        weight=np.array(weight),
+        null=np.full(n, 1 / K),
+        group=np.arange(n),
+        fold=np.zeros(n, dtype=np.int64),
+        complete=np.ones(n, dtype=bool),
+        parts=parts,
+        surface=surface,
+    )
+
+
+def table(n: int, *at: tuple[int, int, float]) -> Floats:
+    """(n, K) zeros but for these entries, centred within the item."""
+    out = np.zeros((n, K))
+    for item, option, value in at:
+        out[item, option] = value
+        out[item] -= value / K
+    return out
+
+
+@pytest.fixture(scope="module")
+def votes() -> Votes:
+    return votes_of(bench(40, 2, s=0.5, agree=0.0, seed=3))
+
+
+def test_every_feature_and_part_has_a_cue() -> None:
+    assert set(CUE_OF) == set(NAMES)
+    assert set(CUE_OF.values()) | set(PART_OF.values()) | {"none"} == set(CUES)
+    assert set(BY_LENGTH) <= set(NAMES)
+
+
+def test_numbers_are_those_of_the_ranking_and_voters_those_that_agree(votes: Votes) -> None:
+    n = len(votes.items)
+    top = [*votes.key[: n - 2].tolist(), -1, -2]
+    weight = [*np.linspace(0.3, 0.9, n - 2).tolist(), np.nan, np.nan]
+    ranking = ranking_of(votes, top, weight, {}, {})
+    decision = flags(ranking, votes.key, 0.1)
+    found = of(ranking, decision, votes)
+    assert found.hit[: n - 2].all()
+    assert not found.hit[n - 2 :].any()
+    assert np.isnan(found.shortcut[n - 2 :]).all()
+    assert found.shortcut[: n - 2] == pytest.approx(
+        shortcut_probability(decision.posterior[: n - 2], ranking.null[: n - 2])
+    )
+    for at in range(n - 2):
+        picked = votes.choice[at] == top[at]
+        assert found.picked_by[at] == tuple(v for v, p in zip(votes.voters, picked, strict=True) if p)
+    assert found.picked_by[n - 1] == ()
+    assert set(found.leading) == {"none"}
+
+
+def test_cues_are_sums_of_their_features_and_the_largest_is_named(votes: Votes) -> None:
+    n = len(votes.items)
+    surface = {
+        "characters": table(n, (0, 1, 1.0), (1, 1, -1.0)),
+        "words": table(n, (0, 1, 1.0)),
+        "commas": table(n, (0, 1, 1.5), (1, 1, 0.4)),
+        "hedges": table(n, (2, 1, -1.0)),
+    }
+    parts = {
+        "surface": np.asarray(sum(surface.values())),
+        "text votes": table(n, (0, 1, 0.1), (1, 1, 0.3), (2, 1, 0.2), (3, 1, 9.0)),
+    }
+    found = of(*ranked(votes, parts, surface), votes)
+    assert found.cues == ("length", "certainty", "form", "text_votes")
+    assert found.carried[0].tolist() == pytest.approx([1.5, 0.0, 1.125, 0.075])
+    assert found.leading[:4] == ("length", "form", "text_votes", "text_votes")
+    assert [found.cues[c] for c in found.named[0] if c >= 0] == ["length", "form"]
+    assert [found.cues[c] for c in found.named[1] if c >= 0] == ["form", "text_votes"]
+    assert found.leading[4] == "none"
+
+
+def ranked(
+    votes: Votes, parts: Mapping[str, Floats], surface: Mapping[str, Floats]
+) -> tuple[Ranking, Decision]:
+    n = len(votes.items)
+    ranking = ranking_of(votes, [1] * n, [0.5] * n, parts, surface)
+    return ranking, flags(ranking, votes.key, 0.1)
+
+
+def test_what_length_brings_counts_as_length_in_a_much_longer_pick(votes: Votes) -> None:
+    n = len(votes.items)
+    surface = {"characters": table(n, (0, 1, 0.5)), "commas": table(n, (0, 1, 2.0), (1, 1, 2.0))}
+    parts = {"surface": surface["characters"] + surface["commas"], "words": table(n, (0, 1, 4.0))}
+    ranking, decision = ranked(votes, parts, surface)
+    short = ("a word", "two, words", "some", "more")
+    items = [
+        Item(name, "Which?", ("a word", "a long, very long answer", "some", "more") if at == 0 else short, 0)
+        for at, name in enumerate(votes.items)
+    ]
+    assert of(ranking, decision, votes, items).leading[:2] == ("length", "form")
+    assert of(ranking, decision, votes).leading[:2] == ("words", "form")
+
+
+def test_flagged_items_are_counted_by_their_first_cue(votes: Votes) -> None:
+    n = len(votes.items)
+    surface = {"characters": table(n, *((i, 1, 1.0) for i in range(10)))}
+    ranking, decision = ranked(votes, {"surface": surface["characters"]}, surface)
+    found = of(ranking, decision, votes)
+    flagged = np.arange(n) < 20
+    summary = cue_counts(found, flagged)
+    assert summary.n == 20
+    assert {cue: (q.value, q.n) for cue, q in summary.cues.items()} == {
+        "length": (0.5, 20),
+        "none": (0.5, 20),
+    }
+    assert all(q.ci is not None and q.ci[0] < 0.5 < q.ci[1] for q in summary.cues.values())
+    listed = summary.likeliest or ()
+    assert all(row.item in np.array(votes.items)[votes.key == 1].tolist() for row in listed)
+
+
+@pytest.mark.slow
+def test_judging_gives_evidence_under_every_rule_and_without_text_no_cue_of_the_text() -> None:
+    b = bench(120, 2, s=0.3, agree=0.3, seed=5)
+    items = items_of(b, cue=True)
+    answers = Answers.concat([guess(items), Answers.of(rows(b))])
+    for criterion in ("unanimous", "majority"):
+        rules = Rules(ScreenRules(criterion=criterion, voters=b.voters))
+        whole = judge(answers, Facts("made-up"), rules, items)
+        assert set(whole.evidence.features) == set(NAMES)
+        assert whole.summary.evidence is not None
+        bare = judge(answers, Facts("made-up"), rules)
+        assert bare.evidence.cues == ("letter_votes",)
+        assert bare.evidence.features == {}
+
+
+def test_without_an_answer_there_is_no_evidence() -> None:
+    b = bench(30, 2)
+    items = items_of(b)
+    done = judge(guess(items), Facts("made-up"), Rules())
+    assert done.evidence is None
+    assert done.summary.evidence is None
+
+
+def test_ranking_and_votes_agree_on_the_items() -> None:
+    b = bench(80, 2, s=0.4, seed=2)
+    answers = Answers.of(rows(b))
+    found = evidence(context(answers, Facts("made-up"), Rules(ScreenRules(voters=b.voters))))
+    kept = found.hit[b.shortcut & (found.pick >= 0)]
+    assert kept.mean() > 0.9
+    assert replace(found).items == b.ids

@@ -1,0 +1,121 @@
+"""`criterion: fdr` through the whole judge: what is flagged, what is said of it, and what stands beside it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from robustify.answers import Answers
+from robustify.judging.context import Facts, Rules, context
+from robustify.judging.judgement import Judgement, judge
+from robustify.report.messages import finding
+from robustify.screen.consensus import SHORTCUT
+from robustify.screen.screen_rules import ScreenRules
+from tests.support.fake_answers import Bench, bench, items_of, rows
+
+FDR = ScreenRules(fdr=0.1)
+
+
+def judged(
+    b: Bench, rules: ScreenRules, *, cue: bool = True, groups: dict[str, str] | None = None
+) -> Judgement:
+    items = items_of(b, cue=cue)
+    if groups:
+        items = [replace(item, group=groups.get(item.id, "")) for item in items]
+    return judge(
+        Answers.of(rows(b, rotations=False, bias=0.0)),
+        Facts("toys", groups=groups or {}),
+        Rules(rules),
+        items,
+    )
+
+
+@pytest.fixture(scope="module")
+def cued() -> tuple[Bench, Judgement]:
+    b = bench(300, 2, s=0.3, agree=0.2, seed=3)
+    return b, judged(b, FDR)
+
+
+@pytest.mark.slow
+def test_shortcuts_are_flagged_and_few_others(cued: tuple[Bench, Judgement]) -> None:
+    b, found = cued
+    flagged = np.array([v.verdict == "shortcut" for v in found.verdicts])
+    assert flagged[b.shortcut].mean() >= 0.8
+    assert flagged[~b.shortcut].mean() <= 0.08
+
+
+def test_the_cut_is_in_the_summary_and_its_share_is_at_most_q(cued: tuple[Bench, Judgement]) -> None:
+    _, found = cued
+    screen = found.summary.screen
+    flagged = sum(v.verdict == "shortcut" for v in found.verdicts)
+    assert screen.cut.hits == flagged == found.summary.splits.shortcut
+    assert 0 < screen.cut.false_share.value <= 0.1
+    assert screen.excess_over_chance.p is None, "the keys that the scorer was fitted on give no p"
+    assert f"{flagged} of 300 items" in finding("screen", screen)
+
+
+def test_other_criteria_are_compared_with_it(cued: tuple[Bench, Judgement]) -> None:
+    names = [row.name for row in cued[1].summary.sensitivity or ()]
+    assert names == ["D.4", "unanimous"], "a majority of two is both"
+
+
+def test_without_shortcuts_nothing_is_flagged_and_the_guardrail_says_so() -> None:
+    found = judged(bench(300, 2, s=0.0, agree=0.2, seed=5), FDR, cue=False)
+    assert found.summary.splits.shortcut == 0
+    assert found.summary.screen.latent_shortcut_rate.value is None, "no rate is bounded"
+    (check,) = [c for c in found.checks if c.name == "excess_above_chance"]
+    assert not check.passed
+    assert "No item" in finding("screen", found.summary.screen)
+
+
+def test_copies_follow_and_keep_the_latent_rate() -> None:
+    b = bench(300, 2, s=0.3, agree=0.2, seed=3)
+    pairs = {b.ids[i]: f"passage {i // 2}" for i in range(40)}
+    found = judged(b, FDR, groups=pairs)
+    verdict = {v.item: v.verdict for v in found.verdicts}
+    for i in range(0, 40, 2):
+        assert verdict[b.ids[i]] == verdict[b.ids[i + 1]]
+    assert found.summary.screen.latent_shortcut_rate.value == pytest.approx(0.3, abs=0.1)
+
+
+def test_the_rule_is_asked_of_every_option_and_of_fewer_voters() -> None:
+    b = bench(300, 2, s=0.3, agree=0.2, seed=3)
+    answers, items = Answers.of(rows(b, rotations=False, bias=0.0)), items_of(b, cue=True)
+    ctx = context(answers, Facts("made-up"), Rules(FDR), items)
+    would, removed = ctx.screened.would, ctx.screened.outcome == SHORTCUT
+    assert (would.sum(axis=1) <= 1).all()
+    assert (would[np.arange(300), b.key] == removed).all()
+    assert (ctx.screen(ctx.votes.without("v1"), FDR).outcome == SHORTCUT).any()
+    stricter = FDR.model_copy(update={"fdr": 0.02})
+    assert (ctx.screen(ctx.votes, stricter).outcome == SHORTCUT).sum() <= removed.sum()
+
+
+def test_by_e_values_verdicts_are_those_that_were_decided() -> None:
+    b = bench(400, 2, s=0.4, agree=0.2, seed=4)
+    answers, items = Answers.of(rows(b, rotations=False, bias=0.0)), items_of(b, cue=True)
+    ctx = context(answers, Facts("made-up"), Rules(ScreenRules(fdr=0.1, fdr_exact=True)), items)
+    decided = ctx.decision
+    assert (ctx.screened.outcome == decided.outcome).all()
+    assert decided.cut.hits == (decided.outcome == SHORTCUT).sum() > 0
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_nothing_to_rank_is_nothing_flagged(exact: bool) -> None:
+    b = bench(60, 1, seed=9)
+    table = Answers.of(rows(replace(b, picks=np.full_like(b.picks, -2)), rotations=False, bias=0.0))
+    found = judge(table, Facts("ties"), Rules(ScreenRules(fdr_exact=exact)))
+    assert {v.verdict for v in found.verdicts} == {"undecided"}
+
+
+def test_a_voter_that_answered_nothing_leaves_no_item_robust() -> None:
+    b = bench(120, 2, seed=9)
+    picks = np.column_stack([b.picks[:, 0], np.full(120, -1)])
+    found = judged(replace(b, picks=picks), FDR, cue=False)
+    assert not any(v.verdict == "robust" for v in found.verdicts)
+
+
+def test_followers_do_not_count_as_chance() -> None:
+    b = bench(300, 2, s=0.3, agree=0.2, seed=3)
+    together = dict.fromkeys(b.ids[:40], "one passage")
+    screen = judged(b, FDR, groups=together).summary.screen
+    assert screen.false_share == screen.cut.false_share

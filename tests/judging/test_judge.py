@@ -1,0 +1,424 @@
+"""The whole judge side on made-up answers: nothing is missing, nothing is invented, and known truth comes
+out.
+"""
+
+import json
+from dataclasses import replace
+from itertools import combinations
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+
+from robustify.answers import Answer, Answers, answer
+from robustify.baselines.artifact_probe import ProbeSettings, probe
+from robustify.baselines.heuristics import guess
+from robustify.errors import DataError, UsageError
+from robustify.item import Item
+from robustify.judging.accuracy import Parts
+from robustify.judging.accuracy import heuristic_gap as judge_heuristic_gap
+from robustify.judging.context import Facts, Rules
+from robustify.judging.guardrails import certificate
+from robustify.judging.judgement import Judgement, judge
+from robustify.judging.removal_effects import random_removal as judge_random_removal
+from robustify.judging.screening import jaccard
+from robustify.screen.screen_rules import ScreenRules
+from robustify.summary.reason import Reason
+from robustify.summary.result import Guardrail, Residual
+from tests.support.fake_answers import WORDS, Bench, bench, items_of, rows, text_rows
+from tests.support.rules import unanimous
+from tests.support.trees import filled, in_trees
+
+heuristic_gap = in_trees(judge_heuristic_gap)
+random_removal = in_trees(judge_random_removal)
+LETTER = unanimous(voters=("v0", "v1"))
+TEXT = unanimous(mode="text", voters=("v0", "v1"))
+NAMES = {
+    "format", "benchmark", "heuristics", "screen", "splits", "full_mode", "accuracy", "random_removal", "permutation",
+    "calibration", "topics", "residual", "sensitivity", "evidence", "label_noise", "pairs", "position_bias",
+    "contamination",
+    "guardrails", "certificate", "signature",
+}  # fmt: skip
+
+
+def facts(items: list[Item]) -> Facts:
+    return Facts(
+        "made-up",
+        {i.id: i.topic for i in items},
+        {},
+        2,
+        [{"kind": "repeated_stem", "line": 3, "item": "i00002"}],
+    )
+
+
+def everything(b: Bench, items: list[Item]) -> Answers:
+    full = bench(len(b.key), b.picks.shape[1], s=0.5, options=(4,), seed=77)
+    knows = replace(full, key=b.key, k=b.k, picks=np.minimum(full.picks, b.k[:, None] - 1))
+    asked = [
+        *probe(items, ProbeSettings()),
+        *rows(b),
+        *text_rows(b),
+        *rows(knows, view="full", template="mmlu-v1"),
+        *text_rows(knows, view="cloze", template="qa-v1"),
+    ]
+    return Answers.concat([guess(items), Answers.of(asked)])
+
+
+@pytest.fixture(scope="module")
+def gamed() -> tuple[Bench, list[Item], Answers]:
+    b = bench(240, 3, s=0.3, agree=0.5, options=(4, 4, 4, 3), seed=1)
+    items = items_of(b, cue=True)
+    return b, items, everything(b, items)
+
+
+@pytest.fixture(scope="module")
+def judgement(gamed: tuple[Bench, list[Item], Answers]) -> Judgement:
+    _, items, answers = gamed
+    alternatives = (TEXT, LETTER.model_copy(update={"probe_vote": "with"}), unanimous(template="never-asked"))
+    return judge(answers, facts(items), Rules(LETTER, under_test=("v1",), alternatives=alternatives), items)
+
+
+def tree(j: Judgement, *path: str) -> Any:
+    node: Any = j.summary.tree()
+    for step in path:
+        node = node[step]
+    return node
+
+
+def test_the_summary_has_every_part_and_no_number_that_json_lacks(judgement: Judgement) -> None:
+    assert set(judgement.summary.tree()) == NAMES
+    assert json.loads(json.dumps(judgement.summary.tree(), allow_nan=False)) is not None
+    assert tree(judgement, "format") == 2
+    assert tree(judgement, "benchmark", "defects") == {"repeated_stem": {"n": 1, "items": ["i00002"]}}
+    assert tree(judgement, "benchmark", "n_quarantined") == 2
+    assert sum(tree(judgement, "benchmark", "key_positions")) == pytest.approx(1)
+    assert sum(tree(judgement, "benchmark", "option_counts").values()) == 240
+
+
+def test_no_text_of_an_item_gets_into_the_summary(judgement: Judgement) -> None:
+    told = json.dumps(judgement.summary.tree()) + repr(judgement.verdicts) + repr(judgement.checks)
+    assert not [word for word in WORDS if word in told]
+
+
+def test_every_rate_has_its_n_and_an_interval_around_it(judgement: Judgement) -> None:
+    rates = list(_rates(judgement.summary.tree()))
+    assert len(rates) > 100
+    for found in rates:
+        if found["n"]:
+            assert found["ci"][0] - 1e-12 <= found["value"] <= found["ci"][1] + 1e-12
+        else:
+            assert (found["value"], found["ci"]) == (None, None)
+
+
+def _rates(node: Any) -> Any:
+    if isinstance(node, dict):
+        if {"value", "n", "ci"} <= set(node) and node["n"] is not None:
+            yield node
+        for child in node.values():
+            yield from _rates(child)
+    elif isinstance(node, list):
+        for child in node:
+            yield from _rates(child)
+
+
+def test_the_splits_are_a_partition_and_the_counts_agree(
+    gamed: tuple[Bench, list[Item], Answers], judgement: Judgement
+) -> None:
+    b, items, _ = gamed
+    splits, screen = tree(judgement, "splits"), tree(judgement, "screen")
+    assert splits["shortcut"] + splits["robust"] + splits["undecided"] == splits["all"] == 240
+    assert [v.item for v in judgement.verdicts] == [i.id for i in items]
+    told = [v.verdict for v in judgement.verdicts]
+    assert {name: told.count(name) for name in ("shortcut", "robust", "undecided")} == {
+        name: splits[name] for name in ("shortcut", "robust", "undecided")
+    }
+    right = (b.picks[:, :2] == b.key[:, None]).all(axis=1)
+    assert [t == "shortcut" for t in told] == right.tolist()
+    assert screen["asked"] == screen["answered"] + screen["unanswered"]
+    assert screen["flagged"]["value"] == pytest.approx(splits["shortcut"] / screen["flagged"]["n"])
+    assert splits["cloze"] == 240 - sum(splits["cloze_excluded"].values())
+    topics = tree(judgement, "topics", "by_topic")
+    assert sum(t["after"] for t in topics.values()) == splits["robust"]
+
+
+def test_the_known_rate_of_shortcuts_comes_out(judgement: Judgement) -> None:
+    low, high = tree(judgement, "screen", "latent_shortcut_rate", "ci")
+    assert low < 0.3 < high
+    assert tree(judgement, "screen", "excess_over_chance", "p") < 1e-6
+
+
+def test_scores_by_split_and_measure(gamed: tuple[Bench, list[Item], Answers], judgement: Judgement) -> None:
+    b, _, _ = gamed
+    of = tree(judgement, "accuracy", "v0")
+    assert of["is_voter"]
+    assert not tree(judgement, "accuracy", "v2", "is_voter")
+    assert of["choices_only"]["all"]["value"] == pytest.approx(np.mean(b.picks[:, 0] == b.key))
+    assert of["choices_only"]["shortcut"]["value"] == 1.0
+    assert of["choices_only_text"]["all"]["value"] == of["choices_only"]["all"]["value"]
+    for measure in (
+        "full",
+        "choices_only",
+        "cloze_chars",
+        "cloze_tokens",
+        "cloze_bytes",
+        "cloze_sum",
+        "cloze_pmi",
+    ):
+        parts = [of[measure][name]["n"] for name in ("all", "shortcut", "robust")]
+        assert parts[0] == parts[1] + parts[2]
+    # Every key of a cued item is the longest choice, and the voters see it.
+    assert of["choices_only"]["heuristic_gap"]["ci"][0] > 0
+    assert of["choices_only"]["heuristic_gap"]["n"] == of["choices_only"]["all"]["n"]
+    assert of["free"] is None
+
+
+def test_other_rules_are_compared_with_the_run_s(judgement: Judgement) -> None:
+    rows = {row["name"]: row for row in tree(judgement, "sensitivity")}
+    assert rows["D.4"]["flagged"] == tree(judgement, "screen", "d4_rule", "flagged")
+    assert rows["unanimous text"]["jaccard"] == 1.0
+    assert "unanimous" not in rows, "the run's own rule is not compared with itself"
+
+
+def test_a_voter_under_test_is_said_to_be_one(judgement: Judgement) -> None:
+    assert {"code": "voter_under_test", "params": {"name": "v1"}} in tree(judgement, "certificate", "reasons")
+
+
+def test_what_the_screen_s_voters_did_is_told(judgement: Judgement) -> None:
+    voters = tree(judgement, "screen", "voters")
+    assert set(voters) == {"v0", "v1"}
+    assert sum(voters["v0"]["position_share"]) == pytest.approx(1)
+    assert tree(judgement, "screen", "rotations") == 4
+    assert tree(judgement, "screen", "d4_rule", "template") == "d4-like-v1"
+    d4 = tree(judgement, "screen", "d4_rule")
+    over = d4["flagged"]["value"] - d4["expected_flags"]["value"] / d4["flagged"]["n"]
+    assert d4["excess_over_chance"]["value"] == pytest.approx(over)
+    assert d4["latent_shortcut_rate"]["n"] == d4["flagged"]["n"]
+    assert set(tree(judgement, "residual", "non_voters")) == {"v2"}
+    assert set(tree(judgement, "residual", "leave_one_out")) == {"v0", "v1"}
+    assert tree(judgement, "permutation", "cloze_invariance") is None, "asked in one order only: no test"
+    assert tree(judgement, "permutation", "by_model", "v0", "orders") >= 2
+
+
+VIEWS = ("heuristic", "probe", "choices_only", "choices_only_text", "full", "cloze")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", range(len(VIEWS) + 1))
+def test_whatever_was_not_asked_is_null_and_never_an_exception(
+    gamed: tuple[Bench, list[Item], Answers], n: int
+) -> None:
+    _, items, answers = gamed
+    held = answers.table.to_pylist()
+    for kept in list(combinations(VIEWS, n))[::5]:
+        some = Answers(
+            answers.table.schema.empty_table().from_pylist(
+                [r for r in held if r["view"] in kept], answers.table.schema
+            )
+        )
+        for with_items in (items, None):
+            found = judge(some, facts(items), Rules(unanimous()), with_items)
+            assert set(found.summary.tree()) == NAMES
+            json.dumps(found.summary.tree(), allow_nan=False)
+            if "choices_only" not in kept:
+                assert found.summary.screen is None
+                assert tree(found, "splits", "undecided") == tree(found, "splits", "all")
+                assert tree(found, "certificate", "verdict") == "inconclusive"
+
+
+@pytest.mark.slow
+def test_an_item_whose_key_another_contradicts_is_not_robust(
+    gamed: tuple[Bench, list[Item], Answers], judgement: Judgement
+) -> None:
+    _, items, answers = gamed
+    words = {v.item: v.verdict for v in judgement.verdicts}
+    disputed = [next(name for name, word in words.items() if word == w) for w in ("robust", "shortcut")]
+    known = facts(items)
+    defects = [{"kind": "conflicting_key", "item": name} for name in disputed]
+    found = judge(answers, replace(known, defects=defects), Rules(LETTER), items)
+    assert {v.item for v in found.verdicts if v.verdict != words[v.item]} == {disputed[0]}
+    assert [tree(found, "splits", name) for name in ("robust", "undecided")] == [
+        tree(judgement, "splits", "robust") - 1,
+        tree(judgement, "splits", "undecided") + 1,
+    ]
+
+
+@pytest.mark.slow
+def test_an_unanswered_item_is_undecided_and_counted(gamed: tuple[Bench, list[Item], Answers]) -> None:
+    b, items, _ = gamed
+    picks = b.picks.copy()
+    lost = np.flatnonzero((picks[:, 0] == b.key) & (picks[:, 1] == b.key))[:5]
+    picks[lost, 0] = -1
+    found = judge(Answers.of(rows(replace(b, picks=picks))), facts(items), Rules(LETTER), items)
+    assert tree(found, "splits", "undecided") == 5
+    assert tree(found, "screen", "unanswered") == 5
+    assert tree(found, "screen", "voters", "v0", "unanswered") == 5
+    assert tree(found, "accuracy", "v0", "choices_only", "all", "n") == 235
+    failed = {c.name for c in found.checks if not c.passed}
+    assert "unanswered_share" in failed
+
+
+@pytest.mark.parametrize(
+    ("rules", "said"),
+    [
+        (unanimous(voters=("v0", "nobody")), "nobody did not answer choices_only"),
+        (unanimous(template="never-asked"), "never-asked was not asked"),
+        (unanimous(probe_vote="with"), "hold no probe"),
+        (
+            unanimous(mode="text", voters=("v0",)),
+            "no model was asked choices_only_text; expected mode letter",
+        ),
+        (unanimous(mode="text", template="never-asked"), "template: never-asked, but no model was asked"),
+    ],
+)
+def test_rules_that_the_answers_cannot_follow_are_refused(
+    gamed: tuple[Bench, list[Item], Answers], rules: ScreenRules, said: str
+) -> None:
+    b, _, _ = gamed
+    with pytest.raises(UsageError, match=said):
+        judge(Answers.of(rows(b)), Facts("x"), Rules(rules))
+
+
+def test_a_rule_for_a_screen_that_was_never_held_is_refused_and_its_absence_is_not() -> None:
+    b = bench(20, 1, seed=1)
+    plain = Answers.of(rows(b, view="full", template="mmlu-v1"))
+    assert judge(plain, Facts("x"), Rules(unanimous(voters=("v0",)))).summary.screen is None
+    for rules in (unanimous(voters=("Z",)), unanimous(template="nope"), unanimous(voters=("v0", "Z"))):
+        with pytest.raises(UsageError, match="no model was asked choices_only"):
+            judge(plain, Facts("x"), Rules(rules))
+    by_text = Answers.of(text_rows(b))
+    with pytest.raises(UsageError, match="expected mode text"):
+        judge(by_text, Facts("x"), Rules(unanimous(voters=("v0",))))
+
+
+def test_items_whose_key_was_changed_since_are_refused(gamed: tuple[Bench, list[Item], Answers]) -> None:
+    _, items, answers = gamed
+    moved = [replace(items[0], key=(items[0].key + 1) % items[0].k), *items[1:]]
+    with pytest.raises(DataError, match="i00000"):
+        judge(answers, facts(items), Rules(LETTER), moved)
+
+
+# The certificate
+
+AUDITORS = Reason.of("no_auditor")
+
+
+def _audit(verdict: str) -> Residual:
+    return Residual.model_validate(
+        filled(Residual, {"verdict": verdict, "margin": 0.05, "reasons": [AUDITORS]})
+    )
+
+
+def _check(name: str, *, passed: bool, halts: bool = False) -> Guardrail:
+    why = Reason.of("not_judged", why="no_audit")
+    return Guardrail(name=name, passed=passed, value=None, limit=0, reason=why, halts_export=halts)
+
+
+@pytest.mark.parametrize(
+    ("audit", "checks", "verdict"),
+    [
+        ("certified", [_check("a", passed=True)], "certified"),
+        ("certified", [_check("a", passed=False)], "inconclusive"),
+        ("certified", [_check("a", passed=False, halts=True)], "not certified"),
+        ("inconclusive", [_check("a", passed=False)], "inconclusive"),
+        ("not certified", [_check("residual_shortcuts", passed=False)], "not certified"),
+    ],
+)
+def test_a_failed_guardrail_only_lowers_the_verdict(
+    audit: str, checks: list[Guardrail], verdict: str
+) -> None:
+    found = certificate(_audit(audit), checks, ())
+    assert found.verdict == verdict
+    assert AUDITORS in (found.reasons or ())
+
+
+def _by_text(item: int, name: str, template: str, likes: tuple[int, int]) -> Answer:
+    """The first of `likes` is best per character, the second as a sum."""
+    chars = [10, 10, 10, 10]
+    chars[likes[0]] = 40
+    scores = [-30.0 if j not in likes else -20.0 if j == likes[0] else -10.0 for j in range(4)]
+    counts = {"n_chars": chars, "n_bytes": chars, "n_tokens": [1] * 4}
+    return answer(
+        f"i{item:03d}", "choices_only_text", name, (0, 1, 2, 3), template, item % 4, scores, **counts
+    )
+
+
+@pytest.mark.parametrize(("norm", "right"), [("chars", 1.0), ("sum", 0.0)])
+def test_a_voter_by_text_has_one_number_whatever_template_and_norm_it_was_asked_under(
+    norm: Literal["chars", "sum"], right: float
+) -> None:
+    likes = {"first-v1": (1, 2), "second-v1": (0, 1)}
+    table = Answers.of(
+        [
+            _by_text(i, name, template, ((i + a) % 4, (i + b) % 4))
+            for name in ("v0", "v1")
+            for template, (a, b) in likes.items()
+            for i in range(60)
+        ]
+    )
+    found = judge(table, Facts("log"), Rules(unanimous(mode="text", template="second-v1", norm=norm)))
+    for name in ("v0", "v1"):
+        told = tree(found, "screen", "voters", name, "choices_only_accuracy")
+        scored = tree(found, "accuracy", name, "choices_only_text", "all")
+        assert (scored["value"], scored["n"]) == (told["value"], told["n"]) == (right, 60)
+
+
+def test_groups_reach_every_interval_that_is_resampled() -> None:
+    """Passages of ten equal items: resampled by item, intervals would be about three times too narrow."""
+    one = bench(30, 2, s=0.3, seed=8)
+    key, k, shortcut = np.repeat(one.key, 10), np.repeat(one.k, 10), np.repeat(one.shortcut, 10)
+    b = Bench(np.repeat(one.picks, 10, axis=0), key, k, shortcut)
+    table = Answers.of([*rows(b), *rows(b, view="full", template="mmlu-v1")])
+    passages = {name: f"p{i // 10}" for i, name in enumerate(b.ids)}
+    alone, together = (judge(table, Facts("log", groups=g), Rules(unanimous())) for g in ({}, passages))
+    for path in (
+        ("screen", "d4_rule", "excess_over_chance", "ci"),
+        ("screen", "agreement", "observed_ci"),
+        ("screen", "agreement", "fleiss_kappa_ci"),
+    ):
+        assert _width(tree(together, *path)) > 2 * _width(tree(alone, *path))
+    # Each item of a passage has an order of its own, so its places hang together less.
+    ends = [tree(j, "position_bias", "v0", "places")[0]["excess"]["ci"] for j in (alone, together)]
+    assert _width(ends[1]) > _width(ends[0])
+
+
+def _width(ci: list[float]) -> float:
+    return ci[1] - ci[0]
+
+
+# Random removal and the gap
+
+
+def parts_of(robust: np.ndarray[Any, Any], topic: np.ndarray[Any, Any]) -> Parts:
+    n = len(robust)
+    return Parts(~robust, robust, np.ones(n, dtype=bool), np.full(n, np.nan), topic)
+
+
+def test_random_removal_keeps_topics_and_size_and_is_what_shuffling_gives() -> None:
+    rng = np.random.default_rng(0)
+    n, topic = 300, np.repeat([0, 1, 2], [30, 120, 150])
+    won = np.where(rng.random(n) < np.array([0.9, 0.5, 0.2])[topic], 1.0, 0.0)
+    won[::17] = 0.5
+    won[5] = np.nan
+    robust = rng.random(n) < 0.6
+    found = random_removal({"full": won, "cloze_chars": None}, parts_of(robust, topic))
+    there = ~np.isnan(won)
+    slow = []
+    for _ in range(2000):
+        kept = [
+            rng.choice(
+                np.flatnonzero(there & (topic == t)), (there & robust & (topic == t)).sum(), replace=False
+            )
+            for t in range(3)
+        ]
+        slow.append(float(won[np.concatenate(kept)].mean()))
+    assert found["mean"] == pytest.approx(np.mean(slow), abs=0.004)
+    assert found["ci"] == pytest.approx(np.quantile(slow, [0.025, 0.975]).tolist(), abs=0.012)
+    assert found["percentile"] == pytest.approx(
+        100 * np.mean(np.array(slow) <= np.nanmean(won[robust])), abs=6
+    )
+
+
+def test_the_overlap_of_removed_sets() -> None:
+    a, b = np.array([True, True, False]), np.array([True, False, False])
+    assert jaccard(a, b) == 0.5
+    assert jaccard(a & ~a, b & ~b) is None

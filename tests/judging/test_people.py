@@ -1,0 +1,98 @@
+"""Labels of people against W, cues and verdicts: numbers counted by hand, and the demo's planted labels."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from robustify.errors import DataError, UsageError
+from robustify.judging.audit.people import agreement_with_people, auroc, labels_of_people
+from tests.support.command import invoked
+from tools.planted import CLEAN, kinds
+
+ROWS = [
+    {
+        "item": "a",
+        "verdict": "shortcut",
+        "p_shortcut": 0.9,
+        "weight": 0.9,
+        "adds": {"length": 2.0, "vectors": 0.5},
+    },
+    {"item": "b", "verdict": "robust", "p_shortcut": 0.2, "weight": 0.5, "adds": {"length": 1.0}},
+    {"item": "c", "verdict": "robust", "p_shortcut": None, "weight": 0.8, "adds": {"length": 3.0}},
+    {"item": "d", "verdict": "undecided", "pick": None},
+    {"item": "e", "verdict": "shortcut", "p_shortcut": 0.8, "weight": 0.7, "adds": {"vectors": 1.0}},
+]
+LABELS = {"a": True, "b": False, "c": True, "d": False, "e": None, "x": True}
+
+
+def test_a_confident_miss_is_no_shortcut_and_what_is_left_out_is_counted() -> None:
+    found = agreement_with_people(ROWS, LABELS)
+    assert found["n"] == 4
+    assert found["people"]["value"] == 0.5
+    assert found["left_out"] == {"not_in_run": 1, "people_even": 1, "undecided": 1}
+    # W is 0.9, 0.5, 0 (a miss) and 0: a is above b and d; c is below b and ties with d.
+    assert found["rankings"]["W"]["auroc"]["value"] == (1 + 1 + 0 + 0.5) / 4
+    # The two highest are a and b.
+    assert found["rankings"]["W"]["precision_at_k"]["value"] == 0.5
+    assert found["verdict"]["confusion"] == [[1, 0], [1, 1]]
+
+
+def test_surface_and_what_models_make_of_the_options_are_counted_apart() -> None:
+    found = agreement_with_people(ROWS, LABELS)["rankings"]
+    assert found["surface"] == found["length"]
+    assert found["models"] == found["vectors"]
+    assert found["surface"] != found["models"]
+
+
+def test_ties_at_the_last_place_share_it() -> None:
+    rows = [{"item": i, "verdict": "robust", "pick": None} for i in "abcd"]
+    found = agreement_with_people(rows, {"a": True, "b": False, "c": False, "d": False})["rankings"]
+    assert found["W"]["auroc"]["value"] == 0.5
+    assert found["W"]["precision_at_k"]["value"] == 0.25
+    assert list(found) == ["W"]
+
+
+def test_the_interval_of_a_perfect_ranking_is_no_point() -> None:
+    score, positive = np.arange(20.0), np.arange(20) >= 10
+    value, (low, high) = auroc(score, positive)
+    assert value == high == 1.0
+    assert 0.7 < low < 0.95
+    # Newcombe 2006, method 5: theta with |theta - 0.5| = z sqrt(V(theta)) on both sides of an even ranking.
+    value, (low, high) = auroc(np.zeros(20), positive)
+    assert (value, low + high) == (0.5, pytest.approx(1.0))
+
+
+def test_labels_of_one_kind_or_of_other_items_are_refused() -> None:
+    with pytest.raises(DataError, match="1 of 2 are of items of this run, with 1 kinds of label"):
+        agreement_with_people(ROWS, {"a": True, "x": False})
+
+
+def test_every_line_that_is_no_label_is_named_and_several_people_outvote_one(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text('item,label\na,shortcut\na,not\na,shortcut\nb,not\nb,shortcut\n"c,1",not\n\n')
+    assert labels_of_people(path) == {"a": True, "b": None, "c,1": False}
+    path.write_text("a,yes\nb,not\nshortcut\n")
+    with pytest.raises(DataError) as caught:
+        labels_of_people(path)
+    assert [line.split(": ")[0].rpartition(":")[2] for line in caught.value.lines] == ["1", "3"]
+    assert "yes" not in " ".join(caught.value.lines)
+    with pytest.raises(UsageError, match="no such file"):
+        labels_of_people(tmp_path / "none.csv")
+
+
+def test_the_demo_agrees_with_its_planted_labels(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text(
+        "".join(f"{item},{'not' if kind == CLEAN else 'shortcut'}\n" for item, kind in kinds().items())
+    )
+    demo = Path(__file__).parents[2] / "results" / "benign_demo"
+    done = invoked("agree", demo, path, "--json")
+    assert done.exit_code == 0
+    found = json.loads(done.stdout)
+    assert (found["n"], found["verdict"]["n"]) == (360, 360)
+    assert found["rankings"]["W"]["auroc"]["ci"][0] > 0.85 > found["rankings"]["models"]["auroc"]["ci"][1]
+    done = invoked("agree", demo, path)
+    assert done.exit_code == 0
+    assert len(done.stdout.splitlines()) == 3 + len(found["rankings"])

@@ -1,0 +1,297 @@
+"""Order sensitivity: by hand, on a model that reads the text, and on one that loves a place."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from robustify import orders
+from robustify.answers import Answer, Answers, Block, answer, unanswered
+from robustify.judging.permutation import cloze_invariance as judge_cloze_invariance
+from robustify.judging.permutation import orders_asked
+from robustify.judging.permutation import permutation as judge_permutation
+from robustify.judging.permutation import stability as judge_stability
+from robustify.judging.positions import favoured_place, position_share
+from robustify.screen.item_index import item_index
+from tests.support.contexts import made_up
+from tests.support.fake_answers import bench, rows, text_rows
+from tests.support.trees import in_trees
+
+cloze_invariance = in_trees(judge_cloze_invariance)
+permutation = in_trees(judge_permutation)
+stability = in_trees(judge_stability)
+
+
+def row(item: str, order: Sequence[int], scores: Sequence[float], key: int = 0) -> Answer:
+    return answer(item, "full", "m", tuple(order), "mmlu-v1", key, scores)
+
+
+def block(rows: Sequence[Answer]) -> Block:
+    return Answers.of(rows).block("full", "m")
+
+
+def value(rate: Any) -> float:
+    return float(rate["value"])
+
+
+def moved(held: Block) -> dict[str, Any]:
+    found = stability(held)
+    assert found is not None
+    json.dumps(found, allow_nan=False)
+    return found
+
+
+THREE = [
+    row("a", (0, 1), [-1, -2]), row("a", (1, 0), [-1, -2]),  # right, right
+    row("b", (0, 1), [-1, -2]), row("b", (1, 0), [-2, -1]),  # right, then flipped
+    row("c", (0, 1), [-2, -1]), row("c", (1, 0), [-2, -1]),  # wrong, wrong
+]  # fmt: skip
+
+
+def test_by_hand() -> None:
+    found = moved(block(THREE))
+    assert (found["n"], found["orders"]) == (3, 2)
+    assert found["mean"] == pytest.approx(0.5)
+    assert found["mean_ci"][0] < 0.5 < found["mean_ci"][1]
+    assert (found["min"], found["max"]) == (pytest.approx(1 / 3), pytest.approx(2 / 3))
+    assert found["sd"] == pytest.approx(np.std([2 / 3, 1 / 3], ddof=1))
+    assert value(found["flip_rate"]) == pytest.approx(1 / 3)
+    assert value(found["consistency"]) == pytest.approx(2 / 3)
+    assert found["consistency"]["n"] == 3
+    # Two choices have two orders, and both are rotations.
+    assert found["rotations"] == {name: found[name] for name in found["rotations"]}
+
+
+def test_a_tie_agrees_with_nothing() -> None:
+    found = moved(block([row("a", (0, 1), [-1, -1]), row("a", (1, 0), [-1, -1])]))
+    assert (value(found["flip_rate"]), value(found["consistency"]), found["mean"]) == (1, 0, 0.5)
+
+
+def test_items_that_miss_an_answer_are_left_out_and_counted_so() -> None:
+    lone = [row("d", (0, 1), [-1, -2])]
+    silent = [row("e", (0, 1), [-1, -2]), unanswered("e", "full", "m", (1, 0), "mmlu-v1", 0, "no letter")]
+    found, alone = moved(block([*lone, *THREE, *silent])), moved(block(THREE))
+    for tree in (found, found["rotations"]):
+        assert tree.pop("asked") == 4
+    for tree in (alone, alone["rotations"]):
+        assert tree.pop("asked") == 3
+    assert found == alone
+
+
+def test_items_with_fewer_orders_than_others_count_in_those_they_have() -> None:
+    wide = [[-1, -2, -3], [-1, -2, -3], [-2, -1, -3], [-3, -2, -1]]
+    four = [row("w", order, s) for order, s in zip(orders.spread("w", 3, 4), wide, strict=True)]
+    short = [row("x", order, [-1, -2, -3]) for order in orders.spread("x", 3, 2)]
+    found = moved(block([*THREE, *four, *short]))
+    # w is right, right, wrong, wrong; x misses two of its four orders; a, b and c have no more than two.
+    assert (found["n"], found["asked"], found["orders"]) == (4, 5, 4)
+    assert found["mean"] == pytest.approx(np.mean([3 / 4, 2 / 4, 0, 0]))
+    assert value(found["flip_rate"]) == pytest.approx((0 + 1 + 0 + 2 / 3) / 4)
+    assert value(found["consistency"]) == pytest.approx(2 / 4)
+
+
+def test_one_order_or_none_says_nothing() -> None:
+    assert stability(block(THREE[::2])) is None
+    assert stability(block([])) is None
+    silent = [unanswered("e", "full", "m", o, "mmlu-v1", 0, "no letter") for o in ((0, 1), (1, 0))]
+    assert stability(block(silent)) is None
+
+
+# The two sets
+
+
+Asking = Callable[[str, int, int], tuple[orders.Order, ...]]
+
+
+def asked_as(ask: Asking, sizes: Sequence[int], n: int) -> list[Answer]:
+    rng = np.random.default_rng(1)
+    return [
+        row(f"i{i}", order, rng.normal(size=k).tolist())
+        for i, k in enumerate(sizes)
+        for order in ask(f"i{i}", k, n)
+    ]
+
+
+def random_sets(held: Block) -> dict[int, set[orders.Order]]:
+    spread, _ = orders_asked(held)
+    return {
+        int(held.item[r[0]]): {tuple(held.order[i][held.order[i] >= 0].tolist()) for i in r if i >= 0}
+        for r in spread
+    }
+
+
+@pytest.mark.parametrize("n", [2, 5, 10, 24])
+@pytest.mark.parametrize(
+    "sizes", [[4] * 80, [3] * 80, [2] * 80, [4, 2, 3, 4, 5, 4] * 20], ids=["four", "three", "two", "mixed"]
+)
+@pytest.mark.parametrize("ask", [orders.spread, orders.spread_and_turned])
+def test_the_random_orders_are_told_from_the_rotations_asked_besides(
+    ask: Asking, sizes: list[int], n: int
+) -> None:
+    found = random_sets(block(asked_as(ask, sizes, n)))
+    told = {i: set(orders.spread(f"i{i}", k, n)) for i, k in enumerate(sizes)}
+    assert len(found) == len(sizes)
+    assert all(found[i] >= of for i, of in told.items())
+    # Three choices have six orders, half of them rotations: two random ones cannot be told from three.
+    assert found == told or (n == 2 and max(sizes) == 3 and ask is orders.spread_and_turned)
+
+
+def test_all_rotations_are_found_in_any_row_order_and_begin_with_the_own_order() -> None:
+    asked = asked_as(orders.spread_and_turned, [4, 3, 2, 5] * 10, 5)
+    held = block(np.random.default_rng(2).permutation(np.array(asked, dtype=object)).tolist())
+    spread, turned = orders_asked(held)
+    assert len(spread) == len(turned) == 40
+    for r in turned:
+        shown = [tuple(held.order[i][held.order[i] >= 0].tolist()) for i in r if i >= 0]
+        assert shown == list(orders.rotations(orders.own(len(shown))))
+    for r in spread:
+        assert held.order[r[0]][held.order[r[0]] >= 0].tolist() == list(range(int(held.k[r[0]])))
+
+
+# Places
+
+
+def asked(
+    n: int, love: Sequence[float], text_weight: float, seed: int = 0, knows: float = 0.0, k: int = 4
+) -> Block:
+    """A model whose log probability is a love of places plus a fixed liking of each text; of a share of the
+    items it knows the key.
+    """
+    rng = np.random.default_rng(seed)
+    rows_ = []
+    for i in range(n):
+        key = int(rng.integers(k))
+        liking = text_weight * rng.normal(size=k)
+        liking[key] += 4.0 * (rng.random() < knows)
+        for order in orders.rotations(orders.own(k)):
+            scores = np.empty(k)
+            scores[list(order)] = np.log(love) + liking[list(order)]
+            rows_.append(row(f"i{i}", order, scores.tolist(), key=key))
+    return block(rows_)
+
+
+def test_by_text_everything_is_counted_per_character() -> None:
+    """The same model, its scores times the lengths of texts: by `full_text` all is as by letter without them."""
+    held = asked(40, [0.5, 0.1, 0.1, 0.3], text_weight=2.0, knows=0.3)
+    chars = np.random.default_rng(4).integers(2, 30, (40, 4))
+    rows_ = [
+        answer(f"i{i}", view, "m", order, "qa-v1", key, score * n, ranked_by=score, n_chars=n)
+        for view, weights in (("full", np.ones((40, 4))), ("full_text", chars))
+        for i, order, key, score, n in zip(
+            held.item, held.order.tolist(), held.key, held.scores, weights[held.item].astype(int), strict=True
+        )
+    ]
+    table = Answers.of(rows_)
+    index = item_index(table, table.items)
+    by = [
+        permutation(made_up(["m"], answers=table, index=index, full=view))["by_model"]["m"]
+        for view in ("full", "full_text")
+    ]
+    assert by[0] == by[1]
+
+
+# The whole part, and cloze
+
+
+def test_the_part_of_the_summary_names_voters_and_leaves_out_items_that_are_not_judged() -> None:
+    b = bench(40, 2, seed=3)
+    table = Answers.of([*rows(b, view="full", template="mmlu-v1"), *rows(b)])
+    whole: Any = permutation(
+        made_up(("v0", "v1", "nobody"), ("v1",), answers=table, index=item_index(table, b.ids), full="full")
+    )
+    whole = whole["by_model"]
+    assert list(whole) == ["v0", "v1"]
+    assert (whole["v0"]["is_voter"], whole["v1"]["is_voter"]) == (False, True)
+    assert whole["v0"]["rotations"]["n"] == 40
+    part: Any = permutation(
+        made_up(["v0"], answers=table, index=item_index(table, b.ids[10:30]), full="full")
+    )["by_model"]
+    assert part["v0"]["rotations"]["n"] == 20
+    once = Answers.of(rows(b, view="full", template="mmlu-v1", rotations=False))
+    assert permutation(made_up(["v0"], answers=once, index=item_index(once, b.ids), full="full")) == {
+        "by_model": {"v0": None},
+        "cloze_invariance": None,
+    }
+
+
+def cloze(item: str, order: Sequence[int], scores: Sequence[float], model: str = "m") -> Answer:
+    chars = [1] * len(order)
+    return answer(item, "cloze", model, tuple(order), "qa-v1", 0, scores, n_chars=chars)
+
+
+STILL = [cloze("a", (0, 1), (-1, -2)), cloze("a", (1, 0), (-1.0005, -2))]
+
+
+def test_cloze_that_does_not_move_is_inert() -> None:
+    assert cloze_invariance(Answers.of(STILL), ("m",)) == "inert"
+    impossible = [cloze("b", o, (-1, -np.inf)) for o in ((0, 1), (1, 0))]
+    assert cloze_invariance(Answers.of([*STILL, *impossible]), ("m",)) == "inert"
+
+
+@pytest.mark.parametrize(
+    "scores", [(-2, -1), (-1, -2.002), (-1.1, -2.1), (-1, -np.inf)], ids=["pick", "one", "both", "impossible"]
+)
+def test_a_score_or_a_pick_that_moves_is_counted_by_item(scores: tuple[float, float]) -> None:
+    moves = [cloze("b", (0, 1), (-1, -2)), cloze("b", (1, 0), scores)]
+    assert cloze_invariance(Answers.of([*STILL, *moves]), ("m",)) == {"n_changed": 1, "n": 2}
+    other = [replace(r, model="other") for r in moves]
+    assert cloze_invariance(Answers.of([*STILL, *moves, *other]), ("m", "other")) == {"n_changed": 2, "n": 3}
+
+
+def test_cloze_asked_in_one_order_or_never_is_not_inert() -> None:
+    b = bench(10, 1, seed=1)
+    one = text_rows(b, view="cloze", template="qa-v1")
+    assert cloze_invariance(Answers.of(one), b.voters) is None
+    assert cloze_invariance(Answers.of(rows(b)), b.voters) is None
+    assert cloze_invariance(Answers.of(STILL[:1]), ("m",)) is None
+    silent = unanswered("a", "cloze", "m", (1, 0), "qa-v1", 0, "empty_choice")
+    assert cloze_invariance(Answers.of([STILL[0], silent]), ("m",)) is None
+    mixed = cloze_invariance(Answers.of([*one, *(replace(r, model="v0", item="x") for r in STILL)]), ("v0",))
+    assert mixed == "inert"
+
+
+def test_position_share_by_hand() -> None:
+    rows = [
+        row("a", (2, 0, 1), [-1, -2, -3]),  # picks choice 0, shown second
+        row("b", (2, 0, 1), [-3, -2, -1]),  # picks choice 2, shown first
+        row("c", (1, 2, 0), [-1, -1, -3]),  # choices 0 and 1 tie: shown third and first
+        row("d", (1, 0), [-1, -2]),  # two choices: picks choice 0, shown second
+        unanswered("e", "full", "m", (0, 1, 2), "mmlu-v1", 0, "no letter"),
+    ]
+    assert position_share(block(rows)) == pytest.approx([1.5 / 4, 2 / 4, 0.5 / 4])
+    assert position_share(block(rows[4:])) is None
+    assert position_share(block([])) is None
+
+
+@pytest.mark.parametrize(
+    ("love", "knows", "place"),
+    [([0.01, 0.97, 0.01, 0.01], 0.0, 1), ([0.25] * 4, 1.0, None), ([0.3, 0.2, 0.3, 0.2], 0.5, None)],
+    ids=["loves a place", "knows the keys", "reads"],
+)
+def test_the_place_on_which_picks_sit_is_counted_by_item(
+    love: list[float], knows: float, place: int | None
+) -> None:
+    found = favoured_place(asked(60, love, 0.1, knows=knows))
+    assert (None if found is None else found.place) == place
+    if found is not None:
+        assert (found.picked.value, found.picked.n, found.keys) == (1, 60, 0.25)
+        assert found.excess.value == pytest.approx(0.75)
+        assert found.excess.ci[0] > 0.6
+
+
+def test_picks_on_the_place_of_the_keys_are_no_liking_of_it() -> None:
+    held = block([row(f"i{i}", (0, 1), [-1, -2], key=0) for i in range(40)])
+    found = favoured_place(held)
+    assert (found.picked.value, found.keys, found.excess.value) == (1, 1, 0)
+    assert found.excess.ci[0] <= 0
+    assert favoured_place(held.where(np.zeros(40, dtype=bool))) is None
+
+
+def test_a_pick_without_scores_still_has_a_place() -> None:
+    bare = Answer("a", "full", "m", (1, 0), "imported", 0, pick=0, correct=1.0, scores=())
+    assert position_share(block([bare])) == pytest.approx([0, 1])
+    both = [bare, Answer("a", "full", "m", (0, 1), "imported", 0, pick=0, correct=1.0, scores=())]
+    assert value(moved(block(both))["consistency"]) == 1

@@ -1,0 +1,169 @@
+"""The verdict of the residual audit, read by a sceptic: no false alarm on clean sets, no certificate from a copy
+of the filter or from somebody who could not have seen, and a shortcut that an outsider finds is told.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from robustify.answers import Answer, Answers
+from robustify.arrays import Ints
+from robustify.baselines.artifact_probe import ProbeSettings, probe
+from robustify.item import Item
+from robustify.judging.audit.residual import residual as judge_residual
+from robustify.judging.context import Facts, Rules, context
+from robustify.judging.guardrails import Limits
+from robustify.judging.judgement import judge
+from robustify.screen.screen_rules import ScreenRules
+from tests.support.fake_answers import Bench, bench, items_of, rows
+from tests.support.rules import unanimous
+from tests.support.trees import in_trees
+
+residual = in_trees(judge_residual)
+
+
+def audited(
+    b: Bench,
+    voters: tuple[str, ...] = ("v0", "v1"),
+    *,
+    extra: list[Answer] | None = None,
+    items: list[Item] | None = None,
+    margin: float = 0.05,
+    **settings: Any,
+) -> dict[str, Any]:
+    rules = ScreenRules(**{"criterion": "unanimous", "voters": voters, **settings})
+    table = Answers.of([*rows(b, rotations=False, bias=0.0), *(extra or [])])
+    return residual(
+        context(table, Facts("made-up"), Rules(rules, limits=Limits(residual_margin=margin)), items)
+    )
+
+
+def guesses(b: Bench, seed: int = 0) -> Ints:
+    return np.random.default_rng(seed).integers(0, b.k)
+
+
+def knowing(b: Bench, share: float, seed: int = 0) -> Ints:
+    """Guesses that see the key of this share of the items."""
+    sees = np.random.default_rng(seed + 1).random(len(b.key)) < share
+    return np.where(sees, b.key, guesses(b, seed))
+
+
+def codes(found: dict[str, Any]) -> list[str]:
+    return [reason["code"] for reason in found["reasons"]]
+
+
+def with_outsider(b: Bench, picks: Ints) -> Bench:
+    """The first two voters, and a model v2 with these picks that did not vote; -1 is unanswered."""
+    return replace(b, picks=np.column_stack([b.picks[:, :2], picks]))
+
+
+# the verdict, read by a sceptic
+
+
+def test_planted_shortcuts_that_no_voter_sees_are_found_by_an_outsider() -> None:
+    b = bench(500, 3, agree=0.5, seed=7)
+    assert audited(with_outsider(b, knowing(b, 0.25)))["verdict"] == "not certified"
+    assert audited(with_outsider(b, guesses(b)))["verdict"] != "not certified"
+    big = bench(3000, 2, agree=0.0, seed=3)
+    assert codes(audited(big))[0] == "no_independent_auditor"
+    found = audited(with_outsider(big, guesses(big)))
+    assert (found["verdict"], codes(found)) == ("certified", ["below_margin", "power"])
+    assert 0.25 < found["reasons"][1]["params"]["rate"] == found["non_voters"]["v2"]["noticeable"] < 0.3
+
+
+def test_on_clean_sets_agreeing_auditors_raise_no_alarm_and_their_own_chance_is_exact() -> None:
+    """Voters that share their picks score far below 1/k on what they kept: their own chance says so."""
+    found = [audited(bench(250, 3, agree=0.8, seed=seed)) for seed in range(60)]
+    assert sum(f["verdict"] == "not certified" for f in found) <= 5
+    assert all(f["non_voters"]["v2"]["chance"] < 0.2 < f["chance"] for f in found)
+    over = [f["non_voters"]["v2"]["value"] - f["non_voters"]["v2"]["chance"] for f in found]
+    assert abs(np.mean(over)) < 3 * np.std(over) / np.sqrt(60)
+
+
+def test_a_shortcut_hidden_by_selection_is_found_below_one_in_k() -> None:
+    """Right less often than 1/k, and still more often than its agreement with the filter allows."""
+    b = bench(1500, 3, agree=0.9, seed=4)
+    sees = np.random.default_rng(1).random(1500) < 0.08
+    picks = np.column_stack([b.picks[:, :2], np.where(sees, b.key, b.picks[:, 2])])
+    found = audited(replace(b, picks=picks))
+    auditor = found["non_voters"]["v2"]
+    assert auditor["chance"] < auditor["value"] < found["chance"]
+    assert found["verdict"] == "not certified"
+
+
+def test_a_copy_of_the_filter_proves_nothing() -> None:
+    """One voter, and its twin held out: never right on what was kept, so far below any bar. It looked nowhere."""
+    b = bench(2000, 1, s=0.4, seed=8)
+    twin = replace(b, picks=np.column_stack([b.picks[:, 0], b.picks[:, 0]]))
+    found = audited(twin, ("v0",))
+    assert (found["non_voters"]["v1"]["value"], found["non_voters"]["v1"]["free"]) == (0, 0)
+    assert found["verdict"] == "inconclusive"
+    assert (found["reasons"][0]["code"], found["reasons"][0]["params"]["free"]) == ("could_not_see", 0)
+    other = audited(replace(b, picks=np.column_stack([b.picks[:, 0], guesses(b)])), ("v0",))
+    assert other["verdict"] == "certified"
+    assert 0 < other["non_voters"]["v1"]["free"] < other["non_voters"]["v1"]["n"]
+
+
+def test_a_voter_that_finds_what_the_others_left_refuses_the_certificate() -> None:
+    b = bench(600, 3, agree=0.2, seed=12)
+    b = replace(b, picks=np.column_stack([b.picks[:, :2], knowing(b, 0.4)]))
+    found = audited(b, ("v0", "v1", "v2"))
+    assert found["verdict"] == "not certified"
+    assert (found["reasons"][0]["params"]["auditor"], found["reasons"][0]["params"]["kind"]) == (
+        "v2",
+        "leave_one_out",
+    )
+
+
+# small and empty sets
+
+
+@pytest.mark.parametrize("n", [1, 2, 12])
+def test_a_handful_of_items_of_one_topic_is_never_settled(n: int) -> None:
+    b = bench(n, 3, agree=0.0, seed=13)
+    items = items_of(b, topics=1)
+    answers = Answers.of([*rows(b), *probe(items, ProbeSettings())])
+    facts = Facts("made-up", {i.id: i.topic for i in items})
+    found = judge(answers, facts, Rules(unanimous(voters=("v0", "v1"))), items).summary.tree()["residual"]
+    assert found["verdict"] == "inconclusive"
+    assert found["reasons"]
+    assert found["probe"] is None
+
+
+def test_nothing_kept_is_told_and_certifies_nothing() -> None:
+    b = bench(60, 2, s=1.0, seed=14)
+    items = items_of(b)
+    found = audited(with_outsider(b, guesses(b)), items=items)
+    assert (found["verdict"], found["chance"]) == ("inconclusive", None)
+    assert found["reasons"] == [{"code": "no_item_kept", "params": {}}]
+    assert (found["non_voters"]["v2"]["n"], found["non_voters"]["v2"]["before"]["n"]) == (0, 60)
+
+
+def test_nobody_to_audit_is_told() -> None:
+    found = audited(bench(80, 1, seed=15), ("v0",))
+    assert (found["verdict"], found["reasons"]) == ("inconclusive", [{"code": "no_auditor", "params": {}}])
+
+
+def test_a_probe_votes_and_a_fresh_one_audits_what_it_left() -> None:
+    b = bench(240, 2, s=0.4, agree=0.2, seed=16)
+    items = items_of(b, cue=True)
+    unseen = replace(b, picks=bench(240, 2, agree=0.2, seed=17).picks)
+    found = audited(unseen, extra=probe(items, ProbeSettings()), items=items, probe_vote="with")
+    assert found["probe_voted"]
+    assert "no_independent_auditor" in codes(found) or found["verdict"] == "not certified"
+    assert found["probe"]["before"]["value"] > 0.4
+
+
+# A rule that ranks
+
+
+def test_if_a_fitted_scorer_decided_no_fitted_auditor_is_independent() -> None:
+    b = bench(300, 2, s=0.3, agree=0.3, seed=21)
+    found = audited(b, items=items_of(b, cue=True), criterion="fdr")
+    assert found["probe_voted"]
+    assert codes(found)[0] == "no_independent_auditor" or found["verdict"] == "not certified"
+    left = [row["n"] for row in found["leave_one_out"].values()]
+    assert len(left) == 2
+    assert len({*left, found["probe"]["n"]}) > 1, "each voter is left out of the ranking"

@@ -1,0 +1,94 @@
+"""Key positions as the summary gives them, and what the screen's sentence is made from."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from robustify.arrays import Bools
+from robustify.judging.screening import flag_fields, key_places
+from robustify.report.format import ordinal
+from robustify.report.messages import finding
+from robustify.screen.chance import Chance, chance
+from robustify.screen.consensus import screened
+from robustify.screen.item_index import key_shares, where_keys_are
+from robustify.summary.screened import OffPlace, Screen
+from tests.support.fake_answers import Bench, bench, votes_of
+from tests.support.rules import unanimous
+from tests.support.trees import filled
+
+UNANIMOUS = unanimous()
+
+
+def screen_of(found: Chance, level: float = 0.05) -> Screen:
+    """The numbers from which the screen's sentence is made."""
+    return Screen.model_validate(filled(Screen, {**flag_fields(found), "level": level}))
+
+
+def said(found: Chance, level: float = 0.05) -> str:
+    return finding("screen", screen_of(found, level))
+
+
+def test_the_sentence_says_when_the_excess_is_not_significant() -> None:
+    clean = screened(votes_of(bench(300, 2, s=0.0, agree=0.7, seed=1)), UNANIMOUS).chance()
+    assert "not significantly more than that" in said(clean)
+    gamed = screened(votes_of(bench(300, 2, s=0.3, agree=0.7, seed=1)), UNANIMOUS).chance()
+    assert f"{gamed.flagged} of 300 items" in said(gamed)
+    assert "found more than chance" in said(replace(gamed, p=0.0137))
+    assert "not significantly more than that (p = 0.014, at most 0.005 asked for)" in said(
+        replace(gamed, p=0.0137), 0.005
+    )
+    one = screened(votes_of(bench(300, 2, s=0.4, seed=3)), UNANIMOUS).chance(np.zeros(300, dtype=np.int64))
+    assert "too few items, or groups" in said(one)
+    nothing: Bools = np.zeros((0, 4), dtype=bool)
+    assert "Nothing was screened" in said(chance(nothing[:, 0], nothing, np.zeros(0, dtype=np.int64)))
+
+
+def test_where_all_keys_are_at_one_place_the_sentence_says_so() -> None:
+    b = bench(206, 3, s=0.4, options=(2,), seed=6)
+    first = Bench(np.where(b.key[:, None] == 0, b.picks, 1 - b.picks), np.zeros_like(b.key), b.k, b.shortcut)
+    found = screened(replace(votes_of(first), placed=True), UNANIMOUS).chance()
+    assert said(found).startswith(
+        f"{found.flagged} of 206 items were flagged; but the key is first in 100 % of the items"
+    )
+    assert "significantly more" in said(found)
+
+
+def test_the_place_with_most_keys_too_many_is_named() -> None:
+    places = key_places(np.repeat([0, 1, 2, 3], [100, 100, 170, 30]), np.full(400, 4))
+    assert (places.shares, places.test) == ((0.25, 0.25, 0.425, 0.075), "chi-square")
+    # 70 and 70 from 100: a chi-square of 98 on 3 degrees of freedom.
+    assert (places.chi_square, places.df) == (pytest.approx(98.0), 3)
+    assert places.off == OffPlace(place=2, share=0.425, even=0.25)
+    assert finding("key_places", places) == (
+        "In the benchmark's own order the key is third in 42.5 % of the items (25.0 % if keys were spread "
+        "evenly); n = 400, p < 0.001 (chi-square)."
+    )
+
+
+def test_even_keys_have_no_sentence_and_no_items_have_no_numbers() -> None:
+    even = key_places(np.arange(400) % 4, np.full(400, 4))
+    assert (even.off, even.p, even.n, finding("key_places", even)) == (None, 1.0, 400, "")
+    none = key_places(np.full(3, -1), np.zeros(3, dtype=np.int64))
+    assert none.tree() == {**dict.fromkeys(even.tree()), "n": 0}
+    assert where_keys_are(np.zeros(4, dtype=np.int64), np.ones(4, dtype=np.int64)) is not None
+
+
+def test_options_that_differ_in_number_are_counted_apart() -> None:
+    key, k = np.array([0, 1, 0, 1, 2, 4]), np.array([2, 2, 5, 5, 5, 5])
+    places = key_places(key, k)
+    assert places.tree()["by_options"] == {
+        "2": {"n": 2, "shares": [0.5, 0.5]},
+        "5": {"n": 4, "shares": [0.25, 0.25, 0.25, 0.0, 0.25]},
+    }
+    assert (places.df, places.test) == (1 + 4, "drawn")
+    shares = key_shares(key, k, 5)
+    assert shares[0].tolist() == [0.5, 0.5, 0, 0, 0]
+    assert shares[2].tolist() == [0.25, 0.25, 0.25, 0.0, 0.25]
+    assert np.allclose(shares.sum(axis=1), 1)
+
+
+def test_places_in_words() -> None:
+    assert [ordinal(i) for i in (0, 1, 9, 10, 11, 12, 20, 21, 22, 25)] == [
+        "first", "second", "tenth", "11th", "12th", "13th", "21st", "22nd", "23rd", "26th",
+    ]  # fmt: skip

@@ -1,0 +1,138 @@
+"""Topics: retention by hand, the divergence and its null against simulation."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from robustify.judging.removal_effects import divergence, drift
+from robustify.judging.removal_effects import topics as judge_topics
+from tests.support.trees import in_trees
+
+topics = in_trees(judge_topics)
+
+
+def test_counts_and_retention_by_hand() -> None:
+    found = topics(["x", "y", "x", "y", "x", "x"], np.array([True, False, True, True, True, False]))
+    x = found["by_topic"]["x"]
+    assert (x["before"], x["after"]) == (4, 3)
+    assert x["retention"]["value"] == 0.75
+    assert x["retention"]["n"] == 4
+    assert x["retention"]["ci"][0] < 0.75 < x["retention"]["ci"][1]
+    assert list(found["by_topic"]) == ["x", "y"]
+    assert list(x) == ["before", "after", "retention", "p", "p_bh"]
+    assert json.loads(json.dumps(found)) == found
+
+
+def test_the_divergence_by_hand() -> None:
+    p, q = np.array([3.5, 1.5]) / 5, np.array([4.5, 2.5]) / 7
+    expected = float(np.sum(p * np.log(p / q)))
+    assert divergence(np.array([3, 1]), np.array([4, 2])) == pytest.approx(expected)
+    assert topics(["x"] * 4 + ["y"] * 2, np.array([1, 1, 1, 0, 1, 0], dtype=bool))[
+        "kl_nats"
+    ] == pytest.approx(expected)
+
+
+def test_keeping_everything_is_no_drift() -> None:
+    found = topics(["x"] * 7 + ["y"] * 3, np.ones(10, dtype=bool))
+    assert found["kl_nats"] == pytest.approx(0)
+    assert found["kl_null"] == pytest.approx(0)
+    assert found["p"] == 1
+
+
+def test_keeping_nothing_is_no_number() -> None:
+    found = topics(["x", "y"], np.zeros(2, dtype=bool))
+    assert [found[name] for name in ("kl_nats", "kl_null", "p")] == [None, None, None]
+    x = found["by_topic"]["x"]
+    assert x["retention"]["value"] == 0
+    assert (x["p"], x["p_bh"]) == (None, None)
+    assert topics([], np.zeros(0, dtype=bool)) == {
+        "by_topic": {}, "kl_nats": None, "kl_null": None, "p": None,
+    }  # fmt: skip
+
+
+def test_a_topic_may_be_named_like_a_measure() -> None:
+    found = topics(["p", "kl_nats", "q"], np.ones(3, dtype=bool))
+    assert (set(found["by_topic"]), found["p"]) == ({"p", "kl_nats", "q"}, 1)
+
+
+BEFORE = np.array([190, 60, 120, 40, 300, 563])
+
+
+def test_the_null_is_that_of_random_removal() -> None:
+    """Against plain shuffling of items, and against the first-order formula (t - 1) / 2n * (1 - n/N)."""
+    rng = np.random.default_rng(0)
+    label = np.repeat(np.arange(6), BEFORE)
+    n = 868
+    shuffled = [
+        divergence(np.bincount(rng.permutation(label)[:n], minlength=6), BEFORE) for _ in range(1_000)
+    ]
+    after = np.bincount(rng.permutation(label)[:n], minlength=6)
+    null = drift(BEFORE, after)["kl_null"]
+    assert null == pytest.approx(np.mean(shuffled), rel=0.1)
+    assert null == pytest.approx(5 / (2 * n) * (1 - n / BEFORE.sum()), rel=0.15)
+
+
+def test_p_is_uniform_under_random_removal_and_small_under_drift() -> None:
+    rng = np.random.default_rng(1)
+    p = [
+        drift(BEFORE, rng.multivariate_hypergeometric(BEFORE, 868), draws=200, seed=s)["p"]
+        for s in range(200)
+    ]
+    assert np.mean(np.array(p) <= 0.05) <= 0.1
+    assert np.mean(p) == pytest.approx(0.5, abs=0.08)
+    collapsed = BEFORE - np.array([120, 0, 0, 0, 0, 285])
+    assert drift(BEFORE, collapsed)["p"] == pytest.approx(1 / 1001)
+
+
+def unusual(before: Any, after: Any) -> tuple[list[float], list[float]]:
+    names = np.repeat([f"t{i:02d}" for i in range(len(before))], before)
+    kept = np.concatenate([np.arange(b) < a for b, a in zip(before, after, strict=True)])
+    found = topics(names.tolist(), kept)
+    rows = [found["by_topic"][f"t{i:02d}"] for i in range(len(before))]
+    return [r["p"] for r in rows], [r["p_bh"] for r in rows]
+
+
+def test_a_topic_against_the_removal_of_all_is_fishers_exact_test() -> None:
+    before, after = np.array([5, 1, 40, 12, 100]), np.array([2, 0, 30, 1, 77])
+    n, kept = before.sum(), after.sum()
+    tables = [[[a, b - a], [kept - a, n - kept - b + a]] for b, a in zip(before, after, strict=True)]
+    theirs = [float(stats.fisher_exact(np.array(t)).pvalue) for t in tables]
+    p, adjusted = unusual(before, after)
+    assert p == pytest.approx(theirs)
+    assert adjusted == pytest.approx(stats.false_discovery_control(theirs).tolist())
+
+
+def test_a_topic_that_was_spared_is_as_unusual_as_one_that_was_hit() -> None:
+    p, _ = unusual(np.array([50, 50, 200]), np.array([50, 0, 100]))
+    assert p[0] == pytest.approx(p[1])
+    assert p[0] < 1e-6
+    assert p[2] == pytest.approx(1)
+
+
+def test_topics_of_one_item_or_all_items_are_never_unusual() -> None:
+    p, adjusted = unusual(np.array([1, 1, 28]), np.array([0, 1, 27]))
+    assert p[1] == pytest.approx(1)
+    assert p[0] == pytest.approx(2 / 30)
+    assert min(adjusted) > 0.05
+    assert unusual(np.array([30]), np.array([7])) == ([1], [1])
+    assert unusual(np.array([20, 10]), np.array([20, 10]))[0] == pytest.approx([1, 1])
+
+
+def test_random_removal_is_called_unusual_in_no_more_than_five_of_a_hundred() -> None:
+    rng = np.random.default_rng(2)
+    found = [unusual(BEFORE, rng.multivariate_hypergeometric(BEFORE, 868)) for _ in range(300)]
+    assert np.mean([p <= 0.05 for ps, _ in found for p in ps]) <= 0.055
+    assert np.mean([min(adjusted) <= 0.05 for _, adjusted in found]) <= 0.08
+    collapsed = BEFORE - np.array([0, 0, 60, 0, 100, 245])
+    assert unusual(BEFORE, collapsed)[1][0] < 0.05
+
+
+def test_a_million_items_are_counted_exactly() -> None:
+    before, after = np.array([600_000, 400_000]), np.array([420_300, 279_700])
+    p, _ = unusual(before, after)
+    z = (420_300 - 420_000) / np.sqrt(600_000 * 0.7 * 0.3 * 0.4)
+    assert p[0] == pytest.approx(2 * stats.norm.sf(z - 0.5 / np.sqrt(600_000 * 0.7 * 0.3 * 0.4)), rel=0.01)
+    assert p[0] == pytest.approx(p[1])

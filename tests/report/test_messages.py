@@ -1,0 +1,98 @@
+"""Every code that judging writes has a sentence, and it names what it is about."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from robustify.report.advice import ALWAYS, JUDGED, UNJUDGED
+from robustify.report.format import ordinal
+from robustify.report.messages import catalogue, guardrail_sentence, sentence
+from robustify.summary.reason import Reason
+
+SOURCE = Path(__file__).parents[2] / "robustify"
+AUDITOR = {"auditor": "one", "kind": "probe", "value": 0.4, "n": 200}
+PLACE = {"voter": "one", "place": 2, "picked": 0.9, "n": 60, "low": 0.8, "keys": 0.25, "forced": True}
+KEPT = Reason.of("topic_count", name="history", before=40, after=10)
+SAID: dict[str, list[tuple[dict[str, Any], str]]] = {
+    "not_judged": [({"why": "no_screen"}, "not judged: no screen was asked"),
+                   ({"why": None}, "not judged: this run holds nothing to judge it by")],
+    "below_margin": [({"auditors": 4, "margin": 0.05}, "4 auditors stay below chance plus 5 points, bounds included")],
+    "power": [({"auditor": "one", "rate": 0.3, "n": 200, "power": 0.8}, "noticed 30.0 % or more of 200 items with 80.0 %"),
+              ({"auditor": "one", "rate": None, "n": 200, "power": 0.8}, "one would have noticed any rate of 200 items")],
+    "above_chance": [
+        ({**AUDITOR, "low": 0.3, "limit": 0.25, "even": 0.25, "expected": None, "p": 0.01, "refits": 99},
+         "(trained on what was kept): 40.0 % of 200 items, where chance gives 25.0 % (p = 0.010, 99 refits)"),
+        ({**AUDITOR, "low": 0.3, "limit": 0.2, "even": 0.25, "expected": 0.2, "p": None, "refits": None},
+         "is above chance (20.0 %): 25.0 % less what selection takes"),
+        ({**AUDITOR, "low": 0.3, "limit": 0.25, "even": 0.25, "expected": 0.31, "p": None, "refits": None},
+         "is above chance (25.0 %); no more than the filter itself made predictable (31.0 %)")],
+    "not_below_margin": [
+        ({**AUDITOR, "kind": "heuristic", "high": 0.5, "limit": 0.3, "p": 0.2}, "where chance gives 30.0 %"),
+        ({**AUDITOR, "high": 0.5, "limit": 0.3, "p": None}, "upper bound 50.0 %, is not below chance plus margin")],
+    "could_not_see": [({**AUDITOR, "free": 12}, "it could have been right on 12 of the 200 only")],
+    "topic_count": [(dict(KEPT.params), "history kept 10 of 40")],
+    "topics_lost": [({"topics": (KEPT, KEPT)}, "history kept 10 of 40; history kept 10 of 40")],
+    "topics_small": [({"topics": (KEPT,)}, "too few items to judge by: history kept 10 of 40")],
+    "topics_kept": [({"share": 0.5}, "every topic kept at least 50 % of its items")],
+    "topic_drift": [({"kl": 0.1, "null": 0.01, "p": 0.001}, "KL 0.1000 nats, 0.0100 expected of random")],
+    "robust_items": [({"n": 3, "least": 100}, "3 robust items; expected at least 100")],
+    "unanswered": [({"open": 2, "asked": 60, "voter": "one", "missing": 3}, "; one has no readable answer to 3"),
+                   ({"open": 0, "asked": 60, "voter": "", "missing": 0}, "0 of 60 items left open by missing answers")],
+    "ties": [({"voter": "one", "ties": 2, "n": 60}, "one: 2 of 60 answers are ties"),
+             ({"voter": "one", "ties": 0, "n": 60}, "no voter's answer is a tie")],
+    "undecided": [({"n": 2, "of": 60}, "2 of 60 items undecided")],
+    "bounded_false_flags": [({"hits": 1, "q": 0.1}, "1 item flagged with at most 10.0 % of them by chance")],
+    "excess": [({"value": 0.1, "p": 0.2, "level": 0.05, "doubt": "not_significant"},
+                "not significant: 10.0 % of the items above what chance flags (p = 0.2, at most 0.05)"),
+               ({"value": 0.1, "p": 0.01, "level": 0.05, "doubt": "no_interval"}, "no interval, too few items")],
+    "audit": [({"verdict": "inconclusive", "reasons": (Reason.of("no_auditor"),)},
+               "the audit is inconclusive: nothing audited what was kept")],
+    "guardrail_failed": [({"name": "ties_share", "reason": Reason.of("no_screen")},
+                          "guardrail ties_share: no model was asked the choices without the question"),
+                         ({"name": "ties_share", "reason": None}, "guardrail ties_share failed")],
+    "voters_by_place": [({"voters": (Reason.of("one_place", **PLACE),)}, "one picks the option shown third in 90.0 %"),
+                        ({"voters": ()}, "no voter's picks are on one position")],
+    "one_place": [(PLACE, "(n = 60 items, lower bound 80.0 %; the key is there in 25.0 %); judged all the same"),
+                  ({"voter": "one", "place": 0, "forced": False}, "one picks the option shown first, whatever it is")],
+    "trial_run": [({"n": 20, "least": 100, "part": False}, "20 items, fewer than 100"),
+                  ({"n": 20, "least": 100, "part": True}, "20 items, the part that a limit left")],
+    "voter_under_test": [({"name": "one"}, "one is under test and voted in the filter")],
+    "few_strong_models": [({"strong": 1, "asked": 3}, "1 of 3 models are significantly above chance")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", catalogue()["sentences"])
+def test_every_code_has_a_sentence(code: str) -> None:
+    for params, expected in SAID.get(code, [({}, "")]):
+        said = sentence(Reason.of(code, **params))
+        assert expected in said
+        assert said == " ".join(said.split())
+        assert not re.search(r"[{}%]{2}|\bNone\b|[.]$| [,;:]", said)
+        assert said == sentence(Reason.of(code, **params).model_dump(mode="json"))
+
+
+def test_the_catalogue_knows_every_code_that_is_written() -> None:
+    source = "".join(path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py"))
+    written = set(re.findall(r'Reason\.of\(\s*"(\w+)"', source)) | {"no_item_kept", "no_auditor"}
+    assert written - set(catalogue()["sentences"]) == set()
+
+
+def test_a_name_in_a_sentence_is_safe_and_a_guardrail_without_a_reason_says_how_it_went() -> None:
+    assert sentence(Reason.of("voter_under_test", name="\x1b[31m<b>")).startswith(
+        "\\x1b[31m<b> is under test"
+    )
+    assert guardrail_sentence({"reason": None, "passed": True}) == "passed"
+
+
+def test_every_rule_of_the_advice_has_its_texts() -> None:
+    assert set(catalogue()["advice"]) == {*UNJUDGED, *JUDGED, *ALWAYS}
+    for texts in catalogue()["advice"].values():
+        assert set(texts) - {"filters"} == {"action", "why", "path", "section", "source"}
+
+
+def test_positions_are_counted_in_words_from_the_first() -> None:
+    assert [ordinal(j) for j in (0, 9, 10, 11, 20, 21, 22)] == [
+        "first", "tenth", "11th", "12th", "21st", "22nd", "23rd",
+    ]  # fmt: skip

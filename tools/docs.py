@@ -1,0 +1,195 @@
+"""Write the generated blocks of the documentation: `python -m tools.docs`; `--check` only compares.
+
+A block is what is between `<!-- generated: NAME -->` and `<!-- end -->` on a page. Its text is the Jinja template
+`docs/blocks/NAME.j2`, which can read results, the program's own objects, and the output of commands. A template that reads
+a file of results/ that does not exist prints that it was not measured: no number is typed by hand or filled in.
+"""
+
+import importlib
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import jinja2
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+ROOT = Path(__file__).parents[1]
+RESULTS, TEMPLATES = ROOT / "results", ROOT / "docs" / "blocks"
+SCHEMA = ROOT / "docs" / "summary.schema.json"
+BLOCK = re.compile(r"(<!-- generated: ([a-z0-9-]+) -->\n)(.*?)(<!-- end -->)", re.S)
+EXECUTED = "sh("
+"""A template with this call runs commands, which takes seconds."""
+
+
+class NotMeasured(LookupError):
+    """A file of results/ is absent."""
+
+
+@cache
+def results(name: str) -> Any:
+    """Return the content of a JSON file of results/.
+
+    Raises:
+        NotMeasured: there is no such file.
+    """
+    path = RESULTS / name
+    if not path.is_file():
+        raise NotMeasured(name)
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def load(name: str) -> ModuleType:
+    """Import a module for a template."""
+    return importlib.import_module(name)
+
+
+def percent(share: float | None, digits: int = 1) -> str:
+    """Return a share as a percentage."""
+    return "not measured" if share is None else f"{100 * share:.{digits}f} %"
+
+
+def interval(quantity: Mapping[str, Any] | None, digits: int = 1) -> str:
+    """Return a quantity `{"value", "ci"}` of shares as a percentage with its 95 % interval."""
+    if quantity is None or quantity["value"] is None:
+        return "not measured"
+    text = percent(quantity["value"], digits)
+    if quantity.get("ci") is None:
+        return text
+    low, high = (f"{100 * end:.{digits}f}" for end in quantity["ci"])
+    return f"{text} ({low} to {high})"
+
+
+def table(rows: Iterable[Sequence[object]], head: str, left: int = 1) -> str:
+    """Return a Markdown table; `head` has its columns separated by `|`, all but the first `left` right-aligned."""
+    columns = [column.strip() for column in head.split("|")]
+    marks = ["---" if at < left else "---:" for at in range(len(columns))]
+    lines = [columns, marks, *([str(cell).replace("|", "\\|") for cell in row] for row in rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def settings(kind: type[BaseModel]) -> list[tuple[str, str, str]]:
+    """Return the keys of a settings class with their defaults and descriptions."""
+    return [
+        (f"`{key}`", _default(field), field.description or "") for key, field in kind.model_fields.items()
+    ]
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    value = field.get_default(call_default_factory=True)
+    return "see below" if isinstance(value, BaseModel) else f"`{json.dumps(value, default=list)}`"
+
+
+class Page:
+    """One page: renders its templates in order, and runs their commands in one folder of its own."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._jinja = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(TEMPLATES), undefined=jinja2.StrictUndefined,
+            trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
+        )  # fmt: skip
+        self._jinja.filters.update(percent=percent, interval=interval, table=table)
+        self._jinja.globals.update(
+            results=results, load=load, settings=settings, sh=self.sh, script=self.script, exists=_exists
+        )
+
+    @property
+    def text(self) -> str:
+        """The page as it is."""
+        return self.path.read_text(encoding="utf-8")
+
+    @property
+    def blocks(self) -> list[str]:
+        """The names of the page's blocks."""
+        return [match[2] for match in BLOCK.finditer(self.text)]
+
+    @property
+    def executed(self) -> bool:
+        """Whether a template of the page runs commands."""
+        paths = [TEMPLATES / f"{name}.j2" for name in self.blocks]
+        return any(EXECUTED in path.read_text("utf-8") for path in paths if path.is_file())
+
+    def renewed(self) -> str:
+        """Return the page with every block rendered again."""
+        try:
+            return BLOCK.sub(lambda match: match[1] + self._rendered(match[2]) + match[4], self.text)
+        finally:
+            if self._folder is not None:
+                self._folder.cleanup()
+                self._folder = None
+
+    def _rendered(self, name: str) -> str:
+        try:
+            return self._jinja.get_template(f"{name}.j2").render().strip("\n") + "\n"
+        except NotMeasured as absent:
+            return f"Not measured: `results/{absent}` does not exist.\n"
+
+    def sh(self, command: str, keep: str = "") -> str:
+        """Run a command in the page's folder and return it with its output; `keep` selects lines by a pattern."""
+        program, *arguments = command.split()
+        done = subprocess.run(
+            [sys.executable, *(["-m", "robustify"] if program == "robustify" else []), *arguments],
+            cwd=self._place(), capture_output=True, text=True, env=self._environment(),
+        )  # fmt: skip
+        said = (done.stdout + done.stderr).rstrip("\n").splitlines()
+        shown = [line.rstrip() for line in said if re.search(keep, line)]
+        return "\n".join([f"$ {command}", *shown])
+
+    def script(self, name: str) -> str:
+        """Copy a file of docs/blocks into the page's folder and return its text."""
+        text = (TEMPLATES / name).read_text(encoding="utf-8")
+        (self._place() / name).write_text(text, encoding="utf-8")
+        return text
+
+    def _place(self) -> Path:
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory()
+        return Path(self._folder.name)
+
+    def _environment(self) -> dict[str, str]:
+        cache_folder = str(self._place() / ".cache")
+        plain = {"NO_COLOR": "1", "COLUMNS": "100", "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)}
+        return {**os.environ, **plain, "ROBUSTIFY_CACHE": cache_folder}
+
+
+def _exists(name: str) -> bool:
+    return (RESULTS / name).is_file()
+
+
+def pages() -> list[Page]:
+    """Return the README and every page of docs/."""
+    return [Page(path) for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))]
+
+
+def schema() -> str:
+    """Return the JSON Schema of summary.json."""
+    summary = load("robustify.summary.result").Summary
+    return json.dumps(summary.model_json_schema(mode="serialization"), indent=1) + "\n"
+
+
+def main() -> int:
+    """Renew or check every page and the schema."""
+    only_check, stale = "--check" in sys.argv, []
+    for path, new in [*((page.path, page.renewed()) for page in pages()), (SCHEMA, schema())]:
+        if not path.is_file() or path.read_text(encoding="utf-8") != new:
+            stale.append(str(path.relative_to(ROOT)))
+            if not only_check:
+                path.write_text(new, encoding="utf-8")
+    print(f"{'stale' if only_check else 'renewed'}: {', '.join(stale) or 'none'}")
+    return int(bool(stale) and only_check)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,57 @@
+"""Write lm_eval_tasks/: `python -m tools.tasks`. The folder has templates for any run and the tasks of the demo."""
+
+import tempfile
+from pathlib import Path
+
+from robustify.export.lm_eval_tasks import TASKS, task_tree, write_yaml
+from robustify.export.writing import export_lm_eval
+from robustify.run import open_run
+
+ROOT = Path(__file__).parents[1]
+FOLDER, DEMO = ROOT / "lm_eval_tasks", ROOT / "results" / "benign_demo"
+TEMPLATES = {
+    "robust_mcqa": ("robust", "The robust items of any run: full question, answered by letter."),
+    "verified_cloze": (
+        "cloze",
+        "The cloze items of any run: the texts of the choices are scored after the question.",
+    ),
+}
+HEAD = (
+    "Template for any run of robustify. It reads {data} of the folder in which lm-eval is started:",
+    "  cd RUN && lm_eval run --include_path THIS_FOLDER --tasks {name} --model hf --model_args pretrained=MODEL",
+    "To start it elsewhere, write the file's whole path below. Items may have 2 to 26 choices, and different numbers of",
+    "them. Results of two benchmarks need two names: copy this file and change `task`, or take the tasks that",
+    "`robustify export lm-eval RUN -o DIR` names after the benchmark.",
+)
+
+
+def write_templates(folder: Path) -> list[Path]:
+    """Write `robust_mcqa.yaml` and `verified_cloze.yaml` and return their paths."""
+    written = []
+    for name, (ending, says) in TEMPLATES.items():
+        task = next(t for t in TASKS if t.ending == ending)
+        data = f"{ending}.jsonl"
+        head = [says, *(line.format(data=data, name=name) for line in HEAD)]
+        written.append(write_yaml(folder / f"{name}.yaml", head, task_tree(name, task, [data])))
+    return written
+
+
+def write_demo_tasks(folder: Path) -> list[Path]:
+    """Write the tasks of the demo as `robustify export lm-eval` does, without its data, and return their paths."""
+    with tempfile.TemporaryDirectory() as exported:
+        export_lm_eval(open_run(DEMO), Path(exported) / "out")
+        tasks = Path(exported) / "out" / "lm_eval_tasks"
+        written = []
+        for path in sorted(tasks.rglob("*.yaml")):
+            target = folder / path.relative_to(tasks)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(path.read_bytes())
+            written.append(target)
+    return written
+
+
+if __name__ == "__main__":
+    for path in FOLDER.rglob("*.yaml"):
+        path.unlink()
+    write_templates(FOLDER)
+    write_demo_tasks(FOLDER / "demo_benign")
