@@ -29,7 +29,6 @@ from robustify.judging.judgement import Judgement, judge
 from robustify.loaders import Loaded
 from robustify.ngrams.overlap import Overlap, overlap
 from robustify.ngrams.text import require_files
-from robustify.policy import SetPolicy
 from robustify.policy.asked import Asked, asked_again, data_tree, facts, rules
 from robustify.policy.public import PublicPolicy, print_run
 from robustify.policy.restricted import RestrictedPolicy, reprint_restricted
@@ -38,6 +37,8 @@ from robustify.restricted.access import authorised, require_inside
 from robustify.run import EXPLORER, FREE, SPLIT_FILES, Run, open_run, refuse_foreign, replacing, run_lock
 from robustify.screen.screen_rules import same_model
 
+SetPolicy = PublicPolicy | RestrictedPolicy
+"""The one value that knows whether a set is restricted; `policy_for` chooses it, once."""
 Watch = Callable[[str, int], AbstractContextManager[Progress]]
 """Called with a label and the number of requests; gives the progress to report to."""
 

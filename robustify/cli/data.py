@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from robustify.ask import Asking, Planned
     from robustify.item import Item
     from robustify.loaders import FieldMap, Loaded, Source
-    from robustify.policy import SetPolicy
+    from robustify.pipeline import SetPolicy
 
 
 def _given(_context: click.Context, _argument: click.Parameter, data: str) -> str:

@@ -1,7 +1,6 @@
 """`robustify restricted`: the adapters of sensitive sets, the key of their ids, their terms, and their hashed splits."""
 
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 KEY_FILE = click.argument("file", required=False, type=FILE)
 ADAPTER = click.argument("name", metavar="ID|FOLDER")
 SPLIT = click.argument("file", metavar="SPLIT", type=PATH)
-DATA = click.option("--data", required=True, metavar="ADAPTER", help="The set's adapter, by name or folder.")
 
 
 @click.group()
@@ -94,11 +92,11 @@ def make_key(out: Path) -> int:
         robustify restricted key new --out ~/.config/robustify/ids.key
         export ROBUSTIFY_KEY_FILE=~/.config/robustify/ids.key
     """
-    from robustify.disclosure.record import begin, beside
+    from robustify.disclosure.record import begin, record_file
     from robustify.restricted.secret_key import FILE_VARIABLE, new_key
 
     made = new_key(out)
-    begin(made, beside(out))
+    begin(made, record_file(out))
     lines = [
         f"{out}: key {made.id}, mode 0600",
         f"Use it: export {FILE_VARIABLE}={out}",
@@ -106,17 +104,6 @@ def make_key(out: Path) -> int:
         "The gate takes a key of its own: make a second one and name it in ROBUSTIFY_GATE_KEY_FILE.",
     ]
     return print_result({"key_id": made.id, "file": str(out)}, lines)
-
-
-@key.command("check")
-@KEY_FILE
-@output
-def check_key(file: Path | None) -> int:
-    """Print the public id of the key in FILE, or of the one in force; exit 4 if it cannot be used."""
-    from robustify.restricted.secret_key import evaluator_key
-
-    made = evaluator_key(None if file is None else str(file))
-    return print_result({"key_id": made.id, "usable": True}, [f"key {made.id}: usable"])
 
 
 @key.command()
@@ -127,11 +114,10 @@ def check_key(file: Path | None) -> int:
 @output
 def releases(file: Path | None, begins: bool) -> int:
     """Show what was published under the key in FILE, or the one in force: each release and its bits."""
-    from robustify.disclosure.record import begin, beside, entries_of, record_file
+    from robustify.disclosure.record import begin, entries_of, record_file
     from robustify.restricted.secret_key import evaluator_key
 
-    made = evaluator_key(None if file is None else str(file))
-    place = record_file(made.id) if file is None else beside(file)
+    made, place = evaluator_key(file), record_file(file)
     if begins:
         begin(made, place)
     rows = [
@@ -186,7 +172,7 @@ def accept(name: str, person: str | None, licence_sha256: str | None) -> int:
         robustify restricted licence accept wmdp-bio
     """
     from robustify.errors import AuthorisationError
-    from robustify.restricted import account
+    from robustify.restricted import access
     from robustify.restricted.adapters import find_adapter
 
     known = find_adapter(name)
@@ -206,20 +192,9 @@ def accept(name: str, person: str | None, licence_sha256: str | None) -> int:
         if not sys.stdin.isatty():
             raise click.UsageError("--name is missing; expected the name of the person who accepts")
         person = click.prompt("Your name, if you accept these terms", type=str, err=True)
-    made = account.accept(known, person)
-    lines = [f"{made.id}: accepted by {made.name}, recorded in {account.licences_file()}"]
+    made = access.accept(known, person)
+    lines = [f"{made.id}: accepted by {made.name}, recorded in {access.licences_file()}"]
     return print_result({"id": made.id, "name": made.name, "at": made.at}, lines)
-
-
-@licence.command("list")
-@output
-def list_licences() -> int:
-    """List the terms that were accepted on this account."""
-    from robustify.restricted.account import accepted
-
-    rows = accepted()
-    lines = (f"{row.id:24} {row.licence_sha256[:16]}  {row.at}  {row.name}" for row in rows)
-    return print_result({"accepted": [asdict(row) for row in rows]}, lines)
 
 
 def _manifest(known: "Adapter") -> str:
@@ -230,7 +205,7 @@ def _manifest(known: "Adapter") -> str:
 
 @restricted.group()
 def split() -> None:
-    """Publish, open and verify hashed splits.
+    """Publish and open hashed splits.
 
     Anyone with the set, its licence and the key ($ROBUSTIFY_KEY_FILE) finds the items again; nobody else does.
     """
@@ -256,47 +231,27 @@ def emit(run: "Run", name: str, out: Path) -> int:
     return print_lines(f"{made.title}: {len(made.ids):,} ids under key {made.key_id}: {printable(str(out))}")
 
 
-@split.command()
+@split.command("open")
 @SPLIT
-@DATA
-@out_option("A new private file.")
+@click.option("--data", required=True, metavar="ADAPTER", help="The set's adapter, by name or folder.")
+@out_option("A new private file for the items, with their text (mode 0600).", required=False)
 @output
-def apply(file: Path, data: str, out: Path) -> int:
-    """Write the items of SPLIT from the local copy, with their text, for your own eyes (mode 0600).
+def open_split(file: Path, data: str, out: Path | None) -> int:
+    """Count the ids of SPLIT that the local copy holds; exit 3 unless it holds all of them. -o writes the items.
 
     \b
     Example:
-        robustify restricted split apply robust.json --data wmdp-bio -o ~/private/robust.jsonl
+        robustify restricted split open robust.json --data wmdp-bio -o ~/private/robust.jsonl
     """
     from robustify.restricted.ids import matched, read_split
-    from robustify.restricted.loader import items, open_for, write_copy
+    from robustify.restricted.loader import open_for, write_copy
 
     given = read_split(file)
-    there = matched(given, items(open_for(given, data)))
-    write_copy(out, there)
-    return print_lines(
-        f"{given.title}: {len(there):,} of {len(given.ids):,} ids matched: {printable(str(out))}"
+    copy = open_for(given, data).read().items
+    there = matched(given, copy)
+    if out is not None:
+        write_copy(out, there)
+    said = f"{given.title}: {len(there):,} of {len(given.ids):,} ids matched, among {len(copy):,} local items"
+    return print_result(
+        {"split": given.name, "ids": len(given.ids), "matched": len(there), "items": len(copy)}, [said]
     )
-
-
-@split.command()
-@SPLIT
-@DATA
-@output
-def verify(file: Path, data: str) -> int:
-    """Count how many ids of SPLIT the local copy holds; exit 3 unless it holds all of them.
-
-    \b
-    Example:
-        robustify restricted split verify robust.json --data wmdp-bio
-    """
-    from robustify.restricted.ids import read_split
-    from robustify.restricted.loader import items, open_for
-
-    given = read_split(file)
-    copy = items(open_for(given, data))
-    n = len(set(given.ids) & {item.id for item in copy})
-    counts = {"split": given.name, "ids": len(given.ids), "matched": n, "items": len(copy)}
-    said = f"{given.title}: {n:,} of {len(given.ids):,} ids matched, among {len(copy):,} local items"
-    print_result(counts, [said])
-    return 0 if n == len(given.ids) else 3

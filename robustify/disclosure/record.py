@@ -1,8 +1,8 @@
 """Keep the record of releases: what was published under one key, so that two releases together reveal no item.
 
-The record is a file of mode 0600 beside the key (`KEY FILE.releases`, or `$ROBUSTIFY_RELEASES`). Each line is one release:
-keyed digests of the set and of its split, and the bits that were spent. It is sealed with the key and holds the sha256 of
-the line before it, so that no line is changed, moved or taken out unseen.
+The record is a file of mode 0600 beside the key (`KEY FILE.releases`). Each line is one release: keyed digests of the set
+and of its split, and the bits that were spent. It is sealed with the key and holds the sha256 of the line before it, so
+that no line is changed, moved or taken out unseen.
 
 A reader of two releases can subtract them. Therefore
 
@@ -20,25 +20,24 @@ import hashlib
 import hmac
 import json
 import os
-import stat
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from robustify.errors import AuthorisationError, UsageError
-from robustify.files import locked, open_regular, writable, write_atomic
+from robustify.files import locked, writable, write_atomic
 from robustify.gate.git import work_tree
-from robustify.gate.key_file import Key
+from robustify.gate.key_file import Key, read_private
 from robustify.item import Item
-from robustify.restricted.account import utc_now
+from robustify.restricted.access import utc_now
 from robustify.restricted.ids import canonical, prefixed
-from robustify.restricted.secret_key import VARIABLE as KEY_VARIABLE
-from robustify.restricted.secret_key import evaluator_key, key_file_named
+from robustify.restricted.secret_key import FILE_VARIABLE
 
 FORMAT = "robustify.releases/1"
-VARIABLE = "ROBUSTIFY_RELEASES"
 BEGIN = "robustify restricted key releases --begin"
 _MOST_BYTES = 256 << 20
 _DIGEST = 16
@@ -72,6 +71,9 @@ class Entry:
 
     at: str
     release: Release
+
+
+_ENTRIES = TypeAdapter(list[Entry])
 
 
 def split_of(key: Key, items: Sequence[Item], verdicts: Mapping[str, str]) -> SplitOf:
@@ -155,35 +157,30 @@ def begin(key: Key, file: Path) -> None:
         AuthorisationError: the place is inside a git work tree.
         ResourceError: it cannot be written.
     """
-    _require_outside(file)
+    if work_tree(file.resolve().parent) is not None:
+        raise AuthorisationError(
+            f"{file}: lies inside a git work tree, one `git add` from a commit; move it out"
+        )
     with _writing(file):
-        if file.exists() or file.is_symlink():
+        if os.path.lexists(file):
             raise UsageError(f"{file}: already exists; a record of releases is never overwritten")
         head = {"format": FORMAT, "key_id": key.id, "at": utc_now()}
         write_atomic(file, _line(key, head, "").encode(), private=True)
 
 
-def record_file(key_id: str) -> Path:
-    """Return where the record of this key is.
-    Raises `AuthorisationError`: the key is in no file, and no place is named."""
-    named = os.environ.get(VARIABLE)
-    if named and key_id == evaluator_key().id:
-        return Path(named)
-    file = key_file_named(key_id)
-    if file is None:
-        raise AuthorisationError(
-            f"the key comes from ${KEY_VARIABLE}; expected the file of its record of releases in ${VARIABLE}"
-        )
-    return beside(file)
-
-
-def beside(key_file: Path) -> Path:
-    """Return the record of a key file."""
-    return key_file.with_name(f"{key_file.name}.releases")
+def record_file(key_file: Path | None = None) -> Path:
+    """Return the record of a key file, or of the key in force."""
+    file = key_file or Path(os.environ.get(FILE_VARIABLE, ""))
+    return file.with_name(f"{file.name}.releases")
 
 
 def _read(key: Key, file: Path) -> tuple[list[str], list[Entry]]:
-    lines = _text(key, file).splitlines(keepends=True)
+    if not os.path.lexists(file):
+        raise AuthorisationError(
+            f"{file}: no record of the releases under key {key.id}; restore it, or if nothing was published under this "
+            f"key yet: {BEGIN}"
+        )
+    lines = read_private(str(file), f"{file}:", _MOST_BYTES).splitlines(keepends=True)
     rows: list[Any] = []
     for n, (before, line) in enumerate(zip(["", *lines], lines, strict=False), start=1):
         row = _opened(key, line, before)
@@ -195,35 +192,7 @@ def _read(key: Key, file: Path) -> tuple[list[str], list[Entry]]:
         rows.append(row)
     if not rows or rows[0].get("format") != FORMAT:
         raise AuthorisationError(f"{file}: is not a record of releases ({FORMAT}): restore it")
-    return lines, [_entry(row) for row in rows[1:]]
-
-
-def _entry(row: Any) -> Entry:
-    release = row["release"]
-    of = release["of"] | {"digests": tuple(release["of"]["digests"])}
-    return Entry(row["at"], Release(**release | {"of": SplitOf(**of)}))
-
-
-def _text(key: Key, file: Path) -> str:
-    _require_outside(file)
-    if not file.exists() and not file.is_symlink():
-        raise AuthorisationError(
-            f"{file}: no record of the releases under key {key.id}; restore it, or if nothing was published under this "
-            f"key yet: {BEGIN}"
-        )
-    try:
-        with open_regular(file) as opened:
-            status, data = os.fstat(opened.fileno()), opened.read(_MOST_BYTES)
-    except OSError as error:
-        raise AuthorisationError(f"{file}: cannot be read ({error.strerror}); expected a record") from None
-    if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077:
-        raise AuthorisationError(f"{file}: others may read it; expected a file of mode 0600 (chmod 600)")
-    return data.decode("ascii", "replace")
-
-
-def _require_outside(file: Path) -> None:
-    if work_tree(file.resolve().parent) is not None:
-        raise AuthorisationError(f"{file}: lies in a git work tree, one `git add` from a commit; move it out")
+    return lines, _ENTRIES.validate_python(rows[1:])
 
 
 @contextlib.contextmanager

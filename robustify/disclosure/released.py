@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, get_args
+from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict
 
@@ -27,6 +27,7 @@ from robustify.disclosure.rounding import (
     rounded,
 )
 from robustify.disclosure.topics import ReleasedTopics, topic_table
+from robustify.summary.quantity import Quantity
 from robustify.summary.result import Summary
 
 SMALL = 500
@@ -141,13 +142,6 @@ def released(summary: Summary, min_cell: int = CELL) -> Released:
     )
 
 
-class _Measured(Protocol):
-    @property
-    def value(self) -> float | None: ...
-    @property
-    def n(self) -> int | None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class _Page:
     """The counts of a split, and how its numbers are written and charged."""
@@ -212,7 +206,7 @@ class _Page:
             yield from self._rates(f"rule: {cue.replace('_', ' ')}", "cues", on_all, on_kept)
 
     def _rates(
-        self, name: str, group: Group, on_all: _Measured | None, on_kept: _Measured | None
+        self, name: str, group: Group, on_all: Quantity | None, on_kept: Quantity | None
     ) -> Iterator[ReleasedNumber]:
         """Yield a rate on all items and on those kept. Of a view that not all items have, sizes are rounded down."""
         answered = (on_all and on_all.n) or 0
@@ -222,7 +216,7 @@ class _Page:
             kept = size * self.kept // self.n if self.n else 0
             yield self._rate(f"{name}, items kept", group, on_kept, kept)
 
-    def _rate(self, name: str, group: Group, found: _Measured | None, size: int) -> ReleasedNumber:
+    def _rate(self, name: str, group: Group, found: Quantity | None, size: int) -> ReleasedNumber:
         value, n = (None, None) if found is None else (found.value, found.n)
         large = value is not None and n is not None and min(n, size) >= self.k
         if value is None or n is None or not large or min(value * n, n - value * n) < self.k:

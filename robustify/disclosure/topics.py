@@ -5,11 +5,11 @@ Small topics are merged into one, never left out: totals stay true, and nothing 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from pydantic import BaseModel, ConfigDict
 
 from robustify.disclosure.rounding import bits, interval, rounded
+from robustify.summary.screened import TopicRow
 
 LONGEST, MOST_WORDS = 60, 8
 """A longer topic is perhaps a text, and is numbered instead."""
@@ -41,18 +41,6 @@ class ReleasedTopics(BaseModel):
         return "topic table"
 
 
-class Counted(Protocol):
-    """A topic of the summary: its items before and after the filter."""
-
-    @property
-    def before(self) -> int | None:
-        """Its items."""
-
-    @property
-    def after(self) -> int | None:
-        """Those of them that were kept."""
-
-
 @dataclass(frozen=True, slots=True)
 class Block:
     """Topics shown as one: how many items they had, and how many were kept."""
@@ -68,21 +56,20 @@ class Block:
         return min(self.after, self.before - self.after)
 
 
-def topic_table(topics: Mapping[str, Counted], k: int, step: float) -> ReleasedTopics:
+def topic_table(topics: Mapping[str, TopicRow], k: int, step: float) -> ReleasedTopics:
     """Return the table; without rows if its topics are too small even together."""
     blocks = partition(
         [
             Block(_shown_name(name, i), row.before, row.after)
             for i, (name, row) in enumerate(sorted(topics.items()), start=1)
-            if row.before is not None and row.after is not None
         ],
         k,
     )
-    rows = []
-    for block in blocks:
-        kept = rounded(block.after / block.before, step)
-        row = ReleasedTopic(name=block.name, n=block.before, kept=kept, ci=interval(kept, block.before))
-        rows.append(row)
+    shares = [rounded(block.after / block.before, step) for block in blocks]
+    rows = [
+        ReleasedTopic(name=block.name, n=block.before, kept=kept, ci=interval(kept, block.before))
+        for block, kept in zip(blocks, shares, strict=True)
+    ]
     # Charged for each topic: its share, and whether it is shown by itself.
     cost = len(topics) * (1 + bits("share", step))
     return ReleasedTopics(

@@ -98,29 +98,32 @@ def load_key(
             "a key stands where the name of its file is expected, and others may have seen it there; make a new one: "
             "robustify restricted key new --out FILE"
         )
-    return _parsed(_read(name), f"key file {name!a}")
+    source = f"key file {name!a}"
+    return _parsed(read_private(name, source, _MOST), source)
 
 
-def _read(name: str) -> str:
+def read_private(name: str, source: str, most: int) -> str:
+    """Return the ASCII text of a file that its owner alone may read. `source` names it in an error.
+    Raises `AuthorisationError`: a link, no regular file, somebody else's, readable by others, or inside a git work tree."""
     try:
         handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         why = "is a symbolic link" if os.path.islink(name) else f"cannot be opened ({error.strerror})"
-        raise AuthorisationError(f"key file {name!a} {why}; expected a file of yours, mode 0600") from None
+        raise AuthorisationError(f"{source} {why}; expected a file of yours, mode 0600") from None
     try:
         fault = _fault(name, os.fstat(handle))
         if fault:
-            raise AuthorisationError(f"key file {name!a} {fault}")
-        return os.read(handle, _MOST).decode("ascii", "replace")
+            raise AuthorisationError(f"{source} {fault}")
+        return os.read(handle, most).decode("ascii", "replace")
     finally:
         os.close(handle)
 
 
 def _fault(name: str, status: os.stat_result) -> str:
-    """Why a key must not be read from this file; empty where it may."""
+    """Return why a secret must not be read from this file; empty where it may."""
     mode = stat.S_IMODE(status.st_mode)
     if not stat.S_ISREG(status.st_mode):
-        return "is not a regular file; make one: robustify restricted key new"
+        return "is not a regular file; expected one of mode 0600"
     if status.st_uid != os.geteuid():
         return f"belongs to user {status.st_uid}; expected your own file"
     if mode & 0o077:

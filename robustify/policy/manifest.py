@@ -97,9 +97,6 @@ def _without_folders(config: Config) -> dict[str, Any]:
         tree["contamination"]["files"] = [Path(file).name for file in tree["contamination"]["files"]]
     if tree["free"] is not None:
         tree["free"] |= _bare_names(tree["free"])
-    for model in tree["models"]:
-        if "logs" in model:
-            model["logs"] = [Path(log).name for log in model["logs"]]
     return tree
 
 

@@ -21,7 +21,6 @@ from robustify.policy.verdict_table import write_verdicts
 from robustify.report import write_report
 from robustify.report.explaining import evidence_rows
 from robustify.report.explorer import write_explorer
-from robustify.restricted.access import Access
 from robustify.restricted.recognition import require_ordinary
 from robustify.run import (
     EVIDENCE,
@@ -38,12 +37,12 @@ from robustify.run import (
 
 @dataclass(frozen=True, slots=True)
 class PublicPolicy:
-    """The policy of a public set: everything may be kept and shown."""
+    """The policy of a public set: everything may be kept and shown, and scores are kept under plain digests."""
 
     config: Config | None = None
     """None if a file is read without a config."""
-    access: Access | None = None
-    cache_key: bytes | None = None
+    access: None = None
+    cache_key: None = None
 
     def inside(self, _folder: Path) -> AbstractContextManager[None]:
         """Change nothing."""

@@ -13,7 +13,7 @@ from robustify.export.writing import staged
 from robustify.files import owner_only
 from robustify.report.released import write_released
 from robustify.restricted.ids import Split, read_split
-from robustify.restricted.secret_key import key_named
+from robustify.restricted.secret_key import evaluator_key
 from robustify.run import Run
 
 CLAIM, CLAIM_FORMAT = "release.json", "robustify.release-claim/1"
@@ -83,9 +83,9 @@ def _claim(run: Run) -> SplitOf:
 
 
 def _recorded(run: Run, what: str, shown: object, bits: float, of: SplitOf) -> Entry:
-    key, about = key_named(run.manifest["key_id"]), run.manifest["adapter"]
+    key, about = evaluator_key(), run.manifest["adapter"]
     release = Release(about["id"], about["version"], what, digest(key, [what, shown]), bits, of)
     page: Released = run.released
     # What is owed in any case (the verdict, the count of flags) is the same in every release of a split.
     budget = (page.available or 0.0) - page.owed
-    return record(key, record_file(key.id), release, max(CELL, run.manifest["release"]["min_cell"]), budget)
+    return record(key, record_file(), release, max(CELL, run.manifest["release"]["min_cell"]), budget)

@@ -21,7 +21,7 @@ from robustify.export.lm_eval_tasks import write_restricted_tasks
 from robustify.files import owner_only, write_json, write_text
 from robustify.gate.key_file import Key
 from robustify.judging.judgement import Judgement
-from robustify.loaders import Loaded, load_many
+from robustify.loaders import Loaded
 from robustify.policy.asked import Asked
 from robustify.policy.manifest import manifest_of
 from robustify.policy.releases import CLAIM, CLAIM_FORMAT
@@ -30,7 +30,7 @@ from robustify.report.released import write_released
 from robustify.restricted.access import Access
 from robustify.restricted.confinement import confined
 from robustify.restricted.ids import NAMES, Split, hashed, separable
-from robustify.restricted.secret_key import require_seal, sealed
+from robustify.restricted.secret_key import MAC, require_seal, sealed
 from robustify.run import Run, open_run, replacing
 
 SETTINGS = ("name", "sensitivity", "adapter", "asking", "screen", "alternatives", "cloze", "probe",
@@ -58,10 +58,8 @@ class RestrictedPolicy:
 
     def read(self) -> Loaded:
         """Return the items of the adapter's files under keyed ids."""
-        skip_bad = any(source.skip_bad for source in self.config.data)
-        access = self.access.skipping_bad() if skip_bad else self.access
         with muted():
-            return access.keyed(load_many(access.sources))
+            return self.access.read(skip_bad=any(source.skip_bad for source in self.config.data))
 
     def described(self, bench: Loaded) -> dict[str, Any]:
         """Return counts of `min_cell` or more."""
@@ -127,7 +125,7 @@ def reprint_restricted(run: Run) -> Run:
     """
     key = require_seal(run.folder, run.manifest)
     run.require_unchanged("summary.json")
-    bare = {name: value for name, value in run.manifest.items() if name != "files"}
+    bare = {name: value for name, value in run.manifest.items() if name not in ("files", MAC)}
     with (
         private(run.folder),
         replacing(run.folder, bare, beside=run.manifest["files"], finish=partial(sealed, key=key)) as staged,
@@ -151,7 +149,7 @@ def _splits(judgement: Judgement, access: Access, k: int) -> list[Split]:
     for v in judgement.verdicts:
         ids[v.verdict].append(v.item)
     name, version = access.manifest.id, access.manifest.version
-    return separable([hashed(name, version, split, access.key_id, ids[split]) for split in ids], k)
+    return separable([hashed(name, version, split, access.key.id, ids[split]) for split in ids], k)
 
 
 def _manifest(config: Config, asked: Asked, access: Access) -> dict[str, Any]:
@@ -164,7 +162,7 @@ def _manifest(config: Config, asked: Asked, access: Access) -> dict[str, Any]:
     about = {
         "sensitivity": "restricted",
         "adapter": {"id": access.manifest.id, "version": access.manifest.version},
-        "key_id": access.key_id,
+        "key_id": access.key.id,
         "release": {"min_cell": access.manifest.min_cell},
     }
     data = {name: asked.data[name] for name in ("layout", "n_items")}

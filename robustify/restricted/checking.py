@@ -6,8 +6,7 @@ from typing import Any
 
 from robustify.errors import RobustifyError
 from robustify.loaders import load_many
-from robustify.restricted.access import Access, facts_present
-from robustify.restricted.account import require
+from robustify.restricted.access import Access, facts_present, require
 from robustify.restricted.adapters import Adapter, find_adapter, unplaced
 from robustify.restricted.confinement import require_private
 from robustify.restricted.recognition import not_attested, recognised
@@ -18,28 +17,42 @@ def checked(name: str, out: Path | None) -> dict[str, Any]:
     """Return `{adapter, sensitivity, facts: [{fact, holds, says}], content_sha256}`.
     Raises `UsageError`, `AuthorisationError`: there is no such adapter, or its manifest is none."""
     adapter = find_adapter(name)
-    manifest = adapter.manifest
-    said = {"adapter": manifest.id, "sensitivity": manifest.sensitivity}
+    manifest, content = adapter.manifest, None
     if manifest.restricted:
         facts = [
             _fact("licence", lambda: f"accepted by {require(adapter).name}"),
             _fact("data", lambda: f"all files here ({len(facts_present(adapter))}), as pinned"),
             _fact("key", lambda: f"key {evaluator_key().id}"),
         ]
+        if all(fact["holds"] for fact in facts):
+            facts.append(
+                _fact("records", lambda: f"{_records(adapter):,} records, each with an id of its own")
+            )
         if out is not None:
             facts.append(_fact("folder", lambda: _private(out)))
-        if all(fact["holds"] for fact in facts[:3]):
-            facts.append(_fact("records", lambda: _records(adapter)))
-        return {**said, "facts": facts, "content_sha256": None}
-    bench = load_many(unplaced(adapter))
-    found = not_attested(recognised(bench, unplaced(adapter), [manifest.id, *manifest.names]), bench, name)
-    signs = [sign for sign in found if sign.refuses]
-    facts = [_row("licence", True, f"{manifest.licence.name}, {len(adapter.licence):,} characters as pinned")]
-    facts += [_row("content", False, f"looks sensitive (sign {sign.code}): {sign.says}") for sign in signs]
-    facts += (
-        [] if signs else [_row("content", True, f"{len(bench.items):,} items without a sign, or vouched for")]
-    )
-    return {**said, "facts": facts, "content_sha256": bench.sha256}
+    else:
+        bench = load_many(unplaced(adapter))
+        content = bench.sha256
+        found = not_attested(
+            recognised(bench, unplaced(adapter), [manifest.id, *manifest.names]), bench, name
+        )
+        facts = [
+            _fact(
+                "licence", lambda: f"{manifest.licence.name}, {len(adapter.licence):,} characters as pinned"
+            )
+        ]
+        facts += [_row("content", False, f"looks sensitive (sign {one.code}): {one.says}") for one in found]
+        facts += (
+            []
+            if found
+            else [_row("content", True, f"{len(bench.items):,} items without a sign, or vouched for")]
+        )
+    return {
+        "adapter": manifest.id,
+        "sensitivity": manifest.sensitivity,
+        "facts": facts,
+        "content_sha256": content,
+    }
 
 
 def _fact(name: str, ask: Callable[[], str]) -> dict[str, Any]:
@@ -58,6 +71,5 @@ def _private(out: Path) -> str:
     return "private"
 
 
-def _records(adapter: Adapter) -> str:
-    access = Access(adapter.manifest, evaluator_key(), facts_present(adapter), require(adapter))
-    return f"{len(access.keyed(load_many(access.sources)).items):,} records, each with an id of its own"
+def _records(adapter: Adapter) -> int:
+    return len(Access(adapter.manifest, evaluator_key(), facts_present(adapter)).read().items)

@@ -18,7 +18,7 @@ from pathlib import Path
 from robustify.errors import AuthorisationError
 from robustify.files import OTHER_FOLDER, owner_only, writable
 from robustify.gate.git import command, environment, work_tree
-from robustify.restricted.secret_key import SECRETS, kept_from_children
+from robustify.gate.key_file import IDS_VARIABLES, VARIABLE
 
 OFFLINE = {
     "HF_HUB_OFFLINE": "1",
@@ -30,6 +30,8 @@ OFFLINE = {
     "VLLM_NO_USAGE_STATS": "1",
     "RAY_USAGE_STATS_ENABLED": "0",
 }
+SECRETS = (VARIABLE, IDS_VARIABLES[1])
+"""Variables that hold a key itself and not the name of its file."""
 PROXIES = tuple(f"{kind}_proxy" for kind in ("http", "https", "all", "ws", "wss"))
 """Variables, also in capitals, that would send what goes to a permitted host through another one."""
 TEMPORARY = ".run-tmp-"
@@ -46,7 +48,7 @@ _NOT_PRIVATE = {
 
 @contextlib.contextmanager
 def confined(folder: Path) -> Iterator[None]:
-    """Keep the process off model hubs, proxies and core dumps, and the key out of the environment of children.
+    """Keep the process off model hubs, proxies and core dumps, and keys out of the environment of children.
 
     Files are for their owner alone, and temporary ones are inside `folder`, which is made if it is not there and removed
     if nothing was left in it. Everything is undone on leaving, but for the limit on dumps.
@@ -58,12 +60,12 @@ def confined(folder: Path) -> Iterator[None]:
     was_there = folder.is_dir()
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     before, temporary = dict(os.environ), tempfile.tempdir
-    with kept_from_children(), owner_only(), contextlib.ExitStack() as stack:
+    with owner_only(), contextlib.ExitStack() as stack:
         with writable(folder, OTHER_FOLDER):
             folder.mkdir(parents=True, exist_ok=True)
             own = stack.enter_context(tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=folder))
         changed = {**OFFLINE, "TMPDIR": own}
-        without = [name for proxy in PROXIES for name in (proxy, proxy.upper())]
+        without = [*SECRETS, *(name for proxy in PROXIES for name in (proxy, proxy.upper()))]
         try:
             tempfile.tempdir = own
             os.environ.update(changed)

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from robustify.errors import AuthorisationError, DataError, ItemError
+from robustify.errors import DataError, ItemError
 from robustify.files import read_expected
 from robustify.gate.state import KEYED_ID, SPLIT, is_split
 from robustify.item import Item
@@ -97,22 +97,32 @@ def keyed(bench: Loaded, key: bytes, dataset: str, version: str, *, skip_bad: bo
         DataError: items with one id, or without a canonical form, by line; nothing is said of their text.
     """
     first: dict[str, int] = {}
-    names: list[str | None] = []
-    faults: list[tuple[int, str]] = []
+    faults: dict[int, str] = {}
     for at, item in enumerate(bench.items):
         try:
-            name = item_id(key, dataset, version, item.stem, item.choices)
+            twin = first.setdefault(item_id(key, dataset, version, item.stem, item.choices), at)
         except ItemError as error:
-            names.append(None)
-            faults.append((at, str(error)))
+            faults[at] = str(error)
             continue
-        twin = first.setdefault(name, at)
-        names.append(name if twin == at else None)
         if twin != at:
-            faults.append((at, _same(bench, at, twin)))
+            faults[at] = _same(bench, at, twin)
     if faults and not (skip_bad and first):
-        raise DataError.gather([f"{bench.files[at]}:{bench.lines[at]}: {fault}" for at, fault in faults])
-    return _renamed(bench, names, faults)
+        raise DataError.gather([f"{bench.files[at]}:{bench.lines[at]}: {why}" for at, why in faults.items()])
+    groups = {g: f"p{n:04d}" for n, g in enumerate(dict.fromkeys(i.group for i in bench.items if i.group), 1)}
+    items = [
+        replace(bench.items[at], id=name, group=groups.get(bench.items[at].group, ""))
+        for name, at in first.items()
+    ]
+    new = {bench.items[at].id: name for name, at in first.items()}
+    aside = [Quarantined(bench.lines[at], why, bench.files[at]) for at, why in faults.items()]
+    return replace(
+        bench,
+        items=tuple(items),
+        lines=tuple(bench.lines[at] for at in first.values()),
+        files=tuple(bench.files[at] for at in first.values()),
+        defects=tuple(replace(d, item=new[d.item]) for d in bench.defects if d.item in new),
+        quarantined=(*bench.quarantined, *aside),
+    )
 
 
 def _same(bench: Loaded, at: int, twin: int) -> str:
@@ -121,25 +131,6 @@ def _same(bench: Loaded, at: int, twin: int) -> str:
     return (
         f"the same item as {bench.files[twin]}:{bench.lines[twin]}, {'with the same key' if same else 'with another key'}"
         "; expected each item once (data: skip_bad: true in the manifest sets later ones aside)"
-    )
-
-
-def _renamed(bench: Loaded, names: Sequence[str | None], faults: Sequence[tuple[int, str]]) -> Loaded:
-    kept = [at for at, name in enumerate(names) if name is not None]
-    groups = {g: f"p{n:04d}" for n, g in enumerate(dict.fromkeys(i.group for i in bench.items if i.group), 1)}
-    new = {item.id: name for item, name in zip(bench.items, names, strict=True) if name is not None}
-    aside = [Quarantined(bench.lines[at], fault, bench.files[at]) for at, fault in faults]
-    return replace(
-        bench,
-        items=tuple(
-            replace(item, id=name, group=groups.get(item.group, ""))
-            for item, name in zip(bench.items, names, strict=True)
-            if name is not None
-        ),
-        lines=tuple(bench.lines[at] for at in kept),
-        files=tuple(bench.files[at] for at in kept),
-        defects=tuple(replace(d, item=new[d.item]) for d in bench.defects if d.item in new),
-        quarantined=(*bench.quarantined, *aside),
     )
 
 
@@ -211,15 +202,6 @@ def separable(splits: Sequence[Split], k: int) -> list[Split]:
         if split.ids and min(cells.values()) >= k:
             kept.append(split)
     return kept
-
-
-def require_key(split: Split, key_id: str) -> None:
-    """Refuse another key than the split's. Raises `AuthorisationError`: both ids."""
-    if split.key_id != key_id:
-        raise AuthorisationError(
-            f"split {split.name} of {split.dataset}: was made under key {split.key_id}, the key here is {key_id}; "
-            "expected the same key ($ROBUSTIFY_KEY_FILE, or among the older ones in $ROBUSTIFY_KEY_RING)"
-        )
 
 
 def matched(split: Split, items: Sequence[Item]) -> tuple[Item, ...]:

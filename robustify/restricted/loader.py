@@ -10,7 +10,6 @@ import logging
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +17,17 @@ from robustify.errors import AuthorisationError, DataError
 from robustify.files import write_new
 from robustify.item import Item
 from robustify.judging.cloze import ClozeSettings, excluded
-from robustify.loaders import load_many
 from robustify.restricted.access import Access, admitted
 from robustify.restricted.adapters import find_adapter
 from robustify.restricted.confinement import require_private
-from robustify.restricted.ids import Split, matched, read_split, require_key
-from robustify.restricted.secret_key import key_named
+from robustify.restricted.ids import Split, matched, read_split
 
 
 def open_for(split: Split, adapter: str) -> Access:
-    """Return the permission to read the set of a split, with the split's own key.
+    """Return the permission to read the set of a split.
 
     Raises:
-        AuthorisationError: also where the key is another one, or the split is smaller than a cell of the set.
+        AuthorisationError: as `admitted`; also another key than the split's, or a split smaller than a cell of the set.
         DataError: the split is of another set or version.
     """
     found = find_adapter(adapter)
@@ -40,19 +37,18 @@ def open_for(split: Split, adapter: str) -> Access:
             f"split {split.name}: is of {split.dataset} version {split.version}, the adapter of {manifest.id} "
             f"version {manifest.version}; expected the same"
         )
-    access = replace(admitted(manifest.id, found, None), key=key_named(split.key_id))
-    require_key(split, access.key_id)
+    access = admitted(manifest.id, found, None)
+    if split.key_id != access.key.id:
+        raise AuthorisationError(
+            f"split {split.name} of {split.dataset}: was made under key {split.key_id}, the key here is {access.key.id}; "
+            "expected the same key ($ROBUSTIFY_KEY_FILE)"
+        )
     if len(split.ids) < manifest.min_cell:
         raise AuthorisationError(
             f"split {split.name} of {split.dataset}: has fewer than {manifest.min_cell} ids, which describes single items; "
             "expected a split that a run let out"
         )
     return access
-
-
-def items(access: Access) -> tuple[Item, ...]:
-    """Return all items of the set under their keyed ids, in the order of the files."""
-    return access.keyed(load_many(access.sources)).items
 
 
 def write_copy(path: Path, chosen: Iterable[Item]) -> None:
@@ -103,7 +99,7 @@ def documents(splits: Sequence[Split], cloze: str | None = None) -> list[dict[st
     for split in splits:
         access = open_for(split, split.dataset)
     assert access is not None
-    copy = items(access)
+    copy = access.read().items
     wanted = {item.id for split in splits for item in matched(split, copy)}
     if cloze is not None:
         wanted -= set(excluded(copy, _profile(cloze)))

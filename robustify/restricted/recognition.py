@@ -15,51 +15,32 @@ from robustify.errors import AuthorisationError
 from robustify.gate.words import LEAST_TERMS, lexicon, streams
 from robustify.item import Item
 from robustify.loaders import Loaded, Source
-from robustify.redaction import UNMUTED
 from robustify.restricted.adapters import Manifest, find_adapter, require_every
 
 FEW, LEXICON_SHARE = 5, 0.05
 """As many records, and such a share of them, that speak of controlled categories are more than chance."""
 MOST_READ = 20_000
 """Records that the lexicon is asked about; of a larger set every so many."""
-_CANARY = re.compile(
-    rb"canary\s+(?:guid|string|token)\W{1,6}[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
-    re.I,
-)
 _TOKEN = re.compile(rb"[0-9A-Za-z][0-9A-Za-z_-]{11,127}")
 _WORDS = re.compile(r"[a-z0-9]+")
 _BLOCK, _OVERLAP = 8 << 20, 256
 
-Effect = Literal["refused", "refused unless a person vouches", "warned"]
-TABLE: dict[str, tuple[str, Effect]] = {
-    "S1": ("the digest of a file that an adapter of a restricted set pins", "refused"),
-    "S2": ("a canary string whose digest an adapter of a restricted set holds", "refused"),
-    "S2b": ("the canary line of any benchmark that must not be republished", "warned"),
-    "S4": (
-        "a file, folder or set called like a known restricted set, or its columns",
-        "refused unless a person vouches",
-    ),
-    "S5": ("words of the reviewed category lexicon", "refused unless a person vouches"),
-}
-"""Each sign: what it is, and what becomes of the set. Public sets that everybody may run carry a canary line too."""
-
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """One sign: its number in the table, and what was recognised."""
+    """One sign, and what was recognised.
 
-    code: str
+    S1: the digest of a file that an adapter of a restricted set pins. S2: a canary string whose digest such an adapter
+    holds. S4: the name or the columns of such a set. S5: words of the reviewed lexicon.
+    """
+
+    code: Literal["S1", "S2", "S4", "S5"]
     says: str
-
-    @property
-    def refuses(self) -> bool:
-        """Whether a set that shows it is refused."""
-        return TABLE[self.code][1] != "warned"
 
     @property
     def attestable(self) -> bool:
         """Whether a person may vouch against it."""
-        return TABLE[self.code][1] != "refused"
+        return self.code in ("S4", "S5")
 
 
 def require_ordinary(
@@ -105,27 +86,24 @@ def _signs(items: Sequence[Item], paths: Sequence[Path], names: Sequence[str]) -
 
 
 def _in_a_file(file: Path, known: Sequence[Manifest]) -> Iterator[Sign]:
-    wanted = {digest: manifest.id for manifest in known for digest in manifest.canary_sha256}
+    canaries = {digest: manifest.id for manifest in known for digest in manifest.canary_sha256}
     columns = {name.encode() for manifest in known for name in manifest.columns}
-    digest, canaries, there, line, tail = hashlib.sha256(), set[str](), set[bytes](), False, b""
+    digest, found, there, tail = hashlib.sha256(), set[str](), set[bytes](), b""
     with file.open("rb") as stream:
         while block := stream.read(_BLOCK):
             digest.update(block)
             # What crosses the end of a block is seen with the next one.
             raw, tail = tail + block, block[-_OVERLAP:]
-            tokens = {token.lower() for token in _TOKEN.findall(raw)} if wanted else set()
-            canaries |= {wanted.get(hashlib.sha256(token).hexdigest(), "") for token in tokens}
+            tokens = {token.lower() for token in _TOKEN.findall(raw)} if canaries else set()
+            found |= {hashlib.sha256(token).hexdigest() for token in tokens}
             there |= {name for name in columns - there if name in raw}
-            line = line or ((b"anary" in raw or b"ANARY" in raw) and _CANARY.search(raw) is not None)
     for manifest in known:
         if any(one.sha256 == digest.hexdigest() for one in manifest.data.files):
             yield Sign("S1", f"a file is registered as part of {manifest.id}")
         if manifest.columns and {name.encode() for name in manifest.columns} <= there:
             yield Sign("S4", f"a file has the columns of {manifest.id}")
-    for name in sorted(canaries - {""}):
+    for name in sorted({canaries[one] for one in canaries.keys() & found}):
         yield Sign("S2", f"holds the canary of {name}")
-    if line:
-        yield Sign("S2b", "holds the canary line of a benchmark that must not be republished")
 
 
 def _named(names: Iterable[str], known: Sequence[Manifest]) -> Iterator[Sign]:
@@ -133,12 +111,8 @@ def _named(names: Iterable[str], known: Sequence[Manifest]) -> Iterator[Sign]:
     found = [
         manifest.id
         for manifest in known
-        if any(
-            own in name
-            for own in map(_spaced, (manifest.id, *manifest.names))
-            if own.strip()
-            for name in called
-        )
+        for own in [set(map(_spaced, (manifest.id, *manifest.names))) - {_spaced("")}]
+        if any(one in name for one in own for name in called)
     ]
     if found:
         yield Sign("S4", f"a file, its folder or the set is called like {', '.join(found)}")
@@ -158,17 +132,13 @@ def _lexical(items: Sequence[Item]) -> Iterator[Sign]:
 
 
 def _refuse(name: str, found: Sequence[Sign]) -> None:
-    for sign in found:
-        if not sign.refuses:
-            UNMUTED.write(f"robustify: {name}: {sign.says}; do not commit or upload what is written\n")
-    refusing = [sign for sign in found if sign.refuses]
     mend = (
         "run it through an adapter of a restricted set, or vouch for this very content (attest.not_sensitive in a "
         "manifest of its own)"
-        if all(sign.attestable for sign in refusing)
+        if all(sign.attestable for sign in found)
         else "run it through its adapter (robustify restricted adapter list)"
     )
-    if refusing:
+    if found:
         raise AuthorisationError(
-            *(f"{name}: looks sensitive (sign {sign.code}): {sign.says}; {mend}" for sign in refusing)
+            *(f"{name}: looks sensitive (sign {sign.code}): {sign.says}; {mend}" for sign in found)
         )

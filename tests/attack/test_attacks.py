@@ -190,7 +190,6 @@ def labs(base: Path, patch: pytest.MonkeyPatch) -> list[Lab]:
         out.append(Lab(folder, inside))
     for name, value in restricted_run.environment(base / "whole").items():
         patch.setenv(name, value)
-    patch.delenv("ROBUSTIFY_KEY", raising=False)
     return out
 
 

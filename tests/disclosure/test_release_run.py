@@ -32,7 +32,6 @@ def base(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     folder = restricted_run.once(tmp_path_factory)
     for name, value in restricted_run.environment(folder).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.delenv("ROBUSTIFY_KEY", raising=False)
     return folder
 
 
@@ -199,9 +198,8 @@ def test_without_its_key_a_run_is_not_opened(
 ) -> None:
     monkeypatch.delenv("ROBUSTIFY_KEY_FILE")
     if key == "other":
-        monkeypatch.setenv(
-            "ROBUSTIFY_KEY", restricted_set.key_text(b"another key of thirty-two bytes!").strip()
-        )
+        other = restricted_set.key_file(tmp_path, b"another key of thirty-two bytes!")
+        monkeypatch.setenv("ROBUSTIFY_KEY_FILE", str(other))
     with pytest.raises(AuthorisationError):
         open_run(base / "out" / "run")
 

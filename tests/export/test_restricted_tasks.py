@@ -56,7 +56,6 @@ def test_without_the_key_lm_eval_gets_nothing(
     for name, value in restricted_run.environment(base).items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("ROBUSTIFY_KEY_FILE")
-    monkeypatch.delenv("ROBUSTIFY_KEY", raising=False)
     lm_eval_tasks = pytest.importorskip("lm_eval.tasks")
     monkeypatch.chdir(base / "out" / "run")
     manager = lm_eval_tasks.TaskManager(include_path="lm_eval_tasks", include_defaults=False)

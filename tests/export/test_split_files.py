@@ -105,7 +105,6 @@ def base(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     folder = restricted_run.once(tmp_path_factory)
     for name, value in restricted_run.environment(folder).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.delenv("ROBUSTIFY_KEY", raising=False)
     return folder
 
 
@@ -152,10 +151,10 @@ def test_a_public_run_has_no_hashed_split(tmp_path: Path) -> None:
     assert not (tmp_path / "s.json").exists()
 
 
-def test_applying_finds_every_item_and_writes_it_for_its_owner_alone(
+def test_opening_finds_every_item_and_writes_it_for_its_owner_alone(
     base: Path, emitted: Path, mine: Path
 ) -> None:
-    done = call("apply", emitted, "--data", restricted_set.ADAPTER, "--out", mine / "robust.jsonl")
+    done = call("open", emitted, "--data", restricted_set.ADAPTER, "--out", mine / "robust.jsonl")
     wanted = read_split(emitted).ids
     assert done.return_value == 0, done.exception
     assert f"{len(wanted)} of {len(wanted)} ids matched" in done.output
@@ -168,62 +167,17 @@ def test_applying_finds_every_item_and_writes_it_for_its_owner_alone(
     assert not [w for w in restricted_set.canaries(restricted_set.items()) if w in done.output]
 
 
-def test_a_folder_that_others_enter_gets_no_items(base: Path, emitted: Path, tmp_path: Path) -> None:
+def test_a_split_is_not_opened_elsewhere_under_another_key_or_if_it_is_smaller_than_a_cell(
+    base: Path, emitted: Path, mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "open").mkdir(mode=0o755)
-    out = tmp_path / "open" / "robust.jsonl"
-    assert refusal("apply", emitted, "--data", restricted_set.ADAPTER, "--out", out).exit_code == 4
-    assert not out.exists()
-
-
-def test_another_key_opens_nothing(
-    base: Path, emitted: Path, mine: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("ROBUSTIFY_KEY_FILE")
-    monkeypatch.setenv("ROBUSTIFY_KEY", restricted_set.key_text(OTHER).strip())
-    for command in (["apply", emitted, "--out", mine / "x.jsonl"], ["verify", emitted]):
-        assert refusal(*command, "--data", restricted_set.ADAPTER).exit_code == 4
-    assert not list(mine.glob("*.jsonl"))
-
-
-def test_a_split_smaller_than_a_cell_is_not_opened(
-    base: Path, emitted: Path, mine: Path, tmp_path: Path
-) -> None:
-    tree = json.loads(emitted.read_text("utf-8"))
-    few, out = tmp_path / "few.json", mine / "x.json"
-    for n, code in ((9, 4), (4, 3)):
-        few.write_text(json.dumps({**tree, "n": n, "ids": tree["ids"][:n]}), encoding="utf-8")
-        for command in (
-            ["verify", few],
-            ["apply", few, "-o", out],
-        ):
-            assert refusal(*command, "--data", restricted_set.ADAPTER).exit_code == code
-    assert not out.exists()
-
-
-def test_an_id_that_no_item_has_stops_everything(
-    base: Path, emitted: Path, mine: Path, tmp_path: Path
-) -> None:
-    tree = json.loads(emitted.read_text("utf-8"))
-    tree["ids"] = sorted(["rb1_" + "a" * 26, *tree["ids"][1:]])
-    (tmp_path / "one.json").write_text(json.dumps(tree), encoding="utf-8")
-    error = refusal(
-        "apply", tmp_path / "one.json", "--data", restricted_set.ADAPTER, "--out", mine / "x.jsonl"
-    )
-    assert error.exit_code == 3
-    assert f"{tree['n'] - 1} of {tree['n']} ids matched" in str(error)
-    assert "rb1_" not in str(error)
-    assert not list(mine.glob("*.jsonl"))
-    told = call("verify", tmp_path / "one.json", "--data", restricted_set.ADAPTER, "--json")
-    assert told.return_value == 3
-    assert json.loads(told.output) == {
-        "split": "robust", "ids": tree["n"], "matched": tree["n"] - 1, "items": 200,
-    }  # fmt: skip
-
-
-def test_verifying_tells_counts_only_and_refuses_a_split_of_another_set(base: Path, emitted: Path) -> None:
-    told = call("verify", emitted, "--data", restricted_set.ADAPTER)
-    assert told.return_value == 0
-    n = len(read_split(emitted).ids)
-    assert told.output == f"mock-restricted 1, split robust: {n} of {n} ids matched, among 200 local items\n"
-    emitted.write_text(emitted.read_text("utf-8").replace('"dataset_version": "1"', '"dataset_version": "2"'))
-    assert refusal("verify", emitted, "--data", restricted_set.ADAPTER).exit_code == 3
+    tree, data = json.loads(emitted.read_text("utf-8")), ("--data", restricted_set.ADAPTER)
+    nine, four = tmp_path / "nine.json", tmp_path / "four.json"
+    for file, n in ((nine, 9), (four, 4)):
+        file.write_text(json.dumps({**tree, "n": n, "ids": tree["ids"][:n]}), encoding="utf-8")
+    assert refusal("open", emitted, *data, "-o", tmp_path / "open" / "x.jsonl").exit_code == 4
+    for file, code in ((nine, 4), (four, 3)):
+        assert refusal("open", file, *data, "-o", mine / "x.jsonl").exit_code == code
+    monkeypatch.setenv("ROBUSTIFY_KEY_FILE", str(restricted_set.key_file(mine, OTHER)))
+    assert refusal("open", emitted, *data).exit_code == 4
+    assert not list(tmp_path.rglob("*.jsonl"))

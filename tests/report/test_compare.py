@@ -168,7 +168,6 @@ def restricted(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     base = restricted_run.once(tmp_path_factory)
     for name, value in restricted_run.environment(base).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.delenv("ROBUSTIFY_KEY", raising=False)
     return base / "out" / "run"
 
 

@@ -12,7 +12,7 @@ from tests.support.restricted_set import prepared
 @pytest.fixture
 def mock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Path:
     """A folder in which everything for a restricted run of the module's `N` items is there."""
-    for name in ("ROBUSTIFY_KEY", "ROBUSTIFY_GATE_KEY_FILE", "ROBUSTIFY_GATE_KEY", "ROBUSTIFY_GATE_INDEX"):
+    for name in ("ROBUSTIFY_GATE_KEY_FILE", "ROBUSTIFY_GATE_KEY", "ROBUSTIFY_GATE_INDEX"):
         monkeypatch.delenv(name, raising=False)
     for name, value in prepared(tmp_path, request.module.N).items():
         monkeypatch.setenv(name, value)

@@ -147,9 +147,9 @@ ALLOWED = (
     ["run", "mock.yaml", "-o", "RUN", "--dry-run"], ["judge", "RUN"], ["check", "RUN"],
     ["export", "published", "RUN", "-o", "public"],
     ["restricted", "split", "emit", "RUN", "--split", "robust", "-o", "s.json"],
-    ["restricted", "split", "verify", "s.json", "--data", restricted_set.ADAPTER],
+    ["restricted", "split", "open", "s.json", "--data", restricted_set.ADAPTER],
     ["restricted", "adapter", "check", restricted_set.ADAPTER, "-o", "RUN"], ["restricted", "adapter", "list"],
-    ["restricted", "key", "check"], ["restricted", "key", "releases"], ["restricted", "licence", "list"],
+    ["restricted", "key", "releases"], ["restricted", "licence", "show", restricted_set.ADAPTER],
 )  # fmt: skip
 REFUSED = (
     ["validate", "mock.yaml", "--explain"], ["heuristics", "mock.yaml", "--items"], ["mock.yaml", "--safe-demo"],
@@ -179,9 +179,7 @@ def test_every_command_on_a_restricted_set_keeps_its_text(world: World) -> None:
     (mine := world.base / "mine").mkdir(mode=0o700)
     data = ("--data", restricted_set.ADAPTER)
     assert (
-        world.call(
-            "restricted", "split", "apply", "s.json", *data, "-o", mine / "robust.jsonl", quiet=(mine,)
-        )
+        world.call("restricted", "split", "open", "s.json", *data, "-o", mine / "robust.jsonl", quiet=(mine,))
         == 0
     )
     assert leaks((mine / "robust.jsonl").read_bytes())

@@ -12,6 +12,7 @@ import pytest
 
 from robustify import config as configs
 from robustify.errors import AuthorisationError, RobustifyError, UsageError
+from robustify.restricted.access import accepted
 from robustify.restricted.adapters import FILE, all_adapters, find_adapter, read_manifest
 from robustify.settings_files import shipped
 from tests.support.command import invoked
@@ -235,8 +236,7 @@ def test_terms_are_accepted_by_digest_where_there_is_no_terminal(mock: Path) -> 
         assert told in str(done.exception)
     done = invoked("restricted", "licence", "accept", ADAPTER, "--name", "A Name", "--licence-sha256", digest)
     assert done.return_value == 0
-    listed = invoked("restricted", "licence", "list", "--json")
-    assert [row["name"] for row in json.loads(listed.stdout)["accepted"]] == ["A Name"]
+    assert [row.name for row in accepted()] == ["A Name"]
     assert LICENCE in invoked("restricted", "licence", "show", ADAPTER).stdout
 
 

@@ -58,17 +58,6 @@ def test_a_canary_of_a_registered_set_is_recognised(mock: Path) -> None:
     assert codes(public(mock, harmless(3))) == []
 
 
-def test_the_canary_line_of_any_benchmark_is_told_and_does_not_refuse(
-    mock: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = public(mock, [{**row, "canary": f"canary GUID {GUID}"} for row in harmless(3)])
-    assert codes(file) == ["S2b"]
-    require_ordinary(load(Source(path=str(file))), [Source(path=str(file))])
-    told = capsys.readouterr().err
-    assert "must not be republished" in told
-    assert GUID not in told
-
-
 @pytest.mark.parametrize("spoil", ["an unknown key", "no YAML", "a folder that is gone"])
 def test_a_set_whose_adapter_cannot_be_read_lets_nothing_pass(
     mock: Path, monkeypatch: pytest.MonkeyPatch, spoil: str

@@ -16,12 +16,12 @@ import pytest
 
 from robustify import config as configs
 from robustify import pipeline
-from robustify.errors import AuthorisationError, DataError, RequestError, ResourceError
+from robustify.errors import DataError, RequestError, ResourceError
 from robustify.restricted.confinement import OFFLINE, TEMPORARY, confined
 from robustify.restricted.secret_key import evaluator_key
 from tests.support import restricted_run
 from tests.support.command import invoked
-from tests.support.restricted_set import SECRET, canaries, items, key_text, write_set
+from tests.support.restricted_set import canaries, items, key_text, write_set
 
 N = 60
 
@@ -130,9 +130,8 @@ def test_inside_no_proxy_carries_prompts_and_no_child_has_a_key(
     }
     for name, value in told.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.delenv("ROBUSTIFY_KEY_FILE", raising=False)
-    monkeypatch.setenv("ROBUSTIFY_KEY", key_text(SECRET).strip())
-    monkeypatch.setenv("ROBUSTIFY_GATE_KEY", "one of the gate's")
+    secret = key_text(bytes(range(32))).strip()
+    monkeypatch.setenv("ROBUSTIFY_GATE_KEY", secret)
     model = OpenAIModel(name="m", engine="openai", base_url="https://llm.example/v1")
 
     def through() -> list[str]:
@@ -141,29 +140,14 @@ def test_inside_no_proxy_carries_prompts_and_no_child_has_a_key(
         ]
 
     assert through()
-    monkeypatch.delenv("ROBUSTIFY_GATE_KEY")
-    key = evaluator_key()
-    monkeypatch.setenv("ROBUSTIFY_GATE_KEY", key_text(bytes(range(32))).strip())
     with confined(tmp_path):
         assert through() == []
         child = subprocess.run(
             [sys.executable, "-c", "import os; print(*os.environ)"], capture_output=True, text=True
         )
-        assert not {"ROBUSTIFY_KEY", "ROBUSTIFY_GATE_KEY", *told} & set(child.stdout.split())
-        assert evaluator_key() == key
-    assert os.environ["ROBUSTIFY_KEY"] == key_text(SECRET).strip()
+        assert not {"ROBUSTIFY_GATE_KEY", *told} & set(child.stdout.split())
+    assert os.environ["ROBUSTIFY_GATE_KEY"] == secret
     assert {name: os.environ[name] for name in told} == told
-    monkeypatch.delenv("ROBUSTIFY_KEY")
-    with pytest.raises(AuthorisationError, match="no key"):
-        evaluator_key()
-
-
-def test_a_run_whose_key_stands_in_the_environment_is_sealed_with_it(
-    mock: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("ROBUSTIFY_KEY_FILE")
-    monkeypatch.setenv("ROBUSTIFY_KEY", key_text(SECRET).strip())
-    assert restricted_run.run(mock, mock / "out" / "run").manifest["key_id"] == evaluator_key().id
 
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:

@@ -69,8 +69,7 @@ def prepare(folder: Path, monkeypatch: pytest.MonkeyPatch, n: int = 200, **chang
     """Sets the environment up; a private folder for runs."""
     for name, value in restricted_set.prepared(folder, n, **changes).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.delenv("ROBUSTIFY_KEY", raising=False)
-    record.begin(evaluator_key(), record.record_file(evaluator_key().id))
+    record.begin(evaluator_key(), record.record_file())
 
     @contextmanager
     def opened(model: Any, *_: object, **__: object) -> Iterator[Stub]:

@@ -66,10 +66,8 @@ def prepared(folder: Path, n: int = 200, seed: int = 2026, **changes: object) ->
     The config is `folder/mock.yaml`, a private parent for runs is `folder/out`.
     """
     write_set(folder, n, seed, **changes)
-    key = folder / "secret" / "ids.key"
-    key.parent.mkdir(mode=0o700)
-    key.write_text(key_text(SECRET), encoding="ascii")
-    key.chmod(0o600)
+    (folder / "secret").mkdir(mode=0o700)
+    key = key_file(folder / "secret")
     accepted = folder / "config" / "robustify" / "licences.json"
     accepted.parent.mkdir(parents=True, mode=0o700)
     accept(folder)
@@ -95,6 +93,14 @@ def key_text(secret: bytes) -> str:
     """A key file's line, as `robustify key new` writes it."""
     name = hmac.new(secret, b"robustify/v1/key-id", hashlib.sha256).digest()[:8].hex()
     return f"rbk1:{name}:{base64.urlsafe_b64encode(secret).decode().rstrip('=')}\n"
+
+
+def key_file(folder: Path, secret: bytes = SECRET) -> Path:
+    """A key file of mode 0600 in this folder."""
+    file = folder / "ids.key"
+    file.write_text(key_text(secret), encoding="ascii")
+    file.chmod(0o600)
+    return file
 
 
 def _counts(n: int) -> dict[str, int]:
