@@ -275,12 +275,10 @@ def _places(sim: Simulation, mix: Mixture) -> Iterator[tuple[str, float]]:
         # Errors fall evenly on the other options, so picks stand more evenly than skewed keys do.
         return
     picked = _share(mix, lambda o: 1.0, lambda case: 1 / case.k)
-    recall = _over(_share(mix, lambda o: 1.0, lambda case: full_accuracy(sim, case) / case.k), picked)
     for name, place in product(sim.tested_names, range(min(sim.options))):
         where = f"position_bias/{name}/places/{place}"
         yield f"{where}/picked", picked
         yield f"{where}/excess", 0.0
-        yield f"{where}/recall", recall
 
 
 def _gap(sim: Simulation, accuracy: list[tuple[Case, float]]) -> float:

@@ -240,7 +240,7 @@ def explain(run: "Run", item: str) -> int:
 def agree(run: "Run", labels: Path) -> int:
     """Compare the verdicts of RUN with labels of people.
 
-    LABELS has a line ITEM,shortcut or ITEM,not for each person's word. Kappa is of the verdicts; AUROC and precision are of
+    LABELS has a line ITEM,shortcut or ITEM,not for each person's word. Kappa is of the verdicts; AUROC is of
     W (the scorer's confidence in a key that it picked), of all surface cues together, of what models add, of each cue.
 
     \b

@@ -9,7 +9,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations, product
-from typing import Any
 
 import numpy as np
 
@@ -37,8 +36,7 @@ from robustify.summary.scored import (
     AgainstChance,
     FreeScores,
     Pair,
-    PairOnAll,
-    PairOnRobust,
+    Paired,
     PairView,
     ViewScores,
 )
@@ -243,19 +241,19 @@ class Compared:
     difference: Difference
     p: float | None
 
-    def entry(self, p_holm: float | None, level: float) -> dict[str, Any]:
-        """The fields of a table entry; the detectable difference is given beside a null result only."""
+    def entry(self, p_holm: float | None, level: float) -> Paired:
+        """Return the entry of a table; the detectable difference is given beside a null result only."""
         null = p_holm is not None and p_holm > LEVEL and self.difference.error is not None
-        return {
-            "n": self.difference.n,
-            "b": self.b,
-            "c": self.c,
-            "tied": self.tied,
-            "difference": Quantity.of(self.difference),
-            "p": self.p,
-            "p_holm": p_holm,
-            "mde": detectable(self.difference.error or 0.0, level) if null else None,
-        }
+        return Paired(
+            n=self.difference.n,
+            b=self.b,
+            c=self.c,
+            tied=self.tied,
+            difference=Quantity.of(self.difference),
+            p=self.p,
+            p_holm=p_holm,
+            mde=detectable(self.difference.error or 0.0, level) if null else None,
+        )
 
 
 def pairs(ctx: Context, credits: Mapping[str, Credits]) -> dict[str, Pair] | None:
@@ -281,16 +279,12 @@ def pairs(ctx: Context, credits: Mapping[str, Credits]) -> dict[str, Pair] | Non
     entries = {place: leaf.entry(adjusted.get(place), level) for place, leaf in leaves.items()}
     table = {}
     for a, b in combinations(models, 2):
-        voter = a in voters or b in voters
         views = {
-            view: PairView(
-                all=PairOnAll(**entries[a, b, view, "all"]),
-                robust=PairOnRobust(**entries[a, b, view, "robust"], voter=voter),
-            )
+            view: PairView(all=entries[a, b, view, "all"], robust=entries[a, b, view, "robust"])
             for view in PAIRED
             if (a, b, view, "all") in entries
         }
-        table[f"{a} vs {b}"] = Pair(models=(a, b), is_voter=voter, **views)
+        table[f"{a} vs {b}"] = Pair(models=(a, b), is_voter=a in voters or b in voters, **views)
     return table or None
 
 

@@ -22,7 +22,7 @@ from robustify.judging.positions import position_biases
 from robustify.judging.removal_effects import random_removals, topic_table
 from robustify.judging.screening import benchmark, heuristics, other_rules, screen, splits
 from robustify.screen.consensus import Verdicts
-from robustify.summary.result import Guardrail, Summary
+from robustify.summary.result import Summary
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,6 @@ class Judgement:
     cloze_excluded: Mapping[str, str]
     summary: Summary
     evidence: Evidence | None = None
-
-    @property
-    def checks(self) -> tuple[Guardrail, ...]:
-        """The outcomes of the guardrails."""
-        return self.summary.guardrails
 
 
 def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | None = None) -> Judgement:

@@ -78,8 +78,7 @@ def position_bias(block: Block, groups: Ints | None = None) -> PositionBias | No
     """Return how a model's picks and its keys fall on the positions, over the first row of each item; None without picks.
 
     `p_holm` is of an exact McNemar test (picked here and the key elsewhere, against the reverse), by Holm over the
-    positions. `recall_sd` is RStd of Zheng et al. 2024. `groups` of items are resampled together, and the test flips
-    their sums.
+    positions. `groups` of items are resampled together, and the test flips their sums.
     """
     rows = block.first()
     asked = len(rows)
@@ -93,16 +92,13 @@ def position_bias(block: Block, groups: Ints | None = None) -> PositionBias | No
     whole = picked.max(axis=1) == 1
     tests = [_mcnemar(picked[:, j], key[:, j], whole & there[:, j], together) for j in range(picked.shape[1])]
     places = tuple(
-        _place(picked[:, j], key[:, j], there[:, j], rows.correct, p_holm, together)
-        for j, p_holm in enumerate(holm(tests))
+        _place(picked[:, j], key[:, j], there[:, j], p_holm, together) for j, p_holm in enumerate(holm(tests))
     )
-    recalls = [float(rows.correct[key[:, j]].mean()) for j in range(key.shape[1]) if key[:, j].any()]
     return PositionBias(
         n=len(rows),
         asked=asked,
         tied=int(np.count_nonzero(~whole)),
         places=places,
-        recall_sd=float(np.std(recalls)) if len(recalls) > 1 else None,
     )
 
 
@@ -111,9 +107,7 @@ def _mcnemar(picked: Floats, key: Bools, among: Bools, groups: Ints | None) -> f
     return sign_flip(apart, None if groups is None else groups[among])
 
 
-def _place(
-    picked: Floats, key: Bools, there: Bools, correct: Floats, p_holm: float, groups: Ints | None
-) -> PlaceBias:
+def _place(picked: Floats, key: Bools, there: Bools, p_holm: float, groups: Ints | None) -> PlaceBias:
     gap = picked[there] - key[there]
     ci = _gap_interval(gap, None if groups is None else groups[there])
     return PlaceBias(
@@ -121,7 +115,6 @@ def _place(
         key=float(key[there].mean()) if len(gap) else None,
         excess=Quantity(value=float(gap.mean()) if len(gap) else None, n=len(gap), ci=ci),
         p_holm=p_holm,
-        recall=Quantity.of(rate(correct[key])),
     )
 
 

@@ -59,8 +59,6 @@ def key_places(key: Ints, k: Ints) -> entries.KeyPlaces:
             str(options): entries.KeysAmong(n=n, shares=shares)
             for options, (n, shares) in shares_by_options(key, k).items()
         },
-        chi_square=positions.chi_square,
-        df=positions.df,
         p=positions.p,
         test="drawn" if positions.exact else "chi-square",
         off=_off(positions),
@@ -136,7 +134,6 @@ def screen(ctx: Context) -> entries.Screen:
         answered=chance.n,
         unanswered=len(ctx.index) - chance.n,
         cut=decoy_cut(ctx.decision.cut, rules) if rules.criterion == FDR else None,
-        chance_flag_rate=chance.rate,
         independence=entries.Independence(unanimous_by_accuracy=by_accuracy, unanimous_by_chance=by_chance),
         **flag_fields(chance),
         agreement=entries.VoterAgreement.model_validate(agreement),
@@ -199,7 +196,6 @@ def _by_position(chance: Chance, knowing: Chance) -> entries.ByPlace:
         expected_flags=expected(knowing),
         excess_over_chance=excess(knowing),
         latent_shortcut_rate=latent(knowing),
-        key_places_p=None if chance.positions is None else chance.positions.p,
         key_place=None if chance.positions is None else _off(chance.positions),
     )
 

@@ -77,7 +77,7 @@ def print_run(folder: Path, config: Config, asked: Asked, judgement: Judgement) 
     """Write the run's folder. Tasks for lm-eval are left out if a guardrail stops exports."""
     manifest = public_manifest(config, asked)
     summary = judgement.summary.model_copy(update={"signature": manifest["signature"]})
-    halted = any(c.halts_export and not c.passed for c in judgement.checks)
+    halted = any(c.halts_export and not c.passed for c in judgement.summary.guardrails)
     with replacing(folder, manifest) as staged:
         asked.answers.write(staged / "answers.parquet")
         write_verdicts(

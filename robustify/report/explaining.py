@@ -101,9 +101,9 @@ def evidence_rows(found: Evidence, verdicts: Sequence[Verdict], items: Sequence[
 def agreement_lines(found: Mapping[str, Any]) -> list[str]:
     """What `robustify.judging.audit.people.agreement_with_people` found, for a terminal."""
 
-    def written(q: Mapping[str, Any], n: str = "n") -> str:
+    def written(q: Mapping[str, Any]) -> str:
         ends = "" if q["ci"] is None else f", {q['ci'][0]:.2f} to {q['ci'][1]:.2f}"
-        return "not defined" if q["value"] is None else f"{q['value']:.2f} ({n} = {count(q[n])}{ends})"
+        return "not defined" if q["value"] is None else f"{q['value']:.2f} (n = {count(q['n'])}{ends})"
 
     people, left = (
         found["people"],
@@ -113,10 +113,7 @@ def agreement_lines(found: Mapping[str, Any]) -> list[str]:
         f"items that people call shortcuts: {percent(people['value'])} of {count(found['n'])}",
         *([f"left out: {left}"] if left else []),
         f"verdicts: kappa {written(found['verdict']['kappa'])}, the same word {written(found['verdict']['raw'])}",
-        *(
-            f"{spaced(name):16} AUROC {written(row['auroc'])}, precision at k {written(row['precision_at_k'], 'k')}"
-            for name, row in found["rankings"].items()
-        ),
+        *(f"{spaced(name):16} AUROC {written(row['auroc'])}" for name, row in found["rankings"].items()),
         "A key that shows without its question is not always a flaw: solvers infer questions. Hence two kinds of cues.",
     ]
 

@@ -13,8 +13,8 @@ import numpy as np
 from robustify.arrays import Bools, Floats, Ints
 from robustify.stats.intervals import FEWEST_CLUSTERS, Rate, bootstrap, clusters, rate, wilson
 
-Weights = Literal["linear", "quadratic"]
-Level = Literal["nominal", "ordinal", "interval"]
+Weights = Literal["linear"]
+Level = Literal["nominal", "ordinal"]
 
 
 def kappa_of(table: Floats, weights: Weights | None = None) -> Floats:
@@ -28,7 +28,7 @@ def kappa_of(table: Floats, weights: Weights | None = None) -> Floats:
 def _costs(k: int, weights: Weights | None) -> Floats:
     """What it costs to give one of k classes for another (k, k)."""
     apart = np.abs(np.subtract.outer(np.arange(k), np.arange(k))).astype(np.float64)
-    return (apart > 0).astype(np.float64) if weights is None else apart if weights == "linear" else apart**2
+    return apart if weights == "linear" else (apart > 0).astype(np.float64)
 
 
 def krippendorff_alpha(units: Sequence[Sequence[float | None]], *, level: Level = "nominal") -> float | None:
@@ -47,54 +47,39 @@ def krippendorff_alpha(units: Sequence[Sequence[float | None]], *, level: Level 
         counts = np.bincount([place[r] for r in unit], minlength=len(values)).astype(np.float64)
         pairs += (np.outer(counts, counts) - np.diag(counts)) / (len(unit) - 1)
     margin = pairs.sum(axis=1)
-    apart = _apart(np.array(values, dtype=np.float64), margin, level)
+    apart = 1 - np.eye(len(values)) if level == "nominal" else _ranks_apart(margin)
     observed = float((pairs * apart).sum())
     by_chance = float((np.outer(margin, margin) * apart).sum()) / (margin.sum() - 1)
     return 1 - observed / by_chance if by_chance else None
 
 
-def _apart(values: Floats, margin: Floats, level: Level) -> Floats:
-    """The squared distance of every two values at a level of measurement."""
-    match level:
-        case "nominal":
-            return np.asarray(values[:, None] != values[None, :], dtype=np.float64)
-        case "interval":
-            return np.asarray((values[:, None] - values[None, :]) ** 2)
-        case "ordinal":
-            upto = np.cumsum(margin)
-            between = np.abs(upto[:, None] - upto[None, :])
-            # Half of either end's share lies beyond the two values.
-            higher = np.where(np.arange(len(values))[:, None] < np.arange(len(values))[None, :], 1.0, -1.0)
-            distance = between + higher * (margin[:, None] - margin[None, :]) / 2
-            return np.asarray(distance**2 * (1 - np.eye(len(values))))
+def _ranks_apart(margin: Floats) -> Floats:
+    """The squared distance of every two ordered values: of their mid-ranks, given how often each is used."""
+    return np.asarray(np.subtract.outer(*2 * [np.cumsum(margin) - margin / 2]) ** 2)
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Two raters' labels of the same units: how often each class, how often the same, and kappa with its interval.
+    """Two raters' labels of the same units: how often they are the same, and kappa with its interval.
 
     `confusion` has a row for each class of the first rater, a column for each of the second.
     """
 
     n: int
     labels: tuple[str, ...]
-    base_rates: tuple[dict[str, float], dict[str, float]]
     raw: Rate
     kappa: float | None
     kappa_ci: tuple[float, float] | None
     confusion: tuple[tuple[int, ...], ...]
-    per_class: dict[str, dict[str, float | None]]
 
     def json(self) -> dict[str, Any]:
         """As it stands in a summary."""
         return {
             "n": self.n,
             "labels": list(self.labels),
-            "base_rates": {"first": self.base_rates[0], "second": self.base_rates[1]},
             "raw": self.raw.json(),
             "kappa": {"value": self.kappa, "n": self.n, "ci": list(self.kappa_ci) if self.kappa_ci else None},
             "confusion": [list(row) for row in self.confusion],
-            "per_class": self.per_class,
         }
 
 
@@ -120,23 +105,11 @@ def agreement(
     return Agreement(
         n=n,
         labels=tuple(labels),
-        base_rates=(_shares(table.sum(axis=1), labels), _shares(table.sum(axis=0), labels)),
         raw=rate(cells[:, :: k + 1].sum(axis=1)),
         kappa=None if math.isnan(kappa) else kappa,
         kappa_ci=_kappa_interval(cells, k, weights, groups, seed),
         confusion=tuple(tuple(int(c) for c in row) for row in table),
-        per_class={label: _class(table, i) for label, i in classes.items()},
     )
-
-
-def _shares(counts: Ints, labels: Sequence[str]) -> dict[str, float]:
-    whole = int(counts.sum())
-    return {label: float(c) / whole if whole else 0.0 for label, c in zip(labels, counts, strict=True)}
-
-
-def _class(table: Ints, i: int) -> dict[str, float | None]:
-    hit, given, there = int(table[i, i]), int(table[:, i].sum()), int(table[i].sum())
-    return {"precision": hit / given if given else None, "recall": hit / there if there else None}
 
 
 def _kappa_interval(

@@ -1,9 +1,12 @@
 """What every number of the summary is: a quantity with its items and its interval, in a frozen model."""
 
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import Self
+
+from robustify.stats.intervals import Rate
+from robustify.stats.tests import Difference
 
 Interval = tuple[float, float]
 Share = Annotated[float, Field(json_schema_extra={"unit": "share of items"})]
@@ -21,30 +24,6 @@ class Part(BaseModel):
         return self.model_dump(mode="json")
 
 
-class Measured(Protocol):
-    """A number as `stats` gives it."""
-
-    @property
-    def value(self) -> float | None:
-        """The number."""
-
-    @property
-    def n(self) -> int:
-        """The items it rests on."""
-
-    @property
-    def ci(self) -> Interval | None:
-        """Its 95 % interval."""
-
-
-class MeasuredDifference(Measured, Protocol):
-    """A difference as `stats` gives it."""
-
-    @property
-    def mde(self) -> float | None:
-        """The difference that would have been detected, given beside a null result."""
-
-
 class Quantity(Part):
     """A number, the items it rests on and its 95 % interval; null what is not known."""
 
@@ -53,7 +32,7 @@ class Quantity(Part):
     ci: Interval | None = None
 
     @classmethod
-    def of(cls, measured: Measured, **more: Any) -> Self:
+    def of(cls, measured: Rate | Difference, **more: Any) -> Self:
         """Return the quantity of a rate or a difference, with the other fields of the class."""
         return cls(value=measured.value, n=measured.n, ci=measured.ci, **more)
 
@@ -64,6 +43,6 @@ class DifferenceQuantity(Quantity):
     mde: Share | None = None
 
     @classmethod
-    def from_stats(cls, found: MeasuredDifference) -> Self:
+    def from_stats(cls, found: Difference) -> Self:
         """Return the difference with what it would have detected."""
         return cls.of(found, mde=found.mde)

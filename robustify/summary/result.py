@@ -164,7 +164,7 @@ class Summary(Part):
 
 
 def read(tree: object) -> Summary:
-    """Return the summary in a tree of `summary.json`.
+    """Return the summary in a tree of `summary.json`; fields that this version no longer has are left out.
 
     Raises:
         DataError: the tree is not a summary of this format.
@@ -173,7 +173,7 @@ def read(tree: object) -> Summary:
     if found != FORMAT:
         raise DataError(f"summary.json: format {found!r}; expected {FORMAT}")
     try:
-        return Summary.model_validate(tree)
+        return Summary.model_validate(tree, extra="ignore")
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))

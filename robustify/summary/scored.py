@@ -75,7 +75,7 @@ class Accuracy(Part):
     format_gap: DifferenceQuantity | None = None
 
 
-class PairOnAll(Part):
+class Paired(Part):
     """Two models on `n` common items: exact McNemar of `b` only the first right against `c` only the second."""
 
     n: int
@@ -88,21 +88,18 @@ class PairOnAll(Part):
     mde: Share | None
 
 
-class PairOnRobust(PairOnAll):
-    """Two models on the robust items; `voter`: one of the two voted, so the comparison is biased by selection."""
-
-    voter: bool
-
-
 class PairView(Part):
     """Two models under one view."""
 
-    all: PairOnAll
-    robust: PairOnRobust
+    all: Paired
+    robust: Paired
 
 
 class Pair(Part):
-    """Two models under both views; a view that one of them was not asked is null."""
+    """Two models under both views; a view that one of them was not asked is null.
+
+    `is_voter`: one of the two voted, so that `robust` is biased by selection.
+    """
 
     models: tuple[str, str]
     is_voter: bool
@@ -164,13 +161,12 @@ class Permutation(Part):
 
 
 class PlaceBias(Part):
-    """One position: how often it is picked, how often it has the key, and the accuracy there."""
+    """One position: how often it is picked, and how often it has the key."""
 
     picked: Quantity
     key: Share | None
     excess: Quantity
     p_holm: P
-    recall: Quantity
 
 
 class PositionBias(Part):
@@ -180,7 +176,6 @@ class PositionBias(Part):
     asked: int
     tied: int
     places: tuple[PlaceBias, ...]
-    recall_sd: Share | None
 
 
 class CalibrationBin(Part):
@@ -202,7 +197,6 @@ class Calibration(Part):
     brier: float
     brier_ci: Interval | None
     temperature: float
-    ece_scaled: float
     n: int
     bins: tuple[CalibrationBin, ...]
 

@@ -38,8 +38,6 @@ class KeyPlaces(Part):
     n: int
     shares: tuple[Share, ...] | None = None
     by_options: dict[str, KeysAmong] | None = None
-    chi_square: float | None = None
-    df: int | None = None
     p: P | None = None
     test: Literal["drawn", "chi-square"] | None = None
     off: OffPlace | None = None
@@ -131,7 +129,6 @@ class ByPlace(Part):
     expected_flags: Quantity | None
     excess_over_chance: ExcessOverChance | None
     latent_shortcut_rate: Quantity
-    key_places_p: P | None
     key_place: OffPlace | None
 
 
@@ -215,7 +212,6 @@ class Screen(Flags):
     answered: int
     unanswered: int
     cut: DecoyCut | None
-    chance_flag_rate: Share | None
     independence: Independence
     agreement: VoterAgreement
     d4_rule: D4Rule | None

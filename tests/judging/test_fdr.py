@@ -63,7 +63,7 @@ def test_without_shortcuts_nothing_is_flagged_and_the_guardrail_says_so() -> Non
     found = judged(bench(300, 2, s=0.0, agree=0.2, seed=5), FDR, cue=False)
     assert found.summary.splits.shortcut == 0
     assert found.summary.screen.latent_shortcut_rate.value is None, "no rate is bounded"
-    (check,) = [c for c in found.checks if c.name == "excess_above_chance"]
+    (check,) = [c for c in found.summary.guardrails if c.name == "excess_above_chance"]
     assert not check.passed
     assert "No item" in finding("screen", found.summary.screen)
 

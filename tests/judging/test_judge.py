@@ -96,7 +96,9 @@ def test_the_summary_has_every_part_and_no_number_that_json_lacks(judgement: Jud
 
 
 def test_no_text_of_an_item_gets_into_the_summary(judgement: Judgement) -> None:
-    told = json.dumps(judgement.summary.tree()) + repr(judgement.verdicts) + repr(judgement.checks)
+    told = (
+        json.dumps(judgement.summary.tree()) + repr(judgement.verdicts) + repr(judgement.summary.guardrails)
+    )
     assert not [word for word in WORDS if word in told]
 
 
@@ -253,7 +255,7 @@ def test_an_unanswered_item_is_undecided_and_counted(gamed: tuple[Bench, list[It
     assert tree(found, "screen", "unanswered") == 5
     assert tree(found, "screen", "voters", "v0", "unanswered") == 5
     assert tree(found, "accuracy", "v0", "choices_only", "all", "n") == 235
-    failed = {c.name for c in found.checks if not c.passed}
+    failed = {c.name for c in found.summary.guardrails if not c.passed}
     assert "unanswered_share" in failed
 
 

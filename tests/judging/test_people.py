@@ -34,8 +34,6 @@ def test_a_confident_miss_is_no_shortcut_and_what_is_left_out_is_counted() -> No
     assert found["left_out"] == {"not_in_run": 1, "people_even": 1, "undecided": 1}
     # W is 0.9, 0.5, 0 (a miss) and 0: a is above b and d; c is below b and ties with d.
     assert found["rankings"]["W"]["auroc"]["value"] == (1 + 1 + 0 + 0.5) / 4
-    # The two highest are a and b.
-    assert found["rankings"]["W"]["precision_at_k"]["value"] == 0.5
     assert found["verdict"]["confusion"] == [[1, 0], [1, 1]]
 
 
@@ -44,14 +42,6 @@ def test_surface_and_what_models_make_of_the_options_are_counted_apart() -> None
     assert found["surface"] == found["length"]
     assert found["models"] == found["vectors"]
     assert found["surface"] != found["models"]
-
-
-def test_ties_at_the_last_place_share_it() -> None:
-    rows = [{"item": i, "verdict": "robust", "pick": None} for i in "abcd"]
-    found = agreement_with_people(rows, {"a": True, "b": False, "c": False, "d": False})["rankings"]
-    assert found["W"]["auroc"]["value"] == 0.5
-    assert found["W"]["precision_at_k"]["value"] == 0.25
-    assert list(found) == ["W"]
 
 
 def test_the_interval_of_a_perfect_ranking_is_no_point() -> None:

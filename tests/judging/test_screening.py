@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from robustify.arrays import Bools
 from robustify.judging.screening import flag_fields, key_places
@@ -57,8 +56,6 @@ def test_where_all_keys_are_at_one_place_the_sentence_says_so() -> None:
 def test_the_place_with_most_keys_too_many_is_named() -> None:
     places = key_places(np.repeat([0, 1, 2, 3], [100, 100, 170, 30]), np.full(400, 4))
     assert (places.shares, places.test) == ((0.25, 0.25, 0.425, 0.075), "chi-square")
-    # 70 and 70 from 100: a chi-square of 98 on 3 degrees of freedom.
-    assert (places.chi_square, places.df) == (pytest.approx(98.0), 3)
     assert places.off == OffPlace(place=2, share=0.425, even=0.25)
     assert finding("key_places", places) == (
         "In the benchmark's own order the key is third in 42.5 % of the items (25.0 % if keys were spread "
@@ -81,7 +78,7 @@ def test_options_that_differ_in_number_are_counted_apart() -> None:
         "2": {"n": 2, "shares": [0.5, 0.5]},
         "5": {"n": 4, "shares": [0.25, 0.25, 0.25, 0.0, 0.25]},
     }
-    assert (places.df, places.test) == (1 + 4, "drawn")
+    assert places.test == "drawn"
     shares = key_shares(key, k, 5)
     assert shares[0].tolist() == [0.5, 0.5, 0, 0, 0]
     assert shares[2].tolist() == [0.25, 0.25, 0.25, 0.0, 0.25]

@@ -51,10 +51,9 @@ def labels_of_people(path: Path) -> dict[str, bool | None]:
 
 
 def agreement_with_people(rows: Iterable[Row], labels: Mapping[str, bool | None]) -> dict[str, Any]:
-    """Return how evidence.jsonl agrees with labels of people: kappa of the verdicts, AUROC and precision of rankings.
+    """Return how evidence.jsonl agrees with labels of people: kappa of the verdicts, AUROC of rankings.
 
-    Precision is among the k highest, k being as many as people call shortcuts. Ranked are `W`, what all cues in the text
-    (`surface`) or all models add to the key's logit, and each cue by itself.
+    Ranked are `W`, what all cues in the text (`surface`) or all models add to the key's logit, and each cue by itself.
 
     Raises:
         DataError: none of the labels is of an item of the run, or all say the same.
@@ -93,11 +92,7 @@ def agreement_with_people(rows: Iterable[Row], labels: Mapping[str, bool | None]
             [LABELS[label] for _, label in decided], [LABELS[v == "shortcut"] for v, _ in decided], LABELS
         ).json(),
         "rankings": {
-            **{
-                name: _ranking(values, people)
-                for name, values in columns.items()
-                if name == "W" or values.any()
-            },
+            **{name: _ranking(x, people) for name, x in columns.items() if name == "W" or x.any()},
             **{cue: _ranking(_sums(adds, [cue]), people) for cue in cues},
         },
     }
@@ -134,19 +129,7 @@ def auroc(score: Floats, positive: Bools) -> tuple[float, Interval]:
 
 def _ranking(score: Floats, people: Bools) -> dict[str, Any]:
     value, ci = auroc(score, people)
-    k = int(people.sum())
-    least = np.sort(score)[-k]
-    # Of those that share the last place each counts for the part of it that is left.
-    sure, shared = score > least, score == least
-    right = float(people[sure].sum()) + (k - int(sure.sum())) * float(people[shared].mean())
-    credits = np.zeros(k)
-    credits[: int(right)] = 1.0
-    if right < k:
-        credits[int(right)] = right - int(right)
-    return {
-        "auroc": {"value": value, "n": len(score), "ci": list(ci)},
-        "precision_at_k": {**rate(credits).json(), "k": k},
-    }
+    return {"auroc": {"value": value, "n": len(score), "ci": list(ci)}}
 
 
 def _hit(row: Row) -> bool:
