@@ -24,7 +24,7 @@ from robustify.report.format import percent, plain, rate, signed
 from robustify.report.opening import closing, opening
 from robustify.report.printing import MOST_WORDS, svg
 from robustify.report.tables import ABSENT, cell, facts, table
-from robustify.summary.result import Summary
+from robustify.summary.result import Summary, read
 from tests.support.page_text import text_of_page
 
 ROOT = Path(__file__).parents[2]
@@ -56,7 +56,7 @@ HOSTILE = (
 
 def printed(tree: dict[str, Any] = DEMO, **provenance: Any) -> dict[str, str]:
     """The report's files of a tree as summary.json has it."""
-    return render(Summary.model_validate(tree), {**PROVENANCE, **provenance})
+    return render(read(tree), {**PROVENANCE, **provenance})
 
 
 class Reader(HTMLParser):
@@ -187,7 +187,7 @@ def test_the_first_screen_is_short_and_a_pull_request_gets_the_same_facts() -> N
         assert fact in files["report.md"].replace("\\", "")
         assert fact in files["report.html"]
     assert len(files["report.html"].encode()) <= 1_000_000
-    lines = closing(Summary.model_validate(DEMO), "run")
+    lines = closing(read(DEMO), "run")
     assert len(lines) <= 24
     assert all(len(line) <= 79 for line in lines)
 
@@ -195,8 +195,8 @@ def test_the_first_screen_is_short_and_a_pull_request_gets_the_same_facts() -> N
 def test_a_report_is_the_same_bytes_in_another_process(tmp_path: Path) -> None:
     code = (
         "import json, sys; from pathlib import Path; from robustify.report import write_report; "
-        "from robustify.summary.result import Summary; "
-        "s, p, out = (json.loads(a) for a in sys.argv[1:]); write_report(Path(out), Summary.model_validate(s), p)"
+        "from robustify.summary.result import read; "
+        "s, p, out = (json.loads(a) for a in sys.argv[1:]); write_report(Path(out), read(s), p)"
     )
     (tmp_path / "s.json").write_text(json.dumps(DEMO))
     arguments = [
@@ -211,7 +211,7 @@ def test_a_report_is_the_same_bytes_in_another_process(tmp_path: Path) -> None:
         [sys.executable, "-c", code], input="\n".join(arguments), text=True, check=True, cwd=ROOT,
         env={"PYTHONHASHSEED": "7", "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
-    here = write_report(tmp_path / "here", Summary.model_validate(DEMO), PROVENANCE)
+    here = write_report(tmp_path / "here", read(DEMO), PROVENANCE)
     assert {p.name for p in here} >= {
         "report.html",
         "report.md",
@@ -304,7 +304,7 @@ def test_a_run_of_nearly_nothing_says_so() -> None:
         "sensitivity": [],
         "permutation": {"by_model": {}, "cloze_invariance": None},
     }
-    files = render(Summary.model_validate({**DEMO, **parts, **empty}), {})
+    files = render(read({**DEMO, **parts, **empty}), {})
     well_made(files)
     assert "No verdict" in files["report.md"]
     assert text_of_page(files["report.html"]).count("Not measured in this run.") == 2
@@ -374,7 +374,7 @@ def test_settings_are_those_of_method_and_name_no_path() -> None:
 
 
 def test_a_notebook_gets_the_first_screen_in_a_frame_without_links() -> None:
-    frame = first_screen(Summary.model_validate(DEMO), PROVENANCE)
+    frame = first_screen(read(DEMO), PROVENANCE)
     assert frame.startswith("<iframe srcdoc=")
     assert 'sandbox=""' in frame
     page = html.unescape(frame.split('srcdoc="')[1].split('" sandbox')[0])
