@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,100 +10,97 @@ import pytest
 from robustify.errors import AuthorisationError
 from robustify.restricted.confinement import require_private
 
-
-def tree(folder: Path, *patterns: str) -> Path:
-    """A git work tree with these lines in its .gitignore."""
-    folder.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["git", "init", "-q", str(folder)], check=True)
-    (folder / ".gitignore").write_text("".join(f"{pattern}\n" for pattern in patterns))
-    return folder
+Make = Callable[[Path], Path]
+PUBLIC = "does not ignore all of it"
 
 
-def refused(folder: Path, match: str, *names: str) -> None:
-    with pytest.raises(AuthorisationError, match=match) as error:
-        require_private(folder, names or ("run.json",))
+def tree(*patterns: str, at: str = "run") -> Make:
+    """A folder in a git work tree with these lines in its .gitignore."""
+
+    def made(folder: Path) -> Path:
+        subprocess.run(["git", "init", "-q", str(folder / "repo")], check=True)
+        (folder / "repo" / ".gitignore").write_text("".join(f"{pattern}\n" for pattern in patterns))
+        (folder / "link").symlink_to(folder / "repo")
+        return folder / ("" if at.startswith("link") else "repo") / at
+
+    return made
+
+
+def followed(folder: Path) -> Path:
+    place = tree("run/")(folder)
+    place.mkdir(mode=0o700)
+    (place / "notes").write_text("of another day\n")
+    subprocess.run(["git", "-C", str(place.parent), "add", "-f", "run/notes"], check=True)
+    return place
+
+
+def below(mode: int, linked: bool = False) -> Make:
+    def made(folder: Path) -> Path:
+        for name in ("mine", "above"):
+            (folder / name).mkdir()
+        (folder / "above").chmod(mode)
+        (folder / "above" / "link").symlink_to(folder / "mine")
+        return folder / "above" / ("link" if linked else "lab") / "run"
+
+    return made
+
+
+def inside(name: str) -> Make:
+    return lambda folder: folder / name / "lab" / "run"
+
+
+def file(folder: Path) -> Path:
+    (folder / "run").write_text("of another day\n")
+    return folder / "run"
+
+
+SYNCHRONISED = (
+    "Dropbox", "Dropbox (Lab)", "OneDrive", "OneDrive - Some Lab", "Google Drive", "GoogleDrive-me@example.org",
+    "My Drive", "iCloud Drive", "Mobile Documents", "com~apple~CloudDocs", "CloudStorage", "Nextcloud", "ownCloud",
+    "Syncthing", "pCloudDrive", "Proton Drive",
+)  # fmt: skip
+CASES: dict[str, tuple[Make, str]] = {
+    "a pattern of one kind": (tree("*.json"), PUBLIC),
+    "patterns of all kinds": (tree("*.json", "*.jsonl", "*.md", "*.html", "*.parquet", "*.csv"), PUBLIC),
+    "names with a dot": (tree("run/*.*"), PUBLIC),
+    "all but the manifest": (tree("run/*", "!run/run.json"), PUBLIC),
+    "all but the items": (tree("run/*", "!run/robust.jsonl"), PUBLIC),
+    "a file that git follows": (followed, PUBLIC),
+    "behind a link": (tree("*.json", at="link/run"), PUBLIC),
+    "new, behind a link": (tree("*.json", at="link/new/run"), PUBLIC),
+    "ignored": (tree("run/"), ""),
+    **{name: (inside(name), "synchronised") for name in SYNCHRONISED},
+    **{name: (inside(name), "") for name in ("dropboxes", "sync", "drive", "box", "cloud")},
+    **{name: (inside(name), "web root") for name in ("public_html", "htdocs", "WWWROOT")},
+    "below 0777": (below(0o777), "mode 0777"),
+    "below 0707": (below(0o707), "mode 0707"),
+    "below 1777": (below(0o1777), ""),
+    "below 0755": (below(0o755), ""),
+    "a link below 0777": (below(0o777, linked=True), "mode 0777"),
+    "a file": (file, "is not a folder"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("make", "told"), CASES.values(), ids=CASES)
+def test_which_folders_are_private(tmp_path: Path, make: Make, told: str) -> None:
+    place, names = make(tmp_path), ("run.json", "robust.jsonl")
+    if not told:
+        require_private(place, names)
+        return
+    with pytest.raises(AuthorisationError, match=told) as error:
+        require_private(place, names)
     assert len(error.value.lines) == 1
 
 
-@pytest.mark.parametrize(
-    "patterns",
-    [["*.json"], ["*.json", "*.jsonl", "*.md", "*.html", "*.parquet", "*.csv"], ["run/*.*"], ["run/*", "!run/run.json"],
-     ["run/*", "!run/robust.jsonl"]],
-    ids=str,
-)  # fmt: skip
-def test_a_pattern_that_leaves_some_names_out_makes_no_folder_private(
-    tmp_path: Path, patterns: list[str]
-) -> None:
-    place = tree(tmp_path / "repo", *patterns) / "run"
-    refused(place, "does not ignore all of it", "run.json", "robust.jsonl")
-
-
 def test_the_file_that_will_be_written_is_asked_about(tmp_path: Path) -> None:
-    place = tree(tmp_path / "repo", "run/*", "!*.jsonl") / "run"
-    refused(place, "does not ignore all of it", "copy.jsonl")
+    place = tree("run/*", "!*.jsonl")(tmp_path)
+    with pytest.raises(AuthorisationError, match=PUBLIC):
+        require_private(place, ["copy.jsonl"])
     require_private(place, ["copy.txt"])
-
-
-def test_a_file_that_git_follows_already_makes_an_ignored_folder_public(tmp_path: Path) -> None:
-    repo = tree(tmp_path / "repo", "run/")
-    (repo / "run").mkdir(mode=0o700)
-    require_private(repo / "run")
-    (repo / "run" / "notes").write_text("of another day\n")
-    subprocess.run(["git", "-C", str(repo), "add", "-f", "run/notes"], check=True)
-    refused(repo / "run", "does not ignore all of it")
-
-
-def test_a_link_on_the_way_into_a_work_tree_is_followed(tmp_path: Path) -> None:
-    tree(tmp_path / "repo", "*.json")
-    (tmp_path / "link").symlink_to(tmp_path / "repo")
-    refused(tmp_path / "link" / "run", "does not ignore all of it")
-    refused(tmp_path / "link" / "new" / "run", "does not ignore all of it")
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["Dropbox", "Dropbox (Lab)", "OneDrive", "OneDrive - Some Lab", "Google Drive", "GoogleDrive-me@example.org",
-     "My Drive", "iCloud Drive", "Mobile Documents", "com~apple~CloudDocs", "CloudStorage", "Nextcloud", "ownCloud",
-     "Syncthing", "pCloudDrive", "Proton Drive"],
-)  # fmt: skip
-def test_a_synchronised_folder_is_not_private(tmp_path: Path, name: str) -> None:
-    refused(tmp_path / name / "lab" / "run", "synchronised")
-
-
-@pytest.mark.parametrize("name", ["dropboxes", "sync", "drive", "box", "cloud"])
-def test_a_name_that_only_looks_like_one_is_private(tmp_path: Path, name: str) -> None:
-    require_private(tmp_path / name / "run")
-
-
-@pytest.mark.parametrize(("mode", "private"), [(0o777, False), (0o707, False), (0o1777, True), (0o755, True)])
-def test_a_parent_in_which_anybody_may_write_is_not_private(tmp_path: Path, mode: int, private: bool) -> None:
-    (tmp_path / "open" / "lab").mkdir(parents=True)
-    (tmp_path / "open").chmod(mode)
-    if private:
-        require_private(tmp_path / "open" / "lab" / "run")
-    else:
-        refused(tmp_path / "open" / "lab" / "run", f"mode {mode:04o}")
-
-
-def test_a_parent_is_looked_at_on_both_sides_of_a_link(tmp_path: Path) -> None:
-    for folder in ("mine", "open"):
-        (tmp_path / folder).mkdir()
-    (tmp_path / "open").chmod(0o777)
-    (tmp_path / "open" / "link").symlink_to(tmp_path / "mine")
-    refused(tmp_path / "open" / "link" / "run", "mode 0777")
-
-
-@pytest.mark.parametrize("name", ["public_html", "htdocs", "WWWROOT"])
-def test_a_web_root_is_not_private(tmp_path: Path, name: str) -> None:
-    refused(tmp_path / name / "run", "web root")
-
-
-def test_a_file_is_no_folder(tmp_path: Path) -> None:
-    (tmp_path / "run").write_text("of another day\n")
-    refused(tmp_path / "run", "is not a folder")
 
 
 def test_somebody_else_s_folder_is_not_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     tmp_path.chmod(0o700)
-    refused(tmp_path, "belongs to user")
+    with pytest.raises(AuthorisationError, match="belongs to user"):
+        require_private(tmp_path)

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -110,18 +109,6 @@ SPEAKS = "In view of biosecurity and the chemical weapons convention, "
 def test_the_lexicon_counts_records_and_their_share(mock: Path, n: int, of: int, found: bool) -> None:
     file = public(mock, [*harmless(n, SPEAKS), *harmless(of)[n:]])
     assert codes(file) == (["S5"] if found else [])
-
-
-def test_of_a_large_set_the_lexicon_is_asked_about_every_so_many_records(
-    mock: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("robustify.restricted.recognition.MOST_READ", 30)
-    spoken, plain = harmless(200, SPEAKS), harmless(200)
-    source = Source(path=str(public(mock, [*spoken[:100], *plain[100:]])))
-    (sign,) = recognised(load(source), [source])
-    assert sign.code == "S5"
-    read = int(re.search(r"of (\d+) records", sign.says)[1])
-    assert 15 <= read <= 30
 
 
 def test_one_category_word_is_no_sign(mock: Path) -> None:
@@ -293,13 +280,6 @@ def test_a_permitted_host_is_talked_to_under_tls(manifest: Manifest) -> None:
         require_inside(
             models({"name": "a", "engine": "openai", "base_url": "http://llm.example/v1"}), permitted
         )
-
-
-def test_all_hosts_are_told_at_once(manifest: Manifest) -> None:
-    asked = [{**model, "name": f"m{i}"} for i, (model, _) in enumerate(REMOTE[:2])]
-    with pytest.raises(AuthorisationError) as told:
-        require_inside(models(*asked), manifest)
-    assert len(told.value.lines) == 2
 
 
 def test_a_remote_server_is_refused_before_it_is_asked_anything(

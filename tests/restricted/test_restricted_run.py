@@ -105,17 +105,6 @@ def test_a_run_that_fails_leaves_nothing(mock: Path, monkeypatch: pytest.MonkeyP
     assert list((mock / "out").iterdir()) == []
 
 
-def test_a_relative_folder_makes_no_relative_place_for_temporary_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with confined(Path("results/run")):
-        assert Path(os.environ["TMPDIR"]).parent == tmp_path / "results" / "run"
-        os.chdir("/")
-        assert Path(tempfile.mkdtemp()).is_dir()
-    assert not list((tmp_path / "results").iterdir())
-
-
 def test_inside_no_proxy_carries_prompts_and_no_child_has_a_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
