@@ -62,10 +62,10 @@ def evidence_rows(found: Evidence, verdicts: Sequence[Verdict], items: Sequence[
     """One row an item, in the order asked.
 
     `votes`: the option that each voter picked without the question, null for none or several alike; `alike` the item
-    that stands for its near-duplicates and passage, absent where it is alone; `pick`: the option picked without the
-    question, `weight` W, `chance` c, `posterior` h(W), `p_shortcut` of a hit, `voters` that picked the same option;
-    `cues` are those named, the first first, with what each `adds` to the pick's logit and what it `says`; `adds` are all
-    cues, `features` the surface features among them, `words` those that stand in keys more often, or less, than expected.
+    that counts for its near-duplicates, absent where it is alone; `pick`: the option picked without the question,
+    `weight` W, `chance` c, `posterior` h(W), `p_shortcut` of a hit, `voters` that picked the same option; `cues` are
+    those named, the first first, with what each `adds` to the pick's logit and what it `says`; `adds` are all cues,
+    `features` the surface features among them, `words` those that stand in keys more often, or less, than expected.
     """
     names, adds = list(found.features), _rounded(found.carried)
     features = _rounded(np.stack([found.features[name] for name in names], axis=1)) if names else None

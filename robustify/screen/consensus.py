@@ -146,7 +146,7 @@ class Screened:
         together = None if groups is None else groups[there]
         found = chance(flagged, would, k, together)
         if self.cut is not None:
-            return _of_ranking(found, flagged, would, k, together, self.cut)
+            return _of_ranking(found, flagged, self.cut)
         positions = where_keys_are(key, k) if self.votes.placed else None
         if positions is None:
             return found
@@ -199,19 +199,12 @@ def d4_votes(
     return (d4, cast) if cast.template is not None and set(cast.voters) <= set(asked) else None
 
 
-def _of_ranking(
-    found: Chance, flagged: Bools, would: Bools, k: Ints, groups: Ints | None, ranked: Flagging
-) -> Chance:
+def _of_ranking(found: Chance, flagged: Bools, ranked: Flagging) -> Chance:
     """What chance explains of the flags of `criterion: fdr`: the share by its cut, and no p.
 
-    The scorer was fitted on these keys and the cut drawn by them, so that a p of counts would be too small. Items that
-    follow a flagged near-duplicate are flagged whatever their key, so that they say nothing of chance. Where nothing
+    The scorer was fitted on these keys and the cut drawn by them, so that a p of counts would be too small. Where nothing
     is flagged no cut reached q, which bounds no rate of shortcuts.
     """
-    alone = would.sum(axis=1) <= 1
-    if not alone.all():
-        rest = chance(flagged[alone], would[alone], k[alone], None if groups is None else groups[alone])
-        found = replace(rest, n=found.n, flagged=found.flagged, share=found.share)
     found = replace(found, p=None, false_share=ranked.false_share)
     return found if flagged.any() else replace(found, latent=None, latent_ci=None)
 

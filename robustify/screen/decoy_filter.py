@@ -4,13 +4,11 @@ Every wrong option is a decoy: an item without a shortcut has its key at the opt
 with a known probability c, whatever the scorer. So hits by chance are estimated from misses, and the cut is Selective
 SeqStep+ (Barber and Candes 2015, section 4; in competitions with c other than 1/2: Emery et al. 2019, arXiv 1907.01458).
 
-Of each group of near-duplicates or of one passage a representative enters the cut, and the others follow its verdict.
-An item that is not flagged, but whose ranking lacks an answer or has no single best option, is undecided.
+Every item is flagged by its own key. Of near-duplicates, whose hits are no independent evidence, one counts for the
+cut. An item that is not flagged, but whose ranking lacks an answer or has no single best option, is undecided.
 """
 
-import hashlib
 from bisect import bisect_left
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -96,42 +94,35 @@ def _negative_binomial(level: float, misses: int, c: float) -> int:
     return bisect_left(range(1 << 31), level, key=lambda v: float(betainc(misses, v + 1, 1 - c)))
 
 
-def exact_hits(
-    weight: Floats, hit: Bools, rho: Floats, fold: Ints, names: Sequence[str], q: float
-) -> tuple[Bools, Cut]:
-    """Return hits (n,) that keep the false discovery rate at most q in finite samples, and their cut without a threshold.
+def exact_cut(
+    weight: Floats, hit: Bools, rho: Floats, fold: Ints, lot: Floats, q: float
+) -> tuple[dict[int, float], Cut]:
+    """Return a threshold by fold that keeps the false discovery rate at most q in finite samples, and the whole cut.
 
     The ranking of a fold must come from fits without its keys. Hits above a fold's `decoy_cut` at q / 2 get the e-value
     n_f / (rho (1 + M_f)), and e-BH flags at q whatever the dependence between folds (Wang and Ramdas 2022; Ren and Barber
-    2024). Where rho differs, misses are thinned by a hash of the item's name, which makes all rho the largest.
+    2024). Where rho differs, misses are thinned by the item's `lot`, which makes all rho the largest.
     """
     if not len(weight):
-        return np.zeros(0, dtype=bool), Cut(0, None, 0, 0, 0.0, None, None)
+        return {}, Cut(0, None, 0, 0, 0.0, None, None)
     n, largest = len(weight), float(rho.max(initial=0.0))
-    e, misses = np.zeros(n), np.zeros(n, dtype=np.int64)
-    left_in = hit | (_uniform(names) * largest < rho) if np.ptp(rho) > 0 else np.ones(n, dtype=bool)
+    left_in = hit | (lot * largest < rho) if np.ptp(rho) > 0 else np.ones(n, dtype=bool)
+    cuts: list[tuple[float, int, Cut]] = []
     for f in np.unique(fold).tolist():
-        of = np.flatnonzero((fold == f) & left_in)
-        cut = decoy_cut(weight[of], hit[of], np.full(len(of), largest), q / 2)
+        of = (fold == f) & left_in
+        cut = decoy_cut(weight[of], hit[of], np.full(np.count_nonzero(of), largest), q / 2)
         if cut.threshold is not None:
-            above = of[hit[of] & (weight[of] >= cut.threshold)]
-            e[above] = np.count_nonzero(fold == f) / (largest * (1 + cut.misses))
-            misses[above] = cut.misses
-    ranked = np.sort(e)[::-1]
-    m = np.flatnonzero((ranked > 0) & (ranked * np.arange(1, n + 1) >= n / q * (1 - 1e-12)))
-    if not len(m):
-        return np.zeros(n, dtype=bool), Cut(n, None, 0, 0, largest, None, None)
-    flagged = e >= ranked[m[-1]]
-    h = int(np.count_nonzero(flagged))
-    missed = sum(int(misses[flagged & (fold == f)].max(initial=0)) for f in np.unique(fold).tolist())
+            cuts.append((np.count_nonzero(fold == f) / (largest * (1 + cut.misses)), f, cut))
+    cuts.sort(key=lambda one: -one[0])
+    hits = np.cumsum([cut.hits for _, _, cut in cuts], dtype=np.int64)
+    enough = [m for m, (e, _, _) in enumerate(cuts) if e * hits[m] >= n / q * (1 - 1e-12)]
+    if not enough:
+        return {}, Cut(n, None, 0, 0, largest, None, None)
+    flagged = cuts[: enough[-1] + 1]
+    h, missed = int(hits[enough[-1]]), sum(cut.misses for _, _, cut in flagged)
     d = largest * (1 + missed)
-    return flagged, Cut(n, None, h, missed, d, d / h, false_share_interval(h, missed, largest))
-
-
-def _uniform(names: Sequence[str]) -> Floats:
-    """A number in [0, 1) for each name, the same in every run, (n,)."""
-    digests = (hashlib.sha256(f"decoy/{name}".encode("utf-8", "surrogatepass")).digest() for name in names)
-    return np.array([int.from_bytes(d[:8], "big") / 2.0**64 for d in digests], dtype=np.float64)
+    thresholds = {f: cut.threshold for _, f, cut in flagged if cut.threshold is not None}
+    return thresholds, Cut(n, None, h, missed, d, d / h, false_share_interval(h, missed, largest))
 
 
 def hit_probability(weight: Floats, hit: Bools, at: Floats) -> Floats:
@@ -163,14 +154,15 @@ def shortcut_probability(h: Floats, null: Floats) -> Floats:
 class Decision:
     """The filter's outcome on n items.
 
-    `outcome` (n,) 1 shortcut, 0 robust, -1 undecided. `cut` counts representatives above the cut; under the exact rule
-    all that are flagged, without a threshold. `hit` (n,): the top is the key. `posterior`
+    `outcome` (n,) 1 shortcut, 0 robust, -1 undecided. `cut` counts the items that entered, without a threshold under the
+    exact rule, which has one a fold. `above` (n,): the item lies above its cut; `hit` (n,): the top is the key. `posterior`
     (n,) h(W), the probability that the top is the key at this weight; `shortcut` (n,) the probability that an item
     has a shortcut, given that its top is its key; both NaN where there is no top.
     """
 
     outcome: Ints
     cut: Cut
+    above: Bools
     hit: Bools
     posterior: Floats
     shortcut: Floats
@@ -179,44 +171,35 @@ class Decision:
 def flags(ranking: Ranking, key: Ints, q: float, *, exact: bool = False) -> Decision:
     """Flag items so that at most a share `q` of them is there by chance, in expectation; `key` (n,), -1 unknown.
 
-    `exact`: the finite-sample rule (`exact_hits`).
+    `exact`: the finite-sample rule (`exact_cut`).
     """
     n = len(ranking.items)
     # Where places alone always give the key, no answer can be distinguished from chance.
     ranked = (ranking.top >= 0) & (key >= 0) & (ranking.null < 1)
     hit = ranked & (ranking.top == key)
     enter = np.flatnonzero(ranked & (ranking.group == np.arange(n)))
-    weight, won, null = ranking.weight[enter], hit[enter], ranking.null[enter]
-    rho = hits_per_miss(null)
-    flagged = np.zeros(n, dtype=bool)
+    weight, won, rho = ranking.weight[enter], hit[enter], hits_per_miss(ranking.null[enter])
+    threshold = np.full(n, np.inf)
     if exact:
-        names = [ranking.items[i] for i in enter.tolist()]
-        chosen, cut = exact_hits(weight, won, rho, ranking.fold[enter], names, q)
-        flagged[enter[chosen]] = True
+        by_fold, cut = exact_cut(weight, won, rho, ranking.fold[enter], ranking.lot[enter], q)
+        for f, least in by_fold.items():
+            threshold[ranking.fold == f] = least
     else:
         cut = decoy_cut(weight, won, rho, q)
-        if cut.threshold is not None:
-            flagged[enter[won & (weight >= cut.threshold)]] = True
+        threshold[:] = np.inf if cut.threshold is None else cut.threshold
+    above = ranked & (ranking.weight >= threshold)
     posterior, shortcut = np.full(n, np.nan), np.full(n, np.nan)
     posterior[ranked] = np.maximum(hit_probability(weight, won, ranking.weight[ranked]), ranking.null[ranked])
     shortcut[ranked] = shortcut_probability(posterior[ranked], ranking.null[ranked])
     settled = ranked & ranking.complete
-    outcome = np.where(flagged, SHORTCUT, np.where(settled, ROBUST, UNDECIDED))
-    return Decision(outcome[ranking.group], cut, hit, posterior, shortcut)
+    outcome = np.where(above & hit, SHORTCUT, np.where(settled, ROBUST, UNDECIDED))
+    return Decision(outcome, cut, above, hit, posterior, shortcut)
 
 
 def flagging(ranking: Ranking, made: Decision, width: int) -> Flagging:
     """Return what a decision would flag were any other option the key, (n, width)."""
-    flagged = made.outcome == SHORTCUT
-    leads = ranking.group == np.arange(len(flagged))
-    above = flagged & leads
-    if made.cut.threshold is not None:
-        # By e-values no threshold is drawn, and of the misses none is known to lie above a cut.
-        ranked = leads & (ranking.top >= 0) & (ranking.null < 1)
-        above |= ranked & (np.nan_to_num(ranking.weight, nan=-np.inf) >= made.cut.threshold)
-    at = np.flatnonzero(above)
-    would = np.zeros((len(flagged), width), dtype=bool)
+    at = np.flatnonzero(made.above)
+    would = np.zeros((len(made.above), width), dtype=bool)
     would[at, ranking.top[at]] = True
-    would[flagged & ~leads] = True
     share = Rate(made.cut.estimate, made.cut.hits, made.cut.interval)
     return Flagging(would, made.outcome == UNDECIDED, share)

@@ -19,8 +19,6 @@ from robustify.baselines.artifact_probe import (
     FEWEST_TRAINING_ITEMS,
     SHRINKAGE,
     ProbeSettings,
-    group_folds,
-    near_duplicate_groups,
     padded,
 )
 from robustify.baselines.conditional_logit import (
@@ -32,6 +30,14 @@ from robustify.baselines.conditional_logit import (
     nested,
 )
 from robustify.baselines.features import NAMES, matrix
+from robustify.baselines.near_duplicates import (
+    content_lots,
+    dealt,
+    fold_groups,
+    lots,
+    named_groups,
+    near_duplicates,
+)
 from robustify.baselines.words import LEAST, scorer
 from robustify.item import Item
 from robustify.screen.item_index import ItemIndex, key_shares
@@ -57,9 +63,9 @@ class Ranking:
 
     `log_p` (n, K), -inf beyond an item's options, NaN if nothing is known of it. `top` (n,): -1 none, -2 shared. `weight`
     (n,) W, the probability of the top. `null` (n,) c, the probability that the top is the key without a shortcut. `group`
-    (n,): who stands for its near-duplicates and passage, chosen without keys. `complete` (n,): every voter answered.
-    `parts` and `surface`: name -> (n, K), the contribution to each option's logit, centred within the item; `surface`
-    sums to its part.
+    (n,): who stands for its near-duplicates, chosen without keys. `lot` (n,): a number in [0, 1) that follows from the
+    item's content. `complete` (n,): every voter answered. `parts` and `surface`: name -> (n, K), the contribution to each
+    option's logit, centred within the item; `surface` sums to its part.
     """
 
     items: tuple[str, ...]
@@ -69,6 +75,7 @@ class Ranking:
     null: Floats
     group: Ints
     fold: Ints
+    lot: Floats
     complete: Bools
     parts: Mapping[str, Floats]
     surface: Mapping[str, Floats]
@@ -135,28 +142,32 @@ class Ranker:
             top=top,
             weight=np.where(top >= 0, np.round(np.exp(best), 12), np.nan),
             null=null,
-            group=_representatives(self.together, complete & (top >= 0)),
+            group=self._representatives(complete & (top >= 0)),
             fold=self._fold,
+            lot=self._lot,
             complete=complete,
             parts=parts,
             surface=surface,
         )
 
     @cached_property
-    def together(self) -> Ints:
-        """For each item the index of the first of its near-duplicates and passage, (n,)."""
-        if self._items is not None:
-            return near_duplicate_groups(self._items)
-        names = self._index.items
-        if not self._groups:
-            return np.arange(len(names))
-        first: dict[str, int] = {}
-        of = map(self._groups.get, names)
-        return np.array([first.setdefault(g, i) if g else i for i, g in enumerate(of)], dtype=np.int64)
+    def _lot(self) -> Floats:
+        return lots(self._index.items) if self._items is None else content_lots(self._items)
 
     @cached_property
     def _fold(self) -> Ints:
-        return group_folds(self._index.items, self.together, self._settings)
+        names, items = self._index.items, self._items
+        together = named_groups(names, self._groups or {}) if items is None else fold_groups(items)
+        return dealt(together, self._lot, self._settings.folds, self._settings.seed)
+
+    def _representatives(self, ranked: Bools) -> Ints:
+        """Who stands for each item's near-duplicates, (n,): the smallest lot of those `ranked` (n,), if any are."""
+        if self._items is None:
+            return np.arange(len(self._index))
+        copies = near_duplicates(self._items)
+        order = np.lexsort((self._lot, ~ranked, copies))
+        kinds, first = np.unique(copies[order], return_index=True)
+        return np.asarray(order[first][np.searchsorted(kinds, copies)], dtype=np.int64)
 
     @cached_property
     def _features(self) -> Floats | None:
@@ -276,10 +287,3 @@ def _top(log_p: Floats) -> tuple[Ints, Floats]:
     shared = (log_p >= np.where(there, best, np.inf)[:, None] - _EQUAL).sum(axis=1)
     top = np.where(shared == 1, np.nan_to_num(log_p, nan=-np.inf).argmax(axis=1), TIED)
     return np.where(there, top, UNANSWERED), best
-
-
-def _representatives(together: Ints, ranked: Bools) -> Ints:
-    """The first item of each group that has a top and all answers, else the first, (n,)."""
-    order = np.lexsort((np.arange(len(together)), ~ranked, together))
-    kinds, first = np.unique(together[order], return_index=True)
-    return np.asarray(order[first][np.searchsorted(kinds, together)], dtype=np.int64)

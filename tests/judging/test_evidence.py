@@ -45,6 +45,7 @@ def ranking_of(
         top=np.array(top),
         weight=np.array(weight),
         null=np.full(n, 1 / K),
+        lot=np.zeros(n),
         group=np.arange(n),
         fold=np.zeros(n, dtype=np.int64),
         complete=np.ones(n, dtype=bool),

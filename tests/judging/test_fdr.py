@@ -68,13 +68,9 @@ def test_without_shortcuts_nothing_is_flagged_and_the_guardrail_says_so() -> Non
     assert "No item" in finding("screen", found.summary.screen)
 
 
-def test_copies_follow_and_keep_the_latent_rate() -> None:
+def test_passages_keep_the_latent_rate() -> None:
     b = bench(300, 2, s=0.3, agree=0.2, seed=3)
-    pairs = {b.ids[i]: f"passage {i // 2}" for i in range(40)}
-    found = judged(b, FDR, groups=pairs)
-    verdict = {v.item: v.verdict for v in found.verdicts}
-    for i in range(0, 40, 2):
-        assert verdict[b.ids[i]] == verdict[b.ids[i + 1]]
+    found = judged(b, FDR, groups={name: f"passage {i // 5}" for i, name in enumerate(b.ids)})
     assert found.summary.screen.latent_shortcut_rate.value == pytest.approx(0.3, abs=0.1)
 
 

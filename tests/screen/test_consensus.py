@@ -12,14 +12,12 @@ from pydantic import ValidationError
 
 from robustify import orders
 from robustify.answers import Answer, Answers, answer, unanswered
-from robustify.arrays import Ints
 from robustify.errors import DataError, UsageError
-from robustify.screen.chance import Chance, chance
+from robustify.screen.chance import Chance
 from robustify.screen.consensus import d4_votes, screened
 from robustify.screen.item_index import item_index
 from robustify.screen.screen_rules import Rotation, ScreenRules, TextNorm, same_model
-from robustify.screen.votes import TIED, UNANSWERED, Flagging, cast_votes
-from robustify.stats.intervals import Rate
+from robustify.screen.votes import TIED, UNANSWERED, cast_votes
 from tests.support.fake_answers import Bench, bench, own_rows, rows, text_rows, turned_rows, votes_of
 from tests.support.rules import collect_votes, unanimous
 
@@ -90,19 +88,6 @@ def test_an_item_whose_key_is_not_known_is_undecided_and_no_flag() -> None:
     assert screened(votes, unanimous()).outcome.tolist() == [-1, 1, 1, 0]
     assert [v.votes for v in screened(votes, unanimous()).verdicts()] == [0, 2, 2, 0]
     assert screened(votes, unanimous()).chance().flagged == 2
-
-
-@pytest.mark.parametrize("groups", [None, np.arange(40) // 2])
-def test_items_that_are_flagged_whatever_their_key_say_nothing_of_chance(groups: Ints | None) -> None:
-    key = np.arange(40) % 2
-    would = np.repeat([[True, False, False, False]], 40, axis=0)
-    would[:6] = True
-    ranked = Flagging(would, np.zeros(40, dtype=bool), Rate(0.1, 23, None))
-    votes = replace(votes_of(voted([[0]] * 40)), key=key)
-    found, rest = screened(votes, ScreenRules(), ranked).chance(groups), slice(6, 40)
-    alone = chance((key == 0)[rest], would[rest], np.full(34, 4), None if groups is None else groups[rest])
-    assert (found.n, found.flagged, found.p, found.false_share) == (40, 23, None, ranked.false_share)
-    assert (found.excess, found.excess_ci, found.latent) == (alone.excess, alone.excess_ci, alone.latent)
 
 
 def test_verdicts_made_undecided_keep_their_votes() -> None:

@@ -7,7 +7,7 @@ from robustify.arrays import Bools, Floats, Ints
 from robustify.screen.decoy_filter import (
     Cut,
     decoy_cut,
-    exact_hits,
+    exact_cut,
     false_share_interval,
     hit_probability,
     hits_per_miss,
@@ -43,10 +43,8 @@ def test_the_cut_by_hand() -> None:
 def test_no_item_and_a_sure_null_flag_nothing() -> None:
     nothing = Cut(0, None, 0, 0, 0.0, None, None)
     assert decoy_cut(np.empty(0), np.empty(0, dtype=bool), np.empty(0), 0.1) == nothing
-    flags, cut = exact_hits(
-        np.empty(0), np.empty(0, dtype=bool), np.empty(0), np.zeros(0, dtype=np.int64), [], 0.1
-    )
-    assert (len(flags), cut) == (0, nothing)
+    empty, no_fold = np.empty(0), np.zeros(0, dtype=np.int64)
+    assert exact_cut(empty, np.empty(0, dtype=bool), empty, no_fold, empty, 0.1) == ({}, nothing)
     sure = decoy_cut(np.ones(50), np.ones(50, dtype=bool), hits_per_miss(np.ones(50)), 0.1)
     assert sure.threshold is None
     assert sure.hits == 0
@@ -58,12 +56,14 @@ def test_no_item_and_a_sure_null_flag_nothing() -> None:
 def test_the_share_of_false_flags_is_at_most_q(k: tuple[int, ...], s: float, exact: bool) -> None:
     q, shares = 0.1, []
     rng = np.random.default_rng(int(100 * s) + len(k))
-    names = [str(i) for i in range(360)]
+    lot = rng.random(360)
     for _ in range(200):
         weight, hit, null, real = world(rng, 360, s, k, steps=20)
         flagged: Bools
         if exact:
-            flagged, _ = exact_hits(weight, hit, hits_per_miss(null), rng.integers(0, 5, 360), names, q)
+            fold = rng.integers(0, 5, 360)
+            found, _ = exact_cut(weight, hit, hits_per_miss(null), fold, lot, q)
+            flagged = hit & (weight >= np.array([found.get(f, np.inf) for f in fold.tolist()]))
         else:
             cut = decoy_cut(weight, hit, hits_per_miss(null), q)
             flagged = hit & (weight >= (np.inf if cut.threshold is None else cut.threshold))
@@ -112,10 +112,9 @@ def test_thinning_makes_all_rho_the_largest() -> None:
     n = 4000
     null = np.where(np.arange(n) % 2, 1 / 2, 1 / 6)
     fold: Ints = np.zeros(n, dtype=np.int64)
-    names = [f"i{i}" for i in range(n)]
     hit = rng.random(n) < null
-    flagged, cut = exact_hits(rng.normal(size=n), hit, hits_per_miss(null), fold, names, 0.1)
-    assert not flagged.any()
+    found, cut = exact_cut(rng.normal(size=n), hit, hits_per_miss(null), fold, rng.random(n), 0.1)
+    assert not found
     assert cut.estimate is None
 
 
@@ -124,5 +123,6 @@ def test_the_exact_rule_flags_at_its_bound_and_not_above(n: int, q: float, flagg
     """Twenty hits below one miss in a fold of 21 have the e-value 21 / (2/3): twenty times that is 63 / 0.1."""
     at = np.arange(n)
     hit = (at > 0) & (at < 21)
-    flags, cut = exact_hits(-1.0 * at, hit, np.full(n, 1 / 3), (at > 20) * 1, [""] * n, q)
-    assert flags.sum() == cut.hits == flagged
+    found, cut = exact_cut(-1.0 * at, hit, np.full(n, 1 / 3), (at > 20) * 1, np.zeros(n), q)
+    assert cut.hits == flagged
+    assert found == ({0: -20.0} if flagged else {})

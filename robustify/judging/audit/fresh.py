@@ -6,7 +6,7 @@ products.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from itertools import compress
@@ -16,8 +16,9 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from robustify.arrays import Bools, Floats, Ints
-from robustify.baselines.artifact_probe import FEWEST_ITEMS, ProbeSettings, near_duplicate_groups
+from robustify.baselines.artifact_probe import FEWEST_ITEMS, ProbeSettings
 from robustify.baselines.features import matrix
+from robustify.baselines.near_duplicates import fold_groups, near_duplicates
 from robustify.item import Item
 from robustify.judging.audit.auditor import AuditRate, among_open
 from robustify.screen.consensus import ROBUST, Screened
@@ -269,8 +270,5 @@ class FreshProbe:
     @cached_property
     def _order(self) -> tuple[Ints, Ints, Ints]:
         """Of each item its rank in hash order, its near-duplicates, and these with its passage."""
-        groups = near_duplicate_groups(self.items)
-        rank = hash_rank(self.items, groups, self.settings.seed)
-        alone = [replace(item, group="") for item in self.items]
-        passages = any(item.group for item in self.items)
-        return rank, near_duplicate_groups(alone) if passages else groups, groups
+        groups = fold_groups(self.items)
+        return hash_rank(self.items, groups, self.settings.seed), near_duplicates(self.items), groups

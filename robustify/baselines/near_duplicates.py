@@ -1,0 +1,166 @@
+"""Which items repeat one another, and the folds of a cross-fit, dealt by content.
+
+Two items repeat one another if the words of their choices have a Jaccard index of `NEAR` or more. Folds keep looser copies
+(`LOOSE`) and whole passages together. Names and the order of rows move no item to another fold.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from robustify.arrays import Floats, Ints
+from robustify.baselines.wording import words_of
+from robustify.item import Item, folded, kept_for_last
+
+T = TypeVar("T", bound=np.generic)
+
+NEAR = 0.8
+"""The Jaccard index of two items' choices from which on they count as near-duplicates."""
+LOOSE = 0.65
+"""The index from which on two items are in one fold."""
+FORMAT_ITEMS, FORMAT_SHARE = 5, 0.1
+"""Choices of so many items, and of such a share of them, are a format (True/False): only equal stems are copies then."""
+LARGEST_GROUP = 0.2
+"""The share of the items above which loose copies are in one fold only if they are near-duplicates."""
+_COMPARED = 1_000
+"""Sets of words that are compared with all others together."""
+
+
+@kept_for_last
+def near_duplicates(items: Sequence[Item]) -> Ints:
+    """Return for each item the index of the first of its near-duplicates, (n,), through chains of them too."""
+    a, b, likeness = _alike(items)
+    return _linked(len(items), a[likeness >= NEAR], b[likeness >= NEAR])
+
+
+@kept_for_last
+def fold_groups(items: Sequence[Item]) -> Ints:
+    """Return for each item the index of the first item that must be in its fold, (n,): loose copies and passages."""
+    a, b, likeness = _alike(items)
+    first: dict[str, int] = {}
+    passages = [(first.setdefault(item.group, i), i) for i, item in enumerate(items) if item.group]
+    of, at = np.array(passages, dtype=np.int64).reshape(-1, 2).T
+    loose, near = (
+        _linked(len(items), np.append(a[likeness >= least], of), np.append(b[likeness >= least], at))
+        for least in (LOOSE, NEAR)
+    )
+    chained = np.bincount(loose, minlength=1)[loose] > LARGEST_GROUP * len(items)
+    return _read_only(np.where(chained, near, loose))
+
+
+def named_groups(names: Sequence[str], groups: Mapping[str, str]) -> Ints:
+    """Return for each name the index of the first that is in its passage, (n,), where no text is known."""
+    first: dict[str, int] = {}
+    of = map(groups.get, names)
+    return np.array([first.setdefault(g, i) if g else i for i, g in enumerate(of)], dtype=np.int64)
+
+
+@kept_for_last
+def content_lots(items: Sequence[Item]) -> Floats:
+    """Return a number in [0, 1) for each item, (n,), the same for the same stem and choices in any order."""
+    return _read_only(lots(list(map(_content, items))))
+
+
+def lots(texts: Sequence[str]) -> Floats:
+    """Return a number in [0, 1) for each text, the same in every run, (n,)."""
+    digests = (hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts)
+    return np.array([int.from_bytes(d[:8], "big") / 2.0**64 for d in digests], dtype=np.float64)
+
+
+def dealt(group: Ints, lot: Floats, folds: int, seed: int) -> Ints:
+    """Return the fold of each item, (n,), equal within a `group` (n,) and as even as groups allow.
+
+    Groups are shuffled by `seed` from the order of their smallest `lot` (n,), and dealt to the smallest fold, the largest
+    first.
+    """
+    kinds, inverse, sizes = np.unique(group, return_inverse=True, return_counts=True)
+    smallest = np.full(len(kinds), np.inf)
+    np.minimum.at(smallest, inverse, lot)
+    shuffled = np.empty(len(kinds))
+    shuffled[np.argsort(smallest, kind="stable")] = np.random.default_rng(seed).permutation(len(kinds))
+    fold, held = np.zeros(len(kinds), dtype=np.int64), [0] * folds
+    for at in np.lexsort((shuffled, -sizes)).tolist():
+        fold[at] = held.index(min(held))
+        held[fold[at]] += int(sizes[at])
+    return fold[inverse]
+
+
+def _linked(n: int, a: Ints, b: Ints) -> Ints:
+    from scipy.sparse import coo_array  # only a run with a probe should pay for the import
+    from scipy.sparse.csgraph import connected_components
+
+    labels = connected_components(coo_array((np.ones(len(a)), (a, b)), shape=(n, n)), directed=False)[1]
+    _, smallest, group = np.unique(labels, return_index=True, return_inverse=True)
+    return _read_only(np.asarray(smallest[group], dtype=np.int64))
+
+
+def _read_only(values: npt.NDArray[T]) -> npt.NDArray[T]:
+    values.flags.writeable = False
+    return values
+
+
+@kept_for_last
+def _alike(items: Sequence[Item]) -> tuple[Ints, Ints, Floats]:
+    """Return pairs of items and their Jaccard index, at least `LOOSE`, by prefix filtering (Chaudhuri et al. 2006).
+
+    Sets that are that alike share one of their rarest few members, so only sets that do are compared.
+    """
+    from scipy.sparse import csr_array
+
+    first: dict[frozenset[str], int] = {}
+    same = [(first.setdefault(bag, i), i, 1.0) for i, bag in enumerate(_bags(items))]
+    pairs = [np.array([pair for pair in same if pair[0] != pair[1]]).reshape(-1, 3)]
+    rarity = Counter(w for bag in first for w in bag)
+    rank = {w: r for r, w in enumerate(sorted(rarity, key=lambda w: (rarity[w], w)))}
+    size = np.fromiter(map(len, first), np.int64, len(first))
+    words = np.fromiter((rank[w] for bag in first for w in bag), np.int64, int(size.sum()))
+    row = np.repeat(np.arange(len(size)), size)
+    # The rarest word of each set first.
+    words = np.sort(row * len(rank) + words) % max(len(rank), 1)
+    starts = np.cumsum(size) - size
+    fewest = np.ceil(LOOSE * size - 1e-9)
+    prefix = np.arange(len(words)) - starts[row] < (size - fewest + 1)[row]
+    shape = len(size), len(rank)
+    whole = csr_array((np.ones(len(words), dtype=np.int32), (row, words)), shape=shape)
+    rare = csr_array((np.ones(int(prefix.sum()), dtype=np.int32), (row[prefix], words[prefix])), shape=shape)
+    holders = rare.T.tocsr()
+    number = np.fromiter(first.values(), np.int64, len(first))
+    for start in range(0, len(size), _COMPARED):
+        met = (rare[start : start + _COMPARED] @ holders).tocoo()
+        i, j = met.coords[0] + start, met.coords[1]
+        less, more = np.minimum(size[i], size[j]), np.maximum(size[i], size[j])
+        # What the prefix of neither holds, both share at most as far as the longer rest goes.
+        most = met.data + np.maximum(fewest[i], fewest[j]) - 1
+        enough = most >= LOOSE / (1 + LOOSE) * (less + more) - 1e-6
+        possible = (j < i) & (less >= LOOSE * more - 1e-9) & enough
+        i, j = i[possible], j[possible]
+        shared = np.asarray(whole[i].multiply(whole[j]).sum(axis=1)).ravel()
+        # Rounded, so that a quotient equal to a threshold reaches it.
+        likeness = np.round(shared / (size[i] + size[j] - shared), 9)
+        near = likeness >= LOOSE
+        pairs.append(np.column_stack([number[j[near]], number[i[near]], likeness[near]]))
+    a, b, likeness = np.concatenate(pairs).T
+    return a.astype(np.int64), b.astype(np.int64), likeness
+
+
+def _bags(items: Sequence[Item]) -> list[frozenset[str]]:
+    """Return the words of each item's choices; of an item whose choices are a format, its text in one piece."""
+    # Choices that are all symbols have no words; their texts are compared.
+    bags = [
+        frozenset(w for c in item.choices for w in words_of(c)) or frozenset(map(folded, item.choices))
+        for item in items
+    ]
+    held = Counter(bags)
+    many = max(FORMAT_ITEMS, FORMAT_SHARE * len(items))
+    return [
+        frozenset([_content(item)]) if held[bag] >= many else bag
+        for bag, item in zip(bags, items, strict=True)
+    ]
+
+
+def _content(item: Item) -> str:
+    return "\0".join([folded(item.stem), *sorted(map(folded, item.choices))])
