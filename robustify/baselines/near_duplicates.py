@@ -163,4 +163,4 @@ def _bags(items: Sequence[Item]) -> list[frozenset[str]]:
 
 
 def _content(item: Item) -> str:
-    return "\0".join([folded(item.stem), *sorted(map(folded, item.choices))])
+    return "\0".join([folded(item.stem), *sorted(set(map(folded, item.choices)))])
