@@ -2,14 +2,13 @@
 
 The judge sees question, reference and answer, and not the other options, which would lead it back to choosing. A retry
 continues the conversation with one line that says what was wrong; the temperature never changes. Labels that are certain
-are kept, and only the missing ones are asked again. Every attempt is recorded. What stays unread, a call that fails and
-a tie are errors: unscored and counted, never a wrong answer.
+are kept. Every attempt is recorded. What stays unread, a call that fails and a tie are errors: unscored and counted,
+never a wrong answer.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Any
 
 from robustify.errors import UsageError
 from robustify.freeform.llm_judge.judges import Call, Completion, Judge, JudgeCallError
@@ -134,7 +133,7 @@ def ask_labels(
     judge: Judge, messages: Sequence[Message], expected_count: int, *, max_parse_retries: int = 2,
     format_type: str = "adaptive", call: Call | None = None,
 ) -> AskedLabels:  # fmt: skip
-    """Return the labels of `expected_count` nuggets. Labels that are certain are kept; only missing ones are asked again.
+    """Return the labels of `expected_count` nuggets. A retry asks for all of them; labels that are certain are kept.
 
     Raises:
         UsageError: `expected_count` below 1, or an unknown `format_type`.
@@ -142,37 +141,38 @@ def ask_labels(
     n, conversation, attempts = expected_count, list(messages), []
     labels: list[str | None] = [None] * n
     errors: list[ErrorType | None] = [None] * n
-    missing: Sequence[int] = range(n)
     for number in range(max_parse_retries + 1):
-        made, places = replace(call or Call(), attempt=number), missing
-        numbers = [i + 1 for i in places] if len(places) < n else None
+        made = replace(call or Call(), attempt=number)
         try:
             reply = judge.complete(conversation, made)
         except JudgeCallError as fault:
             attempts.append(_attempt(conversation, made, None, fault.error_type))
-            for i in places:
-                errors[i] = errors[i] or fault.error_type
+            errors = [
+                error if label else error or fault.error_type
+                for label, error in zip(labels, errors, strict=True)
+            ]
             break
-        how: dict[str, Any] = {"format_type": format_type, "finish_reason": reply.finish_reason}
-        parsed = parse_labels_multi_format(reply.text, len(places), numbers=numbers, **how)
-        if parsed.error_type == "count_mismatch" and numbers is not None:
-            # Asked for the missing labels, a judge may give its whole list again, corrected.
-            whole = parse_labels_multi_format(reply.text, n, **how)
-            if whole.labels is not None:
-                parsed, places = whole, range(n)
+        parsed = parse_labels_multi_format(
+            reply.text, n, format_type=format_type, finish_reason=reply.finish_reason
+        )
         attempts.append(_attempt(conversation, made, reply, parsed.error_type))
-        for i, label in zip(places, parsed.labels or [None] * len(places), strict=True):
+        for i, label in enumerate(parsed.labels or [None] * n):
             if labels[i] is None:
                 labels[i], errors[i] = label, None if label else parsed.error_type
             elif label not in (None, labels[i]):
                 # Two labels of one nugget that differ are none: it is asked again.
                 labels[i], errors[i] = None, "ambiguous"
-        missing = [i for i, label in enumerate(labels) if label is None]
-        if not missing:
+        if all(labels):
             break
-        again = _retry_line(parsed.error_type or "unknown_label", parsed.count, missing, n, format_type)
-        conversation = _continued(conversation, reply, again)
+        what = _fault_line(parsed.error_type or "ambiguous")
+        if parsed.error_type == "count_mismatch":
+            what = f"Labels in your reply: {parsed.count}; needed: {n}."
+        only = f"Reply with only {_LIST.get(format_type, 'the JSON array')} of {n} labels, in the order of the nuggets."
+        conversation = _continued(conversation, reply, f"{what} {only}")
     return AskedLabels(tuple(labels), tuple(errors), tuple(attempts))
+
+
+_LIST = {"markdown": "the Markdown list", "csv": "the line"}
 
 
 def _fault_line(error: ErrorType) -> str:
@@ -186,21 +186,6 @@ def _fault_line(error: ErrorType) -> str:
         "unknown_label": "Your reply used a word that is none of those allowed.",
         "duplicate_index": "Your reply gave one nugget two labels.",
     }.get(error, "Your reply could not be read.")
-
-
-_LIST = {"markdown": "the Markdown list", "csv": "the line"}
-
-
-def _retry_line(error: ErrorType, count: int, missing: Sequence[int], expected: int, written: str) -> str:
-    """Return the line of a retry for labels: what was wrong, and which labels are still needed, in the format wanted."""
-    only = f"Reply with only {_LIST.get(written, 'the JSON array')}"
-    if len(missing) < expected:
-        numbers = ", ".join(str(i + 1) for i in missing)
-        return f"Labels are still missing for nuggets {numbers}. {only} of these {len(missing)} labels, in this order."
-    what = _fault_line(error)
-    if error == "count_mismatch":
-        what = f"Your reply had {count} labels; {expected} are needed."
-    return f"{what} {only} of {expected} labels, in the order of the nuggets."
 
 
 def _attempt(

@@ -1,15 +1,15 @@
 """The closed sets of labels and scores that a judge may give, its reply as one of them, and the majority of several.
 
 A label is read from a whole entry, never from a word inside prose: "does not support" is a spelling of one label,
-"supportive of the claim" is none. Of a score or verdict, only a whole object with the key at its top level, a last
-line `Score: 1` or a bare score is read; no digit is taken from prose. What is not in the set or off the scale is an
-error and never the nearest one; two values that differ are none.
+"supportive of the claim" is none. Of a score or verdict, only a structure with the key, a last line `Score: 1` or a bare
+score is read; no digit is taken from prose. What is not in the set or off the scale is an error and never the nearest
+one; two values that differ are none.
 """
 
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
@@ -17,16 +17,14 @@ from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from robustify.errors import UsageError
-from robustify.freeform.llm_judge.spans import (
+from robustify.freeform.llm_judge.structures import (
     INVISIBLE,
     Pairs,
-    Scan,
-    Span,
+    Structure,
     inline,
     prose,
     readable,
-    spans,
-    values_in,
+    structures,
 )
 from robustify.freeform.schema import ErrorType
 
@@ -141,18 +139,19 @@ def parse_verdict(response: str, *, finish_reason: str | None = None) -> Reading
 def _parsed(
     response: str, key: str, finish_reason: str | None, read: Callable[[Any], T | None], unread: ErrorType
 ) -> Reading[T]:
-    """Return the value of a key in the last object that has it, in the last line, or as the whole reply."""
+    """Return the value of a key in the last structure that has it, in the last line, or as the whole reply."""
     text, fault = readable(response)
     if fault is not None:
         return Reading(None, fault)
-    scan = spans(text)
-    objects = list(objects_with(text, scan, key))
+    scan = structures(text)
+    given = [(one, values) for one in scan.found if (values := _values(text, one, key))]
     # An object that names the key may still be open at the end.
-    cut = any(text[at] == "{" and f'"{key}"' in text[at : at + 20_000] for at in scan.left_open[-20:])
+    cut = any(text[at] == "{" and f'"{key}"' in text[at : at + 20_000] for at in scan.left_open)
     last_line, whole = text.rstrip().rpartition("\n")[2], text.strip().strip("*`_ ")
     said: Any = None
-    if objects:
-        said, fault = _last(text, objects, key, cut)
+    if given:
+        said = given[-1][1][0]
+        fault = "ambiguous" if cut or _contradicted(text, given) else None
     elif cut or finish_reason == "length":
         # Outside an object nothing shows its end: `Score: 0` may be the beginning of 0.75.
         fault = "truncation"
@@ -178,37 +177,33 @@ def majority_vote(verdicts: Sequence[str | None]) -> Vote:
     return Vote(None, share, "tie" if [n for _, n in counts] == [most, most] else "no_majority")
 
 
-def _last(text: str, objects: list[tuple[Span, Pairs]], key: str, cut: bool) -> tuple[Any, ErrorType | None]:
-    span, last = objects[-1]
-    said = repr(last.all(key)[0])
+def _contradicted(text: str, given: Sequence[tuple[Structure, list[Any]]]) -> bool:
+    """Return whether the values of the last structure differ, or an earlier one may be meant instead of it."""
+    last, values = given[-1]
     # Two values are equal if they are written alike; NaN equals NaN, and true is not 1.
-    if cut or any(repr(value) != said for value in last.all(key)):
-        return None, "ambiguous"
-    others = [s for s, pairs in objects[:-1] if any(repr(value) != said for value in pairs.all(key))]
+    said = repr(values[0])
+    others = [one for one, some in given[:-1] if any(repr(value) != said for value in some)]
+    if any(repr(value) != said for value in values):
+        return True
     # "Either this or that" on one line is an echoed instruction, not a verdict and its correction.
-    together = bool(others) and "\n" not in text[others[-1].end : span.start]
+    together = bool(others) and "\n" not in text[others[-1].end : last.start]
     alone = any(not inline(text, other.start, other.end) for other in others)
-    quoted = alone and inline(text, span.start, span.end)
-    if others and (together or quoted or prose(text[span.end :])):
-        return None, "ambiguous"
-    return last.all(key)[0], None
+    quoted = alone and inline(text, last.start, last.end)
+    return bool(others) and (together or quoted or prose(text[last.end :]))
 
 
-def objects_with(text: str, scan: Scan, key: str) -> Iterator[tuple[Span, Pairs]]:
-    """Yield the objects with the key at their top level, alone or in one list; also one broken by unescaped quotes."""
-    named = tuple(span for span in scan.closed if key in text[span.start : span.end])
-    for span, value in reversed(list(values_in(text, scan._replace(closed=named)))):
-        if value is None and len(named) == 1:
-            value = _mended(text[span.start : span.end], key)
-        for element in value if type(value) is list else [value]:
-            if isinstance(element, Pairs) and element.all(key):
-                yield span, element
+def _values(text: str, one: Structure, key: str) -> list[Any]:
+    """Return what a structure gives for a key: at its top, in a list's objects, else one level down."""
+    value = _mended(text[one.start : one.end], key) if one.value is None else one.value
+    tops = [element for element in (value if type(value) is list else [value]) if isinstance(element, Pairs)]
+    inner = [value for top in tops for _, value in top if isinstance(value, Pairs)]
+    return [v for top in tops for v in top.all(key)] or [v for pairs in inner for v in pairs.all(key)]
 
 
 def _mended(written: str, key: str) -> Pairs | None:
-    """Return the key of one isolated object that is not JSON if it is named once and json-repair reads it alike."""
-    once = len(re.findall(rf"\b{re.escape(key)}\b", written)) == 1
-    found = re.search(_KEY_AND_VALUE.format(key=re.escape(key)), written)
+    """Return the key of an object that is not JSON if it is named once and json-repair reads it alike."""
+    once = len(re.findall(rf"\b{re.escape(key)}\b", written[:LONGEST_REPAIRED])) == 1
+    found = re.search(_KEY_AND_VALUE.format(key=re.escape(key)), written[:LONGEST_REPAIRED])
     if written[0] != "{" or not once or found is None or len(written) > LONGEST_REPAIRED:
         return None
     try:
