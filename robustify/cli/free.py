@@ -99,9 +99,7 @@ def nuggets(rows: Path, template: str | None, format_type: str | None, **given: 
     """Let a judge label which nuggets (facts) each passage states.
 
     FILE is JSON lines, or one JSON array. A row needs `query`, `passage` and `nuggets`, a list of texts or of objects with
-    `text` and perhaps `importance` (vital, okay). It may have `id` or `qid`, `model`, `topic`, and people's `labels`
-    (support, partial_support, not_support, in the order of the nuggets, or such a list by annotator). `block` and
-    `block_nuggets_assignment`, with `assignment` or `golden_label` by people, are read too.
+    `text` and perhaps `importance` (vital, okay). It may have `id` or `qid`, `model`, and `topic`.
 
     \b
     Example:
@@ -151,7 +149,7 @@ def _grade(settings: "FreeSettings", rows: "Rows", given: Mapping[str, Any]) -> 
     from robustify.report.free import free_html, shown_lines
 
     refuse_self_judging(settings, rows.answers)
-    people, how = [*rows.labels, *read_labels(settings)], judging(settings, rows.items)
+    people, how = read_labels(settings), judging(settings, rows.items)
     with (
         Replies(given["cache"]) as kept,
         open_judge(settings.judge, given["cache"], kept) as judge,
@@ -208,10 +206,6 @@ def agree(grades: tuple[Path, ...], human: Path | None, seed: int) -> int:
 @free.command()
 @click.argument("template_id", metavar="[ID]", required=False)
 @click.option("--example", is_flag=True, help="Print the prompt that it makes of a made-up case.")
-@click.option("--reply", type=FILE, help="Show how this reply of a judge is read.")
-@click.option(
-    "--nuggets", "n", type=click.IntRange(1), default=1, help="How many labels the reply should have."
-)
 @click.option(
     "--format-type", help="Of the labels: json, markdown, csv or adaptive [default: the template's]."
 )
@@ -220,21 +214,17 @@ def agree(grades: tuple[Path, ...], human: Path | None, seed: int) -> int:
 )
 @output
 def templates(
-    template_id: str | None, example: bool, reply: Path | None, n: int, format_type: str | None,
-    template_dir: tuple[Path, ...],
-) -> int:  # fmt: skip
-    """List the prompts, show one, or see how a reply to one is read.
+    template_id: str | None, example: bool, format_type: str | None, template_dir: tuple[Path, ...]
+) -> int:
+    """List the prompts, or show one.
 
     Exit 3 if a released template was changed.
 
     \b
     Example:
         robustify free templates nugget/optimized --example --format-type markdown
-        robustify free templates nugget/optimized --reply reply.txt --nuggets 3
     """
-    from robustify.files import read_expected
     from robustify.freeform.llm_judge.asking import Judging, example_of
-    from robustify.freeform.llm_judge.labels import read_as
     from robustify.freeform.llm_judge.store import get_store, pack_text
 
     store = get_store(template_dir)
@@ -246,10 +236,6 @@ def templates(
         lines = [f"{row['id']:28} {row['reads']:8} {row['sha256'][:16]}" for row in rows]
         return print_result({"templates": rows}, lines)
     template = store.get(template_id)
-    if reply is not None:
-        text = read_expected(reply, "a judge's reply", 1 << 24).decode("utf-8", "replace")
-        read = read_as(template, text, n, format_type or template.own_format)
-        return print_result(read, [f"{name} {json.dumps(value)}" for name, value in read.items()])
     if example and template.reads != "rubric":
         turns = example_of(template, Judging(store=store), format_type)
         texts = {f"=== {i} {turn.role}": turn.content for i, turn in enumerate(turns, start=1)}

@@ -15,9 +15,7 @@ from typing import Any
 from robustify.errors import AuthorisationError, DataError
 from robustify.freeform.answer_text import plain_text
 from robustify.freeform.grade.nuggets import require_distinct
-from robustify.freeform.human import HumanLabel
 from robustify.freeform.jsonl import read_jsonl, rows_of
-from robustify.freeform.llm_judge.verdicts import SUPPORT3
 from robustify.freeform.questions import convert_item, route, with_options
 from robustify.freeform.schema import AnswerRow, FreeItem, Nugget
 from robustify.freeform.settings import RUBRICS
@@ -34,9 +32,7 @@ _TOPICS = ("topic", "subject", "category", "chapter")
 _MODELS = ("model", "config", "system")
 _PREDICTED = ("predicted", "prediction", "text", "response", "output")
 _TEXTS = (*_PREDICTED, "answer")
-_PASSAGES = ("passage", "block", "answer", "response", "text")
-_NUGGETS = ("nuggets", "block_nuggets_assignment")
-_LABELS = ("label", "assignment", "golden_label")
+_PASSAGES = ("passage", "answer", "response", "text")
 _ROWS = (".jsonl", ".json", ".csv")
 _KINDS = {**RUBRICS, "multiple_choice": "short_text", "numerical": "numeric", "explain": "explanation"}
 _OPTION = re.compile(r"(?:\(([A-J])\)|^[ \t]*([A-J])[.):])[ \t]*(?=\S)", re.MULTILINE)
@@ -71,11 +67,10 @@ def read_answers(path: Path) -> list[AnswerRow]:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Questions or queries with answers or passages, and people's labels of them; `left_out` counts rows by reason."""
+    """Questions or queries with answers or passages; `left_out` counts rows by reason."""
 
     items: Sequence[FreeItem]
     answers: Sequence[AnswerRow]
-    labels: Sequence[HumanLabel] = ()
     left_out: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -114,8 +109,6 @@ def _named(row: Row, names: Sequence[str]) -> Any:
 
 def _text(row: Row, names: Sequence[str], what: str) -> str:
     found = _named(row, names)
-    # A passage may stand first in a list, before its sources.
-    found = found[0] if isinstance(found, list) and found else found
     if isinstance(found, bool) or not isinstance(found, str | int | float):
         fields = ", ".join(sorted(map(str, row))[:12])
         raise DataError(f"no {what}; expected one of the fields {', '.join(names)} (found {fields})")
@@ -188,10 +181,9 @@ def _prediction(row: Row) -> AnswerRow:
 
 
 def read_nugget_rows(path: Path) -> Rows:
-    """Rows of query, passage and nuggets: texts, or objects with text and perhaps id, importance and a person's label.
+    """Return rows of query, passage and nuggets: texts, or objects with text and perhaps id and importance.
 
-    `labels` may be a list in the order of the nuggets, or such a list for each annotator. Passages of one query and
-    model are drawn together; a row whose nuggets are empty is left out and counted.
+    Passages of one query and model are drawn together; a row whose nuggets are empty is left out and counted.
 
     Raises:
         DataError: rows that do not fit, all at once.
@@ -200,31 +192,27 @@ def read_nugget_rows(path: Path) -> Rows:
     counts: Counter[tuple[str, str]] = Counter()
     items: dict[str, FreeItem] = {}
 
-    def read(row: Row) -> tuple[AnswerRow, list[HumanLabel]] | None:
-        item, answer, labels = _nugget_row(row, counts)
+    def read(row: Row) -> AnswerRow | None:
+        item, answer = _nugget_row(row, counts)
         if item.nuggets and items.setdefault(item.id, item) != item:
             raise DataError(f"query {item.id}: other words or nuggets for another model; expected the same")
-        return (answer, labels) if item.nuggets else None
+        return answer if item.nuggets else None
 
     rows = read_jsonl(path, read)
-    there = [row for row in rows if row is not None]
-    none = len(rows) - len(there)
-    labels = [label for _, some in there for label in some]
+    answers = [row for row in rows if row is not None]
+    none = len(rows) - len(answers)
     _require_public(list(items.values()), [path])
-    answers = [answer for answer, _ in there]
-    return Rows(list(items.values()), answers, labels, {"no_nuggets": none} if none else {})
+    return Rows(list(items.values()), answers, {"no_nuggets": none} if none else {})
 
 
-def _nugget_row(row: Row, counts: "Counter[tuple[str, str]]") -> tuple[FreeItem, AnswerRow, list[HumanLabel]]:
+def _nugget_row(row: Row, counts: "Counter[tuple[str, str]]") -> tuple[FreeItem, AnswerRow]:
     _public(row)
     model = str(_named(row, _MODELS) or "passages")
     group = str(_named(row, ("qid", *_IDS)) or f"row{counts.total() + 1}")
     counts[group, model] += 1
-    if not any(name in row for name in _NUGGETS):
-        raise DataError(f"no nuggets; expected {', '.join(_NUGGETS)} (found {', '.join(sorted(row))})")
-    given = _named(row, _NUGGETS) or []
+    given = row.get("nuggets")
     if not isinstance(given, list):
-        raise DataError("nuggets is no list; expected texts, or objects with `text`")
+        raise DataError("nuggets: missing or not a list; expected texts, or objects with `text`")
     name = group if counts[group, model] == 1 else f"{group}#{counts[group, model]}"
     nuggets = tuple(_nugget(one, f"{name}/n{i}") for i, one in enumerate(given, start=1))
     require_distinct(nuggets)
@@ -234,8 +222,7 @@ def _nugget_row(row: Row, counts: "Counter[tuple[str, str]]") -> tuple[FreeItem,
     )
     # A passage that is there and empty states nothing; one that is not there is a fault.
     empty = any(row.get(name) == "" for name in _PASSAGES) and _named(row, _PASSAGES) is None
-    answer = AnswerRow(name, model, "" if empty else _text(row, _PASSAGES, "passage"))
-    return item, answer, _people(row, given, item, model)
+    return item, AnswerRow(name, model, "" if empty else _text(row, _PASSAGES, "passage"))
 
 
 def _nugget(given: Any, name: str) -> Nugget:
@@ -246,24 +233,6 @@ def _nugget(given: Any, name: str) -> Nugget:
     return Nugget(
         str(fields.get("id") or name), " ".join(text.split()), importance, fields.get("reviewed") is not False
     )
-
-
-def _people(row: Row, given: Sequence[Any], item: FreeItem, model: str) -> list[HumanLabel]:
-    """Return the labels that people gave, by annotator."""
-    own = [_named(one, _LABELS) if isinstance(one, dict) else None for one in given]
-    lists = row.get("labels") or {}
-    lists = lists if isinstance(lists, dict) else {str(row.get("annotator") or "human"): lists}
-    lists = ({"human": own} if any(own) else {}) | lists
-    found = []
-    for annotator, labels in lists.items():
-        if not isinstance(labels, list) or len(labels) != len(given):
-            raise DataError(f"labels of {annotator}: expected {len(given)}, one a nugget, or null")
-        words = [None if label is None else SUPPORT3.read(str(label)) for label in labels]
-        if any(word is None and label is not None for word, label in zip(words, labels, strict=True)):
-            raise DataError(f"labels of {annotator}: one is none of {', '.join(SUPPORT3.labels)}")
-        known = {n.id: word for n, word in zip(item.nuggets, words, strict=True) if word is not None}
-        found.append(HumanLabel(item.id, annotator, model, labels=known))
-    return found
 
 
 def with_facts(items: Sequence[FreeItem], path: Path) -> list[FreeItem]:

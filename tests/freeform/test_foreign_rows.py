@@ -11,7 +11,6 @@ from robustify.freeform.foreign_rows import read_answers, read_items, read_nugge
 from robustify.freeform.questions import Generation, prompt_of
 from tests.freeform.scripted import write_lines
 
-S, P, N = "support", "partial_support", "not_support"
 SHOWN = "Which of these is a colour?\n(A) stone\n(B) green\n(C) loud"
 QUESTIONS: list[dict[str, Any]] = [
     {"id": 1, "type": "mcq", "topic": "light", "question": SHOWN, "answer": "B"},
@@ -106,20 +105,14 @@ def test_rows_of_a_restricted_set_come_in_by_its_adapter_alone(tmp_path: Path) -
 # ---- passages and their nuggets ----
 
 
-def test_minimal_rows_and_rows_of_another_evaluation_are_read(tmp_path: Path) -> None:
+def test_passages_of_one_query_belong_together(tmp_path: Path) -> None:
     rows = [
         {"query": "Why does it rain?", "passage": "Clouds cool.", "nuggets": ["Clouds cool.", "Drops fall."]},
         {
-            "qid": "q2", "query": "What is tea?", "block": ["Leaves in water.", [{"title": "t", "url": "u"}]],
-            "block_nuggets_assignment": [
-                {"text": "Tea has leaves.", "importance": "vital", "assignment": "support"},
-                {"text": "Tea is hot.", "importance": "okay", "golden_label": "not_support"},
-            ],
+            "qid": "q2", "query": "What is tea?", "passage": "Leaves in water.",
+            "nuggets": [{"text": "Tea has leaves.", "importance": "vital"}, {"text": "Tea is hot.", "importance": "okay"}],
         },
-        {
-            "qid": "q2", "query": "What is tea?", "passage": "Hot.", "nuggets": ["Tea is hot."],
-            "labels": {"ann": ["supported"], "bob": [None]},
-        },
+        {"qid": "q2", "query": "What is tea?", "passage": "Hot.", "nuggets": ["Tea is hot."]},
         {"query": "Why?", "passage": "So.", "nuggets": []},
     ]  # fmt: skip
     found = read_nugget_rows(write_lines(tmp_path / "rows.jsonl", rows))
@@ -127,9 +120,6 @@ def test_minimal_rows_and_rows_of_another_evaluation_are_read(tmp_path: Path) ->
     assert sizes == [("row1", "row1", 2), ("q2", "q2", 2), ("q2#2", "q2", 1)]
     assert [n.importance for n in found.items[1].nuggets] == ["vital", "okay"]
     assert [a.text for a in found.answers] == ["Clouds cool.", "Leaves in water.", "Hot."]
-    assert [(label.item_id, label.annotator, dict(label.labels or {})) for label in found.labels] == [
-        ("q2", "human", {"q2/n1": S, "q2/n2": N}), ("q2#2", "ann", {"q2#2/n1": S}), ("q2#2", "bob", {}),
-    ]  # fmt: skip
     assert found.left_out == {"no_nuggets": 1}
 
 
@@ -146,16 +136,14 @@ def test_two_models_answer_one_query(tmp_path: Path) -> None:
 
 ROW: dict[str, Any] = {"query": "Why?", "passage": "so", "nuggets": ["Clouds cool.", "Drops fall."]}
 BAD_ROWS = [
-    ({"nuggets": None}, "no nuggets; expected nuggets"),
-    ({"nuggets": "Clouds cool."}, "nuggets is no list"),
+    ({"nuggets": None}, "missing or not a list"),
+    ({"nuggets": "Clouds cool."}, "missing or not a list"),
     ({"nuggets": [3]}, "no text"),
     ({"nuggets": [{"text": "a", "importance": "big"}]}, "expected vital or okay"),
     ({"nuggets": ["Clouds cool.", "clouds cool"]}, "repeated words"),
     ({"nuggets": ["word " * 41]}, "41 words"),
     ({"query": None}, "no query"),
     ({"passage": None}, "no passage"),
-    ({"labels": [S]}, "labels of human: expected 2"),
-    ({"labels": [S, "perhaps"]}, "one is none of not_support"),
 ]
 
 

@@ -180,10 +180,24 @@ ROW: dict[str, Any] = {
 def test_passages_are_labelled_scored_and_reported_in_one_command(
     tmp_path: Path, judge: tuple[str, ...], template: str
 ) -> None:
-    rows = write_lines(tmp_path / "rows.jsonl", [ROW | {"labels": [S, N]}, ROW | {"nuggets": []}])
+    rows = write_lines(tmp_path / "rows.jsonl", [ROW, ROW | {"nuggets": []}])
+    labels = {"item_id": "row1", "annotator": "ann", "labels": {"row1/n1": S, "row1/n2": N}}
+    people = write_lines(tmp_path / "people.jsonl", [labels])
     out, block = tmp_path / "out", tmp_path / "free.yaml"
     block.write_text("free: {language: de, judge: {model: x, few_shot: 1, domain: physics}}\n")
-    command = ("nuggets", rows, *judge, "--template", template, "--config", block, "-o", out)
+    command = (
+        "nuggets",
+        rows,
+        *judge,
+        "--human",
+        people,
+        "--template",
+        template,
+        "--config",
+        block,
+        "-o",
+        out,
+    )
     told = json.loads(run(*command, "--json").stdout)
     assert json.loads((out / "labels.jsonl").read_text()) == {
         "id": "row1", "model": "passages", "labels": [S, N], "error_type": None,
@@ -236,20 +250,6 @@ def test_templates_are_listed_shown_rendered_and_verified(tmp_path: Path) -> Non
     (tmp_path / "manifest.yaml").write_text(f"templates: [{row}]\n")
     (tmp_path / "b.j2").write_text("{% block user %}b{% endblock %}")
     run("templates", "--template-dir", tmp_path, fails=3)
-
-
-def test_a_reply_is_read_as_a_template_wants_it(tmp_path: Path) -> None:
-    reply = tmp_path / "reply.txt"
-    reply.write_text('<think>["support"]</think>Now:\n["support", "not_support"]\n')
-    shown = ("--reply", reply, "--nuggets", 2, "--json")
-    assert json.loads(run("templates", "nugget/optimized", *shown).stdout)["labels"] == [S, N]
-    assert "Now" not in run("templates", "nugget/optimized", *shown[:-1]).stdout
-    reply.write_text('{"verdict": "correct", "score": 0.5}')
-    assert json.loads(run("templates", "grader/mcq", *shown).stdout) == {
-        "verdict": "correct",
-        "error_type": None,
-    }
-    assert json.loads(run("templates", "grader/explanation@1.1", *shown).stdout)["score"] == 0.5
 
 
 def test_no_command_has_more_than_fourteen_options_and_no_text_is_in_its_help() -> None:
