@@ -129,13 +129,16 @@ def _counted(requests: list[Request], tokenizer: Any, budget: int) -> dict[str, 
     from robustify.engines.tokens import Speller, encode
 
     encoded = encode(Speller(tokenizer), requests)
-    planned = plan_batches(encoded, budget)
+    planned, distinct = (
+        sum(len(batch.tokens) for section in sections for batch in section)
+        for sections in (plan_batches(encoded, budget), plan_batches(encoded, budget, len(encoded)))
+    )
     return {
-        "planned": planned.planned,
-        "distinct": planned.distinct,
+        "planned": planned,
+        "distinct": distinct,
         # lm-eval runs a context once for all continuations of one token, as the letters are.
         "rows": sum(len(row) for row in {request.row for request in encoded}),
-        "naive": planned.naive,
+        "naive": sum(len(request.row) for request in encoded),
     }
 
 

@@ -65,9 +65,10 @@ def _needed(engine: HF, requests: Any) -> tuple[float, int]:
 
     model = engine.opened().model
     encoded = list(dict.fromkeys(encode(engine.speller, requests)))
-    planned = plan_batches(encoded)
-    scored = {(i, want.node) for i, batch in enumerate(planned.batches) for want in batch.wants}
+    batches = [batch for section in plan_batches(encoded, section=len(encoded)) for batch in section]
+    scored = {(i, want.node) for i, batch in enumerate(batches) for want in batch.wants}
+    tokens = sum(len(batch.tokens) for batch in batches)
     layers = [m for m in model.get_decoder().modules() if isinstance(m, torch.nn.Linear)]
     per_token = 2 * sum(layer.weight.numel() for layer in layers)
     per_position = 2 * model.get_output_embeddings().weight.numel()
-    return float(per_token * planned.distinct + per_position * len(scored)), planned.distinct
+    return float(per_token * tokens + per_position * len(scored)), tokens

@@ -1,7 +1,6 @@
 """`robustify models`: the models that need no hub, and the cache of scores."""
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -67,8 +66,7 @@ def cache_info(cache: Path) -> int:
     from robustify.engines.cache import every
 
     with every(cache) as caches:
-        facts = [asdict(scores.info()) for scores in caches]
-    parts = [{name: value for name, value in one.items() if value is not None} for one in facts]
+        parts = [scores.info() for scores in caches]
     tree = {**parts[0], **({"restricted": parts[1]} if len(parts) > 1 else {})}
     return print_result(tree, [f"{name}: {value}" for part in parts for name, value in part.items()])
 

@@ -31,7 +31,7 @@ def check_model(model: Runnable, cache: Path, templates: "Sequence[Template]" = 
         case OpenAIModel():
             from robustify.engines.openai.engine import check_server
 
-            return check_server(model, cache, templates)
+            return check_server(model, templates)
         case RayModel():
             from robustify.engines.ray.engine import require_ray
 
@@ -67,7 +67,7 @@ def open_scorer(model: Runnable, cache: Path, seal: bytes | None = None) -> Iter
             case OpenAIModel():
                 from robustify.engines.openai.engine import OpenAIServer
 
-                with OpenAIServer(model, cache, scores) as server:
+                with OpenAIServer(model, scores) as server:
                     yield server
             case _:
                 assert_never(model)

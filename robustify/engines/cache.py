@@ -15,11 +15,10 @@ import sqlite3
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from robustify.engines import score_file
 from robustify.engines.plan import Encoded
@@ -35,15 +34,6 @@ SEALED_FILE = "scores-restricted.sqlite"
 _VALUE = struct.Struct("<dI")
 _DRAWS = 20
 """Bits of the second number that count tokens; above them are the replies that were read."""
-
-
-@dataclass(frozen=True, slots=True)
-class Info:
-    """What `robustify models cache info` prints: rows and bytes on disk."""
-
-    path: str
-    rows: int
-    size: int
 
 
 class Cache(Closing):
@@ -67,7 +57,7 @@ class Cache(Closing):
         return digest if self._seal is None else hmac.digest(self._seal, digest, "sha256")
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Logprob]:
-        """Return the values that are there and whole; a damaged row counts as absent."""
+        """Return the values that are there."""
         found = self._done(lambda db: looked_up(db, "score", keys))
         return {key: _read(value) for key, value in found.items()}
 
@@ -115,9 +105,9 @@ class Cache(Closing):
         """Remember by which path this model is scored."""
         self._done(lambda db: db.execute("INSERT OR REPLACE INTO path VALUES (?, ?)", (model, path)))
 
-    def info(self) -> Info:
-        """Return how much the cache holds."""
-        return Info(str(self.file), self._done(row_count), self.file.stat().st_size)
+    def info(self) -> dict[str, Any]:
+        """Return what `robustify models cache info` prints: path, rows, and bytes on disk."""
+        return {"path": str(self.file), "rows": self._done(row_count), "size": self.file.stat().st_size}
 
     def clear(self) -> int:
         """Forget everything, also damaged files that were set aside. Return the number of rows, 0 for a damaged file."""
@@ -148,8 +138,8 @@ class Cache(Closing):
             try:
                 with self._db:
                     return work(self._db)
-            except DAMAGE:
-                if not score_file.is_damaged(self._db):
+            except DAMAGE as error:
+                if not score_file.is_damaged(self._db, error):
                     raise
             self._replace()
             with self._db:
@@ -226,7 +216,7 @@ class KeptScores:
 
     @path.setter
     def path(self, path: str) -> None:
-        if self._cache is not None:
+        if self._cache is not None and self.path != path:
             self._cache.set_path(self._head.digest(), path)
 
     def _key(self, request: Encoded) -> bytes:

@@ -63,23 +63,8 @@ class Batch:
     carry: Tokens
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """All batches, in sections: the first batch of a section has no trunk.
-
-    `distinct` counts the nodes of the trie, `planned` what is computed with the trunks that sections repeat,
-    `naive` what a scorer computes that runs every request alone.
-    """
-
-    sections: tuple[tuple[Batch, ...], ...]
-    distinct: int
-    planned: int
-    naive: int
-
-    @property
-    def batches(self) -> tuple[Batch, ...]:
-        """Every batch, in the order of the walk."""
-        return tuple(itertools.chain.from_iterable(self.sections))
+Sections = tuple[tuple[Batch, ...], ...]
+"""All batches, in the order of the walk; the first batch of a section has no trunk."""
 
 
 @dataclass(slots=True)
@@ -98,7 +83,7 @@ class _Trie:
         return above[::-1]
 
 
-def plan_batches(requests: Sequence[Encoded], budget: int = 512, section: int = SECTION) -> Plan:
+def plan_batches(requests: Sequence[Encoded], budget: int = 512, section: int = SECTION) -> Sections:
     """Return batches of at most `budget` nodes that hold every request, in the order of a depth-first walk.
 
     The plan depends on the set of requests alone, so that a resumed run computes exactly the same.
@@ -106,13 +91,7 @@ def plan_batches(requests: Sequence[Encoded], budget: int = 512, section: int = 
     trie = _trie(requests)
     cuts = _cuts(trie, budget, section)
     starts = range(0, len(cuts) - 1, section)
-    sections = tuple(_section(trie, cuts[s : s + section + 1], budget) for s in starts)
-    return Plan(
-        sections,
-        distinct=len(trie.tokens),
-        planned=sum(len(batch.tokens) for batches in sections for batch in batches),
-        naive=sum(len(r.row) for r in requests),
-    )
+    return tuple(_section(trie, cuts[s : s + section + 1], budget) for s in starts)
 
 
 def _trie(requests: Sequence[Encoded]) -> _Trie:

@@ -1,7 +1,7 @@
 """The SQLite file of the score cache: opened, and set aside whole if it is found damaged.
 
-SQLite's pages have no checksum, so an overwritten page is an error in every run that reads it: such a file is renamed and
-an empty one is created. Every row carries a checksum of its own.
+SQLite's pages have no checksum, so an overwritten page is an error in every run that reads it, and every row carries a
+checksum of its own. A file with a damaged page or row is renamed, and an empty one is created.
 """
 
 import contextlib
@@ -16,10 +16,18 @@ from robustify.errors import ResourceError
 from robustify.files import locked
 
 APPLICATION = 0x52425354
+VERSION = 1
+"""Of the tables. A file of a later version is refused and stays as it is."""
 _MANY = 500
 """Keys of one search."""
 DAMAGE = (sqlite3.Error, UnicodeDecodeError)
 """What reading a damaged file raises: SQLite quotes bytes in its messages, which may not be text."""
+
+
+class DamagedRow(sqlite3.DatabaseError):
+    """A row whose checksum does not hold."""
+
+
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS score(key BLOB PRIMARY KEY, value BLOB NOT NULL, checksum BLOB NOT NULL)"
     " STRICT, WITHOUT ROWID",
@@ -47,8 +55,10 @@ def opened(path: Path, *, private: bool) -> sqlite3.Connection:
         raise ResourceError(f"{path}: cannot be opened ({error!a}); choose another --cache-dir") from None
 
 
-def is_damaged(db: sqlite3.Connection) -> bool:
-    """Return whether SQLite's own check of every page and index finds a fault or cannot be finished."""
+def is_damaged(db: sqlite3.Connection, error: Exception) -> bool:
+    """Return whether this error is a damaged row, or SQLite's own check of every page and index finds a fault."""
+    if isinstance(error, DamagedRow):
+        return True
     try:
         return bool(db.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",))
     except sqlite3.OperationalError as error:
@@ -87,13 +97,13 @@ def remove_damaged(path: Path) -> None:
 
 
 def looked_up(db: sqlite3.Connection, table: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-    """Return the values of these keys, of rows that are there and whole."""
+    """Return the values of these keys, of rows that are there. Raises `DamagedRow`."""
     found: dict[bytes, bytes] = {}
     for start in range(0, len(keys), _MANY):
         part = keys[start : start + _MANY]
         marks = ",".join("?" * len(part))
         rows = db.execute(f"SELECT * FROM {table} WHERE key IN ({marks})", part)
-        found |= {row[0]: row[1] for row in rows if _is_whole(row)}
+        found |= dict(map(_checked, rows))
     return found
 
 
@@ -114,13 +124,12 @@ def _checksum(key: bytes, value: bytes) -> bytes:
     return hashlib.blake2b(key + value, digest_size=8).digest()
 
 
-def _is_whole(row: tuple[object, ...]) -> bool:
+def _checked(row: tuple[object, ...]) -> tuple[bytes, bytes]:
     # A damaged page may show anything, also text.
     match row:
-        case (bytes() as key, bytes() as value, bytes() as sum_):
-            return sum_ == _checksum(key, value)
-        case _:
-            return False
+        case (bytes() as key, bytes() as value, sum_) if sum_ == _checksum(key, value):
+            return key, value
+    raise DamagedRow("a row is damaged")
 
 
 def _connected(path: Path, *, private: bool) -> sqlite3.Connection:
@@ -138,7 +147,13 @@ def _connected(path: Path, *, private: bool) -> sqlite3.Connection:
         db.execute("PRAGMA trusted_schema=OFF")
         if db.execute("PRAGMA application_id").fetchone()[0] not in (0, APPLICATION):
             raise sqlite3.DatabaseError("another program's database")
+        if (version := db.execute("PRAGMA user_version").fetchone()[0]) > VERSION:
+            raise ResourceError(
+                f"{path}: was written by a later robustify (version {version}, expected at most {VERSION}); upgrade "
+                "robustify, or choose another --cache-dir"
+            )
         db.execute(f"PRAGMA application_id={APPLICATION}")
+        db.execute(f"PRAGMA user_version={VERSION}")
         for table in _TABLES:
             db.execute(table)
         if db.execute("SELECT count(*) FROM meta").fetchone()[0] == 0:

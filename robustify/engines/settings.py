@@ -18,27 +18,22 @@ _SERVED = re.compile(r"(?P<model>[^=\s]+)=openai:(?P<url>\S+)")
 _LOCAL_NAMES = ("localhost", "ip6-localhost")
 
 
-class ModelSettings(Settings):
-    """A model that is loaded from its files."""
+class TransformersSettings(Settings):
+    """A model that is run with transformers, in this process or in others."""
 
     name: str = Field(pattern=NAME_PATTERN)
     engine: str
     model: str = ""
     role: Literal["voter", "under_test"] = "voter"
+    device: str = "cpu"
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    max_batch_tokens: int | None = Field(default=None, ge=64)
+    section: int
 
     @property
     def reference(self) -> str:
         """What `robustify.models` looks up."""
         return self.model or self.name
-
-
-class TransformersSettings(ModelSettings):
-    """A model that is run with transformers, in this process or in others."""
-
-    device: str = "cpu"
-    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
-    max_batch_tokens: int | None = Field(default=None, ge=64)
-    section: int
 
     @property
     def budget(self) -> int:
@@ -91,8 +86,7 @@ class OpenAIModel(Settings):
     """A model behind a server that speaks the OpenAI protocol: vLLM, SGLang, a hosted endpoint.
 
     `base_url` ends in `/v1`. `model` is the server's id (default: `name`), `pin` the id in its replies if that
-    differs. `api_key_env` names the variable with the key. With a `tokenizer` (a known name, a folder,
-    `hf:owner/name@revision`) prompts are sent as tokens. `concurrency`, `timeout` (seconds) and `retries` are per
+    differs. `api_key_env` names the variable with the key. `concurrency`, `timeout` (seconds) and `retries` are per
     request. With `samples`, letters are drawn from that many chat replies of at most `reply_tokens`; without it
     log-probabilities are asked for. `price_in` and `price_out` are for a million tokens.
     """
@@ -104,7 +98,6 @@ class OpenAIModel(Settings):
     pin: str = ""
     role: Literal["voter", "under_test"] = "voter"
     api_key_env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
-    tokenizer: str = ""
     concurrency: int = Field(default=16, ge=1, le=512, strict=True)
     timeout: float = Field(default=120.0, gt=0, le=3600)
     retries: int = Field(default=6, ge=0, le=20, strict=True)

@@ -5,19 +5,13 @@ the context move to the continuation; an empty context becomes the prefix token.
 that looks like a special token stays text, because it comes from items.
 """
 
-import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from robustify.engines.plan import Encoded, Tokens
 from robustify.errors import DataError, ModelError, RequestError
-from robustify.models import locate
-from robustify.models.folder import digests
 from robustify.views import Request
 
-_FILES = ("tokenizer", "vocab", "merges", "special_tokens", "added_tokens")
 _MARK = "\u241fPROMPT\u241f"
 
 
@@ -52,39 +46,6 @@ class Speller:
             list(texts), add_special_tokens=special, split_special_tokens=True, return_attention_mask=False
         )
         return [tuple(row) for row in ids["input_ids"]]
-
-
-@dataclass(frozen=True, slots=True)
-class Spelling:
-    """The tokenizer of a model that runs in another program, and the digest of its files."""
-
-    speller: Speller
-    digest: str
-
-
-def spelling(reference: str, cache: Path) -> Spelling:
-    """Return the tokenizer of a known name, a folder or `hf:owner/name@revision`.
-    Raises `ModelError`: it is not there or cannot be loaded, or transformers is not installed."""
-    folder = Path(reference) if Path(reference).is_dir() else locate(reference, cache)
-    names = sorted(p.name for p in folder.iterdir() if p.is_file() and p.name.startswith(_FILES))
-    if not names:
-        raise ModelError(f"{folder}: holds no tokenizer; expected tokenizer.json or the like")
-    sums = digests(folder, names)
-    digest = hashlib.sha256("".join(f"{name} {sums[name]}\n" for name in names).encode()).hexdigest()
-    try:
-        from transformers import AutoTokenizer
-    except ImportError:
-        raise ModelError(
-            f"tokenizer {reference}: needs transformers: pip install 'robustcbrn-eval[hf]', or leave out `tokenizer`"
-        ) from None
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    # transformers and tokenizers raise many kinds of error; all mean the same here.
-    except Exception as error:
-        raise ModelError(
-            f"{folder}: transformers cannot load its tokenizer ({type(error).__name__}); expected a model's folder"
-        ) from error
-    return Spelling(Speller(tokenizer), digest)
 
 
 def as_prompt(tokenizer: Any, name: str, text: str) -> list[int]:

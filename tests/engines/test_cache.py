@@ -25,33 +25,22 @@ def cache(tmp_path: Path) -> Iterator[Cache]:
         yield opened
 
 
-def test_what_was_kept_is_known_to_the_bit(cache: Cache, tmp_path: Path) -> None:
+def test_what_was_kept_is_known_to_the_bit_and_to_its_recipe_alone(cache: Cache, tmp_path: Path) -> None:
     KeptScores(cache, {"weights": "w"}, "m").keep({A: ONE, B: TWO})
     with Cache(tmp_path) as again:
         assert KeptScores(again, {"weights": "w"}, "m").known([A, B]) == {A: ONE, B: TWO}
+        for other in ({"weights": "x"}, {"weightsw": ""}):
+            assert KeptScores(again, other, "m").known([A]) == {}
 
 
-def test_another_recipe_knows_nothing(cache: Cache) -> None:
-    KeptScores(cache, {"weights": "w"}, "m").keep({A: ONE})
-    assert KeptScores(cache, {"weights": "x"}, "m").known([A]) == {}
-    assert KeptScores(cache, {"weightsw": ""}, "m").known([A]) == {}
-
-
-def test_another_value_is_an_error_and_is_not_written(cache: Cache) -> None:
+def test_the_first_value_counts_and_another_one_is_an_error(cache: Cache) -> None:
     kept = KeptScores(cache, {}, "m")
     kept.keep({A: ONE})
-    kept.keep({A: ONE})
+    assert kept.keep({A: Logprob(-1.2500000001, 1)}) == {A: ONE}
     for other in (Logprob(-1.2515, 1), Logprob(-1.25, 2), Logprob(float("nan"), 1)):
         with pytest.raises(ModelError, match="m: not deterministic: 1 log-prob"):
             kept.keep({A: other, B: TWO})
     assert kept.known([A, B]) == {A: ONE}
-
-
-def test_the_last_bits_are_those_that_were_kept_first(cache: Cache) -> None:
-    kept = KeptScores(cache, {}, "m")
-    kept.keep({A: ONE})
-    assert kept.keep({A: Logprob(-1.2500000001, 1), B: TWO}) == {A: ONE, B: TWO}
-    assert kept.known([A, B]) == {A: ONE, B: TWO}
 
 
 def test_without_a_cache_nothing_is_known() -> None:
@@ -61,14 +50,29 @@ def test_without_a_cache_nothing_is_known() -> None:
     assert (kept.known([A]), kept.path) == ({}, None)
 
 
-def test_a_damaged_row_is_computed_again_and_counted(cache: Cache, tmp_path: Path) -> None:
+def test_a_file_with_a_damaged_row_is_set_aside_and_said(
+    cache: Cache, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     kept = KeptScores(cache, {}, "m")
     kept.keep({A: ONE, B: TWO})
     with sqlite3.connect(tmp_path / FILE) as db:
         db.execute("UPDATE score SET value = zeroblob(12) WHERE key = (SELECT min(key) FROM score)")
-    assert len(kept.known([A, B])) == 1
+    assert kept.known([A, B]) == {}
+    assert "is damaged: set aside as scores.sqlite.corrupt-1" in capsys.readouterr().err
     kept.keep({A: ONE, B: TWO})
     assert len(kept.known([A, B])) == 2
+
+
+def test_a_file_of_a_later_version_is_refused_and_stays(tmp_path: Path) -> None:
+    with Cache(tmp_path) as cache:
+        KeptScores(cache, {}, "m").keep({A: ONE})
+    with sqlite3.connect(tmp_path / FILE) as db:
+        db.execute("PRAGMA user_version=99")
+    before = (tmp_path / FILE).read_bytes()
+    with pytest.raises(ResourceError, match=r"later robustify \(version 99, expected at most 1\); upgrade"):
+        Cache(tmp_path)
+    assert (tmp_path / FILE).read_bytes() == before
+    assert not list(tmp_path.glob("*.corrupt-*"))
 
 
 @pytest.mark.parametrize(
@@ -80,7 +84,7 @@ def test_a_damaged_file_is_set_aside(
 ) -> None:
     (tmp_path / FILE).write_bytes(content)
     with Cache(tmp_path) as cache:
-        assert cache.info().rows == 0
+        assert cache.info()["rows"] == 0
         assert (tmp_path / f"{FILE}.corrupt-1").read_bytes() == content
         cache.clear()
     # One of ours, whose header is damaged; the other one might be another program's.
@@ -158,7 +162,7 @@ def test_another_program_s_database_is_left_alone(tmp_path: Path) -> None:
         db.execute("PRAGMA application_id=7")
         db.execute("CREATE TABLE mine(x)")
     with Cache(tmp_path) as cache:
-        assert cache.info().rows == 0
+        assert cache.info()["rows"] == 0
         cache.clear()
     with sqlite3.connect(tmp_path / f"{FILE}.corrupt-1") as db:
         assert db.execute("SELECT name FROM sqlite_master").fetchall() == [("mine",)]
@@ -185,7 +189,7 @@ def test_two_runs_share_a_cache(tmp_path: Path) -> None:
         run.join(600)
     assert [run.exitcode for run in runs] == [0, 0]
     with Cache(tmp_path) as cache:
-        assert cache.info().rows == 60
+        assert cache.info()["rows"] == 60
 
 
 def test_a_warm_repeat_computes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

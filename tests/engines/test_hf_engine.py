@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from robustify.errors import DataError, ModelError, UsageError
+from robustify.errors import DataError, ModelError, ResourceError, UsageError
 from robustify.views import Request
 from tests.support.model_cache import (
     hf,
@@ -28,7 +28,6 @@ torch = pytest.importorskip("torch", reason="the engine needs torch: the hf extr
 from safetensors.torch import load_file, save_file  # noqa: E402
 from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: E402
 
-from robustify.engines.cache import Cache  # noqa: E402
 from robustify.engines.local import kernels, layout, tree  # noqa: E402
 from robustify.engines.local import model as in_memory  # noqa: E402
 from robustify.engines.local.engine import HF  # noqa: E402
@@ -130,7 +129,7 @@ def test_the_size_of_batches_and_sections_changes_nothing(llama: Path, size: int
         (tiny_llama, "trees"),
         (lambda folder: tiny_gemma(folder, window=8), "trees"),
         (lambda folder: tiny_gemma(folder, window=32), "trees"),
-        (tiny_bloom, "prefixes"),
+        (tiny_bloom, "rows"),
         (tiny_mamba, "rows"),
     ],
     ids=["llama", "a window of 8", "a window of 32", "no plain positions", "recurrent"],
@@ -167,31 +166,15 @@ def test_a_model_for_which_trees_do_not_work_is_found_out(
         monkeypatch.setattr(layout, "_group", blind(layout._group))
     with hf(llama) as engine:
         assert totals(engine, REQUESTS) == pytest.approx(one_by_one(llama, REQUESTS), abs=1e-4)
-        assert engine.path == "prefixes"
-
-
-def test_a_path_that_is_wrong_for_prefixes_too_ends_in_rows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tiny_bloom(tmp_path)
-    scored = in_memory.score_contexts
-    monkeypatch.setattr(in_memory, "score_contexts", lambda *a: {r: t - 1 for r, t in scored(*a).items()})
-    with hf(folder, name="bloom") as engine:
-        assert totals(engine, REQUESTS) == pytest.approx(one_by_one(folder, REQUESTS), abs=1e-4)
         assert engine.path == "rows"
 
 
-@pytest.mark.parametrize(("n", "path"), [(80, "trees"), (1, "prefixes")])
+@pytest.mark.parametrize(("n", "path"), [(80, "trees"), (1, "rows")])
 def test_what_may_be_off_grows_with_the_tokens_that_are_summed(
     llama: Path, monkeypatch: pytest.MonkeyPatch, n: int, path: str
 ) -> None:
-    alone = in_memory.score_alone
-    monkeypatch.setattr(in_memory, "score_alone", lambda *a: alone(*a) + (0.004 if path == "trees" else 0))
-    trees = tree.Trees._scored
-    if path != "trees":
-        monkeypatch.setattr(
-            tree.Trees, "_scored", lambda *a: [(request, value - 0.002) for request, value in trees(*a)]
-        )
+    rows, off = in_memory.score_rows, 0.004 if path == "trees" else 0.002
+    monkeypatch.setattr(in_memory, "score_rows", lambda *a: {r: t + off for r, t in rows(*a).items()})
     with hf(llama) as engine:
         totals(engine, [Request("the cat sat", " on the mat" * n)])
         assert engine.path == path
@@ -209,30 +192,23 @@ def test_the_head_in_tiles_is_the_whole_head(llama: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("make", [tiny_llama, lambda folder: tiny_gemma(folder, window=64)])
-def test_lean_steps_and_packed_weights_are_used_and_put_back(tmp_path: Path, make: Any) -> None:
-    from robustify.engines.local.kernels import Lean, Packed, can_pack
-
+def test_lean_steps_are_used_and_put_back(tmp_path: Path, make: Any) -> None:
     folder = make(tmp_path)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     decoder = model.get_decoder()
     ids = torch.randint(0, 200, (1, 64), generator=torch.Generator().manual_seed(1))
     with torch.inference_mode():
         before = model(ids).logits
-        lean = Lean(decoder)
+        lean = kernels.Lean(decoder)
         n_norms = sum(type(m).__name__.endswith("RMSNorm") for m in decoder.modules())
-        assert len(lean) == n_norms + 2 + 1
+        assert len(lean.steps) == n_norms + 2
         with lean.used():
             assert torch.allclose(model(ids).logits, before, atol=1e-4)
-        if can_pack():
-            with Packed(decoder, 64).used():
-                assert torch.allclose(model(ids).logits, before, atol=1e-4)
         assert not any("forward" in vars(m) for m in decoder.modules())
         assert torch.equal(model(ids).logits, before)
 
 
 def test_a_step_that_does_something_else_is_left_alone(llama: Path) -> None:
-    from robustify.engines.local.kernels import Lean
-
     model = AutoModelForCausalLM.from_pretrained(llama, dtype=torch.float32).eval()
     first = model.get_decoder().layers[0]
     own = type(first.mlp).forward
@@ -242,7 +218,7 @@ def test_a_step_that_does_something_else_is_left_alone(llama: Path) -> None:
             return own(self, x) * 2
 
     first.mlp.__class__ = Other
-    assert first.mlp not in [module for module, _ in Lean(model.get_decoder())._steps]
+    assert first.mlp not in [module for module, _ in kernels.Lean(model.get_decoder()).steps]
 
 
 @pytest.mark.slow
@@ -268,21 +244,19 @@ def test_equal_requests_are_computed_once(engine: HF, monkeypatch: pytest.Monkey
     done: list[int] = []
     scored = engine.loglikelihoods([Request("the cat", " sat")] * 50, done.append)
     assert len(set(scored)) == 1
-    assert shapes == [(1, tree.BLOCK)]
+    assert shapes == [(1, layout.BLOCK)]
     assert sum(done) == 50
 
 
 def test_letters_cost_one_position(engine: HF, monkeypatch: pytest.MonkeyPatch) -> None:
-    from robustify.engines.local.kernels import Head
-
     seen: list[int] = []
-    logprobs = Head.logprobs
+    logprobs = kernels.Head.logprobs
 
-    def spy(self: Head, hidden: Any, at: Any, tokens: Any) -> Any:
+    def spy(self: kernels.Head, hidden: Any, at: Any, tokens: Any) -> Any:
         seen.append(len(hidden))
         return logprobs(self, hidden, at, tokens)
 
-    monkeypatch.setattr(Head, "logprobs", spy)
+    monkeypatch.setattr(kernels.Head, "logprobs", spy)
     engine.loglikelihoods([Request("Question: the cat\nAnswer:", f" {letter}") for letter in "ABC12"])
     assert seen == [1]
 
@@ -300,28 +274,18 @@ def test_letters_cost_one_position(engine: HF, monkeypatch: pytest.MonkeyPatch) 
         MemoryError(),
     ],
 )
-def test_a_batch_that_does_not_fit_is_halved_and_the_run_goes_on(
-    llama: Path, tmp_path: Path, error: Exception, monkeypatch: pytest.MonkeyPatch
+def test_a_batch_that_does_not_fit_names_the_setting_that_mends_it(
+    llama: Path, error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    passed = tree.Trees._pass
-    sizes: list[int] = []
+    def full(*_: Any) -> Any:
+        raise error
 
-    def small_only(self: Any, batch: Any, trunk: Any) -> Any:
-        sizes.append(len(batch.tokens))
-        if len(batch.tokens) > 70:
-            raise error
-        return passed(self, batch, trunk)
-
-    monkeypatch.setattr(tree.Trees, "_pass", small_only)
-    done: list[int] = []
-    with Cache(tmp_path) as cache, hf(llama, max_batch_tokens=256, cache=cache) as engine:
-        found = engine.loglikelihoods(REQUESTS, done.append)
-        assert engine.fingerprint()["max_batch_tokens"] == "64"
-        assert engine.loglikelihoods(REQUESTS) == found
-    assert [s.total for s in found] == pytest.approx(one_by_one(llama, REQUESTS), abs=1e-4)
-    assert sum(done) == len(REQUESTS)
-    assert max(sizes) > 70
-    assert sizes[-1] <= 64
+    monkeypatch.setattr(tree.Trees, "_pass", full)
+    with (
+        pytest.raises(ResourceError, match=r"tiny: a batch of 256 tokens .*`max_batch_tokens: 128`"),
+        hf(llama, max_batch_tokens=256) as engine,
+    ):
+        engine.loglikelihoods(REQUESTS)
 
 
 # tokens

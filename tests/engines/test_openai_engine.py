@@ -78,7 +78,7 @@ def test_numbers_are_those_of_the_model(manner: dict[str, Any], tmp_path: Path) 
 
 
 def test_the_letters_of_one_context_are_one_request(server: Stub, tmp_path: Path) -> None:
-    with OpenAIServer(model(server), tmp_path) as engine:
+    with OpenAIServer(model(server)) as engine:
         engine.fingerprint()
         before = server.completions
         engine.loglikelihoods(LETTERS)
@@ -88,7 +88,7 @@ def test_the_letters_of_one_context_are_one_request(server: Stub, tmp_path: Path
 def test_a_token_across_the_end_of_the_context_is_refused(server: Stub, tmp_path: Path) -> None:
     straddling = Request("the secret", "ive cat")
     with pytest.raises(
-        RequestError, match="lies across the end of its context; name the model's `tokenizer`"
+        RequestError, match="lies across the end of its context; ask this model with engine hf"
     ) as e:
         scored(server, tmp_path, [REQUESTS[0], straddling])
     assert list(e.value.faults) == [1]
@@ -132,13 +132,13 @@ def test_a_server_without_echo_serves_letters_and_names_what_it_cannot(echo: str
     letters = told(views=("choices_only", "full"))
     with stub(echo=echo) as server:
         with pytest.raises(UsageError) as e:
-            check_server(model(server), tmp_path, told())
+            check_server(model(server), told())
         assert "cannot serve choices_only_text (answer-v1), cloze (qa-v1)" in str(e.value)
-        assert "`asking: {views: [choices_only, full]}`" in str(e.value)
-        check_server(model(server), tmp_path, letters)
+        assert "`asking: {mode: letter, views: [choices_only, full]}`" in str(e.value)
+        check_server(model(server), letters)
         two_tokens = told(views=("choices_only", "full"), letter_templates=("balepur-v1",))
         with pytest.raises(UsageError, match=r"cannot serve choices_only \(balepur-v1\)"):
-            check_server(model(server), tmp_path, two_tokens)
+            check_server(model(server), two_tokens)
         found = scored(server, tmp_path, LETTERS)
         with pytest.raises(ModelError, match="expected letters alone"):
             scored(server, tmp_path, REQUESTS)
@@ -148,9 +148,11 @@ def test_a_server_without_echo_serves_letters_and_names_what_it_cannot(echo: str
 @pytest.mark.parametrize("manner", [{"echo": "ignored"}, {"completions": False}])
 def test_a_server_without_log_probabilities_can_only_write(manner: dict[str, Any], tmp_path: Path) -> None:
     with stub(**manner) as server:
-        with pytest.raises(UsageError, match=r"cannot serve choices_only .* this one can only write"):
-            check_server(model(server), tmp_path, told())
-        with OpenAIServer(model(server), tmp_path) as engine:
+        with pytest.raises(
+            UsageError, match=r"cannot serve choices_only .* a chat that answers with a letter"
+        ):
+            check_server(model(server), told())
+        with OpenAIServer(model(server)) as engine:
             with pytest.raises(ModelError, match="expected letters alone"):
                 engine.loglikelihoods(LETTERS)
             assert len(engine.write(["hello", "you"], max_tokens=4)) == 2
@@ -182,7 +184,7 @@ def test_a_server_that_cannot_be_trusted_is_refused_before_any_item(
 ) -> None:
     with stub(**manner) as server:
         with pytest.raises(ModelError, match=told):
-            check_server(model(server), tmp_path, ())
+            check_server(model(server), ())
         with pytest.raises(ModelError, match=told):
             scored(server, tmp_path, REQUESTS)
         assert not any("secret" in str(body) for body in server.bodies)
@@ -214,7 +216,7 @@ def test_another_model_is_refused_and_a_name_that_may_be_a_piece_of_a_prompt_is_
     says: str, server: Stub, tmp_path: Path
 ) -> None:
     shown = "'cheaper-model'" if says == "cheaper-model" else "a name that is not shown"
-    with OpenAIServer(model(server), tmp_path) as engine:
+    with OpenAIServer(model(server)) as engine:
         engine.fingerprint()
         engine.write(["hello"], max_tokens=3)
         server.manner.says = says
@@ -228,36 +230,18 @@ def test_another_model_is_refused_and_a_name_that_may_be_a_piece_of_a_prompt_is_
             assert "aaa" not in str(e.value)
     with stub(lists=("the secret cat",), root="/m/the secret cat") as other:
         with pytest.raises(ModelError, match="lists no model 'toy'") as e:
-            check_server(model(other), tmp_path, ())
+            check_server(model(other), ())
         assert no_text(e.value)
-        said = check_server(model(other, model="the secret cat", pin="toy"), tmp_path, ())
+        said = check_server(model(other, model="the secret cat", pin="toy"), ())
     assert said["model"] == "the secret cat", "the config's own name, because the server's is no name"
 
 
 def test_a_pinned_name_is_what_the_server_must_answer_with(tmp_path: Path) -> None:
     with stub(says="toy-2026-11-01") as server:
-        told = check_server(model(server, pin="toy-2026-11-01"), tmp_path, ())
+        told = check_server(model(server, pin="toy-2026-11-01"), ())
         assert told["answers_as"] == "toy-2026-11-01"
         with pytest.raises(ModelError, match="answered as 'toy-2026-11-01'; expected 'toy-2026-12-01'"):
-            check_server(model(server, pin="toy-2026-12-01"), tmp_path, ())
-
-
-def test_a_tokenizer_of_another_model_is_found_out(tmp_path: Path) -> None:
-    pytest.importorskip("transformers", reason="the hf extra is not installed")
-    from tests.support.model_cache import save_tokenizer
-
-    (tmp_path / "other").mkdir()
-    save_tokenizer(tmp_path / "other")
-    brain = Toy()
-    for n in range(400):
-        brain.encode(f"word{n}")
-    with stub(brain) as server, pytest.raises(ModelError, match="is not that of its server"):
-        scored(server, tmp_path, REQUESTS, tokenizer=str(tmp_path / "other"))
-    with (
-        stub(brain, token_ids=False) as server,
-        pytest.raises(ModelError, match="takes no prompts as tokens"),
-    ):
-        scored(server, tmp_path, REQUESTS, tokenizer=str(tmp_path / "other"))
+            check_server(model(server, pin="toy-2026-12-01"), ())
 
 
 # what is tried again
@@ -265,7 +249,7 @@ def test_a_tokenizer_of_another_model_is_found_out(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("status", [500, 503, 429])
 def test_what_may_pass_is_tried_again(status: int, server: Stub, tmp_path: Path) -> None:
-    with OpenAIServer(model(server), tmp_path) as engine:
+    with OpenAIServer(model(server)) as engine:
         server.manner.faults = [(status, {}), (status, {"Retry-After": "0.1"})]
         found = engine.loglikelihoods(REQUESTS)
         usage = engine.usage()
@@ -274,7 +258,7 @@ def test_what_may_pass_is_tried_again(status: int, server: Stub, tmp_path: Path)
 
 
 def test_a_server_that_fails_for_good_is_given_up(server: Stub, tmp_path: Path) -> None:
-    with OpenAIServer(model(server, concurrency=1), tmp_path) as engine:
+    with OpenAIServer(model(server, concurrency=1)) as engine:
         engine.fingerprint()
         before = server.completions
         server.manner.faults = [(500, {})] * 100
@@ -285,7 +269,7 @@ def test_a_server_that_fails_for_good_is_given_up(server: Stub, tmp_path: Path) 
 
 
 def test_a_server_that_hangs_is_given_up(server: Stub, tmp_path: Path) -> None:
-    with OpenAIServer(model(server, timeout=0.3, retries=1, concurrency=2), tmp_path) as engine:
+    with OpenAIServer(model(server, timeout=0.3, retries=1, concurrency=2)) as engine:
         engine.fingerprint()
         before = server.completions
         server.manner.spoil = "hang"
@@ -302,7 +286,7 @@ def test_an_address_where_nobody_listens_is_given_up_after_a_few_tries(tmp_path:
         ModelError,
         match=r"cannot be reached \(up to 3 tries\).*expected an OpenAI-compatible server at its base_url",
     ):
-        check_server(model(url, retries=20), tmp_path, ())
+        check_server(model(url, retries=20), ())
 
 
 def test_a_server_that_sends_elsewhere_is_not_followed(server: Stub, tmp_path: Path) -> None:
@@ -339,12 +323,12 @@ def test_a_refused_key_is_named_by_its_variable_and_never_shown(
     monkeypatch.setenv("MY_KEY", "sk-4f0e-hidden-9a7")
     with stub(key="sk-other") as server:
         with pytest.raises(ModelError, match=r"refused the key in MY_KEY \(401\).*variable MY_KEY") as e:
-            check_server(model(server, api_key_env="MY_KEY"), tmp_path, ())
+            check_server(model(server, api_key_env="MY_KEY"), ())
         with pytest.raises(ModelError, match=r"refused a request without a key.*`api_key_env: NAME`"):
-            check_server(model(server), tmp_path, ())
+            check_server(model(server), ())
         monkeypatch.delenv("MY_KEY")
         with pytest.raises(UsageError, match="variable MY_KEY is not set"):
-            check_server(model(server, api_key_env="MY_KEY"), tmp_path, ())
+            check_server(model(server, api_key_env="MY_KEY"), ())
     assert "hidden" not in str(e.value) + caplog.text
 
 
@@ -357,7 +341,7 @@ def test_the_key_is_sent_and_nothing_else_of_the_environment(
     monkeypatch.setenv("OPENAI_PROJECT_ID", "project-hidden")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     with stub(key="sk-4f0e-hidden-9a7") as server:
-        told = check_server(model(server, api_key_env="MY_KEY"), tmp_path, ())
+        told = check_server(model(server, api_key_env="MY_KEY"), ())
         sent = str(server.headers)
     assert "hidden" not in str(told)
     assert not any(secret in sent for secret in ("another", "org-hidden", "project-hidden"))
@@ -378,7 +362,7 @@ def test_without_the_package_the_error_says_how_to_get_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, "openai", None)
     with pytest.raises(ModelError, match=r"pip install 'robustcbrn-eval\[openai\]'"):
-        check_server(model("http://127.0.0.1:9/v1"), tmp_path, ())
+        check_server(model("http://127.0.0.1:9/v1"), ())
 
 
 # what the scores are kept under
@@ -392,7 +376,7 @@ def test_scores_are_kept_by_the_model_behind_a_name_and_not_by_its_address(tmp_p
         with Cache(tmp_path) as cache:
             variants = []
             for server in (one, two, again):
-                with OpenAIServer(model(server), tmp_path, cache) as engine:
+                with OpenAIServer(model(server), cache) as engine:
                     variants.append(engine.fingerprint()["variant"])
     assert variants == ["0", "1", "0"]
 
@@ -414,7 +398,7 @@ def test_a_probe_is_known_again_through_rounding_and_no_further() -> None:
 def test_it_writes_by_chat_and_where_there_is_none_by_completions(
     manner: dict[str, Any], chat: bool, tmp_path: Path
 ) -> None:
-    with stub(**manner) as server, OpenAIServer(model(server), tmp_path) as engine:
+    with stub(**manner) as server, OpenAIServer(model(server)) as engine:
         replies = engine.write(["x" * n for n in range(1, 20)], max_tokens=7)
         assert engine.has_chat_template is chat
     assert len(replies) == 19
@@ -433,7 +417,7 @@ def test_what_cannot_be_written_is_refused(
 ) -> None:
     with (
         stub(**manner) as server,
-        OpenAIServer(model(server), tmp_path) as engine,
+        OpenAIServer(model(server)) as engine,
         pytest.raises(error, match=says) as e,
     ):
         engine.write(["short", "the secret cat " * 20, "short"], max_tokens=3)
@@ -454,10 +438,10 @@ def test_an_interrupt_waits_for_nobody_and_what_was_kept_is_not_asked_again(
         if n:
             raise KeyboardInterrupt
 
-    with Cache(tmp_path) as cache, OpenAIServer(model(server, concurrency=2), tmp_path, cache) as engine:
+    with Cache(tmp_path) as cache, OpenAIServer(model(server, concurrency=2), cache) as engine:
         with pytest.raises(KeyboardInterrupt):
             engine.loglikelihoods(MANY, interrupt)
-        kept = cache.info().rows
+        kept = cache.info()["rows"]
     time.sleep(0.3)
     assert 0 < kept < len(MANY)
     before = server.completions

@@ -102,12 +102,10 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
-@pytest.mark.parametrize("tokenizer", ["smollm2-135m", ""], ids=["tokens", "text"])
 def test_a_server_gives_the_numbers_of_the_local_engine(
-    url: str, tokenizer: str, tmp_path: Path, requests: list[Request], reference: list[Logprob]
+    url: str, tmp_path: Path, requests: list[Request], reference: list[Logprob]
 ) -> None:
-    folder = str(model_folder("smollm2-135m")) if tokenizer else ""
-    model = OpenAIModel(name="smollm2", engine="openai", base_url=url, concurrency=8, tokenizer=folder)
+    model = OpenAIModel(name="smollm2", engine="openai", base_url=url, concurrency=8)
     with open_scorer(model, tmp_path) as engine:
         found, told = engine.loglikelihoods(requests), engine.fingerprint()
         assert isinstance(engine, Writer)

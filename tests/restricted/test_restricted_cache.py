@@ -72,7 +72,7 @@ def test_clearing_needs_no_key_and_leaves_no_row_in_any_byte(tmp_path: Path) -> 
         kept(cache).keep(SCORED)
     held = keys(tmp_path / SEALED_FILE)
     with every(tmp_path) as caches:
-        assert [cache.info().rows for cache in caches] == [0, 2]
+        assert [cache.info()["rows"] for cache in caches] == [0, 2]
     done = invoked("models", "cache", "clear", "--cache-dir", tmp_path)
     assert done.stdout == "2 scores forgotten\n"
     left = b"".join(p.read_bytes() for p in tmp_path.iterdir() if p.is_file())

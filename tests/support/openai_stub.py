@@ -417,5 +417,5 @@ def model(server: Stub | str, **changes: Any) -> OpenAIModel:
 
 def scored(server: Stub, home: Path, requests: Sequence[Request], **changes: Any) -> list[Logprob]:
     """The scores of these requests, kept in a cache in `home`."""
-    with Cache(home) as cache, OpenAIServer(model(server, **changes), home, cache) as engine:
+    with Cache(home) as cache, OpenAIServer(model(server, **changes), cache) as engine:
         return engine.loglikelihoods(requests)

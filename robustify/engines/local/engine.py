@@ -21,9 +21,6 @@ from robustify.errors import ModelError, ResourceError
 from robustify.models.folder import check_folder, has_chat_template, read_record
 from robustify.views import Request
 
-LEAST_TOKENS = 64
-"""A batch that does not fit into memory is halved down to this."""
-
 
 class HF(Closing):
     """A causal language model from a local folder, in memory from the first request that is not cached to `close`.
@@ -43,9 +40,8 @@ class HF(Closing):
     ) -> None:
         check_folder(folder)
         self.name = model.name
-        self._model, self._folder, self._cache = model, folder, cache
+        self._model, self._folder = model, folder
         self._n_threads, self._elsewhere = n_threads, elsewhere
-        self._budget = model.budget
         self._recipe = recipe(model, folder, n_threads)
         self._kept = KeptScores(cache, self._recipe, model.name)
         self._work: Work | None = None
@@ -79,13 +75,12 @@ class HF(Closing):
         # The last token is only predicted.
         check_lengths(encoded, self.name, self.opened().max_length + 1)
         asked = Counter(encoded)
-        # After a batch is halved, results come again; each is counted once.
-        counted: set[Encoded] = set()
-        known: dict[Encoded, Logprob] = {}
-        for fresh in self._growing(list(asked)):
-            known |= fresh
-            progress(sum(asked[request] for request in fresh if request not in counted))
-            counted |= fresh.keys()
+        known = self._kept.known(asked)
+        progress(sum(asked[request] for request in known))
+        if len(known) < len(asked):
+            for fresh in self._computed(list(asked), frozenset(known)):
+                progress(sum(asked[request] for request in fresh if request not in known))
+                known |= fresh
         self._kept.keep_texts(requests, encoded)
         return [known[request] for request in encoded]
 
@@ -118,50 +113,27 @@ class HF(Closing):
                 self._work = Local(self._folder, self._model.device, self._model.dtype, self._n_threads)
         return self._work
 
-    def _growing(self, requests: Sequence[Encoded]) -> Iterator[Mapping[Encoded, Logprob]]:
-        """Yield what is known, and then every batch; where batches are halved, all of it again."""
-        known = self._kept.known(requests)
-        yield known
-        while len(known) < len(requests):
-            try:
-                paths = self._paths = self._paths or Paths(
-                    self.opened(), self._kept.path, self._model.section
-                )
-                for fresh in paths.score(requests, frozenset(known), self._budget):
-                    self._check_numbers(fresh)
-                    # Before its scores: another run may find them all, and must find the path with them.
-                    self._keep_path()
-                    scores = self._kept.keep({r: Logprob(t, len(r.continuation)) for r, t in fresh.items()})
-                    known |= scores
-                    yield scores
-                break
-            except (RuntimeError, MemoryError) as error:
-                self._halve(error)
-                # Scores of batches of another size differ in their last bits: they are another recipe's.
-                known = self._kept.known(requests)
-                yield known
-        self._keep_path()
-
-    def _keep_path(self) -> None:
-        if self._paths is not None and self._kept.path != self._paths.path:
-            self._kept.path = self._paths.path
-
-    def _halve(self, error: Exception) -> None:
+    def _computed(
+        self, requests: Sequence[Encoded], known: frozenset[Encoded]
+    ) -> Iterator[Mapping[Encoded, Logprob]]:
+        """Yield the scores of every batch with a request that is not `known`, as they are kept."""
         from robustify.engines.local.model import is_out_of_memory
 
-        if not is_out_of_memory(error):
-            raise error
-        if self._budget // 2 < LEAST_TOKENS:
+        paths = self._paths = self._paths or Paths(self.opened(), self._kept.path, self._model.section)
+        budget = self._model.budget
+        try:
+            for fresh in paths.score(requests, known, budget):
+                self._check_numbers(fresh)
+                # Before its scores: another run may find them all, and must find the path with them.
+                self._kept.path = paths.path
+                yield self._kept.keep({r: Logprob(t, len(r.continuation)) for r, t in fresh.items()})
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
             raise ResourceError(
-                f"{self.name}: a batch of {self._budget} tokens does not fit into memory; expected room for it: "
-                "use a smaller model, a shorter prompt or dtype bfloat16"
+                f"{self.name}: a batch of {budget:,} tokens does not fit into memory; expected room for it: write "
+                f"`max_batch_tokens: {budget // 2}` for this model in the config, or use a smaller model or dtype bfloat16"
             ) from None
-        path = self.path
-        self.close()
-        self._budget //= 2
-        self._recipe |= {"max_batch_tokens": str(self._budget)}
-        self._kept = KeptScores(self._cache, self._recipe, self.name)
-        self._paths = Paths(self.opened(), path, self._model.section)
 
     def _check_numbers(self, fresh: Mapping[Any, float]) -> None:
         if not all(-float("inf") < total <= 1e-3 for total in fresh.values()):

@@ -1,11 +1,10 @@
-"""Steps of a decoder that our own code computes faster on a CPU: norms, gated MLPs, rotary positions, linear layers; and
-the output head without the logits of a whole vocabulary.
+"""Steps of a decoder that our own code computes faster on a CPU: norms and gated MLPs; and the output head without the
+logits of a whole vocabulary.
 
 On a CPU the small steps wait for memory while the products compute. A step is taken over only where the module has the
 parts we know and a trial on random numbers gives what its own code gives; everything else stays as it is.
 """
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,7 +14,6 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 _NEAR = 1e-5
-_ROTARY = "apply_rotary_pos_emb"
 _TILE = {"cpu": 1 << 21}
 """Logits that exist at once: on a CPU they stay in its cache."""
 _LARGE_TILE = 1 << 28
@@ -29,27 +27,17 @@ class Lean:
         modules = [m for m in decoder.modules() if "forward" not in vars(m)]
         with torch.inference_mode():
             forwards = [(m, _norm(m) or _gated(m)) for m in modules]
-            homes = {type(m).__module__ for m in modules if type(m).__name__.endswith("Attention")}
-            self._rotary = [sys.modules[name] for name in sorted(homes) if _is_our_rotary(sys.modules[name])]
-        self._steps = [(m, forward) for m, forward in forwards if forward is not None]
-
-    def __len__(self) -> int:
-        return len(self._steps) + len(self._rotary)
+        self.steps = [(m, forward) for m, forward in forwards if forward is not None]
 
     @contextmanager
     def used(self) -> Iterator[None]:
         """Use our steps inside; the decoder is as it was on leaving."""
-        before = [getattr(home, _ROTARY) for home in self._rotary]
-        for module, forward in self._steps:
+        for module, forward in self.steps:
             module.forward = forward
-        for home in self._rotary:
-            setattr(home, _ROTARY, _rotary)
         try:
             yield
         finally:
-            for home, own in zip(self._rotary, before, strict=True):
-                setattr(home, _ROTARY, own)
-            for module, _ in self._steps:
+            for module, _ in self.steps:
                 del module.forward
 
 
@@ -94,75 +82,8 @@ def _gated(module: Any) -> Forward | None:
     return forward if _same(forward(trial), module(trial)) else None
 
 
-def _rotary(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor, unsqueeze_dim: int = 1) -> tuple[Tensor, Tensor]:
-    """Turn both by rotary positions (Su et al. 2021, arXiv 2104.09864) as `transformers` does, the halves in place."""
-    cos, sin = cos.unsqueeze(unsqueeze_dim), sin.unsqueeze(unsqueeze_dim)
-    return _turned(q, cos, sin), _turned(k, cos, sin)
-
-
-def _turned(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    half = x.shape[-1] // 2
-    out = x * cos
-    out[..., :half].addcmul_(x[..., half:], sin[..., :half], value=-1)
-    out[..., half:].addcmul_(x[..., :half], sin[..., half:])
-    return out
-
-
-def _is_our_rotary(home: Any) -> bool:
-    own = getattr(home, _ROTARY, None)
-    if own is None:
-        return False
-    random = torch.Generator().manual_seed(0)
-    q, k = (torch.randn(1, heads, 3, 8, generator=random) for heads in (4, 2))
-    cos, sin = (torch.randn(1, 3, 8, generator=random) for _ in range(2))
-    try:
-        theirs = own(q, k, cos, sin)
-    # Other families ask for other arguments.
-    except (TypeError, RuntimeError, ValueError):
-        return False
-    return all(_same(a, b) for a, b in zip(_rotary(q, k, cos, sin), theirs, strict=True))
-
-
 def _same(a: Tensor, b: Tensor) -> bool:
     return a.shape == b.shape and bool(torch.allclose(a, b, rtol=_NEAR, atol=_NEAR))
-
-
-def can_pack() -> bool:
-    """Return whether this torch has MKL and its two operators for packed weights."""
-    known = hasattr(torch.ops.mkl, "_mkl_linear") and hasattr(torch.ops.mkl, "_mkl_reorder_linear_weight")
-    return bool(torch.backends.mkl.is_available() and known)
-
-
-class Packed:
-    """The linear layers of a decoder, their weights laid out once, as MKL's kernels read them, for batches of `rows` rows.
-    At 256 rows that is a quarter faster; rounding differs."""
-
-    def __init__(self, decoder: Any, rows: int) -> None:
-        self.rows = rows
-        self._packed = [
-            (layer, torch.ops.mkl._mkl_reorder_linear_weight(layer.weight.data, rows))
-            for layer in decoder.modules()
-            # A subclass may do something else.
-            if type(layer) is torch.nn.Linear and layer.weight.dtype == torch.float32
-        ]
-
-    @contextmanager
-    def used(self) -> Iterator[None]:
-        """Use the packed weights inside; the layers are as they were on leaving."""
-        for layer, weight in self._packed:
-            layer.forward = self._forward(layer, weight)
-        try:
-            yield
-        finally:
-            for layer, _ in self._packed:
-                del layer.forward
-
-    def _forward(self, layer: torch.nn.Linear, weight: Tensor) -> Forward:
-        def forward(x: Tensor) -> Tensor:
-            out: Tensor = torch.ops.mkl._mkl_linear(x, weight, layer.weight, layer.bias, self.rows)
-            return out
-
-        return forward
 
 
 class Head:

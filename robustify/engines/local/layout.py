@@ -89,8 +89,9 @@ def _shown(states: Tensor, group: Group) -> Tensor:
     return shown.view(group.blocks, -1, kv, width).transpose(1, 2)
 
 
-def laid_out(batch: Batch, rows: int, shape: Shape) -> Layout:
-    """Return the layout of a batch, whose nodes are filled up to `rows`, a multiple of `BLOCK`."""
+def laid_out(batch: Batch, shape: Shape) -> Layout:
+    """Return the layout of a batch, whose nodes are filled up to whole blocks."""
+    rows = -(-len(batch.tokens) // BLOCK) * BLOCK
     nodes = _Nodes(batch, rows)
     shown = [nodes.seen_from(start) for start in range(0, rows, BLOCK)]
     alike = list(_alike([len(keys) for keys in shown]))

@@ -1,9 +1,8 @@
-"""A causal language model in memory, which computes what its paths ask for: sections of trees, shared prefixes, rows.
+"""A causal language model in memory, which computes what its paths ask for: sections of trees, or rows.
 
 It refuses pickled weights, custom code and missing tensors, and never asks a hub.
 """
 
-import ctypes
 import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,18 +13,16 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
-from robustify.engines.local.paths import Pieces, Refused, Scored, Together, Traits
-from robustify.engines.local.plain import score_alone, score_contexts, score_rows
+from robustify.engines.local.paths import Pieces, Refused, Rows, Scored, Traits
+from robustify.engines.local.plain import score_rows
 from robustify.engines.local.tree import Trees, attending, fits, window
-from robustify.engines.plan import Batch, Encoded, Plan
+from robustify.engines.plan import Batch, Encoded, Sections
 from robustify.engines.protocols import Reply
 from robustify.engines.recipe import threads
 from robustify.errors import ModelError, UsageError, first_line
 
 _LENGTHS = ("n_positions", "max_position_embeddings", "n_ctx")
 _UNKNOWN_LENGTH = 2048
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-_KEPT_BYTES = 2**30
 _FROM_FILES: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 _REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, KeyError, AttributeError, AssertionError)
 
@@ -48,14 +45,11 @@ class Local:
     def __init__(self, folder: Path, device: str, dtype: str, n_threads: int | None = None) -> None:
         self.device = device_of(device)
         torch.set_num_threads(n_threads or threads())
-        if self.device.type == "cpu":
-            _keep_memory()
         self.tokenizer, self.model = opened(folder, getattr(torch, dtype), self.device)
         self.max_length = max_length(self.model.config, self.tokenizer)
         sliding_window = window(self.model.config.get_text_config())
         self.traits = Traits(type(self.model).__name__, dtype, fits(self.model), sliding_window)
         self._trees: Trees | None = None
-        self._budget = 0
 
     def close(self) -> None:
         """Give the memory back."""
@@ -65,32 +59,22 @@ class Local:
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
 
-    def trees(self, planned: Plan, needed: Sequence[bool], budget: int) -> Iterator[Pieces]:
+    def trees(self, sections: Sections, needed: Sequence[Sequence[bool]]) -> Iterator[Pieces]:
         """See `Work`."""
-        flags = iter(needed)
-        for number, section in enumerate(planned.sections):
-            for pieces in self.section(section, [next(flags) for _ in section], budget):
+        for number, (section, flags) in enumerate(zip(sections, needed, strict=True)):
+            for pieces in self.section(section, flags):
                 yield number, pieces
 
     @_inference
-    def section(
-        self, batches: Sequence[Batch], needed: Sequence[bool], budget: int
-    ) -> Iterator[list[tuple[int, float]]]:
+    def section(self, batches: Sequence[Batch], needed: Sequence[bool]) -> Iterator[list[tuple[int, float]]]:
         """See `Trees.score`."""
         with attending(self.model), _refusing():
-            if self._trees is None or self._budget != budget:
-                self._trees, self._budget = Trees(self.model, self.device, budget), budget
+            if self._trees is None:
+                self._trees = Trees(self.model, self.device)
             yield from self._trees.score(batches, needed)
 
     @_inference
-    def prefixes(self, batches: Iterable[Together]) -> Iterator[Scored]:
-        """See `Work`."""
-        with _refusing():
-            for batch in batches:
-                yield score_contexts(self.model, batch, self.device)
-
-    @_inference
-    def rows(self, batches: Iterable[Together]) -> Iterator[Scored]:
+    def rows(self, batches: Iterable[Rows]) -> Iterator[Scored]:
         """See `Work`."""
         for batch in batches:
             yield score_rows(self.model, batch, self.device)
@@ -99,7 +83,7 @@ class Local:
     def alone(self, requests: Sequence[Encoded]) -> list[float]:
         """See `Work`."""
         with attending(self.model, plainly=True):
-            return [score_alone(self.model, request, self.device) for request in requests]
+            return [score_rows(self.model, ((r.row, (r,)),), self.device)[r] for r in requests]
 
     def replies(self, prompts: Sequence[Sequence[int]], max_tokens: int) -> list[str]:
         """See `Work`; without sampling, and with the reason why each ended."""
@@ -196,13 +180,3 @@ def device_of(name: str) -> torch.device:
     except (RuntimeError, AssertionError):
         raise UsageError(f"device {name!r}: torch cannot use it; expected cpu, cuda or the like") from None
     return device
-
-
-def _keep_memory() -> None:
-    """Let glibc keep the buffers that every layer frees, which the system would clear page by page for the next layer."""
-    try:
-        tune = ctypes.CDLL(None).mallopt
-    except (OSError, AttributeError):
-        return
-    for option in (_M_MMAP_THRESHOLD, _M_TRIM_THRESHOLD):
-        tune(option, _KEPT_BYTES)

@@ -1,34 +1,27 @@
-"""The paths by which a model can be scored: trees, shared prefixes, plain rows; the fastest that is exact is used.
+"""The paths by which a model can be scored: trees, or plain rows where trees are not exact.
 
 What is exact is found by trial: the first results of a model are compared with scoring one by one, and again the first
 ones of rows longer than a sliding window. Where the computing is done is not known here. Pure: no torch.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
-from robustify.engines.plan import SECTION, Encoded, Plan, Tokens, plan_batches
+from robustify.engines.plan import SECTION, Encoded, Sections, Tokens, plan_batches
 from robustify.engines.recipe import drift, near
 
 _LOG = logging.getLogger(__name__)
-_NAMES = {
-    "prefixes untried": ("trees", "shared prefixes, which is slower"),
-    "rows": ("shared prefixes", "plain rows, which is slower still"),
-}
 _CHECKED = 4
 """Requests of a batch that are scored one by one as well."""
 Scored = dict[Encoded, float]
 """Requests and their summed log-probabilities."""
 Pieces = tuple[int, list[tuple[int, float]]]
 """The number of a section, and of some of its batches in a row (request, log-probability of one token)."""
-Same = tuple[Tokens, tuple[Encoded, ...]]
-"""A context and its requests, or a row and its requests."""
-Together = tuple[Same, ...]
-"""A batch: contexts of one length, or rows of like length."""
-T = TypeVar("T")
+Rows = tuple[tuple[Tokens, tuple[Encoded, ...]], ...]
+"""A batch: rows of like length, each with its requests."""
 
 
 class Refused(Exception):
@@ -56,16 +49,12 @@ class Work(Protocol):
     @property
     def tokenizer(self) -> Any: ...  # noqa: D102
 
-    def trees(self, planned: Plan, needed: Sequence[bool], budget: int) -> Iterator[Pieces]:
-        """Yield the pieces of every section that is `needed` (a flag a batch of the plan). Those of a section come in
+    def trees(self, sections: Sections, needed: Sequence[Sequence[bool]]) -> Iterator[Pieces]:
+        """Yield the pieces of every section with batches that are `needed` (a flag each). Those of a section come in
         their order, sections in any."""
         ...
 
-    def prefixes(self, batches: Iterator[Together]) -> Iterator[Scored]:
-        """Yield the totals of batches of contexts, by shared prefixes, batch by batch."""
-        ...
-
-    def rows(self, batches: Iterator[Together]) -> Iterator[Scored]:
+    def rows(self, batches: Iterator[Rows]) -> Iterator[Scored]:
         """Yield the totals of batches of plain rows, batch by batch."""
         ...
 
@@ -83,14 +72,16 @@ class Work(Protocol):
 
 
 class Paths:
-    """How one model is scored. `path` is how it was scored before, or None; `untried`, `trees`, `prefixes` or
-    `rows` from then on. A section of a plan has `section` batches."""
+    """How one model is scored. `path` is how it was scored before, or None; `untried`, `trees` or `rows` from then on.
+    A section of a plan has `section` batches."""
 
     def __init__(self, work: Work, path: str | None, section: int = SECTION) -> None:
         self._work, self._section = work, section
-        self.path = path or ("untried" if work.traits.fits else "prefixes untried")
+        # Scores that were kept by earlier versions may name another path.
+        known = path if path in ("trees", "rows") else None
+        self.path = known or ("untried" if work.traits.fits else "rows")
         self._untried = {False, True}
-        """Kinds of requests whose first results are still to be compared with scoring one by one."""
+        """Kinds of requests (deep or not) whose first results are still to be compared with scoring one by one."""
 
     def score(self, requests: Sequence[Encoded], known: frozenset[Encoded], budget: int) -> Iterator[Scored]:
         """Score requests that are not `known`, in batches of about `budget` tokens.
@@ -98,57 +89,46 @@ class Paths:
         Batches are planned from all requests before anything is left out, so that a resumed run computes in the same
         batches, to the same bits; what is known may come back as well.
         """
-        if self.path in ("untried", "trees"):
+        if self.path != "rows":
             yield from self._by_trees(requests, known, budget)
-        if self.path in ("prefixes untried", "prefixes"):
-            yield from self._by_prefixes(context_batches(requests, known, budget))
         if self.path == "rows":
             yield from self._work.rows(row_batches(requests, known, budget))
 
     def _by_trees(
         self, requests: Sequence[Encoded], known: frozenset[Encoded], budget: int
     ) -> Iterator[Scored]:
-        planned = plan_batches(requests, budget, self._section)
-        needed = [any(requests[want.request] not in known for want in b.wants) for b in planned.batches]
+        sections = plan_batches(requests, budget, self._section)
+        needed = [
+            [any(requests[want.request] not in known for want in batch.wants) for batch in section]
+            for section in sections
+        ]
         sums = Sums(requests)
-        units = self._work.trees(planned, needed, budget)
-        for unit in _tried(units, lambda: self.path == "untried"):
-            if unit is None:
-                break
-            fresh = sums.completed_by(unit)
-            if not self._is_exact(fresh, self._is_deep):
-                break
-            # The end of one long continuation may be all that some batches have.
-            if fresh:
-                self.path = "trees"
-                yield fresh
-        else:
-            return
-        self._go_on_with("prefixes untried")
+        try:
+            for unit in self._work.trees(sections, needed):
+                fresh = sums.completed_by(unit)
+                if not self._is_exact(fresh):
+                    break
+                # The end of one long continuation may be all that some batches have.
+                if fresh:
+                    self.path = "trees"
+                    yield fresh
+            else:
+                return
+        except Refused as refusal:
+            if self.path == "trees":
+                raise (refusal.__cause__ or refusal) from None
+        kind = self._work.traits.kind
+        _LOG.warning(
+            "%s: trees are not exact for this model or refused by it; going on with plain rows", kind
+        )
+        self.path = "rows"
 
-    def _by_prefixes(self, batches: Iterator[Together]) -> Iterator[Scored]:
-        # Some models take a context and then have no cache to go on from.
-        for fresh in _tried(self._work.prefixes(batches), lambda: True in self._untried):
-            if fresh is None or not self._is_exact(fresh, lambda request: len(request.continuation) > 1):
-                break
-            self.path = "prefixes"
-            yield fresh
-        else:
-            return
-        self._go_on_with("rows")
-
-    def _go_on_with(self, path: str) -> None:
-        _LOG.warning("%s: %s are not exact for this model or refused by it; going on with %s",
-                     self._work.traits.kind, *_NAMES[path])  # fmt: skip
-        self.path = path
-        self._untried = {False, True}
-
-    def _is_exact(self, fresh: Scored, kind: Callable[[Encoded], bool]) -> bool:
-        """Return whether the first results of either kind are what scoring one by one gives."""
-        for one in sorted(self._untried & {kind(request) for request in fresh}):
-            if not self._agrees({r: total for r, total in fresh.items() if kind(r) == one}):
+    def _is_exact(self, fresh: Scored) -> bool:
+        """Return whether the first results of short rows, and of deep ones, are what scoring one by one gives."""
+        for deep in sorted(self._untried & {self._is_deep(request) for request in fresh}):
+            if not self._agrees({r: total for r, total in fresh.items() if self._is_deep(r) == deep}):
                 return False
-            self._untried.remove(one)
+            self._untried.remove(deep)
         return True
 
     def _agrees(self, fresh: Scored) -> bool:
@@ -196,54 +176,13 @@ def _sum(values: Iterator[float]) -> float:
     return total
 
 
-def _tried(batches: Iterator[T], on_trial: Callable[[], bool]) -> Iterator[T | None]:
-    """Yield the batches; None where a model that is still `on_trial` refuses to be run in this way."""
-    try:
-        yield from batches
-    except Refused as refusal:
-        if not on_trial():
-            raise (refusal.__cause__ or refusal) from None
-        yield None
-
-
-def context_batches(
-    requests: Sequence[Encoded], known: frozenset[Encoded], most_tokens: int
-) -> Iterator[Together]:
-    """Yield distinct requests by context, longest contexts first: contexts of one length, at most `most_tokens` tokens in
-    the cache of their continuations. Batches depend on all requests; one of `known` requests alone is left out."""
-    distinct = sorted(set(requests), key=lambda r: (-len(r.context), r.context, r.continuation))
-    contexts = [(context, tuple(same)) for context, same in groupby(distinct, key=lambda r: r.context)]
-    for _, alike in groupby(contexts, key=lambda c: len(c[0])):
-        for batch in _full(list(alike), most_tokens):
-            if not _is_known(batch, known):
-                yield batch
-
-
-def row_batches(
-    requests: Sequence[Encoded], known: frozenset[Encoded], most_tokens: int
-) -> Iterator[Together]:
-    """Yield distinct requests by row, longest rows first, in batches of about `most_tokens` tokens; see above."""
+def row_batches(requests: Sequence[Encoded], known: frozenset[Encoded], most_tokens: int) -> Iterator[Rows]:
+    """Yield distinct requests by row, longest rows first, in batches of about `most_tokens` tokens. Batches depend on all
+    requests; one of `known` requests alone is left out."""
     distinct = sorted(set(requests), key=lambda r: (-len(r.row), r.row, r.continuation))
     rows = [(row, tuple(same)) for row, same in groupby(distinct, key=lambda r: r.row)]
     while rows:
         size = max(1, most_tokens // len(rows[0][0]))
         batch, rows = tuple(rows[:size]), rows[size:]
-        if not _is_known(batch, known):
+        if not all(request in known for _, same in batch for request in same):
             yield batch
-
-
-def _full(contexts: Sequence[Same], most_tokens: int) -> Iterator[Together]:
-    batch: list[Same] = []
-    n_tokens = 0
-    for context, same in contexts:
-        needs = sum(len(request.row) for request in same)
-        if batch and n_tokens + needs > most_tokens:
-            yield tuple(batch)
-            batch, n_tokens = [], 0
-        batch.append((context, same))
-        n_tokens += needs
-    yield tuple(batch)
-
-
-def _is_known(batch: Together, known: frozenset[Encoded]) -> bool:
-    return all(request in known for _, same in batch for request in same)

@@ -15,15 +15,11 @@ import torch
 from torch import Tensor
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from robustify.engines.local.kernels import Head, Lean, Packed, can_pack
-from robustify.engines.local.layout import BLOCK, Layout, Shape, laid_out
+from robustify.engines.local.kernels import Head, Lean
+from robustify.engines.local.layout import Layout, Shape, laid_out
 from robustify.engines.plan import Batch
 
 NAME = "robustify_tree"
-HEAD_TOKENS = 4096
-"""Tokens after which the output head runs, for all positions that are wanted of them: for few it is slow."""
-_MOST_TOGETHER = 8
-"""Batches at most, so that a run that is killed never loses many."""
 KV = dict[int, tuple[Tensor, Tensor]]
 """Per layer the keys and values of a trunk, each (tokens, kv heads, width)."""
 
@@ -108,9 +104,9 @@ def fits(model: Any) -> bool:
 
 
 class Trees:
-    """Scores sections with one model, in batches of at most `budget` nodes; the model's attention is `attending`."""
+    """Scores sections with one model, whose attention is `attending`."""
 
-    def __init__(self, model: Any, device: torch.device, budget: int) -> None:
+    def __init__(self, model: Any, device: torch.device) -> None:
         self.decoder = model.get_decoder()
         self.device = device
         self._head = Head(model, device)
@@ -120,53 +116,38 @@ class Trees:
         )
         self._shape = Shape(share, window(config), dtype, device)
         self._near = sliding(config)
-        self._together = max(1, min(_MOST_TOGETHER, HEAD_TOKENS // budget))
-        plain = dtype == torch.float32 and device.type == "cpu"
-        self._lean = Lean(self.decoder) if plain else None
-        self._packed = Packed(self.decoder, -(-budget // BLOCK) * BLOCK) if plain and can_pack() else None
+        self._lean = Lean(self.decoder) if dtype == torch.float32 and device.type == "cpu" else None
 
     def score(self, section: Sequence[Batch], needed: Sequence[bool]) -> Iterator[list[tuple[int, float]]]:
-        """Yield (request, log-probability of one token of its continuation) for every want of some batches in a row, if one
-        of them is `needed`. Batches before them are run too, for the trunk that they hand on."""
+        """Yield (request, log-probability of one token of its continuation) for every want of each `needed` batch.
+        Batches before it are run too, for the trunk that they hand on."""
         trunk: KV = {}
-        for start in range(0, len(section), self._together):
-            if not any(needed[start:]):
+        for number, batch in enumerate(section):
+            if not any(needed[number:]):
                 break
-            unit = section[start : start + self._together]
-            shown = []
-            for batch in unit:
-                hidden, trunk = self._pass(batch, trunk)
-                shown.append(hidden[sorted({want.node for want in batch.wants})])
-            if any(needed[start : start + self._together]):
-                yield self._scored(unit, torch.cat(shown))
+            hidden, trunk = self._pass(batch, trunk)
+            if needed[number]:
+                yield self._scored(batch, hidden)
 
-    def _scored(self, unit: Sequence[Batch], hidden: Tensor) -> list[tuple[int, float]]:
-        nodes = sorted({(number, want.node) for number, batch in enumerate(unit) for want in batch.wants})
+    def _scored(self, batch: Batch, hidden: Tensor) -> list[tuple[int, float]]:
+        nodes = sorted({want.node for want in batch.wants})
         slot = {node: i for i, node in enumerate(nodes)}
-        wants = [(number, want) for number, batch in enumerate(unit) for want in batch.wants]
-        at = torch.tensor(
-            [slot[number, want.node] for number, want in wants], dtype=torch.long, device=self.device
-        )
-        tokens = torch.tensor([want.following for _, want in wants], dtype=torch.long, device=self.device)
-        chosen = self._head.logprobs(hidden, at, tokens).tolist()
-        return [(want.request, logprob) for (_, want), logprob in zip(wants, chosen, strict=True)]
+        at = torch.tensor([slot[want.node] for want in batch.wants], device=self.device)
+        tokens = torch.tensor([want.following for want in batch.wants], device=self.device)
+        chosen = self._head.logprobs(hidden[nodes], at, tokens).tolist()
+        return [(want.request, logprob) for want, logprob in zip(batch.wants, chosen, strict=True)]
 
     def _pass(self, batch: Batch, trunk: KV) -> tuple[Tensor, KV]:
         """Return the last hidden state of every node (n, width), and the trunk of the next batch."""
         global _running
-        rows = self._rows(len(batch.tokens))
-        layout = laid_out(batch, rows, self._shape)
+        layout = laid_out(batch, self._shape)
         _running = running = _Pass(layout, self._near, trunk, self._carry(batch, layout))
         # A mask of four dimensions, or one a kind of layer, is taken as it is; our attention does not read it.
         unread = torch.zeros(1, 1, 1, 1, dtype=torch.bool, device=self.device)
         kinds = set(getattr(self.decoder.config, "layer_types", None) or [])
         mask: Any = dict.fromkeys(kinds, unread) if len(kinds) > 1 else unread
-        packed = self._packed if self._packed and rows == self._packed.rows else None
         try:
-            with (
-                packed.used() if packed else nullcontext(),
-                self._lean.used() if self._lean else nullcontext(),
-            ):
+            with self._lean.used() if self._lean else nullcontext():
                 out = self.decoder(
                     input_ids=self._in_order(batch.tokens, layout),
                     position_ids=self._in_order(batch.depths, layout),
@@ -188,8 +169,3 @@ class Trees:
         filled = np.zeros(len(layout.order), dtype=np.int64)
         filled[: len(numbers)] = numbers
         return torch.from_numpy(filled[layout.order])[None].to(self.device)
-
-    def _rows(self, n: int) -> int:
-        """Round up to whole blocks, or to the packed size if that costs less than it saves."""
-        rows = -(-n // BLOCK) * BLOCK
-        return self._packed.rows if self._packed and rows >= 0.8 * self._packed.rows else rows

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from robustify.engines.openai.client import Refusal, count_of, is_name, shown_name
+from robustify.engines.openai.client import Refusal, is_name, shown_name
 from robustify.engines.openai.logprobs import PART, Form, Questions, Token, covers
 from robustify.engines.openai.replies import ByChat, find_way
-from robustify.engines.tokens import Speller
-from robustify.errors import ModelError, UsageError
+from robustify.errors import UsageError
 from robustify.views import Template
 
 TEXT = "The capital of France is Paris, and the capital of Italy is"
@@ -37,14 +36,13 @@ class Capabilities:
     """How a server can be asked.
 
     `form`: in which it shows the log-probabilities of a prompt, None if it does not. `top`: how many likely next tokens it
-    shows. `base`: what it says the model is. `max_length` in tokens, if it says so. `probe`: log-probabilities of the
-    harmless text, by which the model is recognised. `chat`: how it is asked for letters without log-probabilities.
+    shows. `base`: what it says the model is. `probe`: log-probabilities of the harmless text, by which the model is
+    recognised. `chat`: how it is asked for letters without log-probabilities.
     """
 
     form: Form | None
     top: int
     base: str
-    max_length: int | None
     probe: tuple[float, ...]
     chat: ByChat | None = None
 
@@ -54,19 +52,15 @@ class Capabilities:
         refused = [t for t in templates if not self._serves(t)]
         if not refused:
             return
-        served = list(dict.fromkeys(t.view for t in templates if t not in refused))
         named = ", ".join(f"{t.view} ({t.name})" for t in refused)
-        shown = f" of the {self.top} likeliest next tokens and of no prompt" if self.top else ""
-        why = f"shows {'' if self.top else 'no '}log-probabilities{shown}"
-        by_text = any(t.view == "full_text" for t in refused)
-        views = ", ".join(["choices_only", "full"] if by_text or not served else served)
-        mend = f"expected `asking: {{{'mode: letter, ' if by_text else ''}views: [{views}]}}`"
-        if self.chat is None and not served:
-            mend = (
-                "expected a server of completions with log-probabilities, or a chat that answers with a letter; this one "
-                "can only write"
-            )
-        raise UsageError(f"{name}: its server {why}: it cannot serve {named}; {mend}")
+        if self.top:
+            why = f"log-probabilities of the {self.top} likeliest next tokens and of no prompt"
+        else:
+            why = "no log-probabilities"
+        mend = "`asking: {mode: letter, views: [choices_only, full]}`"
+        if not self.top and self.chat is None:
+            mend = "a server of completions with log-probabilities, or a chat that answers with a letter"
+        raise UsageError(f"{name}: its server shows {why}: it cannot serve {named}; expected {mend}")
 
     def _serves(self, template: Template) -> bool:
         if self.form is not None:
@@ -78,36 +72,33 @@ class Capabilities:
         return bool(self.top) and len(letter.strip()) == 1
 
 
-def probe_server(questions: Questions, speller: Speller | None) -> Capabilities:
-    """Return what the server can be asked. `speller`: the tokenizer, if prompts will be sent as tokens.
-    Raises `ModelError`: another model, numbers that cannot be used, or a tokenizer that is not the server's."""
-    base, longest = _listed(questions)
+def probe_server(questions: Questions) -> Capabilities:
+    """Return what the server can be asked. Raises `ModelError`: another model, or numbers that cannot be used."""
+    base = _listed(questions)
     sampled = questions.client.model.samples is not None
     form, tokens = (None, ()) if sampled else _form(questions)
     top, likely = (0, {}) if sampled else _likely(questions)
     if form is None and not top:
-        return Capabilities(None, 0, base, longest, (), find_way(questions.client, LETTERS, "ABCD"))
+        return Capabilities(None, 0, base, (), find_way(questions.client, LETTERS, "ABCD"))
     if form is None:
         seen = questions.following(LETTERS, top) or {}
         if not {" A", " B", " C", " D"} & set(seen):
             raise questions.client.fault(
                 f"shows {len(seen)} likely tokens and no letter among them where one is asked for; expected ` A`"
             )
-        return Capabilities(None, top, base, longest, tuple(sorted(seen.values(), reverse=True)[:5]))
+        return Capabilities(None, top, base, tuple(sorted(seen.values(), reverse=True)[:5]))
     _check_consistency(questions, form, tokens, likely)
-    if speller is not None:
-        _check_tokens(questions, form, speller)
     logprobs = tuple(t.logprob for t in tokens if t.logprob is not None)
-    return Capabilities(form, top, base, longest, logprobs)
+    return Capabilities(form, top, base, logprobs)
 
 
-def _listed(questions: Questions) -> tuple[str, int | None]:
-    """Return what the server says that the model is, and its longest prompt."""
+def _listed(questions: Questions) -> str:
+    """Return what the server says that the model is."""
     client, served = questions.client, questions.client.model.served
     try:
         data = client.models().get("data")
     except Refusal:
-        return served, None
+        return served
     entries = [e for e in data if isinstance(e, dict)] if isinstance(data, list) else []
     mine: Mapping[str, Any] | None = next((e for e in entries if e.get("id") == served), None)
     if mine is None:
@@ -116,7 +107,7 @@ def _listed(questions: Questions) -> tuple[str, int | None]:
     root = str(mine.get("root") or "")
     # A path says where the files lie; its last part is the model's name.
     named = PurePath(root).name if PurePath(root).is_absolute() else root
-    return named if is_name(named) else served, count_of(mine.get("max_model_len")) or None
+    return named if is_name(named) else served
 
 
 def _form(questions: Questions) -> tuple[Form | None, Sequence[Token]]:
@@ -177,19 +168,4 @@ def _check_consistency(
         raise questions.client.fault(
             f"tells log-probabilities of a prompt, and {len(likely)} likely next tokens to compare them with; expected at "
             f"least {_LEAST} that can be compared"
-        )
-
-
-def _check_tokens(questions: Questions, form: Form, speller: Speller) -> None:
-    client, tokenizer = questions.client, questions.client.model.tokenizer
-    ids = speller.spell([TEXT], special=True)[0]
-    try:
-        tokens = questions.prompt(ids, form) or []
-    except Refusal as refusal:
-        raise client.fault(f"takes no prompts as tokens ({refusal.status}); leave out `tokenizer`") from None
-    known = all(t.id in (None, i) for t, i in zip(tokens, ids, strict=False))
-    if len(tokens) != len(ids) or not known or not covers(tokens, TEXT):
-        name = client.model.name
-        raise ModelError(
-            f"{name}: tokenizer {tokenizer!r} is not that of its server; expected the model's own"
         )

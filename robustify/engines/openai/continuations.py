@@ -6,20 +6,19 @@ not made up. A token that lies across the end of the context is refused, because
 Threads keep the server busy with these questions.
 """
 
-import multiprocessing
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.pool import ThreadPool
 from typing import TypeVar
 
 from robustify.engines.openai.capabilities import Capabilities
 from robustify.engines.openai.client import Refusal
-from robustify.engines.openai.logprobs import PART, Prompt, Questions, Token, covers
+from robustify.engines.openai.logprobs import PART, Questions, Token, covers
 from robustify.engines.plan import Encoded
 from robustify.engines.protocols import Logprob
-from robustify.engines.tokens import Speller, encode, split_blanks
+from robustify.engines.tokens import split_blanks
 from robustify.errors import ModelError
 from robustify.views import Request
 
@@ -31,19 +30,11 @@ GATHERED = 0.5
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Wanted:
-    """One continuation of a job. `key`: by which its score is kept; the tokens, if the request is sent as tokens."""
-
-    continuation: str
-    key: Encoded
-
-
-@dataclass(frozen=True, slots=True, repr=False)
 class Job:
-    """What one thread does in one go: letters of one context, or one other continuation of it."""
+    """What one thread does in one go: letters of one context, or one other continuation of it, by their keys."""
 
     context: str
-    wanted: tuple[Wanted, ...]
+    wanted: Mapping[Encoded, str]
     letters: bool
 
 
@@ -51,11 +42,8 @@ Scored = dict[Encoded, Logprob | str]
 """Scores, or why a request cannot be asked, without its text."""
 
 
-def keys_of(requests: Sequence[Request], speller: Speller | None) -> list[Encoded]:
-    """Return by what each score is kept: the tokens of a request, or the bytes of its text if the server makes the tokens.
-    Raises `RequestError`: a continuation without tokens of its own."""
-    if speller is not None:
-        return encode(speller, requests)
+def keys_of(requests: Sequence[Request]) -> list[Encoded]:
+    """Return by what each score is kept: the bytes of a request's text, because the server makes the tokens."""
     as_bytes = (tuple(p.encode("utf-8", "surrogatepass") for p in split_blanks(r)) for r in requests)
     return [Encoded(tuple(context), tuple(continuation)) for context, continuation in as_bytes]
 
@@ -77,11 +65,8 @@ def jobs_of(
             letters.setdefault(context, {})[key] = continuation
         else:
             others.setdefault(key, (context, continuation))
-    several = [
-        Job(context, tuple(Wanted(text, key) for key, text in texts.items()), letters=True)
-        for context, texts in letters.items()
-    ]
-    return several + [Job(c, (Wanted(text, key),), letters=False) for key, (c, text) in others.items()]
+    several = [Job(context, texts, letters=True) for context, texts in letters.items()]
+    return several + [Job(c, {key: text}, letters=False) for key, (c, text) in others.items()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,96 +75,63 @@ class Scoring:
 
     questions: Questions
     can: Capabilities
-    by_tokens: bool
 
     def __call__(self, job: Job) -> Scored:
         """Return a score, or why there is none, for each of the job's requests.
         Raises `ModelError`: as `Questions`; a reply about another prompt than was sent."""
+        if not job.context:
+            return dict.fromkeys(
+                job.wanted, "has no context, and a server needs one; ask this model with engine hf"
+            )
         try:
             return dict(self._scored(job))
         except Refusal as refusal:
             if not refusal.too_long:
                 raise self._fault(f"refused a prompt ({refusal.status}); it took one in the probe") from None
-            return {one.key: TOO_LONG for one in job.wanted}
-
-    def unfit(self, job: Job) -> dict[Encoded, str]:
-        """Return the requests of the job that cannot be asked, as is known without sending them, and why."""
-        longest = self.can.max_length
-        faults: dict[Encoded, str] = {}
-        for one in job.wanted:
-            n = len(one.key.context) + len(one.key.continuation)
-            if not self.by_tokens and not job.context:
-                faults[one.key] = "has no context, and its server takes text; name the model's `tokenizer`"
-            elif self.by_tokens and longest is not None and n >= longest:
-                faults[one.key] = f"has {n} tokens; the server takes {longest - 1}"
-        return faults
+            return dict.fromkeys(job.wanted, TOO_LONG)
 
     def _fault(self, what: str) -> ModelError:
         return self.questions.client.fault(what)
 
     def _scored(self, job: Job) -> Iterator[tuple[Encoded, Logprob | str]]:
-        left, seen = list(job.wanted), dict[str, float]()
+        seen: Mapping[str, float] = {}
         if job.letters and self.can.top:
-            prompt: Prompt = job.wanted[0].key.context if self.by_tokens else job.context
-            likely = self.questions.following(prompt, self.can.top)
+            likely = self.questions.following(job.context, self.can.top)
             if likely is None:
                 raise self._fault("sent no `top_logprobs`; expected them, as in the capability probe")
             seen = likely
-            # A letter that is sent as several tokens is no next token.
-            single = [one for one in left if not self.by_tokens or len(one.key.continuation) == 1]
-            shown = [one for one in single if one.continuation in seen]
-            yield from ((one.key, Logprob(seen[one.continuation], 1)) for one in shown)
-            left = [one for one in left if one not in shown]
-        for one in left:
-            if self.can.form is None:
+        for key, continuation in job.wanted.items():
+            if continuation in seen:
+                yield key, Logprob(seen[continuation], 1)
+            elif self.can.form is None:
                 # No likelier than the least likely one of those that are shown.
-                yield one.key, Logprob(min(seen.values(), default=0.0), 0)
+                yield key, Logprob(min(seen.values(), default=0.0), 0)
             else:
-                yield one.key, self._whole(job.context, one)
+                yield key, self._whole(job.context, continuation)
 
-    def _whole(self, context: str, one: Wanted) -> Logprob | str:
-        if self.by_tokens:
-            tokens = self._by_tokens(one.key)
-            return self._sum(tokens[len(one.key.context) :])
-        tokens = self._by_text(context + one.continuation)
-        n = tokens_of(one.continuation, tokens)
+    def _whole(self, context: str, continuation: str) -> Logprob | str:
+        tokens = self._asked(context + continuation)
+        n = tokens_of(continuation, tokens)
         if n is None and any(PART in t.text for t in tokens):
             n = self._beyond(context, tokens)
         if n is None:
-            return "has a token that lies across the end of its context; name the model's `tokenizer`"
-        return self._sum(tokens[len(tokens) - n :])
+            return "has a token that lies across the end of its context; ask this model with engine hf"
+        own = tokens[len(tokens) - n :]
+        numbers = [t.logprob for t in own if t.logprob is not None]
+        if not numbers or len(numbers) < n:
+            raise self._fault(f"sent {len(numbers)} log-probabilities for {n} tokens")
+        return Logprob(sum(numbers), n)
 
-    def _sum(self, tokens: Sequence[Token]) -> Logprob:
-        numbers = [t.logprob for t in tokens if t.logprob is not None]
-        if not numbers or len(numbers) < len(tokens):
-            raise self._fault(f"sent {len(numbers)} log-probabilities for {len(tokens)} tokens")
-        return Logprob(sum(numbers), len(numbers))
-
-    def _by_tokens(self, key: Encoded) -> list[Token]:
-        row = key.context + key.continuation
-        tokens = self._asked(row)
-        if len(tokens) != len(row):
-            raise self._fault(
-                f"sent {len(tokens)} log-probabilities for {len(row)} tokens; expected one each"
-            )
-        if any(t.id not in (None, i) for t, i in zip(tokens, row, strict=True)):
-            raise self._fault("sent log-probabilities of other tokens than were sent to it")
-        return tokens
-
-    def _by_text(self, text: str) -> list[Token]:
-        tokens = self._asked(text)
+    def _asked(self, text: str) -> list[Token]:
+        assert self.can.form is not None
+        tokens = self.questions.prompt(text, self.can.form)
+        if tokens is None:
+            raise self._fault("sent no log-probabilities; expected them, as in the capability probe")
         if not covers(tokens, text):
             raise self._fault(
                 f"sent log-probabilities of {len(tokens)} tokens that are not those of the prompt ({len(text)} "
                 "characters); expected all of it: it may have been cut"
             )
-        return tokens
-
-    def _asked(self, prompt: Prompt) -> list[Token]:
-        assert self.can.form is not None
-        tokens = self.questions.prompt(prompt, self.can.form)
-        if tokens is None:
-            raise self._fault("sent no log-probabilities; expected them, as in the capability probe")
         return tokens
 
     def _beyond(self, context: str, tokens: Sequence[Token]) -> int | None:
@@ -224,20 +176,16 @@ def in_threads(work: Callable[[J], R], jobs: Sequence[J], width: int) -> Iterato
             failures.append(error)
             return []
 
-    pool, left = ThreadPool(max(1, min(width, len(jobs)))), len(jobs)
+    pool = ThreadPool(max(1, min(width, len(jobs))))
+    batch: list[R] = []
+    until = time.monotonic() + GATHERED
     try:
-        results = pool.imap_unordered(tried, jobs)
-        while left:
-            batch: list[R] = []
-            until = time.monotonic() + GATHERED
-            while left and (wait := until - time.monotonic()) > 0:
-                try:
-                    batch += results.next(wait)
-                except multiprocessing.TimeoutError:
-                    break
-                left -= 1
-            if batch:
+        for found in pool.imap_unordered(tried, jobs):
+            batch += found
+            if time.monotonic() >= until:
                 yield batch
+                batch, until = [], time.monotonic() + GATHERED
+        yield batch
     finally:
         stop.set()
         pool.close()

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from robustify.engines.cache import Cache, KeptScores
@@ -32,7 +31,6 @@ from robustify.engines.openai.replies import LENGTHS, ByChat, letter_of, read_le
 from robustify.engines.plan import Encoded
 from robustify.engines.protocols import NO_LETTER, Closing, Logprob, Progress, Reply, no_progress
 from robustify.engines.settings import DEFAULT_SAMPLES, OpenAIModel
-from robustify.engines.tokens import Spelling, spelling
 from robustify.errors import DataError, ModelError, RequestError
 from robustify.views import BY_CHAT, Request, Template
 
@@ -48,15 +46,13 @@ _WRITING = (*(("chat", length) for length in LENGTHS), ("completions", LENGTHS[0
 
 
 class OpenAIServer(Closing):
-    """One model at one server. Nothing is sent before the first request or `fingerprint`.
-    Raises `ModelError`: the tokenizer is missing; and as `Client`."""
+    """One model at one server. Nothing is sent before the first request or `fingerprint`. Raises as `Client`."""
 
-    def __init__(self, model: OpenAIModel, folder: Path, cache: Cache | None = None) -> None:
+    def __init__(self, model: OpenAIModel, cache: Cache | None = None) -> None:
         self.name = model.name
         self._model = model
         self._client = Client(model)
         self._questions = Questions(self._client)
-        self._spelling: Spelling | None = spelling(model.tokenizer, folder) if model.tokenizer else None
         self._cache = cache
 
     def __repr__(self) -> str:
@@ -73,7 +69,7 @@ class OpenAIServer(Closing):
     @cached_property
     def capabilities(self) -> Capabilities:
         """What the server can be asked; see `probe_server`."""
-        return probe_server(self._questions, self._spelling.speller if self._spelling else None)
+        return probe_server(self._questions)
 
     def fingerprint(self) -> dict[str, str]:
         """Return what the numbers depend on, as far as a server says; `probe` is the model's log-probabilities of a
@@ -83,21 +79,17 @@ class OpenAIServer(Closing):
     def loglikelihoods(self, requests: Sequence[Request], progress: Progress = no_progress) -> list[Logprob]:
         """See `Scorer`; equal requests are asked once."""
         can = self.capabilities
-        by_tokens = self._spelling if can.form is not None else None
-        speller = by_tokens.speller if by_tokens else None
-        keys = sampled_keys(requests) if can.chat else keys_of(requests, speller)
+        keys = sampled_keys(requests) if can.chat else keys_of(requests)
         asked, kept = Counter(keys), KeptScores(self._cache, self._recipe, self.name)
         known = kept.known(asked)
         progress(sum(asked[key] for key in known))
         # All jobs are planned from all requests, so that a resumed run asks as the first one would have.
         planned = jobs_of(requests, keys, letter_of if can.chat else one_letter)
-        jobs = [job for job in planned if any(one.key not in known for one in job.wanted)]
+        jobs = [job for job in planned if not known.keys() >= job.wanted.keys()]
         if can.form is None and (not (can.top or can.chat) or not all(job.letters for job in jobs)):
             raise self._client.fault("shows no log-probabilities of a prompt; expected letters alone")
-        by_prompt = Scoring(self._questions, can, by_tokens is not None)
-        _refuse({key: why for job in jobs for key, why in by_prompt.unfit(job).items()}, keys)
         samples = self._model.samples or DEFAULT_SAMPLES
-        scoring = Sampling(self._client, can.chat, samples) if can.chat else by_prompt
+        scoring = Sampling(self._client, can.chat, samples) if can.chat else Scoring(self._questions, can)
         unfit: dict[Encoded, str] = {}
         try:
             for batch in in_threads(scoring, jobs, self._model.concurrency):
@@ -107,7 +99,8 @@ class OpenAIServer(Closing):
                 progress(sum(asked[key] for key in fresh))
         except ModelError as error:
             raise self._broken_off(error, len(asked), len(known)) from None
-        _refuse(unfit, keys)
+        if unfit:
+            raise RequestError.of({i: unfit[key] for i, key in enumerate(keys) if key in unfit})
         return [known[key] for key in keys]
 
     @property
@@ -176,7 +169,7 @@ class OpenAIServer(Closing):
         probe too: by the first kept one that equals this one but for rounding.
         """
         can = self.capabilities
-        recipe = _recipe(self._model, can, self._spelling)
+        recipe = _recipe(self._model, can)
         for n in range(1000):
             kept = KeptScores(self._cache, {**recipe, "variant": str(n)}, self.name)
             before = kept.path
@@ -187,7 +180,7 @@ class OpenAIServer(Closing):
         raise self._client.fault("serves another model every time; expected one")
 
 
-def check_server(model: OpenAIModel, cache: Path, templates: Sequence[Template]) -> dict[str, str]:
+def check_server(model: OpenAIModel, templates: Sequence[Template]) -> dict[str, str]:
     """Make sure that the server answers, that its numbers can be used and that it can serve these templates. Return what
     says which model it is.
 
@@ -196,7 +189,7 @@ def check_server(model: OpenAIModel, cache: Path, templates: Sequence[Template])
         ModelError: no answer, another model, or numbers that cannot be used.
     """
     soon = model.model_copy(update={"retries": min(model.retries, FIRST_TRIES)})
-    with OpenAIServer(soon, cache) as server:
+    with OpenAIServer(soon) as server:
         try:
             can = server.capabilities
         except Unreachable as error:
@@ -207,12 +200,6 @@ def check_server(model: OpenAIModel, cache: Path, templates: Sequence[Template])
         return server.fingerprint()
 
 
-def _refuse(unfit: Mapping[Encoded, str], keys: Sequence[Encoded]) -> None:
-    faults = {i: unfit[key] for i, key in enumerate(keys) if key in unfit}
-    if faults:
-        raise RequestError.of(faults)
-
-
 def is_same_probe(before: str, probe: Sequence[float]) -> bool:
     """Return whether log-probabilities are those that were written down before, but for what half precision wanders."""
     numbers = [] if before == "none" else [float(number) for number in before.split()]
@@ -220,8 +207,7 @@ def is_same_probe(before: str, probe: Sequence[float]) -> bool:
     return len(numbers) == len(probe) and all(abs(a - b) <= _SAME_PROBE for a, b in pairs)
 
 
-def _recipe(model: OpenAIModel, can: Capabilities, spelled: Spelling | None) -> Mapping[str, str]:
-    by_tokens = spelled if can.form is not None else None
+def _recipe(model: OpenAIModel, can: Capabilities) -> Mapping[str, str]:
     scores = can.form or f"the {can.top} likeliest next tokens, others bounded"
     letters = f"next tokens, {can.top} shown"
     drawn: dict[str, str] = {}
@@ -243,7 +229,7 @@ def _recipe(model: OpenAIModel, can: Capabilities, spelled: Spelling | None) -> 
         "scores": scores,
         "letters": letters,
         **drawn,
-        "tokenizer": f"sent as tokens ({by_tokens.digest[:16]})" if by_tokens else "the server's",
+        "tokenizer": "the server's",
     }
 
 
@@ -263,7 +249,7 @@ class Sampling:
     def __call__(self, job: Job) -> Scored:
         """Return the log of each letter's share of the replies, or `NO_LETTER` for all of them.
         Raises `ModelError`: as the client."""
-        named = {one.key: str(letter_of(one.continuation)) for one in job.wanted}
+        named = {key: str(letter_of(continuation)) for key, continuation in job.wanted.items()}
         letters = sorted(set(named.values()))
         try:
             replies = self.way.replies(self.client, job.context, letters, self.samples)
@@ -286,5 +272,5 @@ def sampled_keys(requests: Sequence[Request]) -> list[Encoded]:
     for request in requests:
         letters.setdefault(request.context, set()).add(letter_of(request.continuation) or "")
     among = ["".join(sorted(letters[request.context])).encode() for request in requests]
-    keys = keys_of(requests, None)
+    keys = keys_of(requests)
     return [Encoded(k.context, (*k.continuation, *b"|", *a)) for k, a in zip(keys, among, strict=True)]

@@ -17,7 +17,6 @@ from robustify.errors import ModelError
 
 T = TypeVar("T")
 Form = Literal["prompt_logprobs", "echo"]
-Prompt = str | tuple[int, ...]
 ROUNDING = 1e-3
 """Log-probabilities may lie this far above 0."""
 FLOOR = -9999.0
@@ -32,11 +31,10 @@ _PLAIN: dict[str, Any] = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0, "n"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Token:
-    """One token of a prompt: its text, its id where the server shows it, and its log-probability; None of the first."""
+    """One token of a prompt: its text, and its log-probability; None of the first."""
 
     text: str
     logprob: float | None
-    id: int | None = None
 
 
 class Unreadable(ModelError):
@@ -49,7 +47,7 @@ class Questions:
 
     client: Client
 
-    def prompt(self, prompt: Prompt, form: Form) -> list[Token] | None:
+    def prompt(self, prompt: str, form: Form) -> list[Token] | None:
         """Return the tokens of the prompt, None if the server shows none. Raises as the client, and `ModelError`: a number
         is not a log-probability."""
         fields = {"prompt_logprobs": 0} if form == "prompt_logprobs" else {"echo": True, "logprobs": 1}
@@ -63,11 +61,10 @@ class Questions:
         if isinstance(n, int) and not isinstance(n, bool):
             return tokens[:n]
         # Where the text ends here, some servers generate no token at all.
-        whole = covers(tokens, prompt) if isinstance(prompt, str) else len(tokens) == len(prompt)
-        ended = whole and not (isinstance(prompt, str) and covers(tokens[:-1], prompt))
+        ended = covers(tokens, prompt) and not covers(tokens[:-1], prompt)
         return tokens if ended else tokens[:-1]
 
-    def following(self, prompt: Prompt, top: int) -> dict[str, float] | None:
+    def following(self, prompt: str, top: int) -> dict[str, float] | None:
         """Return the likeliest next tokens by their text, at most `top`; None if the server shows none, empty if the model
         ends its text each time that it is asked. Raises as `prompt`."""
         seen: dict[str, float] | None = {}
@@ -77,9 +74,8 @@ class Questions:
                 break
         return seen
 
-    def _sent(self, prompt: Prompt, fields: Mapping[str, Any]) -> dict[str, Any]:
-        text_or_ids = prompt if isinstance(prompt, str) else list(prompt)
-        return self.client.completions({**_PLAIN, "prompt": text_or_ids, **fields})
+    def _sent(self, prompt: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+        return self.client.completions({**_PLAIN, "prompt": prompt, **fields})
 
     def _read(self, read: Callable[[Any], T | None], reply: Any) -> T | None:
         try:
@@ -135,11 +131,10 @@ def _entry(entry: object, i: int) -> Token:
         case None if i == 0:
             return Token("", None)
         case dict() if entry:
-            name, value = next(iter(entry.items()))
+            value = next(iter(entry.values()))
             text = value.get("decoded_token") if isinstance(value, dict) else None
             logprob = _number(value.get("logprob") if isinstance(value, dict) else value)
-            id_ = int(str(name)) if str(name).isdigit() else None
-            return Token(text if isinstance(text, str) else "", logprob, id_)
+            return Token(text if isinstance(text, str) else "", logprob)
         case _:
             raise Unreadable(f"no token at position {i} of the prompt")
 

@@ -18,11 +18,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from robustify import __version__
 from robustify.engines.cache import Cache
 from robustify.engines.local.engine import HF
-from robustify.engines.local.paths import Pieces, Scored, Together, Traits
-from robustify.engines.plan import Encoded, Plan
-from robustify.engines.ray.workers import Hello, Spec, Worker
+from robustify.engines.local.paths import Pieces, Rows, Scored, Traits
+from robustify.engines.plan import Encoded, Sections
+from robustify.engines.ray.workers import Spec, Worker
 from robustify.engines.settings import LOCAL, RayModel
 from robustify.errors import ModelError, ResourceError, first_line
 
@@ -72,22 +73,20 @@ class Remote:
         """End the workers, and a cluster that was started for them."""
         self._open.close()
 
-    def trees(self, planned: Plan, needed: Sequence[bool], budget: int) -> Iterator[Pieces]:
+    def trees(self, sections: Sections, needed: Sequence[Sequence[bool]]) -> Iterator[Pieces]:
         """See `Work`: a unit is a section."""
-        flags = iter(needed)
-        wanted = [[next(flags) for _ in section] for section in planned.sections]
-        numbers = [number for number, section in enumerate(wanted) if any(section)]
-        units = [("section", (planned.sections[n], wanted[n], budget)) for n in numbers]
+        numbers = [number for number, flags in enumerate(needed) if any(flags)]
+        units = [("section", (sections[n], needed[n])) for n in numbers]
         for at, parts in self._done(units):
             yield numbers[at], [piece for pieces in parts for piece in pieces]
 
-    def prefixes(self, batches: Iterator[Together]) -> Iterator[Scored]:
+    def rows(self, batches: Iterator[Rows]) -> Iterator[Scored]:
         """See `Work`: a unit is as many batches as a section has."""
-        yield from self._in_units("prefixes", batches)
-
-    def rows(self, batches: Iterator[Together]) -> Iterator[Scored]:
-        """See `Work`: a unit is as many batches as a section has."""
-        yield from self._in_units("rows", batches)
+        units: list[Unit] = []
+        while unit := list(islice(batches, self._model.section)):
+            units.append(("rows", (unit,)))
+        for _, parts in self._done(units):
+            yield from parts
 
     def alone(self, requests: Sequence[Encoded]) -> list[float]:
         """See `Work`."""
@@ -111,7 +110,7 @@ class Remote:
     def _ready(self) -> tuple[list[Any], Traits]:
         """The workers that are ready, and what they say of the model."""
         model, ray = self._model, self._ray
-        spec = Spec(model, str(self._folder.resolve()), dict(self._recipe))
+        spec = Spec(model, str(self._folder.resolve()), {**self._recipe, "robustify": __version__})
         kind = ray.remote(
             num_cpus=model.threads,
             num_gpus=model.gpus,
@@ -133,17 +132,12 @@ class Remote:
             more, rest = ray.wait(rest, num_returns=len(rest), timeout=time.monotonic() - began + _PATIENCE)
             done += more
         with self._raising():
-            said: list[Hello] = [ray.get(ref) for ref in done]
+            said: list[Traits] = [ray.get(ref) for ref in done]
         if rest:
             _LOG.warning(
                 "%s: %d of %d workers are ready; going on with these", model.name, len(done), len(workers)
             )
-        if len(kinds := {one.processor for one in said}) > 1:
-            _LOG.warning(
-                "%s: workers have unlike processors (%s): the last bits of a number depend on which one computed it",
-                model.name, ", ".join(sorted(kinds)),
-            )  # fmt: skip
-        return [greeting[ref] for ref in done], said[0].traits
+        return [greeting[ref] for ref in done], said[0]
 
     def _done(self, units: Sequence[Unit]) -> Iterator[tuple[int, list[Any]]]:
         """Yield the number of each unit and its results, as they come."""
@@ -156,13 +150,6 @@ class Remote:
             with self._raising():
                 done: tuple[int, list[Any]] = pool.get_next_unordered()
             yield done
-
-    def _in_units(self, method: str, batches: Iterator[Together]) -> Iterator[Scored]:
-        units: list[Unit] = []
-        while unit := list(islice(batches, self._model.section)):
-            units.append((method, (unit,)))
-        for _, parts in self._done(units):
-            yield from parts
 
     @contextmanager
     def _raising(self) -> Iterator[None]:

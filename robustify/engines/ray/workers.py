@@ -25,20 +25,11 @@ _SETTINGS = ("device", "dtype", "max_batch_tokens", "section", "threads")
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """What a worker opens: `recipe` is what it must find there, `version` the robustify that asks."""
+    """What a worker opens: `wanted` is the recipe of the machine that asks, and its robustify."""
 
     model: RayModel
     folder: str
-    recipe: Mapping[str, str]
-    version: str = robustify.__version__
-
-
-@dataclass(frozen=True, slots=True)
-class Hello:
-    """A worker that is ready. The last bits of its numbers depend on `processor`."""
-
-    traits: Traits
-    processor: str
+    wanted: Mapping[str, str]
 
 
 class Worker:
@@ -50,14 +41,9 @@ class Worker:
         self._spec = spec
         self._local: Local | None = None
 
-    def hello(self) -> Hello:
+    def hello(self) -> Traits:
         """Open the model. Raises `ModelError`: it is not the model that is wanted."""
-        import torch
-
-        local = self._opened()
-        if local.device.type == "cuda":
-            return Hello(local.traits, torch.cuda.get_device_name(local.device))
-        return Hello(local.traits, torch.backends.cpu.get_cpu_capability())
+        return self._opened().traits
 
     def work(self, number: int, method: str, given: tuple[Any, ...]) -> tuple[int, list[Any]]:
         """Return the number of this unit and the results of a method of `Local`."""
@@ -78,11 +64,6 @@ def _check(spec: Spec) -> None:
     from robustify.models.folder import check_folder
 
     where = f"{spec.model.name}: worker on {socket.gethostname()}"
-    if robustify.__version__ != spec.version:
-        raise ModelError(
-            f"{where}: has robustify {robustify.__version__}; expected {spec.version}, as on the machine that "
-            "asks: install the same on every machine"
-        )
     folder = Path(spec.folder)
     if not folder.is_dir():
         raise ModelError(
@@ -90,8 +71,8 @@ def _check(spec: Spec) -> None:
             "a disk that all machines see, or copy it to the same folder on each"
         )
     check_folder(folder)
-    here = recipe(spec.model, folder, spec.model.threads)
-    other = [n for n, v in spec.recipe.items() if n not in _SETTINGS and here.get(n) != v]
+    here = {**recipe(spec.model, folder, spec.model.threads), "robustify": robustify.__version__}
+    other = [n for n, v in spec.wanted.items() if n not in _SETTINGS and here.get(n) != v]
     if other:
         raise ModelError(
             f"{where}: differs in {', '.join(other)}; expected the same files and versions as on the machine "
