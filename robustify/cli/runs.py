@@ -248,10 +248,11 @@ def agree(run: "Run", labels: Path) -> int:
         robustify agree results/demo labels.csv
     """
     from robustify.judging.audit.people import agreement_with_people, labels_of_people
-    from robustify.report.explaining import agreement_lines, evidence_of
+    from robustify.report.explaining import evidence_of
+    from robustify.report.printing import markdown
 
     found = agreement_with_people(evidence_of(run), labels_of_people(labels))
-    return print_result(found, agreement_lines(found))
+    return print_result(found, markdown("agree.j2", found=found).splitlines())
 
 
 @click.command()
@@ -277,7 +278,7 @@ def compare(folders: tuple[Path, ...], html: Path | None) -> int:
         raise UsageError(f"compare: {len(folders)} run; expected two or more folders")
     found = compared(folders)
     if html is not None:
-        _write(html, comparison_html(found, html.absolute().parent))
+        _write(html, comparison_html(found))
     return print_result(found.tree(), comparison_lines(found))
 
 

@@ -14,10 +14,9 @@ from robustify.errors import DataError
 from robustify.export.writing import require_public
 from robustify.files import write_json
 from robustify.loaders import Loaded, Source, load_many
-from robustify.report import DEFECTS
-from robustify.report.cue_sentences import LABELS
 from robustify.report.explaining import evidence_of
 from robustify.report.format import percent, plain
+from robustify.report.messages import catalogue, cue_words
 from robustify.run import Run
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -25,9 +24,9 @@ FLAGGED, DEFECT = "shortcut", "defect"
 SAYS = {
     **{
         f"{FLAGGED}/{cue}": f"Answered without its question; first cue: {says}."
-        for cue, says in LABELS.items()
+        for cue, says in cue_words("label").items()
     },
-    **{f"{DEFECT}/{kind}": f"{says[:1].upper()}{says[1:]}." for kind, says in DEFECTS.items()},
+    **{f"{DEFECT}/{kind}": f"{says[:1].upper()}{says[1:]}." for kind, says in catalogue()["defects"].items()},
 }
 """What each rule finds."""
 Finding = tuple[str, str, str]
@@ -59,7 +58,7 @@ def _flagged(run: Run) -> Iterator[Finding]:
         if row["verdict"] != FLAGGED:
             continue
         cue = (row.get("cues") or [{"cue": "none"}])[0]
-        says = cue.get("says") or LABELS[cue["cue"]]
+        says = cue.get("says") or cue_words("label")[cue["cue"]]
         sure = (
             ""
             if row["p_shortcut"] is None

@@ -12,7 +12,7 @@ from typing import Any
 
 from robustify.report.figures import heuristics
 from robustify.report.format import at, count, counted, percent, plain, spaced
-from robustify.report.messages import catalogue, is_trial
+from robustify.report.messages import catalogue, cue_words, is_trial
 from robustify.report.tables import Tone
 from robustify.stats.tests import (
     LEVEL,
@@ -28,20 +28,6 @@ Words = Mapping[str, Any]
 Tree = Mapping[str, Any]
 UNSEEN = {"no_independent_auditor", "no_auditor", "nothing_to_see", "could_not_see"}
 """Reasons of a certificate for which another auditor would help."""
-CUE_MENDS = {
-    "length": "Even out option lengths",
-    "word_length": "Use words of similar length",
-    "certainty": "Drop absolutes and hedges",
-    "numbers": "Give all options numbers alike",
-    "form": "Write the options in one form",
-    "shared_words": "Spread shared words over the options",
-    "grammar": "Open all options alike",
-    "repetition": "Drop repeated words",
-    "function_words": "Word the options alike",
-    "pointer": "Drop options about other options",
-    "words": "Vary words that mark the key",
-}
-"""What to do with the items of a cue; nothing is advised on cues that only models see."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,10 +233,10 @@ def _keep(s: Tree, f: Facts) -> Sequence[Words]:
 
 
 def _cues(s: Tree, f: Facts) -> Sequence[Words]:
-    cues = at(s, "evidence.cues") or {}
-    sizes = sorted(((_size(cues.get(cue)), cue) for cue in CUE_MENDS), key=lambda one: -one[0])
+    cues, mends = at(s, "evidence.cues") or {}, cue_words("advice")
+    sizes = sorted(((_size(cues.get(cue)), cue) for cue in mends), key=lambda one: -one[0])
     return [
-        {"n": n, "cue": cue, "mend": CUE_MENDS[cue], "items": counted(n, "item")}
+        {"n": n, "cue": cue, "mend": mends[cue], "items": counted(n, "item")}
         for n, cue in sizes[:MOST_CUES]
         if n
     ]

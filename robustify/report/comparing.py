@@ -1,8 +1,8 @@
-"""Compare finished runs: which numbers differ, whether that is more than noise, and which items moved.
+"""Compare finished runs: which numbers differ, whether that is more than noise, and which items moved or were mended.
 
-Folders are read and nothing is asked. Items are compared by id only if both runs have the same text of them, or were made
-from the same file. A difference on common items is paired; any other rests on what the two summaries show. Differences are
-the second run less the first.
+Folders are read and nothing is asked. Items are compared where they are the same, or versions of each other (`matching`).
+A difference on matched items is paired; any other rests on what the two summaries show. Differences are the second run
+less the first.
 """
 
 import math
@@ -17,13 +17,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from robustify.arrays import Bools, Floats, Ints
+from robustify.arrays import Floats, Ints
 from robustify.judging.accuracy import Credits, compare_pair, credits
-from robustify.report.format import at, percent, plain
+from robustify.report.format import at, plain
+from robustify.report.matching import Match, matched
 from robustify.report.messages import tree
 from robustify.run import SPLIT_FILES, VERDICTS, Run, open_run
 from robustify.screen.item_index import item_index
-from robustify.stats import intervals
+from robustify.stats.intervals import rate
 from robustify.stats.tests import LEVEL, detectable, holm
 
 Tree = dict[str, Any]
@@ -43,13 +44,12 @@ _NORMAL = NormalDist()
 class Change:
     """One number in two runs: `number` is a name of `NUMBERS`, or a view of `models`, one of each run.
 
-    `difference` (with `low` and `high`) is `second` less `first`. A `paired` one is on the items that both answered, by
-    exact McNemar (by groups of items if they have any). Any other is from the intervals in the summaries (Newcombe 1998,
-    method 10), which is too wide if the items are the same. `p_holm` is over all numbers of all pairs of runs. `same`:
-    every item has the same credit, which is not a test. `voter`: a voter on Robust, which is biased by selection.
+    `difference` is `second` less `first`. A `paired` one is on the matched items that both answered, by exact McNemar (by
+    groups of items if they have any). Any other is from the intervals in the summaries (Newcombe 1998, method 10), which
+    is too wide if the items are the same. `p_holm` is over all numbers of all pairs of runs. `same`: every item has the
+    same credit, which is not a test. `voter`: a voter on Robust, which is biased by selection.
     """
 
-    runs: tuple[int, int]
     number: str
     part: Part
     models: tuple[str, str] | None
@@ -70,19 +70,10 @@ class Change:
         return None if ci is None or p is None else p <= LEVEL and not ci[0] <= 0 <= ci[1]
 
     @property
-    def mde(self) -> float | None:
-        """Return the difference that 80 % power would detect, beside a null result."""
-        return detectable(self.error) if self.changed is False and self.error is not None else None
-
-    @property
-    def basis(self) -> str:
-        """Return whether the difference is on the same items."""
-        return "paired" if self.paired else "not paired"
-
-    @property
     def tested(self) -> Mapping[str, Any]:
-        """Return the difference with its p and power, for a table."""
-        return {**self.difference, "p_holm": self.p_holm, "mde": self.mde}
+        """Return the difference with its p and, beside a null result, the difference that 80 % power would detect."""
+        mde = detectable(self.error) if self.changed is False and self.error is not None else None
+        return {**self.difference, "p_holm": self.p_holm, "mde": mde}
 
     @property
     def label(self) -> str:
@@ -94,22 +85,24 @@ class Change:
         return f"{names}, {VIEWS[self.number]}, {part}{' *' if self.voter else ''}"
 
     @property
-    def noise(self) -> str:
-        """Return whether the difference is more than noise, in words."""
+    def words(self) -> Mapping[str, Any]:
+        """Return the change as a row of a table."""
+        noise = "changed" if self.changed else "within noise"
         if self.changed is None:
-            return "the same on every item" if self.same and self.first["n"] else "too few to tell"
-        return "changed" if self.changed else "within noise"
+            noise = "the same on every item" if self.same and self.first["n"] else "too few to tell"
+        how = "paired" if self.paired else "not paired"
+        return {"first": self.first, "second": self.second, "tested": self.tested, "how": how, "noise": noise}
 
     def tree(self) -> Tree:
         """Return the change as it is in JSON."""
         found = asdict(self)
         del found["error"]
-        return {**found, "mde": self.mde, "changed": self.changed}
+        return {**found, "mde": self.tested["mde"], "changed": self.changed}
 
 
 @dataclass(frozen=True)
 class Side:
-    """One run of a pair: its place from 0, its summary, and the `common` items with their verdicts."""
+    """One run of a pair: its place from 0, its summary, and its ids of the `common` items."""
 
     place: int
     run: Run
@@ -117,10 +110,15 @@ class Side:
     common: tuple[str, ...]
 
     @cached_property
+    def verdicts(self) -> list[str]:
+        """The verdict of each common item."""
+        found = self.run.verdicts if self.common else {}
+        return [found[item] for item in self.common]
+
+    @cached_property
     def removed(self) -> Floats:
         """1 for a removed item, 0 for a kept one, NaN for an undecided one, (n,)."""
-        found = self.run.verdicts if self.common else {}
-        return np.array([{"shortcut": 1.0, "robust": 0.0}.get(found[i], np.nan) for i in self.common])
+        return np.array([{"shortcut": 1.0, "robust": 0.0}.get(verdict, np.nan) for verdict in self.verdicts])
 
     @cached_property
     def groups(self) -> Ints | None:
@@ -131,102 +129,116 @@ class Side:
         names = [f"group/{group[i]}" if group.get(i) else f"item/{i}" for i in self.common]
         return np.unique(names, return_inverse=True)[1]
 
-    @cached_property
-    def cloze(self) -> Bools:
-        """The items that can be asked as cloze, (n,)."""
-        fit = {row["item"] for row in self.run.verdict_rows() if not row.get("cloze_excluded")}
-        return np.array([item in fit for item in self.common], dtype=bool)
-
     def credits(self, model: str) -> Credits:
         """Return the model's credits by view, (n,) each, as the run's summary counts them."""
         mode: Literal["letter", "text"] = "text" if self.summary["full_mode"] == "text" else "letter"
         template = None if at(self.summary, "screen.mode") == "text" else at(self.summary, "screen.template")
         answers = self.run.answers
         found = credits(answers, item_index(answers, self.common), model, template, mode=mode)
-        cloze = found["cloze_chars"]
-        return {**found, "cloze_chars": None if cloze is None else np.where(self.cloze, cloze, np.nan)}
+        fit = {row["item"] for row in self.run.verdict_rows() if not row.get("cloze_excluded")}
+        asked, cloze = np.array([item in fit for item in self.common], dtype=bool), found["cloze_chars"]
+        return {**found, "cloze_chars": None if cloze is None else np.where(asked, cloze, np.nan)}
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two runs, compared by item unless `why_not` says why they cannot be.
-
-    `items`: those of both with both verdicts, in the first run's order; `n_only`: how many only one run has.
-    """
+    """Two runs, compared by item unless `why_not` says why they cannot be; `n_only`: how many items only one run has."""
 
     one: Side
     two: Side
     why_not: str | None
-    items: Mapping[str, tuple[str, str]]
+    items: tuple[Match, ...]
     n_only: tuple[int, int]
     changes: tuple[Change, ...] = ()
 
     @property
-    def runs(self) -> tuple[int, int]:
-        """The places of both runs, from 0."""
-        return self.one.place, self.two.place
-
-    @property
     def anchor(self) -> str:
         """Return the part of an anchor that names the pair."""
-        return "{}-{}".format(*self.runs)
+        return f"{self.one.place}-{self.two.place}"
 
     @property
     def names(self) -> str:
         """`[1] and [2]`."""
-        return "[{}] and [{}]".format(*(place + 1 for place in self.runs))
-
-    @property
-    def rows(self) -> list[tuple[str, Change]]:
-        """Return the changes by their labels."""
-        return [(change.label, change) for change in self.changes]
-
-    @property
-    def counts(self) -> list[tuple[tuple[str, str], int]]:
-        """Return the number of items by both verdicts."""
-        return sorted(Counter(self.items.values()).items())
+        return f"[{self.one.place + 1}] and [{self.two.place + 1}]"
 
     @cached_property
-    def moved(self) -> dict[str, tuple[str, str]]:
+    def verdicts(self) -> list[tuple[Match, tuple[str, str]]]:
+        """The matched items with both verdicts."""
+        return list(zip(self.items, zip(self.one.verdicts, self.two.verdicts, strict=True), strict=True))
+
+    @cached_property
+    def moved(self) -> list[tuple[Match, tuple[str, str]]]:
         """The items with another verdict, and both verdicts."""
-        return {item: both for item, both in self.items.items() if both[0] != both[1]}
+        return [(item, both) for item, both in self.verdicts if both[0] != both[1]]
+
+    @cached_property
+    def mended(self) -> list[tuple[Match, tuple[str, str]]]:
+        """The items with another text, and both verdicts."""
+        return [(item, both) for item, both in self.verdicts if item.mended]
+
+    @property
+    def rows(self) -> list[tuple[str, Mapping[str, Any]]]:
+        """Return the changes by their labels, as rows of a table."""
+        return [(change.label, change.words) for change in self.changes]
+
+    @property
+    def counts(self) -> list[tuple[str, int]]:
+        """Return the number of items by the verdict that they had and the one that they have now."""
+        return sorted(Counter(f"{a} -> {b}" for _, (a, b) in self.moved).items())
+
+    @property
+    def listed(self) -> list[tuple[tuple[str, str], Mapping[str, str]]]:
+        """Return the items that moved or were mended, as rows of a table."""
+        there = [(item, both) for item, both in self.verdicts if item.mended or both[0] != both[1]]
+        return [
+            ((item.one, "mended" if item.mended else "same text"), {"a": a, "b": b}) for item, (a, b) in there
+        ]
+
+    @property
+    def mended_words(self) -> str:
+        """Return what mending did: `29 mended: 29 shortcut -> robust, 0 -> shortcut`."""
+        moves = Counter(both for _, both in self.mended)
+        worse = sum(n for (a, b), n in moves.items() if a != b == "shortcut")
+        still = moves["shortcut", "shortcut"]
+        said = f"{len(self.mended)} mended: {moves['shortcut', 'robust']} shortcut -> robust, {worse} -> shortcut"
+        return f"{said}, {still} still shortcut" if still else said
 
     def tree(self) -> Tree:
         """Return the pair as it is in JSON."""
         named: Tree = {
-            "runs": list(self.runs),
+            "runs": [self.one.place, self.two.place],
             "changes": [c.tree() for c in self.changes],
             "why_not": self.why_not,
         }
         if self.why_not is not None:
             return named
-        removed = [(a == "shortcut", b == "shortcut") for a, b in self.items.values()]
+        removed = [(a == "shortcut", b == "shortcut") for _, (a, b) in self.verdicts]
         either = np.array([a and b for a, b in removed if a or b], dtype=np.float64)
         return {
             **named,
             "n_common": len(self.items),
             "n_only": list(self.n_only),
             "removed": [sum(a for a, _ in removed), sum(b for _, b in removed)],
-            "jaccard": intervals.rate(either).json(),
-            "moved": dict(sorted(Counter(f"{a} -> {b}" for a, b in self.moved.values()).items())),
-            "moved_items": [{"item": item, "from": a, "to": b} for item, (a, b) in self.moved.items()],
+            "jaccard": rate(either).json(),
+            "moved": dict(self.counts),
+            "moved_items": _listed(self.moved),
+            "mended": len(self.mended),
+            "mended_items": _listed(self.mended),
         }
 
     def measured(self) -> Iterator[Change]:
         """Yield every number that both runs have; `p_holm` is not given yet."""
-        if self.items:
+        # Removed items are counted over whole sets: one that was dropped is as much a mend as one that was written anew.
+        whole = bool(self.items) and not any(self.n_only)
+        if whole:
             yield self._paired("removed", "all", None, self.one.removed, self.two.removed)
-        for number in list(NUMBERS)[bool(self.items) :]:
-            yield from self._apart(number, "all", None)
+        for number in list(NUMBERS)[whole:]:
+            yield from self._unpaired(number, "all", None)
         sides = (self.one, self.two)
         by_item = bool(self.items) and all("answers.parquet" in side.run.manifest["files"] for side in sides)
         first, second = (side.summary["accuracy"] or {} for side in sides)
         for models in _same_models(list(first), list(second)):
-            won = (
-                [side.credits(model) for side, model in zip(sides, models, strict=True)]
-                if by_item
-                else [{}, {}]
-            )
+            won = [side.credits(m) if by_item else {} for side, m in zip(sides, models, strict=True)]
             voter = bool(first[models[0]]["is_voter"] or second[models[1]]["is_voter"])
             for view in VIEWS:
                 for change in self._of_view(view, models, won[0].get(view), won[1].get(view)):
@@ -236,19 +248,18 @@ class Pair:
         self, view: str, models: tuple[str, str], x: Floats | None, y: Floats | None
     ) -> Iterator[Change]:
         if x is None or y is None:
-            yield from self._apart(view, "all", models)
-            yield from self._apart(view, "robust", models)
+            yield from self._unpaired(view, "all", models)
+            yield from self._unpaired(view, "robust", models)
             return
         change = self._paired(view, "all", models, x, y)
         yield change
         if change.same:
             # What differs is which items each run kept.
-            yield from self._apart(view, "robust", models)
+            yield from self._unpaired(view, "robust", models)
         else:
             robust = (self.one.removed == 0) & (self.two.removed == 0)
-            yield self._paired(
-                view, "robust", models, np.where(robust, x, np.nan), np.where(robust, y, np.nan)
-            )
+            kept = (np.where(robust, won, np.nan) for won in (x, y))
+            yield self._paired(view, "robust", models, *kept)
 
     def _paired(
         self, number: str, part: Part, models: tuple[str, str] | None, x: Floats, y: Floats
@@ -259,16 +270,14 @@ class Pair:
         n = found.difference.n
         first, second = ({"value": float(v[there].mean()) if n else None, "n": n, "ci": None} for v in (x, y))
         difference = {"value": found.difference.value, "n": n, "ci": found.difference.ci}
-        p = None if same else found.p
-        error = found.difference.error
-        return Change(
-            self.runs, number, part, models, first, second, difference, error, p, paired=True, same=same
-        )
+        p, error = None if same else found.p, found.difference.error
+        return Change(number, part, models, first, second, difference, error, p, paired=True, same=same)
 
-    def _apart(self, number: str, part: Part, models: tuple[str, str] | None) -> Iterator[Change]:
-        """Yield a change of what the two summaries show, if both show it."""
+    def _unpaired(self, number: str, part: Part, models: tuple[str, str] | None) -> Iterator[Change]:
+        """Yield a change of what the two summaries show on all of their own items, if both show it."""
         named = zip((self.one, self.two), models or ("", ""), strict=True)
-        q, r = (shown(side.summary, number, part, model) for side, model in named)
+        path = NUMBERS.get(number, f"{number}.{part}")
+        q, r = (at(side.summary["accuracy"][m] if m else side.summary, path) for side, m in named)
         if at(q, "value") is None or at(r, "value") is None:
             return
         value = r["value"] - q["value"]
@@ -280,13 +289,11 @@ class Pair:
             p = 2 * _NORMAL.cdf(-abs(value) / error) if error else None
         first, second = ({name: x[name] for name in ("value", "n", "ci")} for x in (q, r))
         difference = {"value": value, "n": None, "ci": ci}
-        yield Change(self.runs, number, part, models, first, second, difference, error, p, paired=False)
+        yield Change(number, part, models, first, second, difference, error, p, paired=False)
 
 
-def shown(summary: Mapping[str, Any], number: str, part: Part, model: str) -> Any:
-    """Return what a run's summary shows of a number, on all of its own items."""
-    where = summary["accuracy"][model] if model else summary
-    return at(where, NUMBERS.get(number, f"{number}.{part}"))
+def _listed(items: Sequence[tuple[Match, tuple[str, str]]]) -> list[Tree]:
+    return [{"item": item.one, "now": item.two, "from": a, "to": b} for item, (a, b) in items]
 
 
 def _same_models(one: Sequence[str], two: Sequence[str]) -> list[tuple[str, str]]:
@@ -312,12 +319,6 @@ class Comparison:
         """Return the comparison for JSON: `runs` in the order given, and `pairs`, by their places from 0."""
         runs = [_run(run, s) for run, s in zip(self.runs, self.summaries, strict=True)]
         return {"runs": runs, "pairs": [pair.tree() for pair in self.pairs]}
-
-    def chance_of(self, pair: Pair) -> str:
-        """Return what guessing scores in both runs, to be read beside their accuracies."""
-        values = [at(self.summaries[place], "benchmark.chance_accuracy") for place in pair.runs]
-        words = ["not measured" if value is None else percent(value) for value in values]
-        return f"Chance: {' and '.join(dict.fromkeys(words))}."
 
 
 def compared(folders: Sequence[Path]) -> Comparison:
@@ -347,24 +348,18 @@ def compared(folders: Sequence[Path]) -> Comparison:
 
 def _pair(places: tuple[int, int], runs: Sequence[Run], summaries: Sequence[Mapping[str, Any]]) -> Pair:
     one, two = (runs[place] for place in places)
-    listed = all(VERDICTS in run.manifest["files"] for run in (one, two))
-    why_not, alone = None if listed else "a run without verdicts.csv", (0, 0)
-    items: dict[str, tuple[str, str]] = {}
-    if why_not is None:
-        first, second = one.verdicts, two.verdicts
-        items = {item: (first[item], second[item]) for item in _same_items(one, two, first, second)}
+    items: tuple[Match, ...] = ()
+    why_not: str | None = "a run without verdicts.csv"
+    n_only = (0, 0)
+    if all(VERDICTS in run.manifest["files"] for run in (one, two)):
+        items = tuple(matched(one, two))
         why_not = None if items else "no item is in both"
-        alone = (len(first) - len(items), len(second) - len(items))
-    sides = [Side(place, runs[place], summaries[place], tuple(items)) for place in places]
-    return Pair(sides[0], sides[1], why_not, items, alone)
-
-
-def _same_items(one: Run, two: Run, first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
-    both = [item for item in first if item in second]
-    if one.manifest["data"].get("sha256") == two.manifest["data"].get("sha256"):
-        return both
-    texts = [{i.id: (i.stem, i.choices, i.key) for i in run.items or ()} for run in (one, two)]
-    return [i for i in both if i in texts[0] and texts[0][i] == texts[1].get(i)]
+        n_only = (len(one.verdicts) - len(items), len(two.verdicts) - len(items))
+    common = (tuple(item.one for item in items), tuple(item.two for item in items))
+    sides = [
+        Side(place, runs[place], summaries[place], ids) for place, ids in zip(places, common, strict=True)
+    ]
+    return Pair(sides[0], sides[1], why_not, items, n_only)
 
 
 def _run(run: Run, s: Mapping[str, Any]) -> Tree:

@@ -1,7 +1,6 @@
-"""Put many runs on one page: a folder's audits over time, to be filtered, with links to their reports.
+"""Put many runs on one page: a folder's audits over time, with links to their reports.
 
-Only `summary.json` is read. Nothing is asked, and no item is opened; restricted runs are left out. The page has no script:
-a filter is a choice on the page, which its style reads.
+Only `summary.json` is read. Nothing is asked, and no item is opened; restricted runs are left out.
 """
 
 import os
@@ -17,7 +16,6 @@ from urllib.parse import quote
 
 from robustify.errors import AuthorisationError, DataError, RobustifyError, UsageError
 from robustify.report.advice import verdict_in_short
-from robustify.report.comparing import rule_of
 from robustify.report.figures import Plot, dot_plot
 from robustify.report.format import at, count, counted, plain
 from robustify.report.messages import tree
@@ -57,40 +55,6 @@ class Entry:
         short, _, why = line.rstrip(".").partition(": ")
         return Cell(short, why, tone=tone, value=short)
 
-    @property
-    def scored(self) -> Mapping[str, Any]:
-        """What each model scored; if no model was asked the full question, nothing by nobody."""
-        return {plain(name): scored for name, scored in (self.summary["accuracy"] or {}).items()} or {
-            "none": None
-        }
-
-
-class _Tags:
-    """The values of a filter, each with a tag that a style can name."""
-
-    def __init__(self, facet: str, label: str) -> None:
-        self.id, self.label = f"of-{facet}", label
-        self._facet, self._tags = facet, dict[str, str]()
-
-    def of(self, value: str) -> str:
-        return self._tags.setdefault(value, f"{self._facet}-{len(self._tags)}")
-
-    @property
-    def values(self) -> list[tuple[str, str]]:
-        """The tag of each value, in the order of the values' names."""
-        return [(tag, name) for name, tag in sorted(self._tags.items())]
-
-
-@dataclass(frozen=True, slots=True)
-class _Facets:
-    benchmark: _Tags
-    verdict: _Tags
-    model: _Tags
-
-    def of(self, entry: Entry, *models: str) -> str:
-        of_run = {self.benchmark.of(entry.name), self.verdict.of(entry.verdict.main)}
-        return " ".join(sorted(of_run | {self.model.of(model) for model in models}))
-
 
 def dashboard_html(root: Path, out: Path) -> str:
     """Return the page of all runs below `root`, to be written to `out`.
@@ -108,8 +72,6 @@ def dashboard_html(root: Path, out: Path) -> str:
     if not runs:
         why = f"; {counted(len(left_out), 'folder')} cannot be read ({left_out[0][1]})" if left_out else ""
         raise UsageError(f"{root}: no finished run below it{why}")
-    facets = _Facets(_Tags("benchmark", "Benchmark"), _Tags("verdict", "Verdict"), _Tags("model", "Model"))
-    trends, audited = list(_trends(runs, facets)), _audited(runs[::-1], facets)
     latest = {entry.name: entry for entry in runs}
     return html(
         "dashboard.html.j2",
@@ -117,10 +79,9 @@ def dashboard_html(root: Path, out: Path) -> str:
         signature="",
         first=_first(runs, latest, len(left_out)),
         todo=list(islice(_todo(latest), MOST_TODO)),
-        trends=trends,
-        runs=audited,
+        trends=list(_trends(runs)),
+        runs=_audited(runs[::-1]),
         left_out=text_table("Left out", ("Folder", "Why"), left_out),
-        filters=[facets.benchmark, facets.verdict, facets.model],
     )
 
 
@@ -170,30 +131,27 @@ def _todo(latest: Mapping[str, Entry]) -> Iterator[tuple[str, dict[str, str]]]:
             yield entry.report or "#runs", {"action": action, "why": entry.verdict.title, "source": ""}
 
 
-def _trends(runs: Sequence[Entry], facets: _Facets) -> Iterator[tuple[Plot, str]]:
-    """Yield a plot over time of each of the benchmarks with most runs, with the tags of its runs."""
+def _trends(runs: Sequence[Entry]) -> Iterator[Plot]:
+    """Yield a plot over time of each of the benchmarks with most runs."""
     by_name: dict[str, list[Entry]] = {}
     for entry in runs:
         by_name.setdefault(entry.name, []).append(entry)
     many = sorted((one for one in by_name.items() if len(one[1]) > 1), key=lambda one: -len(one[1]))
     for i, (name, entries) in enumerate(many[:MOST_TRENDS]):
-        shown = entries[-MOST_STEPS:]
-        steps = ((f"{e.date}, {rule_of(e.summary)}", e.summary) for e in shown)
+        steps = ((f"{e.date}, {at(e.summary, 'screen.criterion') or 'no screen'}", e.summary) for e in entries[-MOST_STEPS:])
         plot = dot_plot(f"trend-{i}", name, steps, [("main", "need no question", "screen.flagged")])
         if plot is not None:
-            tags = {tag for e in shown for tag in facets.of(e, *e.scored).split()}
-            yield plot, " ".join(sorted(tags))
+            yield plot
 
 
-def _audited(runs: Sequence[Entry], facets: _Facets) -> Table:
-    rows, tags = [], []
+def _audited(runs: Sequence[Entry]) -> Table:
+    rows = []
     for entry in runs:
         s = entry.summary
         names = (Cell(plain(entry.folder), link=entry.report), entry.date, entry.name, entry.verdict)
         rates = (cell(at(s, "screen.flagged")), cell(at(s, "benchmark.chance_accuracy")))
-        for model, scored in entry.scored.items():
-            of_model = Cell(model, badge="voter" if at(scored, "is_voter") else "", value=model)
+        for model, scored in (s["accuracy"] or {"none": None}).items():
+            of_model = Cell(plain(model), badge="voter" if at(scored, "is_voter") else "", value=model)
             scores = (cell(at(scored, path)) for path in ("full.all", "full.robust", "cloze_chars.all"))
             rows.append((*names, *rates, of_model, *scores))
-            tags.append(facets.of(entry, model))
-    return text_table("All runs", HEADS, rows, tags=tags)
+    return text_table("All runs", HEADS, rows)

@@ -15,8 +15,8 @@ from robustify.baselines.words import KeyWords
 from robustify.errors import AuthorisationError, DataError, UsageError
 from robustify.item import Item
 from robustify.judging.evidence import Evidence
-from robustify.report.cue_sentences import LABELS, cue_sentence, mends
-from robustify.report.format import AT_LIMIT, WHY_LIMIT, count, letter, likely, percent, plain, signed, spaced
+from robustify.report.cue_sentences import cue_sentence, mends
+from robustify.report.printing import markdown
 from robustify.run import EVIDENCE, VERDICTS, Run, json_values, split_items
 from robustify.screen.consensus import Verdict
 from robustify.summary.screened import CueCode
@@ -25,37 +25,7 @@ Row = dict[str, Any]
 _DIGITS = 4
 LEAST_SHOWN = 0.05
 """What adds less to a logit is not listed."""
-_LISTED, _WHOLE, _MOST_ALIKE = 3, 1000, 10
-TEMPLATES = {
-    "no_pick": "Without the question no option is preferred to all others.",
-    "key": "Picked without the question: {option}, the key.",
-    "not_key": "Picked without the question: {option}, not the key.",
-    "by_place": "Picked without the question: {option}, which its place alone gives away.",
-    "p_shortcut": "Probability that a shortcut gave it away: {p}.",
-    "scorer": "The scorer, which sees options alone, gives its pick {weight}; of items with such a pick {posterior} "
-    "are hits, without any shortcut {chance}.",
-    "silent": "No single pick: {voters}.",
-    "cues": "What carried the pick, as added to its logit:",
-    "no_cue": "No cue speaks for it.",
-    "features": "Single features, as added to it:",
-    "alike": "Near-duplicates, or items of the same passage: {items}.",
-    "alone": "No near-duplicate.",
-    "cloze": "Can be asked without its options (cloze).",
-    "no_cloze": "Cannot be asked without its options (cloze): {why}.",
-    "mend": "Suggested mend:",
-    "no_mend": "Nothing to mend.",
-}
-"""Sentences on an item."""
-NO_CLOZE = {
-    "cross_reference": "an option speaks of the others",
-    "stem_refers_to_choices": "the question speaks of its options",
-    "incomplete_stem": "the question is no whole sentence",
-    "negative_stem": "the question asks for what is not so",
-    "long_answer": "an option is too long",
-    "empty_choice": "an option is empty",
-    "repeated_key_text": "another option has the key's text",
-    "labelled": "it is labelled so",
-}
+_LISTED = 3
 
 
 def evidence_rows(found: Evidence, verdicts: Sequence[Verdict], items: Sequence[Item]) -> Iterator[Row]:
@@ -98,26 +68,6 @@ def evidence_rows(found: Evidence, verdicts: Sequence[Verdict], items: Sequence[
         yield row
 
 
-def agreement_lines(found: Mapping[str, Any]) -> list[str]:
-    """What `robustify.judging.audit.people.agreement_with_people` found, for a terminal."""
-
-    def written(q: Mapping[str, Any]) -> str:
-        ends = "" if q["ci"] is None else f", {q['ci'][0]:.2f} to {q['ci'][1]:.2f}"
-        return "not defined" if q["value"] is None else f"{q['value']:.2f} (n = {count(q['n'])}{ends})"
-
-    people, left = (
-        found["people"],
-        ", ".join(f"{spaced(why)} {n}" for why, n in found["left_out"].items() if n),
-    )
-    return [
-        f"items that people call shortcuts: {percent(people['value'])} of {count(found['n'])}",
-        *([f"left out: {left}"] if left else []),
-        f"verdicts: kappa {written(found['verdict']['kappa'])}, the same word {written(found['verdict']['raw'])}",
-        *(f"{spaced(name):16} AUROC {written(row['auroc'])}" for name, row in found["rankings"].items()),
-        "A key that shows without its question is not always a flaw: solvers infer questions. Hence two kinds of cues.",
-    ]
-
-
 def _in_words(
     cues: Sequence[tuple[CueCode, float]], row: Row, at: int, item: Item, words: KeyWords | None
 ) -> Row:
@@ -137,17 +87,6 @@ def _rounded(values: Floats) -> list[Any]:
     out = np.round(values, _DIGITS).astype(object)
     out[np.isnan(values)] = None
     return out.tolist()  # type: ignore[no-any-return]
-
-
-def pick_sentence(row: Row) -> str:
-    """The name of the template that says what was picked without the question."""
-    if row["pick"] is None:
-        return "no_pick"
-    # Rows of verdicts.csv have no key; a hit is there what has a probability of a shortcut.
-    hit = row["pick"] == row["key"] if "key" in row else row["p_shortcut"] is not None
-    if not hit and row["posterior"] is None:
-        return "by_place"
-    return "key" if hit else "not_key"
 
 
 def carried(row: Row) -> list[tuple[CueCode, float | None, str]]:
@@ -198,7 +137,7 @@ def explained(run: Run, name: str) -> tuple[Row, list[str]]:
         if item is not None:
             why = {item.id: cells["cloze_excluded"]} if cells["cloze_excluded"] else {}
             row = with_item(row, item, cells["reason"], alike, why)
-    return row, list(_lines(row))
+    return row, said_of(row, whole=True)
 
 
 def evidence_of(run: Run) -> list[Row]:
@@ -243,66 +182,8 @@ def _found(run: Run, rows: Sequence[Row], name: str) -> Row:
     )
 
 
-def _lines(row: Row) -> Iterator[str]:
-    yield f"{plain(row['item'])}: {row['verdict']} ({row['reason']})"
-    if row["topic"]:
-        yield f"Topic: {plain(row['topic'])}"
-    if "stem" in row:
-        yield f"  {plain(row['stem'], _WHOLE)}"
-    for place, choice in enumerate(row.get("choices", ())):
-        by = [plain(voter) for voter, own in row["votes"].items() if own == place]
-        marks = [*(word for word, at in (("key", row["key"]), ("scorer", row["pick"])) if at == place), *by]
-        yield f"  {letter(place)}  {plain(choice, _WHOLE)}{'  <- ' + ', '.join(marks) if marks else ''}"
-    yield from said_of(row)
-    if "mends" in row:
-        yield TEMPLATES["mend"] if row["mends"] else TEMPLATES["no_mend"]
-        yield from (f"  {mend}" for mend in row["mends"])
-
-
-def said_of(row: Row) -> Iterator[str]:
-    """Yield what is known of an item beside its text and its mends; an entry of a list begins with two spaces."""
-    silent = [plain(voter) for voter, own in row.get("votes", {}).items() if own is None]
-    if silent:
-        yield _filled("silent", voters=", ".join(silent))
-    yield from _of_pick(row)
-    if "stem" in row:
-        yield from _of_item(row)
-
-
-def _of_pick(row: Row) -> Iterator[str]:
-    pick = row["pick"]
-    yield _filled(pick_sentence(row), option="" if pick is None else letter(pick))
-    if pick is None:
-        return
-    if row["p_shortcut"] is not None:
-        p = likely(row["p_shortcut"])
-        yield _filled("p_shortcut", p=f"{p}, {WHY_LIMIT}" if p == AT_LIMIT else p)
-    if row["posterior"] is not None:
-        yield _filled("scorer", **{n: percent(row[n]) for n in ("weight", "posterior", "chance")})
-    if "votes" not in row:
-        yield f"The same option was picked by: {', '.join(map(plain, row['voters'])) or 'none of the voters'}."
-    cues = carried(row)
-    yield TEMPLATES["cues" if cues else "no_cue"]
-    for code, adds, says in cues:
-        yield f"{'' if adds is None else f'  {_signed(adds)}'}  {LABELS.get(code, spaced(code))}{': ' * bool(says)}{says}"
-    features = sorted(row.get("features", {}).items(), key=lambda one: -one[1])
-    if features:
-        yield TEMPLATES["features"]
-        yield from (f"  {_signed(adds)}  {spaced(name)}" for name, adds in features)
-
-
-def _of_item(row: Row) -> Iterator[str]:
-    alike = row.get("alike", [])
-    more = [f"{count(len(alike) - _MOST_ALIKE)} more"] if len(alike) > _MOST_ALIKE else []
-    names = ", ".join([*map(plain, alike[:_MOST_ALIKE]), *more])
-    yield _filled("alike", items=names) if alike else TEMPLATES["alone"]
-    why = row["cloze_excluded"]
-    yield TEMPLATES["cloze"] if why is None else _filled("no_cloze", why=NO_CLOZE.get(why, spaced(why)))
-
-
-def _filled(name: str, **words: str) -> str:
-    return TEMPLATES[name].format(**words)
-
-
-def _signed(x: float) -> str:
-    return f"{'+' if x > 0 else ''}{signed(x, 2)}"
+def said_of(row: Row, *, whole: bool = False) -> list[str]:
+    """Return what is known of an item as lines, `whole` with its text and its mends; entries of a list are indented."""
+    return markdown(
+        "item.j2", row=row, cues=carried(row) if row["pick"] is not None else (), whole=whole
+    ).splitlines()

@@ -1,7 +1,6 @@
-"""Draw the figures: dot plots with intervals over shares from 0 to 1, and a share over time as a small line.
+"""Draw the figures: dot plots with intervals over shares from 0 to 1.
 
-A plot is drawn twice, wide and narrow, because text scaled down to the width of a phone cannot be read. Positions are
-computed here, and `plot.svg.j2` writes them.
+Positions are computed here, and `plot.svg.j2` writes them. On a phone a drawing keeps its size and is scrolled.
 """
 
 import math
@@ -10,30 +9,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from robustify.report.format import at, between, count, counted, percent, plain, spaced
+from robustify.report.format import at, between, counted, percent, plain, spaced
 
 Kind = Literal["main", "before", "chance"]
 Ends = Sequence[float]
 STEPS = (0.02, 0.05, 0.1, 0.2, 0.25, 0.5)
+WIDTH, LABEL, NOTE, ROW, TICKS = 640.0, 180.0, 150.0, 28.0, 7
+"""Pixels: a drawing, the words at the left and right of a line, a line; and the most ticks of an axis."""
 MARK_GAP, LEGEND_LINE, INSET, TEXT = 9.0, 22.0, 19.0, 13.0
-MOST_ROWS, MOST_MODELS, FEWEST = 30, 4, 10
-"""Rows of a plot, models of the first screen and of the reliability plot, items of a bin that is drawn."""
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """Sizes in pixels; with a `label` of 0 the labels are above their lines."""
-
-    name: str
-    width: float
-    label: float
-    note: float
-    row: float
-    ticks: int
-
-
-WIDE, NARROW = Size("wide", 760, 218, 104, 28, 7), Size("narrow", 344, 0, 0, 44, 5)
-FIRST_WIDE, FIRST_NARROW = Size("wide", 640, 132, 150, 27, 7), Size("narrow", 344, 0, 0, 42, 5)
+MOST_ROWS, MOST_MODELS = 30, 4
+"""Rows of a plot, and models of the first screen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +32,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class PlotRow:
-    """A line of a plot; without marks it is the heading of the lines below it. `note` is at its right end."""
+    """A line of a plot; `note` is at its right end."""
 
     label: str
     marks: tuple[Mark, ...] = ()
@@ -121,8 +106,6 @@ def run_plots(s: Mapping[str, Any]) -> dict[str, Plot]:
             ((f"{plain(name)}, {kind}", e) for (name, kind), e in auditors(s)), [("main", "auditor", "")], _limits(s),
             "A certificate needs every auditor's interval to the left of its own chance + margin.",
         ),
-        _order(s),
-        _reliability(s),
     )  # fmt: skip
     return {plot.name: plot for plot in found if plot is not None}
 
@@ -181,82 +164,46 @@ def _limits(s: Mapping[str, Any]) -> list[tuple[float, str]]:
     ]  # fmt: skip
 
 
-ORDERS = (("random orders", "main", ""), ("all rotations", "before", "rotations"))
-"""The sets of orders in which a model may be asked, how each is drawn, and its path below a model's part."""
-
-
-def _order(s: Mapping[str, Any]) -> Plot | None:
-    def range_of(e: Any) -> dict[str, Any]:
-        low, high = at(e, "min"), at(e, "max")
-        return {"value": at(e, "mean"), "ci": None if low is None else [low, high]}
-
-    models = (at(s, "permutation.by_model") or {}).items()
-    rows = (
-        (plain(name), {label: range_of(at(e, path)) for label, _, path in ORDERS}) for name, e in models if e
-    )
-    series: Series = [(kind, f"{label}: mean, lowest to highest", label) for label, kind, _ in ORDERS]  # type: ignore[misc]
-    return dot_plot(
-        "order", "Accuracy on the full question over the orders of its options", rows, series, _chance(s)
-    )
-
-
-def _reliability(s: Mapping[str, Any]) -> Plot | None:
-    rows: list[PlotRow] = []
-    for name, views in list((s["calibration"] or {}).items())[:MOST_MODELS]:
-        bins = at(views, "full.bins") or ()
-        drawn = [(i, b) for i, b in enumerate(bins) if b["accuracy"] is not None and (b["n"] or 0) >= FEWEST]
-        rows += [PlotRow(plain(name))] if drawn else []
-        for i, b in drawn:
-            edges = f"{100 * i / len(bins):.0f} to {100 * (i + 1) / len(bins):.0f} %"
-            marks = (Mark(b["accuracy"], b["ci"]), Mark(b["confidence"], kind="before"))
-            rows.append(PlotRow(f"sure by {edges}, n = {count(b['n'])}", marks, percent(b["accuracy"])))
-    note = (
-        f"Calibrated: the two dots are one below the other. Bins of fewer than {FEWEST} items are not drawn."
-    )
-    title = "How sure models are on the full question, and how often they are right"
-    legend: tuple[tuple[Kind, str], ...] = (("main", "right"), ("before", "sure"))
-    return Plot("reliability", title, tuple(rows), legend, note=note) if rows else None
-
-
 # Where marks and words are
 
 
-def placed(plot: Plot, size: Size) -> dict[str, Any]:
+def placed(plot: Plot) -> dict[str, Any]:
     """Return the position of every mark and word, in pixels, for `plot.svg.j2`."""
-    x0, x1 = size.label + INSET, size.width - size.note - INSET
+    x0, x1 = LABEL + INSET, WIDTH - NOTE - INSET
     ends = [end for row in plot.rows for m in row.marks for end in (m.value, *(m.ci or ()))]
-    ticks = axis([*ends, *(value for value, _ in plot.lines)], size.ticks)
+    ticks = axis([*ends, *(value for value, _ in plot.lines)])
 
     def across(share: float) -> float:
         return x0 + min(max(share, 0.0), ticks[-1]) / ticks[-1] * (x1 - x0)
 
-    keys, top = _legend(plot, size)
+    keys, top = _legend(plot)
     labels: list[tuple[float, float, str, str]] = []
     points = []
     y = top
     for row in plot.rows:
-        height = size.row + MARK_GAP * max(0, len(row.marks) - 2) if row.marks else 30.0
-        labels += _words(row, y, height, size)
-        line = y + (height / 2 if size.label else 18 + (height - 18) / 2)
+        height = ROW + MARK_GAP * max(0, len(row.marks) - 2)
+        middle = y + height / 2
+        labels.append((0, middle + 4.5, fit(row.label, LABEL - 8), "label"))
+        labels.append((WIDTH, middle + 4.5, row.note, "note"))
         for i, m in enumerate(row.marks):
             left, right = (across(end) for end in m.ci or (m.value, m.value))
-            middle = line + (i - (len(row.marks) - 1) / 2) * MARK_GAP
-            points.append((m.kind, across(m.value), middle, left, right))
+            line = middle + (i - (len(row.marks) - 1) / 2) * MARK_GAP
+            points.append((m.kind, across(m.value), line, left, right))
         y += height
     return {
-        "id": f"{plot.name}-{size.name}", "title": plot.title, "desc": described(plot), "width": size.width,
+        "id": plot.name, "title": plot.title, "desc": described(plot), "width": WIDTH,
         "height": y + 26, "top": top, "bottom": y + 4, "keys": keys, "labels": labels, "points": points,
         "grid": [(across(t), f"{100 * t:.0f}{' %' if t == ticks[-1] else ''}") for t in ticks],
         "lines": [across(value) for value, _ in plot.lines],
     }  # fmt: skip
 
 
-def axis(ends: Iterable[float], most: int) -> tuple[float, ...]:
-    """Return the ticks from 0 to just above the largest value, at most `most` of them, never above 1."""
+def axis(ends: Iterable[float]) -> tuple[float, ...]:
+    """Return the ticks from 0 to just above the largest value, never above 1."""
     largest = min(1.0, max([*ends, 0.05]))
     for step in STEPS:
         n = math.ceil(largest / step - 1e-9)
-        if n < most:
+        if n < TICKS:
             return tuple(round(i * step, 6) for i in range(n + 1))
     return (0.0, 0.5, 1.0)
 
@@ -270,30 +217,16 @@ def described(plot: Plot) -> str:
             f"{kinds.get(m.kind, '')} {percent(m.value)}{f' ({between(m.ci)})' if m.ci else ''}".strip()
             for m in row.marks
         )
-        said.append(f"{row.label}{': ' if row.marks else ''}{', '.join(marks)}.")
+        said.append(f"{row.label}: {', '.join(marks)}.")
     return " ".join(said)
 
 
-def _words(row: PlotRow, y: float, height: float, size: Size) -> Iterator[tuple[float, float, str, str]]:
-    base = y + (height / 2 + 4.5 if size.label else 15)
-    if not row.marks:
-        yield 0, y + 20, fit(row.label, size.width), "heading"
-        return
-    yield (
-        0,
-        base,
-        fit(row.label, (size.label - 8) if size.label else size.width - len(row.note) * 7.5 - 14),
-        "label",
-    )
-    yield size.width, base, row.note, "note"
-
-
-def _legend(plot: Plot, size: Size) -> tuple[list[tuple[float, float, str, str]], float]:
+def _legend(plot: Plot) -> tuple[list[tuple[float, float, str, str]], float]:
     keys, x, y = [], 0.0, 12.0
     for kind, label in (*plot.legend, *((f"line-{i}", label) for i, (_, label) in enumerate(plot.lines))):
-        words = fit(label, size.width - 30)
+        words = fit(label, WIDTH - 30)
         wide = 24 + breadth(words) + 20
-        if x and x + wide - 20 > size.width:
+        if x and x + wide - 20 > WIDTH:
             x, y = 0.0, y + LEGEND_LINE
         keys.append((x, y, words, kind))
         x += wide

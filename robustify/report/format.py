@@ -50,6 +50,11 @@ def signed(x: float, decimals: int) -> str:
     return shown.lstrip("-") if float(shown.replace(",", "")) == 0 else shown.replace("-", "\u2212")
 
 
+def added(x: float) -> str:
+    """Return what is added to a logit, with its sign: `+0.52`."""
+    return f"{'+' if x > 0 else ''}{signed(x, 2)}"
+
+
 def percent(x: float) -> str:
     """Return a share as a percentage: `31.8 %`."""
     return f"{signed(100 * x, 1)} %"

@@ -5,59 +5,54 @@ models and templates are printed, never text of an item or an answer.
 """
 
 from collections.abc import Iterator, Mapping
-from importlib.resources import files
 from typing import Any
 
-import jinja2
-
-from robustify.stats.intervals import percent
+from robustify.report.format import at, plain, spaced
+from robustify.report.opening import FirstScreen
+from robustify.report.printing import html
+from robustify.report.tables import Column, Table, table
 
 Node = Mapping[str, Any]
+COLUMNS: tuple[Column, ...] = (
+    ("Answers", "n", "count"), ("All unscored wrong", "lower"), ("All unscored right", "upper"),
+    ("Of the scored", "accuracy"), ("With a score", "coverage"), ("Decided by a judge", "by_judge"),
+)  # fmt: skip
+FEWEST_SCORED = 0.8
 
 
-def parts_of(summary: Node) -> Iterator[tuple[str, str, Node]]:
-    """Yield each model's answers of each kind: the model, the kind, and their numbers. Kinds mean different things."""
-    for model, entry in summary["models"].items():
-        for kind, part in entry["kinds"].items():
-            yield model, spaced(kind), part
-
-
-def spaced(name: str) -> str:
-    """Return a name of the program as words."""
-    return name.replace("_", " ")
-
-
-def bounds(part: Node) -> str:
-    """Return the share that is right over all answers: every unscored one wrong, to every one right."""
-    return "-" if part["upper"] is None else f"{percent(part['lower'])} to {percent(part['upper'])}"
-
-
-def shown(rate: Node | None) -> str:
-    """Return a rate in percent with its n and interval, or why there is none."""
-    if rate is None or rate["value"] is None:
-        return str((rate or {}).get("withheld") or "-")
-    ci = f", {percent(rate['ci'][0])} to {percent(rate['ci'][1])}" if rate["ci"] else ""
-    return f"{percent(rate['value'])} (n = {rate['n']}{ci})"
+def by_kind(summary: Node) -> Table:
+    """Return each model's answers of each kind; kinds mean different things."""
+    models = summary["models"].items()
+    parts = [((m, spaced(kind)), part) for m, e in models for kind, part in e["kinds"].items()]
+    return table("By kind of answer", parts, COLUMNS, ("Model", "Kind"))
 
 
 def shown_lines(summary: Node) -> Iterator[str]:
     """Yield what each model scores by kind, and how far the judge is to be believed."""
-    for model, kind, part in parts_of(summary):
-        yield (
-            f"{model}, {kind}: of {part['n']} answers {bounds(part)} are right; of those with a score"
-            f" {shown(part['accuracy'])}; by a judge {shown(part['by_judge'])}"
-        )
+    found = by_kind(summary)
+    for model, kind, *cells in found.rows:
+        said = (f"{head.lower()} {cell.exact}" for head, cell in zip(found.heads[2:], cells, strict=True))
+        yield f"{model.main}, {kind.main}: {'; '.join(said)}"
     for judge in sorted({judge for entry in summary["models"].values() for judge in entry["judges"]}):
-        yield f"judge {judge}: {summary['calibration']['status']}"
+        yield f"judge {plain(judge)}: {summary['calibration']['status']}"
 
 
 def free_html(summary: Node) -> str:
     """Return the page."""
-    folder = files("robustify.report")
-    page = jinja2.Environment(
-        loader=jinja2.FunctionLoader(lambda name: folder.joinpath(name).read_text(encoding="utf-8")),
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-    page.filters |= {"spaced": spaced, "bounds": bounds, "shown": shown, "percent": percent}
-    made = page.get_template("free.html.j2")
-    return made.render(summary=summary, parts=list(parts_of(summary)))
+    first = FirstScreen(_verdict(summary), "unsure")
+    named = {"name": "Free response", "signature": "", "first": first}
+    return html("free.html.j2", **named, s=summary, results=by_kind(summary), columns=COLUMNS)
+
+
+def _verdict(summary: Node) -> str:
+    entries = list(summary["models"].values())
+    shares = [at(part, "coverage.value") for entry in entries for part in entry["kinds"].values()]
+    if not shares:
+        return "No answer was graded."
+    if any(share is not None and share < FEWEST_SCORED for share in shares):
+        return "Do not compare yet: some scores rest on less than 80 % of the answers."
+    if not any(entry["judges"] for entry in entries):
+        return "Rules alone decided."
+    if summary["calibration"]["status"] == "uncalibrated":
+        return "Trust it with care: nobody has shown how often the judge is right (robustify free agree)."
+    return "People agree with the judge."

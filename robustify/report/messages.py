@@ -72,6 +72,11 @@ def catalogue() -> Mapping[str, Mapping[str, Any]]:
     return found
 
 
+def cue_words(which: str) -> dict[str, str]:
+    """Return the words of every cue that has them: its `label`, its `mend` in one item, its `advice` for many."""
+    return {code: words[which] for code, words in catalogue()["cues"].items() if which in words}
+
+
 def _printed(kind: str, code: str, words: Mapping[str, Any]) -> str:
     said = " ".join(_template(kind, code).render(words).split())
     return plain(said, LONGEST) if said else ""

@@ -6,6 +6,7 @@ template is escaped. The same input gives the same bytes.
 
 import re
 from functools import cache
+from html import escape
 from importlib.resources import files
 from typing import Any
 
@@ -13,9 +14,8 @@ import jinja2
 from markupsafe import Markup
 
 from robustify.report import figures, format, tables
-from robustify.report.cue_sentences import LABELS
-from robustify.report.figures import Plot, Size, placed
-from robustify.report.messages import finding, guardrail_sentence, rule_words, sentence
+from robustify.report.figures import Plot, placed
+from robustify.report.messages import catalogue, cue_words, finding, guardrail_sentence, rule_words, sentence
 
 MOST_WORDS = 6
 """Words of a cell; a longer text is cut, and its title has all of it."""
@@ -46,21 +46,24 @@ def templates(*, autoescape: bool) -> jinja2.Environment:
     """Return the templates of the pages, which write numbers and tables as `format` and `tables` do."""
     env = environment("robustify.report", "", autoescape=autoescape)
     written = (format.at, format.percent, format.count, format.counted, format.plain, format.spaced, format.rate,
-               format.points, format.p_value, format.by_mode, sentence, cut)  # fmt: skip
+               format.points, format.in_points, format.p_value, format.by_mode, format.letter, format.likely,
+               format.added, sentence, cut)  # fmt: skip
     env.filters |= {one.__name__: one for one in written}
-    env.globals |= {one.__name__: one for one in (tables.table, tables.facts, tables.nested, tables.text_table, finding,
-                    rule_words, guardrail_sentence, figures.heuristics, drawing, styles)}  # fmt: skip
-    env.globals |= {
-        "auditors": lambda s: list(figures.auditors(s)),
-        "ORDERS": figures.ORDERS,
-        "LABELS": LABELS,
-    }
+    made = (tables.table, tables.facts, tables.nested, tables.named, tables.worded, tables.text_table, finding,
+            rule_words, cue_words, guardrail_sentence, figures.heuristics, figures.auditors, svg, styles)  # fmt: skip
+    env.globals |= {one.__name__: one for one in made}
+    env.globals |= {"said": catalogue(), "AT_LIMIT": format.AT_LIMIT, "WHY_LIMIT": format.WHY_LIMIT}
     return env
 
 
 def html(page: str, /, **values: Any) -> str:
     """Return the text of a page."""
     return templates(autoescape=True).get_template(page).render(**values)
+
+
+def framed(page: str) -> str:
+    """Return a page in a frame of its own, in which no script runs."""
+    return f'<iframe srcdoc="{escape(page)}" sandbox="" title="robustify" style="width:100%;height:34em;border:0"></iframe>'
 
 
 def markdown(page: str, /, **values: Any) -> str:
@@ -80,14 +83,6 @@ def cut(words: str) -> str:
     return words if len(parts) <= MOST_WORDS else " ".join(parts[:MOST_WORDS]) + " \u2026"
 
 
-def svg(plot: Plot, size: Size = figures.WIDE, *, alone: bool = True) -> str:
+def svg(plot: Plot, *, alone: bool = True) -> Markup:
     """Return the plot as SVG; `alone` brings light and dark colours, otherwise those of the page are used."""
-    colours = styles("palette", "plot") if alone else ""
-    return html("plot.svg.j2", d=placed(plot, size), styles=colours)
-
-
-def drawing(plot: Plot, first: bool = False) -> Markup:
-    """Return both drawings of a plot, for a page wide and narrow."""
-    sizes = (figures.FIRST_WIDE, figures.FIRST_NARROW) if first else (figures.WIDE, figures.NARROW)
-    parts = (f'<div class="{size.name}">{svg(plot, size, alone=False)}</div>\n' for size in sizes)
-    return Markup("".join(parts))
+    return Markup(html("plot.svg.j2", d=placed(plot), styles=styles("palette", "plot") if alone else ""))

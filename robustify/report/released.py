@@ -1,16 +1,15 @@
 """Print the released page of a restricted run: report.html, report.md and lines for a terminal, from `Released` alone."""
 
-import re
 from collections.abc import Iterator, Mapping
-from functools import cache
-from html import escape
 from pathlib import Path, PurePath
-
-import jinja2
+from typing import Any
 
 from robustify.disclosure.released import Released, ReleasedNumber
 from robustify.disclosure.rounding import CELL
 from robustify.files import write_json, write_text
+from robustify.report.opening import FirstScreen
+from robustify.report.printing import framed, html, markdown
+from robustify.report.tables import Cell, Table, text_table
 
 NOT_SHOWN = f"fewer than {CELL}"
 
@@ -19,14 +18,13 @@ def write_released(folder: Path, page: Released, manifest: Mapping[str, object])
     """Write summary.json, report.html and report.md into `folder`. `manifest` names the versions and models."""
     folder.mkdir(exist_ok=True)
     write_json(folder / "summary.json", page.model_dump(mode="json"))
-    for name, template in (("report.html", "released.html.j2"), ("report.md", "released.md.j2")):
-        write_text(folder / name, _rendered(template, page, manifest))
+    write_text(folder / "report.html", html("released.html.j2", **_values(page, manifest)))
+    write_text(folder / "report.md", markdown("released.md.j2", **_values(page, manifest)))
 
 
 def released_page(page: Released, manifest: Mapping[str, object]) -> str:
     """Return the page in a frame of its own, for a notebook."""
-    text = _rendered("released.html.j2", page, manifest)
-    return f'<iframe srcdoc="{escape(text)}" sandbox="" title="robustify" style="width:100%;height:34em;border:0"></iframe>'
+    return framed(html("released.html.j2", **_values(page, manifest)))
 
 
 def released_lines(page: Released, folder: str) -> Iterator[str]:
@@ -44,39 +42,38 @@ def shown(number: ReleasedNumber) -> str:
     """Return a number as a page shows it."""
     if number.value is None:
         return NOT_SHOWN
-    return f"{number.value:g}" if number.kind == "p" else percent(number.value)
+    return f"{number.value:g}" if number.kind == "p" else _percent(number.value)
 
 
-def percent(share: float) -> str:
-    """Return a share in percent."""
+def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def _rendered(template: str, page: Released, manifest: Mapping[str, object]) -> str:
-    return _templates().get_template(template).render(page=page, how=_method(manifest))
-
-
-def _escaped(text: str) -> str:
-    """Return a name that Markdown prints as it is."""
-    return re.sub(r"([\\`*_{}\[\]<>()#|])", r"\\\1", text)
-
-
-def _method(manifest: Mapping[str, object]) -> list[tuple[str, str]]:
-    models = manifest.get("models")
-    named = models if isinstance(models, Mapping) else {}
-    rows = [(f"model {name}", str(facts.get("engine", ""))) for name, facts in named.items()]
-    return [("robustify", str(manifest.get("robustify", ""))), *rows]
-
-
-@cache
-def _templates() -> jinja2.Environment:
-    made = jinja2.Environment(
-        loader=jinja2.PackageLoader("robustify.report", ""),
-        autoescape=jinja2.select_autoescape(["html.j2"]),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
+def _values(page: Released, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    made = [
+        (f"model {name}", facts.get("engine", "")) for name, facts in (manifest.get("models") or {}).items()
+    ]
+    numbers = [(n.name, _cell(shown(n), n.value, n.ci), n.n or "") for n in page.numbers]
+    topics = (
+        [(t.name, _cell(_percent(t.kept), t.kept, t.ci), t.n) for t in page.topics.rows]
+        if page.topics
+        else []
     )
-    made.filters |= {"shown": shown, "percent": percent, "md": _escaped}
-    return made
+    return {
+        "page": page,
+        "name": page.name,
+        "signature": page.signature,
+        "first": FirstScreen(f"{page.name}: {page.verdict}", "unsure"),
+        "numbers": _table(f"Numbers, in steps of {_percent(page.step)}", numbers),
+        "topics": _table("Items kept, by topic", topics),
+        "how": [("robustify", manifest.get("robustify", "")), *made],
+    }  # fmt: skip
+
+
+def _cell(main: str, value: float | None, ci: tuple[float, float] | None) -> Cell:
+    ends = "" if ci is None else f"{_percent(ci[0])} to {_percent(ci[1])}"
+    return Cell(main, ends, ends, value=value, ends=ci)
+
+
+def _table(caption: str, rows: list[tuple[Any, ...]]) -> Table:
+    return text_table(caption, ("What", "Value", "Items"), rows)

@@ -28,12 +28,16 @@ from robustify.report.format import (
     shares,
     signed,
 )
+from robustify.report.messages import cue_words, sentence
 
-How = Literal["rate", "points", "power", "count", "items", "number", "p", "likely", "shares", "text"]
+How = Literal[
+    "rate", "points", "power", "count", "items", "number", "p", "likely", "limit", "passed", "reason", "cue", "ids",
+    "shares", "text",
+]  # fmt: skip
 Tone = Literal["", "absent", "good", "bad", "unsure"]
 Column = tuple[str, str] | tuple[str, str, How]
 """The heading, the dotted path below a row, and how the value is written; a rate if that is not given."""
-TEXTS = ("text", "shares")
+TEXTS = ("text", "shares", "ids", "cue", "reason")
 HOTTEST = 1e3
 """Largest temperature that calibration searches; a temperature this high means scores without any signal."""
 
@@ -63,14 +67,13 @@ ABSENT = Cell("not measured", tone="absent")
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table; the first `names` cells of a row name it. `tags` are classes of each row, for filters."""
+    """A table; the first `names` cells of a row name it."""
 
     caption: str
     heads: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     names: int = 1
     texts: frozenset[int] = field(default_factory=frozenset)
-    tags: tuple[str, ...] = ()
 
     def repeats(self, row: int) -> bool:
         """Return whether the first cell of a row is the same as that of the row above."""
@@ -111,8 +114,9 @@ def table(
     pairs = list(rows.items() if isinstance(rows, Mapping) else rows)
     made = []
     for name, part in pairs[: most or None]:
-        cells = [cell(at(part, column[1]), column[2] if len(column) > 2 else "rate") for column in columns]
-        made.append((*_named(name, bool(at(part, "is_voter"))), *cells))
+        made.append(
+            (*_named(name, bool(at(part, "is_voter"))), *(_found(part, column) for column in columns))
+        )
     return _filled(
         Table(
             caption, (*heads, *(c[0] for c in columns)), tuple(made), len(heads), _texts(columns, len(heads))
@@ -122,21 +126,32 @@ def table(
 
 def facts(caption: str, part: Any, fields: Sequence[Column], head: str = "Value") -> Table:
     """Return a table with a row for each of these values of one part of the summary."""
-    rows = ((_text(f[0]), cell(at(part, f[1]), f[2] if len(f) > 2 else "rate")) for f in fields)
-    return _filled(Table(caption, ("", head), tuple(rows)))
+    return _filled(Table(caption, ("", head), tuple((_text(f[0]), _found(part, f)) for f in fields)))
 
 
-def text_table(
-    caption: str,
-    heads: Sequence[str],
-    rows: Iterable[Sequence[Any]],
-    names: int = 1,
-    tags: Sequence[str] = (),
-) -> Table:
+def _found(part: Any, column: Column) -> Cell:
+    """Return the cell of a column, with the interval and the p that stand beside a bare number (`ece_ci`, `ece_p`)."""
+    value = at(part, column[1])
+    if isinstance(value, float):
+        value = {"value": value, **{name: at(part, f"{column[1]}_{name}") for name in ("ci", "p")}}
+    return cell(value, column[2] if len(column) > 2 else "rate")
+
+
+def named(rows: Iterable[Mapping[str, Any]] | None, key: str) -> Iterator[tuple[str, Any]]:
+    """Yield each of these parts of the summary with the name that it has at `key`."""
+    return ((row[key] or "unnamed", row) for row in rows or ())
+
+
+def worded(rows: Mapping[str, Any] | None, words: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+    """Yield each of these parts of the summary with the words of its name."""
+    return ((words.get(name, name), part) for name, part in (rows or {}).items())
+
+
+def text_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Any]], names: int = 1) -> Table:
     """Return a table of texts and of cells that are made already."""
     made = tuple(tuple(x if isinstance(x, Cell) else _text(str(x)) for x in row) for row in rows)
     texts = {i for i in range(names, len(heads)) if any(isinstance(row[i].value, str) for row in made)}
-    return Table(caption, tuple(heads), made, names, frozenset(texts), tuple(tags))
+    return Table(caption, tuple(heads), made, names, frozenset(texts))
 
 
 def nested(rows: Rows, inner: Sequence[tuple[str, str]]) -> Iterator[tuple[tuple[Any, str], Any]]:
@@ -152,22 +167,40 @@ def cell(value: Any, how: How = "rate") -> Cell:
     """Return the cell of a quantity or a bare value."""
     if isinstance(value, Cell):
         return value
+    if how == "reason" and value:
+        return _text(sentence(value))
     q = _quantity(value)
     x = at(q, "value")
     if x is None and how == "power":
         return Cell("\u2013")
+    if x is None and at(q, "withheld"):
+        return Cell(at(q, "withheld"), tone="absent")
     if x is None:
         return Cell("no items", "n = 0", tone="absent") if at(q, "n") == 0 else ABSENT
-    if how in TEXTS or isinstance(x, str | bool):
-        return _text(shares(x) if how == "shares" else str(x)) if x != [] else ABSENT
-    if how == "p":
-        return Cell(p_value(x).removeprefix("p ").removeprefix("= "), value=x)
-    if how == "likely":
-        return Cell(likely(x), WHY_LIMIT if likely(x) == AT_LIMIT else "", value=x)
-    if how == "items":
-        return Cell(count(round(x * (at(q, "n") or 0))), value=round(x * (at(q, "n") or 0)))
-    if how == "number" and x >= HOTTEST:
-        return Cell("not calibratable", f"the search ends at {count(HOTTEST)}", tone="absent", value=x)
+    match how:
+        case "passed":
+            return Cell("passed" if x else "failed", tone="good" if x else "bad", value=str(x))
+        case "cue":
+            return _text(cue_words("label").get(x, x))
+        case "shares" | "ids":
+            found = shares(x) if how == "shares" else ", ".join(plain(one, 60) for one in x)
+            return _text(found) if x else ABSENT
+        case "text":
+            return _text(str(x))
+        case "p":
+            return Cell(p_value(x).removeprefix("p ").removeprefix("= "), value=x)
+        case "likely":
+            return Cell(likely(x), WHY_LIMIT if likely(x) == AT_LIMIT else "", value=x)
+        case "items":
+            return Cell(count(round(x * (at(q, "n") or 0))), value=round(x * (at(q, "n") or 0)))
+        case "limit":
+            return (
+                _text(x)
+                if isinstance(x, str)
+                else Cell(count(x) if float(x).is_integer() else f"{x:.3g}", value=x)
+            )
+        case "number" if x >= HOTTEST:
+            return Cell("not calibratable", f"the search ends at {count(HOTTEST)}", tone="absent", value=x)
     return _number(q, float(x), how)
 
 

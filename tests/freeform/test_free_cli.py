@@ -52,7 +52,7 @@ def test_rules_grade_alone_and_too_many_unscored_answers_exit_with_7(
     command = ("grade", table, "--items", questions, "-o", tmp_path / "out")
     found = run(*command, fails=7)
     assert "16.7 % of the answers have no score" in found.stderr
-    assert "Base, numeric: of 1 answers 100.0 % to 100.0 % are right" in found.stdout
+    assert "Base, numeric: answers 1; all unscored wrong 100.0 %; all unscored right 100.0 %" in found.stdout
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
         "free.jsonl",
         "report.html",

@@ -6,15 +6,8 @@ from typing import Any
 
 import pytest
 
-from robustify.report.advice import (
-    CUE_MENDS,
-    MOST,
-    Recommendation,
-    by_chance,
-    recommendations,
-    verdict_in_short,
-)
-from robustify.report.messages import catalogue, tree
+from robustify.report.advice import MOST, Recommendation, by_chance, recommendations, verdict_in_short
+from robustify.report.messages import catalogue, cue_words, tree
 from robustify.summary.result import Summary
 from tests.support.trees import filled
 
@@ -124,7 +117,7 @@ def test_the_demo_gets_five_lines_of_advice_and_each_leads_somewhere() -> None:
     assert given[0].link(explorer=True) == "explorer.html#verdict=robust"
     assert given[0].link(explorer=False) == "#scores"
     assert given[3].link(explorer=True) == "#residual"
-    for cue in CUE_MENDS:
+    for cue in cue_words("advice"):
         assert found("mend_cue", {"evidence/cues": {cue: {"value": 1 / 119, "n": 119}}})[0].n == 1
 
 

@@ -40,7 +40,7 @@ def test_below_eighty_percent_bounds_alone_are_shown_and_the_verdict_says_so() -
         assert len(shown) == 2
         for row in (*shown, *(line for line in shown_lines(summary) if "explanation" in line)):
             assert ("coverage below 80 %" in row) == (unscored == 7)
-            assert re.search(r"\d+\.\d % to \d+\.\d %", row)
+            assert len(re.findall(r"\d+\.\d %", row)) >= 2
 
 
 def test_kinds_and_topics_are_shown_and_names_are_escaped() -> None:

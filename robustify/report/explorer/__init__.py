@@ -20,9 +20,9 @@ from markupsafe import Markup
 
 from robustify.files import write_text
 from robustify.item import Item
-from robustify.report.cue_sentences import LABELS
 from robustify.report.explaining import Row, said_of, with_item
 from robustify.report.format import likely, plain
+from robustify.report.messages import cue_words
 from robustify.report.printing import environment, styles
 from robustify.screen.consensus import Verdicts
 
@@ -106,7 +106,7 @@ def island_of(
         "name": plain(name),
         "counts": {word: counts[word] for word in WORDS},
         "voters": [plain(voter) for voter in rows[0]["votes"]] if rows else [],
-        "labels": LABELS,
+        "labels": cue_words("label"),
         "items": [_item(row) for row in whole],
     }
 
