@@ -138,7 +138,10 @@ def _trends(runs: Sequence[Entry]) -> Iterator[Plot]:
         by_name.setdefault(entry.name, []).append(entry)
     many = sorted((one for one in by_name.items() if len(one[1]) > 1), key=lambda one: -len(one[1]))
     for i, (name, entries) in enumerate(many[:MOST_TRENDS]):
-        steps = ((f"{e.date}, {at(e.summary, 'screen.criterion') or 'no screen'}", e.summary) for e in entries[-MOST_STEPS:])
+        rules = (at(e.summary, "screen.criterion") or "no screen" for e in entries)
+        steps = [(f"{e.date}, {rule}", e.summary) for e, rule in zip(entries, rules, strict=True)][
+            -MOST_STEPS:
+        ]
         plot = dot_plot(f"trend-{i}", name, steps, [("main", "need no question", "screen.flagged")])
         if plot is not None:
             yield plot
