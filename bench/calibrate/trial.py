@@ -218,10 +218,6 @@ def alarms(summary: Any) -> dict[str, bool]:
         rules: Any = value_at(summary, f"heuristics/{split}")
         if rules:
             out[f"heuristics_holm_{split}"] = any((r["p_holm"] or 1) <= 0.05 for r in rules.values())
-    removal: Any = summary.get("random_removal")
-    first = next(iter(removal.values())) if removal else {}
-    if first.get("p") is not None:
-        out["random_removal_p"] = first["p"] <= 0.05
     leaning: Any = summary.get("position_bias") or {}
     one = next((found for found in leaning.values() if found), None)
     if one:

@@ -13,7 +13,7 @@ from scipy.special import log_softmax, softmax
 from robustify.arrays import Floats, Ints
 from robustify.judging.context import Context
 from robustify.scoring import credit
-from robustify.stats.intervals import FEWEST_CLUSTERS, Interval, clusters, interval, rate, resampled
+from robustify.stats.intervals import FEWEST_CLUSTERS, clusters, interval, rate, resampled
 from robustify.summary.scored import Calibration, CalibrationBin, CalibrationViews
 
 BINS = 15
@@ -57,18 +57,26 @@ def calibration(
     probabilities = softmax(logits, axis=1)
     sure, loss = probabilities.max(axis=1), _losses(probabilities, key)
     error = ece(sure, won)
-    calibrated = _if_calibrated(sure, seed)
-    ends = _intervals(sure, won, loss, calibrated, None if groups is None else groups[rows], seed)
+    together = None if groups is None else groups[rows]
+    means, drawn = _resampled(_place(sure), won - sure, loss, together, seed)
+    noise = np.abs(drawn[:, :BINS] - means[:BINS]).sum(axis=1)
+    # Items that hang together are drawn so: the noise of what was seen then stands for that of a calibrated model.
+    units = clusters(n, together)
+    calibrated = _if_calibrated(sure, seed) if units == n else noise
+    # The estimate less the 97.5 % point of the noise is a lower bound, whatever the truth.
+    widest = max(float(np.quantile(noise, 0.975)), float(np.quantile(calibrated, 0.975)))
+    low = max(0.0, float(np.abs(means[:BINS]).sum()) - widest)
+    errors, enough = np.abs(drawn[:, :BINS]).sum(axis=1), units >= FEWEST_CLUSTERS
     return Calibration(
         ece=error,
-        ece_ci=None if ends is None else ends[0],
+        ece_ci=(low, float(np.quantile(errors, 0.975))) if enough else None,
         ece_if_calibrated=float(calibrated.mean()),
         ece_p=(1 + int(np.count_nonzero(calibrated >= error))) / (1 + len(calibrated)),
         brier=float(loss.mean()),
-        brier_ci=None if ends is None else ends[1],
+        brier_ci=interval(drawn[:, BINS]) if enough else None,
         temperature=temperature(logits, key),
         n=n,
-        bins=bins(sure, won),
+        bins=bins(sure, won, together),
     )
 
 
@@ -78,12 +86,12 @@ def ece(confidence: Floats, correct: Floats) -> float:
     return float(np.abs(gap).sum() / len(confidence))
 
 
-def bins(confidence: Floats, correct: Floats) -> tuple[CalibrationBin, ...]:
+def bins(confidence: Floats, correct: Floats, groups: Ints | None = None) -> tuple[CalibrationBin, ...]:
     """The reliability diagram's bins, from the least confident; Wilson intervals."""
     place = _place(confidence)
     out = []
     for b in range(BINS):
-        accuracy = rate(correct[place == b])
+        accuracy = rate(correct[place == b], None if groups is None else groups[place == b])
         mean = float(confidence[place == b].mean()) if accuracy.n else None
         out.append(CalibrationBin(confidence=mean, accuracy=accuracy.value, n=accuracy.n, ci=accuracy.ci))
     return tuple(out)
@@ -113,25 +121,6 @@ def _if_calibrated(confidence: Floats, seed: int) -> Floats:
         spread = np.bincount(place, weights=confidence * (1 - confidence), minlength=BINS)
         gap = rng.normal(size=(DRAWS, BINS)) * np.sqrt(spread)
     return np.asarray(np.abs(gap).sum(axis=1) / n)
-
-
-def _intervals(
-    confidence: Floats, correct: Floats, loss: Floats, calibrated: Floats, groups: Ints | None, seed: int
-) -> tuple[Interval, Interval] | None:
-    """Return the intervals of the calibration error and of the Brier score; None below 10 units.
-
-    The estimate less the 97.5 % point of the summed noise is a lower bound, whatever the truth; the noise is the larger
-    of the simulated and the resampled one.
-    """
-    if clusters(len(loss), groups) < FEWEST_CLUSTERS:
-        return None
-    gap = correct - confidence
-    means, drawn = _resampled(_place(confidence), gap, loss, groups, seed)
-    noise = np.abs(drawn[:, :BINS] - means[:BINS]).sum(axis=1)
-    widest = max(float(np.quantile(noise, 0.975)), float(np.quantile(calibrated, 0.975)))
-    errors = np.abs(drawn[:, :BINS]).sum(axis=1)
-    low = max(0.0, float(np.abs(means[:BINS]).sum()) - widest)
-    return (low, float(np.quantile(errors, 0.975))), interval(drawn[:, BINS])
 
 
 def _resampled(

@@ -56,7 +56,8 @@ def guardrails(summary: Summary, limits: Limits) -> tuple[Guardrail, ...]:
 def topic_collapse(summary: Summary, limits: Limits) -> Guardrail:
     """Check that no topic of `min_topic_n` items or more lost more than `topic_loss`, its interval says so.
 
-    The upper Clopper-Pearson bound decides: of 21 items, half are lost by chance more often than one thinks.
+    The upper Clopper-Pearson bound decides: of 21 items, half are lost by chance more often than one thinks. Items that
+    hang together count as what they are worth.
     """
     limit = 1 - limits.topic_loss
     if summary.topics is None:
@@ -64,17 +65,21 @@ def topic_collapse(summary: Summary, limits: Limits) -> Guardrail:
         return _not_judged("topic_collapse", limits.topic_loss, why, halts=True)
     if not summary.splits.robust:
         return _not_judged("topic_collapse", limits.topic_loss, "nothing_kept", halts=True)
-    rows = [(name, row.before, row.after) for name, row in summary.topics.by_topic.items() if row.before]
-    low = [(name, before, after) for name, before, after in rows if after / before < limit]
-    lost = [
-        (name, before, after)
-        for name, before, after in low
-        if before >= limits.min_topic_n and clopper_pearson(after, before)[1] < limit
-    ]
-    worst = min((after / before for _, before, after in rows), default=None)
+    rows = {name: row for name, row in summary.topics.by_topic.items() if row.before}
+    low = {name: row for name, row in rows.items() if row.after / row.before < limit}
+    lost = {
+        name: row
+        for name, row in low.items()
+        if row.before >= limits.min_topic_n
+        and clopper_pearson(row.after / row.before * (n := row.units or row.before), n)[1] < limit
+    }
+    worst = min((row.after / row.before for row in rows.values()), default=None)
     reason = Reason.of("topics_kept", share=limit)
     if low:
-        named = (Reason.of("topic_count", name=n, before=b, after=a) for n, b, a in lost or low)
+        named = (
+            Reason.of("topic_count", name=name, before=row.before, after=row.after)
+            for name, row in (lost or low).items()
+        )
         reason = Reason.of("topics_lost" if lost else "topics_small", topics=tuple(named))
     return _outcome("topic_collapse", not lost, worst, limit, reason, halts=True)
 

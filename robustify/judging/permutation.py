@@ -16,7 +16,7 @@ from robustify.arrays import Bools, Ints
 from robustify.judging.context import Context
 from robustify.scoring import as_compared
 from robustify.screen.votes import first_block
-from robustify.stats.intervals import rate, wilson
+from robustify.stats.intervals import effective_size, rate, wilson
 from robustify.summary.quantity import Quantity
 from robustify.summary.scored import Moved, Orders, Permutation, Stability
 
@@ -32,18 +32,19 @@ def permutation(ctx: Context) -> Permutation:
         block = as_compared(first_block(ctx.answers, ctx.full, name), ctx.full)
         if len(block):
             here = block.where(ctx.index.at[block.item] >= 0)
-            out[name] = stability(here, is_voter=name in ctx.votes.voters)
+            out[name] = stability(here, ctx.row_groups(here), is_voter=name in ctx.votes.voters)
     return Permutation(by_model=out, cloze_invariance=cloze_invariance(ctx.answers, ctx.names))
 
 
-def stability(block: Block, *, is_voter: bool | None = None) -> Stability | None:
+def stability(block: Block, groups: Ints | None = None, *, is_voter: bool | None = None) -> Stability | None:
     """How a model's accuracy and picks move over the orders in which it was asked; None below two orders.
 
-    First come the random orders, the own order among them (see `moved`), or the rotations if no other was asked.
+    First come the random orders, the own order among them (see `moved`), or the rotations if no other was asked. `groups`
+    (r,) of rows whose items hang together widen the intervals.
     """
     spread, turned = orders_asked(block)
     several = int(np.count_nonzero(np.bincount(block.item) >= 2))
-    random, rotations = moved(block, spread, several), moved(block, turned, several)
+    random, rotations = (moved(block, rows, several, groups) for rows in (spread, turned))
     top = random or rotations
     if top is None:
         return None
@@ -51,7 +52,7 @@ def stability(block: Block, *, is_voter: bool | None = None) -> Stability | None
     return Stability(**own, is_voter=is_voter, rotations=rotations)
 
 
-def moved(block: Block, rows: Ints, asked: int) -> Orders | None:
+def moved(block: Block, rows: Ints, asked: int, groups: Ints | None = None) -> Orders | None:
     """Return how far answers move over a set of orders, rows (items, orders), -1 where an item has no more.
 
     None if no item was answered in all. An order counts the items that have one of that rank. `flip_rate`: share of the
@@ -63,18 +64,21 @@ def moved(block: Block, rows: Ints, asked: int) -> Orders | None:
         return None
     n, orders = rows.shape
     there = rows >= 0
-    accuracy = np.where(there, block.correct[rows], 0.0).sum(axis=0) / there.sum(axis=0)
+    won = np.where(there, block.correct[rows], 0.0)
+    accuracy = won.sum(axis=0) / there.sum(axis=0)
+    together = None if groups is None else groups[rows[:, 0]]
+    size = effective_size(won.sum(axis=1) / there.sum(axis=1), together)
     pick, sure = block.pick[rows], block.tie[rows] == 1
     same = (pick == pick[:, :1]) & sure & sure[:, :1] & there
     mean = float(accuracy.mean())
     return Orders(
         mean=mean,
-        mean_ci=wilson(mean * n, n),
+        mean_ci=None if size is None else wilson(mean * size, size),
         sd=float(accuracy.std(ddof=1)),
         min=float(accuracy.min()),
         max=float(accuracy.max()),
-        flip_rate=Quantity.of(rate(1 - same[:, 1:].sum(axis=1) / there[:, 1:].sum(axis=1))),
-        consistency=Quantity.of(rate((same | ~there).all(axis=1).astype(np.float64))),
+        flip_rate=Quantity.of(rate(1 - same[:, 1:].sum(axis=1) / there[:, 1:].sum(axis=1), together)),
+        consistency=Quantity.of(rate((same | ~there).all(axis=1).astype(np.float64), together)),
         orders=orders,
         n=n,
         asked=asked,

@@ -1,28 +1,26 @@
 """What the filter changed beside chance: accuracy and topics against random removals of as many items.
 
-Keeping fewer items moves accuracy and the shares of the topics by itself, so both are read against random removals of
-the same size, accuracy also against what the voters' shared errors give. Small topics are counted too.
+Keeping fewer items moves accuracy and the shares of the topics by itself, so both are read against random removals. Items
+of a passage are removed together more often than others. So a random removal takes the shares that groups of about one size
+keep, and deals them out among these groups anew: items then hang together as they did. An item alone is a group of one.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
+from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import gammaln, ndtr
 
 from robustify.arrays import Bools, Floats, Ints, numbered
 from robustify.judging.accuracy import Credits
 from robustify.judging.context import UNNAMED, Context, Parts
-from robustify.stats.distributions import LEAST_LATTICE_P, central, removal, total
-from robustify.stats.intervals import rate, wilson
-from robustify.stats.tests import LEVEL, benjamini_hochberg, detectable
+from robustify.stats.intervals import Interval, clusters, effective_size, rate, wilson
+from robustify.stats.tests import NORMAL, benjamini_hochberg
 from robustify.summary.quantity import Quantity
 from robustify.summary.scored import RandomRemoval
 from robustify.summary.screened import TopicRow, Topics
 
-_FINEST = 5040
-"""Parts of a credit that the sums of credits are counted in, at most; a finer credit is rounded."""
 DRAWS = 1_000
 
 
@@ -42,80 +40,135 @@ def topic_table(ctx: Context) -> Topics | None:
     return topics([name or UNNAMED for name in ctx.topic_of], ctx.parts.robust, ctx.parts.groups)
 
 
-def random_removal(credits: Credits, parts: Parts, *, is_voter: bool | None = None) -> RandomRemoval | None:
-    """Return what random removals of as many items of each topic leave of `full`, else of cloze: the exact distribution.
+@dataclass(frozen=True)
+class Removal:
+    """What a filter kept of each group: the share (g,) of its `size` (g,), and the stratum (g,) in which shares are dealt.
 
-    None if neither was asked or nothing is kept. `p`: how often they leave an accuracy as far out on its side, doubled.
-    They know nothing of the answers: a voter, or a model that errs as the voters do, falls by selection alone.
+    `group` (n,): the group of each item. Groups are exchanged within a stratum, with those of about their own size.
+    """
+
+    group: Ints
+    size: Ints
+    share: Floats
+    stratum: Ints
+
+    @classmethod
+    def of(cls, kept: Bools, groups: Ints | None = None, strata: Ints | None = None) -> "Removal":
+        """Return the removal of items (n,); a group is in the stratum (n,) of its first item."""
+        n = len(kept)
+        own, group = np.unique(np.arange(n) if groups is None else groups, return_inverse=True)
+        size = np.bincount(group, minlength=len(own))
+        of = np.zeros(len(own), dtype=np.int64)
+        of[group[::-1]] = np.zeros(n, dtype=np.int64) if strata is None else strata[::-1]
+        doubled = np.log2(np.maximum(size, 1)).astype(np.int64)
+        return cls(group, size, np.bincount(group, weights=kept) / size, of * 64 + doubled)
+
+    def moments(self, values: Floats) -> tuple[float, float]:
+        """Return the mean and the variance of the sum of values (n,) kept, over all ways of dealing the shares.
+
+        Of the items of a group any that make up its share may be those kept.
+        """
+        of = np.unique(self.stratum, return_inverse=True)[1]
+        n = np.bincount(of)
+
+        def mean(x: Floats | Ints) -> Floats:
+            return np.asarray(np.bincount(of, weights=x) / n)
+
+        sums = np.asarray(np.bincount(self.group, weights=values), dtype=np.float64)
+        apart = np.bincount(self.group, weights=(values - (sums / self.size)[self.group]) ** 2)
+        within = apart * self.size / np.maximum(self.size - 1, 1) * mean(self.share * (1 - self.share))[of]
+        between = mean((sums - mean(sums)[of]) ** 2) * mean((self.share - mean(self.share)[of]) ** 2)
+        variance = float(within.sum() + (between * n**2 / np.maximum(n - 1, 1)).sum())
+        return float(sums @ mean(self.share)[of]), variance
+
+    def counts(self, index: Ints, draws: int, seed: int) -> Floats:
+        """Return how many items (draws, t) of each of the t kinds in `index` (n,) random removals keep."""
+        rng, kinds = np.random.default_rng(seed), int(index.max()) + 1
+        places = [np.flatnonzero(self.stratum == s) for s in np.unique(self.stratum)]
+        out, dealt = np.empty((draws, kinds)), self.share.copy()
+        for row in out:
+            for place in places:
+                dealt[place] = rng.permutation(self.share[place])
+            row[:] = np.bincount(index, weights=dealt[self.group], minlength=kinds)
+        return out
+
+
+def random_removal(credits: Credits, parts: Parts, *, is_voter: bool | None = None) -> RandomRemoval | None:
+    """Return what random removals of as many items of each topic leave of `full`, else of cloze.
+
+    None if neither was asked or nothing is kept. Removals know nothing of the answers: a voter, or a model that errs as the
+    voters do, falls by selection alone. So this describes and tests nothing.
     """
     view = "cloze_chars" if credits.get("full") is None else "full"
     won = credits.get(view)
     if won is None:
         return None
     inside = ~np.isnan(won) & (parts.cloze if view == "cloze_chars" else True)
-    kept = inside & parts.robust
+    kept = parts.robust[inside]
     if not kept.any():
         return None
-    unit, credit = _counted(won, inside)
-    by_topic = [
-        (inside & (parts.topic == name), kept & (parts.topic == name))
-        for name in np.unique(parts.topic[kept])
-    ]
-    first, mass = total(removal(credit[of], int(stay.sum())) for of, stay in by_topic)
-    sums, here = first + np.arange(len(mass)), int(credit[kept].sum())
-    at_most, at_least = float(mass[sums <= here].sum()), float(mass[sums >= here].sum())
-    p = min(1.0, max(LEAST_LATTICE_P, 2 * min(at_most, at_least)))
-    scale = unit * int(kept.sum())
-    mean = float(sums @ mass) / scale
-    error = math.sqrt(max(0.0, float((sums / scale - mean) ** 2 @ mass)))
-    low, high = ((first + end) / scale for end in central(mass))
+    groups, won = None if parts.groups is None else parts.groups[inside], won[inside]
+    removal = Removal.of(kept, groups, parts.topic[inside])
+    mean = removal.moments(won)[0] / float(kept.sum())
+    # The number kept moves too where groups differ in size, so that the sum of what is beyond the mean counts.
+    error = math.sqrt(removal.moments(won - mean)[1]) / float(kept.sum())
+    robust = rate(won[kept], None if groups is None else groups[kept])
+    beyond = (robust.value or 0.0) - mean
+    half = NORMAL.inv_cdf(0.975) * error
     return RandomRemoval(
         view=view,
         is_voter=is_voter,
-        robust=Quantity.of(rate(won[kept], None if parts.groups is None else parts.groups[kept])),
+        robust=Quantity.of(robust),
         mean=mean,
-        ci=(low, high),
-        percentile=min(100.0, 100 * at_most),
-        p=p,
-        mde=detectable(error) if p > LEVEL and len(mass) > 1 else None,
+        ci=(max(0.0, mean - half), min(1.0, mean + half)),
+        percentile=100 * float(ndtr(beyond / error)) if error else 100.0,
     )
-
-
-def _counted(won: Floats, inside: Bools) -> tuple[int, Ints]:
-    """Credits (n,) as whole numbers of a unit, 1 / the first number."""
-    values = np.unique(won[inside]).tolist()
-    unit = min(math.lcm(*(Fraction(x).limit_denominator(64).denominator for x in values)), _FINEST)
-    return unit, np.rint(np.where(inside, won, 0.0) * unit).astype(np.int64)
 
 
 def topics(
     topic_of: Sequence[str], kept: Bools, groups: Ints | None = None, *, draws: int = DRAWS, seed: int = 0
 ) -> Topics:
-    """Each topic before and after, and the divergence of the mix; arguments have one entry an item.
+    """Return each topic before and after, and the divergence of the mix; arguments have one entry per item.
 
-    `groups` of items that hang together widen the interval of a topic's retention.
-
-    A topic's `p`: how often a random removal of as many items keeps a number of its items as unlikely as
-    this (hypergeometric, two-sided, exact); `p_bh` bounds the false discovery rate over the topics (Benjamini
-    and Hochberg 1995). `kl_nats` is KL(after || before) in nats with Jeffreys smoothing; `kl_null` its mean
-    over `draws` random removals (multivariate hypergeometric), `p` the share of them that diverge as much.
-    All p and both divergences are None where no item is kept.
+    A topic's `p`: how often a random removal keeps a number of its items as unlikely as this (two-sided; hypergeometric and
+    exact, with `groups` by `draws` of them); `p_bh` bounds the false discovery rate over the topics (Benjamini and Hochberg
+    1995). `kl_nats` is KL(after || before) in nats with Jeffreys smoothing; `kl_null` its mean over `draws` random
+    removals, `p` the share of them that diverge as much. `units`: how many independent items a topic's are worth, or its
+    groups if they are few. All p and both divergences are None if no item is kept.
     """
     names, index = numbered(list(map(str, topic_of)))
     before, after = np.bincount(index, minlength=len(names)), np.bincount(index[kept], minlength=len(names))
-    unusual = _unusual(before, after) if after.sum() else None
+    together = clusters(len(kept), groups) < len(kept)
+    removal = Removal.of(kept, groups) if together else None
+    null = removal.counts(index, draws, seed) if removal is not None and after.any() else None
+    unusual = None
+    if after.any():
+        unusual = _unusual(before, after) if null is None else _as_far(null, after)
     p = [None] * len(names) if unusual is None else unusual.tolist()
     adjusted = [None] * len(names) if unusual is None else benjamini_hochberg(unusual.tolist())
     rows = {}
     for t, (name, b, a) in enumerate(zip(names, before.tolist(), after.tolist(), strict=True)):
-        ci = (
-            wilson(a, b)
-            if groups is None
-            else rate(kept[index == t].astype(np.float64), groups[index == t]).ci
+        ci: Interval | None = wilson(a, b)
+        units: float | None = None
+        if groups is not None and together:
+            here, credit = groups[index == t], kept[index == t].astype(np.float64)
+            ci, units = rate(credit, here).ci, effective_size(credit, here) or clusters(b, here)
+        rows[name] = TopicRow(
+            before=b,
+            after=a,
+            retention=Quantity(value=a / b, n=b, ci=ci),
+            p=p[t],
+            p_bh=adjusted[t],
+            units=units,
         )
-        retention = Quantity(value=a / b, n=b, ci=ci)
-        rows[name] = TopicRow(before=b, after=a, retention=retention, p=p[t], p_bh=adjusted[t])
-    return Topics(by_topic=rows, **drift(before, after, draws=draws, seed=seed))
+    return Topics(by_topic=rows, **drift(before, after, null, draws=draws, seed=seed))
+
+
+def _as_far(null: Floats, after: Ints) -> Floats:
+    """Two-sided p of each topic's kept items, (t,): the share of removals that keep a number as far from the mean."""
+    mean = null.mean(axis=0)
+    reached = np.count_nonzero(np.abs(null - mean) >= np.abs(after - mean) - 1e-9, axis=0)
+    return np.asarray((1 + reached) / (1 + len(null)))
 
 
 def _unusual(before: Ints, after: Ints) -> Floats:
@@ -137,23 +190,30 @@ def _choose(n: Ints | int, x: Ints | int) -> Floats:
     return np.asarray(gammaln(np.add(n, 1)) - gammaln(np.add(x, 1)) - gammaln(np.subtract(n, x) + 1))
 
 
-def drift(before: Ints, after: Ints, *, draws: int = DRAWS, seed: int = 0) -> dict[str, float | None]:
-    """KL(after || before), its mean under random removal, how often that reaches it; counts (t,) by topic."""
+def drift(
+    before: Ints, after: Ints, null: Floats | None = None, *, draws: int = DRAWS, seed: int = 0
+) -> dict[str, float | None]:
+    """KL(after || before), its mean under random removal, how often that reaches it; counts (t,) by topic.
+
+    `null` (draws, t): counts after random removals, if items are not removed one by one (multivariate hypergeometric).
+    """
     n = int(after.sum())
     if n == 0:
         return {"kl_nats": None, "kl_null": None, "p": None}
-    found = float(divergence(after, before))
     rng = np.random.default_rng(seed)
-    null = divergence(rng.multivariate_hypergeometric(before, n, size=draws, method="marginals"), before)
-    reached = int(np.count_nonzero(null >= found - 1e-12))
-    return {"kl_nats": found, "kl_null": float(null.mean()), "p": (1 + reached) / (1 + draws)}
+    alone = (
+        rng.multivariate_hypergeometric(before, n, size=draws, method="marginals") if null is None else null
+    )
+    found, by_chance = float(divergence(after, before)), divergence(alone, before)
+    reached = int(np.count_nonzero(by_chance >= found - 1e-12))
+    return {"kl_nats": found, "kl_null": float(by_chance.mean()), "p": (1 + reached) / (1 + len(by_chance))}
 
 
-def divergence(after: Ints, before: Ints) -> Floats:
+def divergence(after: Ints | Floats, before: Ints) -> Floats:
     """KL(after || before) in nats of counts (..., t) against counts (t,), each with 0.5 added (Jeffreys)."""
     p, q = _shares(after), _shares(before)
     return np.asarray(np.sum(p * np.log(p / q), axis=-1))
 
 
-def _shares(counts: Ints) -> Floats:
+def _shares(counts: Ints | Floats) -> Floats:
     return np.asarray((counts + 0.5) / (counts.sum(axis=-1, keepdims=True) + 0.5 * counts.shape[-1]))

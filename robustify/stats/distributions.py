@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from robustify.arrays import Floats, Ints, coded
+from robustify.arrays import Floats, coded
 from robustify.stats.intervals import Interval
 
 LEAST_P = 1e-40
@@ -19,7 +19,6 @@ LEAST_LATTICE_P = 1e-12
 _NOTHING = -160.0
 """The logarithm of what no sum of a lattice notices."""
 _DIRECT = 1 << 30
-_TRANSFORM = 1 << 20
 
 
 def poisson_binomial(p: Floats) -> Floats:
@@ -63,29 +62,6 @@ def _trimmed(start: int, mass: Floats) -> tuple[int, Floats]:
     return start + int(there[0]), mass[there[0] : there[-1] + 1]
 
 
-def removal(values: Ints, kept: int) -> tuple[int, Floats]:
-    """The distribution of the sum of `kept` of whole numbers (n,) >= 0 drawn without replacement: least sum, masses.
-
-    Hypergeometric where there are two values. Of more values it is the coefficient of u^kept in the product of
-    (1 - q + q u z^value), by two-dimensional transform, exact to about 1e-12; beyond 2^20 points the normal limit.
-    """
-    n, least = len(values), int(values.min()) if len(values) else 0
-    kinds, counts = np.unique(values - least, return_counts=True)
-    if kept in (0, n) or len(kinds) < 2:
-        return int(values.sum()) if kept == n else kept * least, np.ones(1)
-    step = int(np.gcd.reduce(kinds))
-    kinds = kinds // step
-    if len(kinds) == 2:
-        first, mass = _hypergeometric(int(counts[0]), int(counts[1]), kept)
-    elif (size := kept * int(kinds[-1]) + 1) * (n + 1) <= _TRANSFORM:
-        first, mass = 0, _drawn_sum(kinds, counts, kept, size)
-    else:
-        first, mass = _normal_sum(np.repeat(kinds, counts), kept)
-    spread = np.zeros((len(mass) - 1) * step + 1)
-    spread[::step] = mass
-    return kept * least + first * step, spread
-
-
 def total(parts: Iterable[tuple[int, Floats]]) -> tuple[int, Floats]:
     """The distribution of a sum of independent whole numbers, each given by its least value and its masses."""
     left = list(parts) or [(0, np.ones(1))]
@@ -93,41 +69,6 @@ def total(parts: Iterable[tuple[int, Floats]]) -> tuple[int, Floats]:
         merged = [_summed(a, b) for a, b in zip(left[::2], left[1::2], strict=False)]
         left = merged + ([left[-1]] if len(left) % 2 else [])
     return left[0]
-
-
-def _hypergeometric(failures: int, successes: int, kept: int) -> tuple[int, Floats]:
-    from scipy.special import gammaln
-
-    x = np.arange(max(0, kept - failures), min(kept, successes) + 1, dtype=np.float64)
-    log = -(
-        gammaln(x + 1) + gammaln(successes - x + 1) + gammaln(kept - x + 1) + gammaln(failures - kept + x + 1)
-    )
-    mass = np.exp(log - log.max())
-    return _trimmed(int(x[0]), np.asarray(mass / mass.sum(), dtype=np.float64))
-
-
-def _drawn_sum(kinds: Ints, counts: Ints, kept: int, size: int) -> Floats:
-    n = int(counts.sum())
-    q, at = kept / n, np.arange(n + 1)
-    u = np.exp(-2j * np.pi * at / (n + 1))[:, None]
-    turn = -2j * np.pi * np.arange(size // 2 + 1) / size
-    log = np.zeros((n + 1, len(turn)), dtype=np.complex128)
-    with np.errstate(divide="ignore"):
-        for kind, times in zip(kinds.tolist(), counts.tolist(), strict=True):
-            log += times * np.log(1 - q + q * u * np.exp(kind * turn))
-    wave = (np.exp(log) * np.exp(2j * np.pi * at * kept / (n + 1))[:, None]).sum(axis=0)
-    mass = np.maximum(np.fft.irfft(wave, size), 0.0)
-    return np.asarray(mass / mass.sum(), dtype=np.float64)
-
-
-def _normal_sum(values: Ints, kept: int) -> tuple[int, Floats]:
-    from scipy.special import ndtr
-
-    n, mean = len(values), kept * float(values.mean())
-    error = math.sqrt(kept * (n - kept) / (n - 1) * float(values.var()))
-    first, last = math.floor(mean - 14 * error), math.ceil(mean + 14 * error)
-    mass = np.diff(ndtr((np.arange(first, last + 2) - 0.5 - mean) / error))
-    return first, np.asarray(mass / mass.sum(), dtype=np.float64)
 
 
 def upper_tail(pmf: Floats, x: int) -> float:

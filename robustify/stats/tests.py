@@ -17,7 +17,8 @@ from robustify.stats.intervals import FEWEST_CLUSTERS, Interval, wilson
 LEVEL = 0.05
 """The level of a test wherever a config names no other."""
 
-_NORMAL = NormalDist()
+NORMAL = NormalDist()
+"""The standard normal distribution."""
 
 
 def significantly_positive(
@@ -63,7 +64,7 @@ def minimum_detectable_difference(n: int, p0: float, level: float = 0.95, power:
     """
     if n == 0:
         return math.nan
-    z, beta = _NORMAL.inv_cdf(0.5 + level / 2), _NORMAL.inv_cdf(power)
+    z, beta = NORMAL.inv_cdf(0.5 + level / 2), NORMAL.inv_cdf(power)
 
     def short(d: float) -> float:
         p1 = p0 + d
@@ -81,11 +82,11 @@ def minimum_detectable_difference(n: int, p0: float, level: float = 0.95, power:
 def items_to_detect(p0: float, rise: float, level: float = 0.95, power: float = 0.8) -> int:
     """The items on which this rise above p0 is significant with this power; the converse of the function above."""
     p1 = min(1.0, p0 + rise)
-    z, beta = _NORMAL.inv_cdf(0.5 + level / 2), _NORMAL.inv_cdf(power)
+    z, beta = NORMAL.inv_cdf(0.5 + level / 2), NORMAL.inv_cdf(power)
     return math.ceil(((z * math.sqrt(p0 * (1 - p0)) + beta * math.sqrt(p1 * (1 - p1))) / rise) ** 2)
 
 
-_Z = _NORMAL.inv_cdf(0.975)
+_Z = NORMAL.inv_cdf(0.975)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,7 @@ def paired_difference(credit: Floats, other: Floats, groups: Ints | None = None)
 
 def detectable(error: float, level: float = 0.95, power: float = 0.8) -> float:
     """The smallest difference that is significant with this power at this standard error; normal limit."""
-    return (_NORMAL.inv_cdf(0.5 + level / 2) + _NORMAL.inv_cdf(power)) * error
+    return (NORMAL.inv_cdf(0.5 + level / 2) + NORMAL.inv_cdf(power)) * error
 
 
 def sign_flip(sums: Ints, groups: Ints | None = None) -> float:

@@ -110,8 +110,8 @@ class Pair(Part):
 class RandomRemoval(Part):
     """Accuracy on Robust beside all random removals of as many items of each topic.
 
-    `percentile`, 0 to 100, of the removals that leave an accuracy no higher; `p` two-sided, for a model whose errors do
-    not depend on the voters'.
+    `percentile`, 0 to 100, of the removals that leave an accuracy no higher. It is not a test: accuracy falls by selection
+    alone for a voter, and for a model that errs as the voters do.
     """
 
     view: str
@@ -120,15 +120,13 @@ class RandomRemoval(Part):
     mean: Share
     ci: Interval
     percentile: float
-    p: P
-    mde: Share | None
 
 
 class Orders(Part):
     """Accuracy and picks over a set of orders, on `n` items answered in each of `orders`, of `asked`."""
 
     mean: Share
-    mean_ci: Interval
+    mean_ci: Interval | None
     sd: Share
     min: Share
     max: Share

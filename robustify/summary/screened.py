@@ -230,13 +230,17 @@ class Splits(Part):
 
 
 class TopicRow(Part):
-    """One topic before and after the filter; `p_bh` after Benjamini and Hochberg."""
+    """One topic before and after the filter; `p_bh` after Benjamini and Hochberg.
+
+    `units`: how many independent items its items are worth, if items hang together.
+    """
 
     before: int
     after: int
     retention: Quantity
     p: P | None
     p_bh: P | None
+    units: float | None = None
 
 
 class Topics(Part):

@@ -15,22 +15,17 @@ from robustify.baselines.artifact_probe import ProbeSettings, probe
 from robustify.baselines.heuristics import guess
 from robustify.errors import DataError, UsageError
 from robustify.item import Item
-from robustify.judging.accuracy import Parts
-from robustify.judging.accuracy import heuristic_gap as judge_heuristic_gap
 from robustify.judging.context import Facts, Rules
 from robustify.judging.guardrails import certificate
 from robustify.judging.judgement import Judgement, judge
-from robustify.judging.removal_effects import random_removal as judge_random_removal
 from robustify.judging.screening import jaccard
 from robustify.screen.screen_rules import ScreenRules
 from robustify.summary.reason import Reason
 from robustify.summary.result import Guardrail, Residual
 from tests.support.fake_answers import WORDS, Bench, bench, items_of, rows, text_rows
 from tests.support.rules import unanimous
-from tests.support.trees import filled, in_trees
+from tests.support.trees import filled
 
-heuristic_gap = in_trees(judge_heuristic_gap)
-random_removal = in_trees(judge_random_removal)
 LETTER = unanimous(voters=("v0", "v1"))
 TEXT = unanimous(mode="text", voters=("v0", "v1"))
 NAMES = {
@@ -385,39 +380,6 @@ def test_groups_reach_every_interval_that_is_resampled() -> None:
 
 def _width(ci: list[float]) -> float:
     return ci[1] - ci[0]
-
-
-# Random removal and the gap
-
-
-def parts_of(robust: np.ndarray[Any, Any], topic: np.ndarray[Any, Any]) -> Parts:
-    n = len(robust)
-    return Parts(~robust, robust, np.ones(n, dtype=bool), np.full(n, np.nan), topic)
-
-
-def test_random_removal_keeps_topics_and_size_and_is_what_shuffling_gives() -> None:
-    rng = np.random.default_rng(0)
-    n, topic = 300, np.repeat([0, 1, 2], [30, 120, 150])
-    won = np.where(rng.random(n) < np.array([0.9, 0.5, 0.2])[topic], 1.0, 0.0)
-    won[::17] = 0.5
-    won[5] = np.nan
-    robust = rng.random(n) < 0.6
-    found = random_removal({"full": won, "cloze_chars": None}, parts_of(robust, topic))
-    there = ~np.isnan(won)
-    slow = []
-    for _ in range(2000):
-        kept = [
-            rng.choice(
-                np.flatnonzero(there & (topic == t)), (there & robust & (topic == t)).sum(), replace=False
-            )
-            for t in range(3)
-        ]
-        slow.append(float(won[np.concatenate(kept)].mean()))
-    assert found["mean"] == pytest.approx(np.mean(slow), abs=0.004)
-    assert found["ci"] == pytest.approx(np.quantile(slow, [0.025, 0.975]).tolist(), abs=0.012)
-    assert found["percentile"] == pytest.approx(
-        100 * np.mean(np.array(slow) <= np.nanmean(won[robust])), abs=6
-    )
 
 
 def test_the_overlap_of_removed_sets() -> None:

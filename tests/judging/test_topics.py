@@ -22,7 +22,7 @@ def test_counts_and_retention_by_hand() -> None:
     assert x["retention"]["n"] == 4
     assert x["retention"]["ci"][0] < 0.75 < x["retention"]["ci"][1]
     assert list(found["by_topic"]) == ["x", "y"]
-    assert list(x) == ["before", "after", "retention", "p", "p_bh"]
+    assert x["units"] is None, "no item hangs together with another"
     assert json.loads(json.dumps(found)) == found
 
 
@@ -51,11 +51,6 @@ def test_keeping_nothing_is_no_number() -> None:
     assert topics([], np.zeros(0, dtype=bool)) == {
         "by_topic": {}, "kl_nats": None, "kl_null": None, "p": None,
     }  # fmt: skip
-
-
-def test_a_topic_may_be_named_like_a_measure() -> None:
-    found = topics(["p", "kl_nats", "q"], np.ones(3, dtype=bool))
-    assert (set(found["by_topic"]), found["p"]) == ({"p", "kl_nats", "q"}, 1)
 
 
 BEFORE = np.array([190, 60, 120, 40, 300, 563])
@@ -128,11 +123,3 @@ def test_random_removal_is_called_unusual_in_no_more_than_five_of_a_hundred() ->
     assert np.mean([min(adjusted) <= 0.05 for _, adjusted in found]) <= 0.08
     collapsed = BEFORE - np.array([0, 0, 60, 0, 100, 245])
     assert unusual(BEFORE, collapsed)[1][0] < 0.05
-
-
-def test_a_million_items_are_counted_exactly() -> None:
-    before, after = np.array([600_000, 400_000]), np.array([420_300, 279_700])
-    p, _ = unusual(before, after)
-    z = (420_300 - 420_000) / np.sqrt(600_000 * 0.7 * 0.3 * 0.4)
-    assert p[0] == pytest.approx(2 * stats.norm.sf(z - 0.5 / np.sqrt(600_000 * 0.7 * 0.3 * 0.4)), rel=0.01)
-    assert p[0] == pytest.approx(p[1])

@@ -11,7 +11,7 @@ from scipy import stats as scipy_stats
 
 from robustify.arrays import tied_best
 from robustify.stats.agreement import fleiss_kappa
-from robustify.stats.distributions import central, poisson_binomial, removal, total, upper_tail
+from robustify.stats.distributions import central, poisson_binomial, upper_tail
 from robustify.stats.intervals import (
     Rate,
     bootstrap,
@@ -246,33 +246,3 @@ def test_few_groups_that_carry_the_variance_leave_few_degrees_of_freedom() -> No
     variance = 6 * 25 / 400**2 * 40 / 39
     fewer = (scipy_stats.t.ppf(0.975, 399) / scipy_stats.t.ppf(0.975, free)) ** 2
     assert effective_size(right.ravel(), np.arange(400) // 10) == pytest.approx(0.25 / variance * fewer)
-
-
-@given(st.lists(st.integers(0, 4), min_size=1, max_size=9), st.data())
-def test_the_distribution_of_what_removal_leaves_is_that_of_all_subsets(
-    values: list[int], data: st.DataObject
-) -> None:
-    kept = data.draw(st.integers(0, len(values)))
-    first, mass = removal(np.array(values), kept)
-    sums = [sum(part) for part in itertools.combinations(values, kept)]
-    least = min(first, *sums)
-    expected = np.bincount(np.array(sums) - least) / len(sums)
-    found = np.zeros(max(len(expected), first - least + len(mass)))
-    found[first - least : first - least + len(mass)] = mass
-    assert found[: len(expected)] == pytest.approx(expected, abs=1e-9)
-    assert found.sum() == pytest.approx(1)
-
-
-def test_large_removals_have_the_right_moments_and_sums_add_up() -> None:
-    for n, kept, values in (
-        (20_000, 7_000, np.arange(20_000) % 2),
-        (20_000, 7_000, np.arange(20_000) % 5),
-        (60, 20, np.arange(60) ** 3),
-    ):
-        first, mass = removal(values, kept)
-        x = first + np.arange(len(mass))
-        assert x @ mass == pytest.approx(kept * values.mean(), rel=1e-6)
-        spread = kept * (n - kept) / (n - 1) * values.var()
-        assert (x - x @ mass) ** 2 @ mass == pytest.approx(spread, rel=2e-3)
-    first, mass = total([(2, np.full(2, 0.5)), (5, np.array([0.25, 0.75]))])
-    assert (first, mass.tolist()) == (7, [0.125, 0.5, 0.375])
