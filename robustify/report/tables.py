@@ -7,7 +7,7 @@ has it as numbers. Rows and columns without any value are left out.
 import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import quote
 
@@ -37,14 +37,13 @@ How = Literal[
 Tone = Literal["", "absent", "good", "bad", "unsure"]
 Column = tuple[str, str] | tuple[str, str, How]
 """The heading, the dotted path below a row, and how the value is written; a rate if that is not given."""
-TEXTS = ("text", "shares", "ids", "cue", "reason")
 HOTTEST = 1e3
 """Largest temperature that calibration searches; a temperature this high means scores without any signal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One entry of a table: what it shows, half its interval, a badge, its title, and its numbers for the CSV."""
+    """One entry of a table: what it shows, half its interval, a badge, its title, and its numbers for the CSV (`parts`: one by one)."""
 
     main: str
     title: str = ""
@@ -55,6 +54,7 @@ class Cell:
     value: float | str | None = None
     ends: tuple[float, float] | None = None
     n: int | None = None
+    parts: tuple[float, ...] = ()
 
     @property
     def exact(self) -> str:
@@ -73,11 +73,12 @@ class Table:
     heads: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     names: int = 1
-    texts: frozenset[int] = field(default_factory=frozenset)
 
-    def repeats(self, row: int) -> bool:
-        """Return whether the first cell of a row is the same as that of the row above."""
-        return row > 0 and self.names > 1 and self.rows[row][0] == self.rows[row - 1][0]
+    @property
+    def figures(self) -> set[int]:
+        """The columns of numbers."""
+        texts = {i for row in self.rows for i, one in enumerate(row) if isinstance(one.value, str)}
+        return set(range(self.names, len(self.heads))) - texts
 
     def link(self) -> str:
         """Return the table's CSV as a link that needs no other file."""
@@ -92,9 +93,10 @@ class Table:
         for row in self.rows:
             named = [neutral(c.main) for c in row[: self.names]]
             for head, cell in zip(self.heads[self.names :], row[self.names :], strict=True):
-                if cell is not ABSENT:
-                    value = cell.main if cell.value is None else cell.value
-                    value = neutral(value) if isinstance(value, str) else value
+                for i, share in enumerate(cell.parts, start=1):
+                    writer.writerow([*named, f"{neutral(head)}, {i}", share, None, None, cell.n])
+                if cell.value is not None and not cell.parts:
+                    value = neutral(cell.value) if isinstance(cell.value, str) else cell.value
                     writer.writerow([*named, neutral(head), value, *(cell.ends or (None, None)), cell.n])
         return out.getvalue()
 
@@ -117,11 +119,7 @@ def table(
         made.append(
             (*_named(name, bool(at(part, "is_voter"))), *(_found(part, column) for column in columns))
         )
-    return _filled(
-        Table(
-            caption, (*heads, *(c[0] for c in columns)), tuple(made), len(heads), _texts(columns, len(heads))
-        )
-    )
+    return _filled(Table(caption, (*heads, *(c[0] for c in columns)), tuple(made), len(heads)))
 
 
 def facts(caption: str, part: Any, fields: Sequence[Column], head: str = "Value") -> Table:
@@ -150,8 +148,7 @@ def worded(rows: Mapping[str, Any] | None, words: Mapping[str, str]) -> Iterator
 def text_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Any]], names: int = 1) -> Table:
     """Return a table of texts and of cells that are made already."""
     made = tuple(tuple(x if isinstance(x, Cell) else _text(str(x)) for x in row) for row in rows)
-    texts = {i for i in range(names, len(heads)) if any(isinstance(row[i].value, str) for row in made)}
-    return Table(caption, tuple(heads), made, names, frozenset(texts))
+    return Table(caption, tuple(heads), made, names)
 
 
 def nested(rows: Rows, inner: Sequence[tuple[str, str]]) -> Iterator[tuple[tuple[Any, str], Any]]:
@@ -182,9 +179,10 @@ def cell(value: Any, how: How = "rate") -> Cell:
             return Cell("passed" if x else "failed", tone="good" if x else "bad", value=str(x))
         case "cue":
             return _text(cue_words("label").get(x, x))
-        case "shares" | "ids":
-            found = shares(x) if how == "shares" else ", ".join(plain(one, 60) for one in x)
-            return _text(found) if x else ABSENT
+        case "shares":
+            return Cell(shares(x), value=shares(x), parts=tuple(x)) if x else ABSENT
+        case "ids":
+            return _text(", ".join(plain(one, 60) for one in x)) if x else ABSENT
         case "text":
             return _text(str(x))
         case "p":
@@ -269,10 +267,6 @@ def _named(name: Any, voter: bool) -> Iterator[Cell]:
             yield Cell(plain(str(part)), badge="voter" if voter and i == 0 else "")
 
 
-def _texts(columns: Sequence[Column], names: int) -> frozenset[int]:
-    return frozenset(i for i, c in enumerate(columns, start=names) if len(c) > 2 and c[2] in TEXTS)
-
-
 def _filled(found: Table) -> Table:
     """Leave out rows and columns that have no value."""
     rows = [row for row in found.rows if any(c.value is not None for c in row[found.names :])]
@@ -281,5 +275,4 @@ def _filled(found: Table) -> Table:
     ]
     kept = [i for i, one in enumerate(there) if one]
     heads = tuple(found.heads[i] for i in kept)
-    texts = frozenset(kept.index(i) for i in found.texts if i in kept)
-    return Table(found.caption, heads, tuple(tuple(row[i] for i in kept) for row in rows), found.names, texts)
+    return Table(found.caption, heads, tuple(tuple(row[i] for i in kept) for row in rows), found.names)

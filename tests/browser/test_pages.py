@@ -59,6 +59,15 @@ def test_nothing_is_wider_than_a_phone(run: Run, open_page: Open, name: str) -> 
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["viewport"]["width"]
 
 
+def test_a_link_of_the_to_do_list_opens_the_fold_that_it_points_to(run: Run, open_page: Open) -> None:
+    page = open_page(run.folder / "report.html")
+    links = page.locator(".todo a[href^='#']")
+    assert links.count()
+    for link in links.all():
+        link.click()
+        assert page.evaluate("document.querySelector(':target p, :target table').checkVisibility()")
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_it_prints(run: Run, open_page: Open, name: str) -> None:
     page = opened(run, open_page, name)
@@ -72,7 +81,7 @@ def test_runs_beside_one_another_fit_and_are_silent(
     (tmp_path / "c.html").write_text(comparison_html(compared([run.folder] * 3)), encoding="utf-8")
     page = open_page(tmp_path / "c.html", **SETTINGS[settings])
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    page.click("#numbers-0-1 > summary")
+    page.click("summary:has(+ #numbers-0-1)")
     assert page.is_visible("#numbers-0-1 table")
 
 
