@@ -11,8 +11,8 @@ from itertools import islice
 from typing import Any
 
 from robustify.report.figures import heuristics
-from robustify.report.format import at, count, counted, percent, plain, spaced
-from robustify.report.messages import catalogue, cue_words, is_trial
+from robustify.report.format import at
+from robustify.report.messages import catalogue, cue_words, filled, finding, is_trial
 from robustify.report.tables import Tone
 from robustify.stats.tests import (
     LEVEL,
@@ -110,49 +110,19 @@ def _real_share(s: Tree) -> float | None:
 # The verdict in one line
 
 TONES: Mapping[str | None, Tone] = {"certified": "good", "not certified": "bad"}
-UNSCREENED: Mapping[str | None, str] = {
-    "certified": "Trust what was kept: no outside auditor found a shortcut in it.",
-    "not certified": "Do not trust it: auditors answer above chance without the question.",
-    "inconclusive": "Not settled: the auditors cannot tell whether shortcuts are left.",
-    None: "No verdict: nobody was asked the choices without the question.",
-}
-"""The verdict's line if nothing is known of what was flagged."""
-UNFLAGGED: Mapping[str | None, str] = {
-    "certified": "Trust it: no item gives its key away, and outside auditors agree.",
-    "not certified": "Do not trust it: no item stands out, yet auditors answer above chance without the question.",
-    "inconclusive": "No item was found to give its key away, but nobody independent confirms it.",
-    None: "No item was found to give its key away, but nobody audited it.",
-}
-"""The same if nothing was flagged."""
 
 
 def verdict_in_short(s: Tree) -> tuple[Tone, str]:
     """Return whether the benchmark may be trusted: the tone, and one line of at most twenty words."""
     f = facts(s)
-    if f.trial:
-        few = next(r for r in f.reasons if r["code"] == "trial_run")
-        n, part = at(few, "params.n"), at(few, "params.part")
-        asked = (
-            "only a part of the set was asked"
-            if part or n is None
-            else f"{counted(n, 'item')} asked, too few"
-        )
-        return "unsure", f"A trial run, not judged: {asked}."
-    if f.verdict == "not judged":
-        return "unsure", "Not judged: by letter these voters see places, not options."
-    if any(r["code"] == "no_screen" for r in f.reasons):
-        return "unsure", UNSCREENED[None]
-    if not f.flagged or not f.of:
-        return TONES.get(f.verdict, "unsure"), (UNFLAGGED if f.flagged == 0 else UNSCREENED)[f.verdict]
-    said = f"{count(f.flagged)} of {counted(f.of, 'item')} can be answered without the question"
-    if f.verdict == "not certified":
-        return "bad", f"Do not trust it: {said}, and others still can."
-    if f.real == 0:
-        return "unsure", f"Nothing certain: {said}, no more than chance explains."
-    others = "; the others hold" if f.verdict == "certified" else ""
-    if f.real is not None and f.real <= f.margin:
-        return "good" if others else "unsure", f"Trust it with care: only {said}{others}."
-    return "bad", f"Do not trust the full score: {said}{others}."
+    codes = {r["code"]: r["params"] for r in f.reasons}
+    line = finding("verdict", s, f=f, codes=codes)
+    if f.trial or f.verdict == "not judged" or "no_screen" in codes or (f.flagged and f.real == 0):
+        return "unsure", line
+    few = f.flagged and f.real is not None and f.real <= f.margin
+    if not f.flagged or not f.of or f.verdict == "not certified" or few:
+        return TONES.get(f.verdict, "unsure"), line
+    return "bad", line
 
 
 # What to do
@@ -188,12 +158,12 @@ def recommendations(s: Tree) -> tuple[Recommendation, ...]:
     """Return what to do now, the most pressing first, at most five."""
     f = facts(s)
     rules = {**(UNJUDGED if f.trial or f.verdict == "not judged" else JUDGED), **ALWAYS}
-    found = (_said(code, words) for code, when in rules.items() for words in when(s, f))
+    found = (_said(code, {"f": f, **words}) for code, when in rules.items() for words in when(s, f))
     return tuple(islice(found, MOST))
 
 
 def _said(code: str, words: Words) -> Recommendation:
-    texts = {name: text.format_map(words) for name, text in catalogue()["advice"][code].items()}
+    texts = {name: filled(text, words) for name, text in catalogue()["advice"][code].items()}
     return Recommendation(code, n=words.get("n"), **texts)
 
 
@@ -203,53 +173,29 @@ def _if(there: object, **words: Any) -> Sequence[Words]:
 
 def _by_letter(s: Tree, f: Facts) -> Sequence[Words]:
     picking = [r["params"]["voter"] for r in f.reasons if r["code"] == "one_place"]
-    return _if(not f.trial, voters=" and ".join(map(plain, picking)) or "a voter")
+    return _if(not f.trial, voters=" and ".join(picking) or "a voter")
 
 
-def _halted(s: Tree, f: Facts) -> Sequence[Words]:
-    names = [spaced(name) for name in f.halted[:1]]
-    return [{"name": name, "short": " ".join(name.split()[:5])} for name in names]
-
-
-def _robust(s: Tree, f: Facts) -> Sequence[Words]:
-    cleared = (
-        "an outside audit cleared them"
-        if f.verdict == "certified"
-        else "no outside audit has cleared them yet"
-    )
-    there = f.robust and f.of and not f.halted and f.flagged and f.real
-    return _if(
-        there,
-        n=f.robust,
-        robust=count(f.robust or 0),
-        others=counted(f.flagged or 0, "other"),
-        cleared=cleared,
-    )
+def _use_robust(s: Tree, f: Facts) -> Sequence[Words]:
+    return _if(f.robust and f.of and not f.halted and f.flagged and f.real, n=f.robust)
 
 
 def _keep(s: Tree, f: Facts) -> Sequence[Words]:
     there = f.robust and f.of and not f.halted and f.verdict == "certified" and not (f.flagged and f.real)
-    return _if(there, n=f.of, items=counted(f.of or 0, "item"))
+    return _if(there, n=f.of)
 
 
 def _cues(s: Tree, f: Facts) -> Sequence[Words]:
     cues, mends = at(s, "evidence.cues") or {}, cue_words("advice")
     sizes = sorted(((_size(cues.get(cue)), cue) for cue in mends), key=lambda one: -one[0])
-    return [
-        {"n": n, "cue": cue, "mend": mends[cue], "items": counted(n, "item")}
-        for n, cue in sizes[:MOST_CUES]
-        if n
-    ]
+    return [{"n": n, "cue": cue, "mend": mends[cue]} for n, cue in sizes[:MOST_CUES] if n]
 
 
 def _best_rule(s: Tree, f: Facts) -> Sequence[Words]:
     """Return the rule without a model that scores most, if no cue is counted."""
-    found = [(name, at(row, "all.value"), at(row, "all.p_holm")) for name, row in heuristics(s).items()]
-    rows = {name: x for name, x, p in found if x is not None and p is not None and p <= LEVEL}
-    if not rows or at(s, "evidence.cues"):
-        return ()
-    name = max(rows, key=lambda one: rows[one])
-    return _if(True, name=name, rule=spaced(name), share=percent(rows[name]))
+    found = [(at(row, "all.value"), name, at(row, "all.p_holm")) for name, row in heuristics(s).items()]
+    above = sorted((x, name) for x, name, p in found if x is not None and p is not None and p <= LEVEL)
+    return [{"name": name, "share": x} for x, name in above[-1:] if not at(s, "evidence.cues")]
 
 
 def _audit(s: Tree, f: Facts) -> Sequence[Words]:
@@ -270,55 +216,21 @@ def _more(s: Tree, f: Facts) -> Sequence[Words]:
         return ()
     more = needed * f.of / f.robust - f.of
     step = 10 ** max(0, len(str(int(more))) - 2)
-    n = math.ceil(more / step) * step
-    settled = f"{counted(f.robust, 'robust item')} settle {100 * least:.0f} points above chance"
-    return _if(True, n=n, more=count(n), settled=settled, margin=f"{100 * margin:.0f}")
-
-
-def _cloze(s: Tree, f: Facts) -> Sequence[Words]:
-    """Advise cloze if it takes away what the longest option gains."""
-    fit = at(s, "splits.cloze")
-    ends = [
-        (at(e, "full.heuristic_gap.ci"), at(e, "cloze_chars.heuristic_gap.ci"))
-        for e in (s["accuracy"] or {}).values()
-    ]
-    known = [(full[0], cloze[0]) for full, cloze in ends if full and cloze]
-    gains = any(full > 0 for full, _ in known) and not any(cloze > 0 for _, cloze in known)
-    return _if(
-        isinstance(fit, int) and fit and gains,
-        n=fit,
-        items=counted(fit, "item") if isinstance(fit, int) else "",
-    )
+    return _if(True, n=math.ceil(more / step) * step, least=least, margin=margin)
 
 
 def _defects(s: Tree, f: Facts) -> Sequence[Words]:
-    found = {
-        kind: e["n"]
-        for kind, e in (at(s, "benchmark.defects") or {}).items()
-        if isinstance(e["n"], int) and e["n"]
-    }
-    kind = max(found, key=lambda one: found[one], default="")
-    return _if(
-        kind,
-        n=found.get(kind),
-        kind=kind,
-        items=counted(found.get(kind, 0), "item"),
-        said=" ".join(spaced(kind).split()[:5]),
-    )
+    sizes = [(e["n"], kind) for kind, e in (at(s, "benchmark.defects") or {}).items() if e["n"]]
+    return [{"n": n, "kind": kind} for n, kind in sorted(sizes)[-1:]]
 
 
-def _sized(path: str) -> Callable[[Tree, Facts], Sequence[Words]]:
+def _sized(path: str) -> When:
     """Return a rule that applies if the share at this path is of any item."""
-
-    def when(s: Tree, f: Facts) -> Sequence[Words]:
-        n = _size(at(s, path))
-        return _if(n, n=n, items=counted(n, "item"))
-
-    return when
+    return lambda s, f: _if(_size(at(s, path)), n=_size(at(s, path)))
 
 
 def _size(share: Any) -> int:
-    return round(at(share, "value") * at(share, "n")) if at(share, "value") and at(share, "n") else 0
+    return round((at(share, "value") or 0.0) * (at(share, "n") or 0))
 
 
 def _uneven(s: Tree, f: Facts) -> Sequence[Words]:
@@ -327,21 +239,19 @@ def _uneven(s: Tree, f: Facts) -> Sequence[Words]:
 
 
 def _unanswered(s: Tree, f: Facts) -> Sequence[Words]:
-    n = at(s, "screen.unanswered") or 0
-    return _if(n, n=n, items=counted(n, "item"))
+    return _if(at(s, "screen.unanswered"), n=at(s, "screen.unanswered"))
 
 
 UNJUDGED: Mapping[str, When] = {"run_whole": lambda s, f: _if(f.trial, n=f.of), "ask_by_text": _by_letter}
 JUDGED: Mapping[str, When] = {
-    "mend_guardrail": _halted,
-    "use_robust": _robust,
+    "mend_guardrail": lambda s, f: [{"name": name} for name in f.halted[:1]],
+    "use_robust": _use_robust,
     "keep": _keep,
     "mend_cue": _cues,
     "mend_rule": _best_rule,
     "audit": _audit,
     "screen_again": _screen_again,
     "ask_more": _more,
-    "cloze": _cloze,
 }
 ALWAYS: Mapping[str, When] = {
     "mend_defects": _defects,

@@ -12,7 +12,7 @@ import jinja2
 import yaml
 from pydantic import BaseModel
 
-from robustify.report.format import at, counted, ordinal, p_value, percent, plain
+from robustify.report.format import at, count, counted, ordinal, p_value, percent, plain, spaced
 from robustify.stats.tests import LEVEL, significantly_positive
 
 LONGEST = 2000
@@ -27,12 +27,12 @@ KINDS = {
 def sentence(reason: Any) -> str:
     """Return a reason in words, without a full stop."""
     node = tree(reason)
-    return _printed("sentences", node["code"], node["params"])
+    return filled(catalogue()["sentences"][node["code"]], node["params"])
 
 
 def finding(code: str, part: Any, **beside: Any) -> str:
     """Return what was found in a part of the summary, in whole sentences; empty if there is nothing to say."""
-    return "" if part is None else _printed("findings", code, {"s": tree(part), **beside})
+    return "" if part is None else filled(catalogue()["findings"][code], {"s": tree(part), **beside})
 
 
 def guardrail_sentence(guardrail: Any) -> str:
@@ -77,20 +77,20 @@ def cue_words(which: str) -> dict[str, str]:
     return {code: words[which] for code, words in catalogue()["cues"].items() if which in words}
 
 
-def _printed(kind: str, code: str, words: Mapping[str, Any]) -> str:
-    said = " ".join(_template(kind, code).render(words).split())
-    return plain(said, LONGEST) if said else ""
+def filled(text: str, words: Mapping[str, Any]) -> str:
+    """Return a text of the catalogue with these words in it."""
+    return plain(" ".join(_template(text).render(words).split()) or " ", LONGEST).removeprefix("(blank)")
 
 
 @cache
-def _template(kind: str, code: str) -> jinja2.Template:
+def _template(text: str) -> jinja2.Template:
     env = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=False)
     env.filters |= {
-        "at": at, "percent": percent, "p_value": p_value, "ordinal": ordinal, "counted": counted, "items": _items,
-        "sentences": _sentences, "too_often": _too_often,
+        "at": at, "percent": percent, "p_value": p_value, "ordinal": ordinal, "count": count, "counted": counted,
+        "plain": plain, "spaced": spaced, "items": _items, "sentences": _sentences, "too_often": _too_often,
     }  # fmt: skip
     env.globals |= {"by": _by, "uneven": _uneven, "positive": significantly_positive}
-    return env.from_string(catalogue()[kind][code])
+    return env.from_string(text)
 
 
 def _sentences(reasons: Iterable[Any], between: str = "") -> str:

@@ -43,7 +43,10 @@ HOTTEST = 1e3
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One entry of a table: what it shows, half its interval, a badge, its title, and its numbers for the CSV (`parts`: one by one)."""
+    """One entry of a table: what it shows, half its interval, a badge, its title, and its numbers for the CSV.
+
+    `parts` are several numbers, which the CSV has one by one.
+    """
 
     main: str
     title: str = ""

@@ -41,9 +41,6 @@ BY_CHANCE: Edits = {
     "screen/excess_over_chance/ci": [-0.01, 0.03],
 }
 UNSCREENED: Edits = {"screen": None, "splits": None}
-NO_LENGTH_LEFT: Edits = {
-    f"accuracy/{m}/cloze_chars/heuristic_gap/ci": [-0.05, 0.05] for m in ("smollm2-135m", "gemma3-270m")
-}
 HALTED: Edits = {"guardrails/0/passed": False}
 RATE = {"value": 0.1, "n": 360, "ci": [0.07, 0.14]}
 QUIET: Edits = {"evidence": None, "heuristics": None, "label_noise": None, "residual/margin": None, **REFUSED}
@@ -77,7 +74,6 @@ CASES: dict[str, tuple[Edits, int | None, str, Edits]] = {
     "audit": ({}, None, "", CERTIFIED),
     "screen_again": (REFUSED, None, "", {}),
     "ask_more": ({}, 560, "", CERTIFIED),
-    "cloze": ({**NO_LENGTH_LEFT, **REFUSED}, 360, "", REFUSED),
     "review_keys": ({**QUIET, "label_noise": DEMO["label_noise"]}, 89, "", {**QUIET}),
     "mend_defects": (
         {**QUIET, "benchmark/defects": {"empty_choice": {"n": 3}, "blank_stem": {"n": 0}}}, 3, "", QUIET,
