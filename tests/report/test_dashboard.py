@@ -52,7 +52,7 @@ def test_every_run_is_a_row_the_latest_first_and_leads_to_its_report(folder: Pat
         "2026-02-03",
         "2026-01-02",
     ]
-    links = set(re.findall(r'<th role="rowheader"[^>]*><span[^>]*><a href="([^"]+)"', page))
+    links = set(re.findall(r'<th scope="row"[^>]*><span[^>]*><a href="([^"]+)"', page))
     assert len(links) == 4
     assert all((folder / link.replace("%3C", "<").replace("%3E", ">")).is_file() for link in links)
     elsewhere = dashboard_html(folder, folder.parent / "page" / "d.html")
