@@ -6,17 +6,19 @@ the screen, the benchmark's own order for the full view).
 """
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from typing_extensions import Unpack
 
 from robustify.arrays import Floats, Ints, tied_best
 from robustify.errors import DataError
@@ -63,9 +65,9 @@ class Answer:
     pick: int | None
     correct: float | None
     scores: tuple[float, ...]
-    n_chars: tuple[int, ...] = ()
-    n_bytes: tuple[int, ...] = ()
-    n_tokens: tuple[int, ...] = ()
+    n_chars: Sequence[int] = ()
+    n_bytes: Sequence[int] = ()
+    n_tokens: Sequence[int] = ()
     tie: int = 1
     error: str | None = None
     draws: int | None = None
@@ -76,61 +78,55 @@ class Answer:
             raise ValueError(f"{self.item}: pick and correct must both be there or both be missing")
 
 
+class Asked(NamedTuple):
+    """What was asked of whom: the columns that an answer does not change."""
+
+    item: str
+    view: str
+    model: str
+    order: tuple[int, ...]
+    template: str
+    key: int
+
+
+class Details(TypedDict, total=False):
+    """Columns of a scored row that not every source knows; as in `Answer`."""
+
+    n_chars: Sequence[int]
+    n_bytes: Sequence[int]
+    n_tokens: Sequence[int]
+    draws: int | None
+    at_most: float | None
+
+
 def answer(
-    item: str,
-    view: str,
-    model: str,
-    order: tuple[int, ...],
-    template: str,
-    key: int,
+    asked: Asked,
     scores: Sequence[float],
-    *,
     ranked_by: Sequence[float] | None = None,
-    n_chars: Sequence[int] = (),
-    n_bytes: Sequence[int] = (),
-    n_tokens: Sequence[int] = (),
-    draws: int | None = None,
-    at_most: float | None = None,
+    **details: Unpack[Details],
 ) -> Answer:
-    """A scored row: pick, tie and credit follow from `ranked_by` (the scores themselves by default).
+    """Return a scored row: pick, tie and credit follow from `ranked_by` (the scores themselves by default).
 
     All sequences have one entry a choice, in the item's own order.
     """
     best = tied_best(scores if ranked_by is None else ranked_by)
-    return Answer(
-        item,
-        view,
-        model,
-        order,
-        template,
-        key,
-        pick=best[0],
-        correct=1 / len(best) if key in best else 0.0,
-        scores=tuple(float(s) for s in scores),
-        n_chars=tuple(n_chars),
-        n_bytes=tuple(n_bytes),
-        n_tokens=tuple(n_tokens),
-        tie=len(best),
-        draws=draws,
-        at_most=at_most,
-    )
+    credit = 1 / len(best) if asked.key in best else 0.0
+    return Answer(*asked, best[0], credit, tuple(map(float, scores)), tie=len(best), **details)
 
 
-def unanswered(
-    item: str, view: str, model: str, order: tuple[int, ...], template: str, key: int, why: str
-) -> Answer:
-    """A row without a readable answer: the item stays undecided, never wrong and never robust."""
-    return Answer(item, view, model, order, template, key, None, None, (), tie=0, error=why)
+def unanswered(asked: Asked, why: str) -> Answer:
+    """Return a row without a readable answer: the item stays undecided, never wrong and never robust."""
+    return Answer(*asked, None, None, (), tie=0, error=why)
 
 
-@dataclass(frozen=True)
 class Block:
-    """Some rows of the table as arrays: r rows, K the largest number of choices among them.
+    """Some rows of a table as arrays: r rows, K the largest number of choices among them.
 
     `item` (r,) indexes `Answers.items`; `key`, `pick` (r,), pick -1 where unanswered; `correct` (r,) credit,
     NaN where unanswered; `tie` (r,); `k` (r,) number of choices; `scores`, `n_chars`, `n_bytes`, `n_tokens`
     (r, K), NaN beyond a row's choices or where absent; `order` (r, K), -1 beyond a row's choices; `draws` (r,), 0 where
-    scores are log-probabilities; `at_most` (r,), NaN where every score is there.
+    scores are log-probabilities; `at_most` (r,), NaN where every score is there. A column is read when it is first
+    asked for: most questions need few of them.
     """
 
     item: Ints
@@ -147,75 +143,63 @@ class Block:
     draws: Ints
     at_most: Floats
 
+    def __init__(
+        self, table: pa.Table, item: Ints, rows: Ints | None = None, width: int | None = None
+    ) -> None:
+        """`rows` (r,) of the table, all where None; `item` (r,); `width` is K where it is known."""
+        self.item, self._table, self._rows = item, table, rows
+        self._width = int(self.k.max(initial=0)) if width is None else width
+
     def __len__(self) -> int:
         return len(self.item)
 
+    def __getattr__(self, name: str) -> Any:
+        if name not in Block.__annotations__:
+            raise AttributeError(name)
+        self.__dict__[name] = values = self._read(name)
+        return values
+
+    def _read(self, name: str) -> npt.NDArray[Any]:
+        if name in OPTIONAL.names and name not in self._table.column_names:
+            return np.zeros(len(self), dtype=np.int64) if name == "draws" else np.full(len(self), np.nan)
+        column = self._table["order" if name == "k" else name]
+        column = column if self._rows is None else column.take(pa.array(self._rows))
+        match name:
+            case "key" | "pick" | "tie":
+                return _ints(column)
+            case "k":
+                return _ints(pc.list_value_length(column))
+            case "draws":
+                return _ints(pc.fill_null(column, 0))
+            case "correct" | "at_most":
+                return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+            case "order":
+                return _padded(column, np.int64, self._width, fill=-1)
+        return _padded(column, np.float64, self._width, fill=np.nan)
+
     def where(self, mask: npt.NDArray[np.bool_]) -> "Block":
-        """The rows where `mask` (r,) is true."""
+        """Return the rows where `mask` (r,) is true."""
         if mask.all():
             return self
-        return Block(*(getattr(self, name)[mask] for name in self.__dataclass_fields__))
+        rows = np.flatnonzero(mask) if self._rows is None else self._rows[mask]
+        part = Block(self._table, self.item[mask], rows, self._width)
+        known = self.__dict__.keys() & Block.__annotations__.keys()
+        part.__dict__.update({name: self.__dict__[name][mask] for name in known})
+        return part
 
     def first(self) -> "Block":
-        """Of each item only its first row: the plain asking."""
+        """Return of each item only its first row: the plain asking."""
         if (self.item[1:] > self.item[:-1]).all():
             return self
         keep = np.zeros(len(self), dtype=bool)
         keep[np.unique(self.item, return_index=True)[1]] = True
         return self.where(keep)
 
-
-class _Rows(Block):
-    """Rows of a table, whose columns are read when they are asked for: most questions need few of them."""
-
-    @classmethod
-    def of(cls, table: pa.Table, item: Ints, rows: Ints | None, width: int | None = None) -> "_Rows":
-        """`rows` (r,) of the table, all where None; `item` (r,) as in `Block`; `width` is K where it is known."""
-        new = cls.__new__(cls)
-        new.__dict__.update(item=item, _table=table, _rows=rows, _width=width)
-        if width is None:
-            new.__dict__["_width"] = int(new.k.max(initial=0))
+    def scored(self, scores: Floats) -> "Block":
+        """Return these rows with other scores."""
+        new = copy(self)
+        new.scores = scores
         return new
-
-    def __getattr__(self, name: str) -> Floats | Ints:
-        if name not in self.__dataclass_fields__ or "_table" not in self.__dict__:
-            raise AttributeError(name)
-        table = self.__dict__["_table"]
-        if name in OPTIONAL.names and name not in table.column_names:
-            missing: Floats | Ints = (
-                np.full(len(self.item), np.nan)
-                if name == "at_most"
-                else np.zeros(len(self.item), dtype=np.int64)
-            )
-            self.__dict__[name] = missing
-            return missing
-        column = table["order" if name == "k" else name]
-        rows, width = self.__dict__["_rows"], self.__dict__["_width"]
-        column = column if rows is None else column.take(pa.array(rows))
-        match name:
-            case "key" | "pick" | "tie":
-                values: Floats | Ints = _ints(column)
-            case "k":
-                values = _ints(pc.list_value_length(column))
-            case "draws":
-                values = np.asarray(pc.fill_null(column, 0).to_numpy(zero_copy_only=False), dtype=np.int64)
-            case "correct" | "at_most":
-                values = np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
-            case "order":
-                values = _padded(column, np.int64, width, fill=-1)
-            case _:
-                values = _padded(column, np.float64, width, fill=np.nan)
-        self.__dict__[name] = values
-        return values
-
-    def where(self, mask: npt.NDArray[np.bool_]) -> Block:
-        if mask.all() or "_table" not in self.__dict__:
-            return super().where(mask)
-        rows = np.flatnonzero(mask) if self.__dict__["_rows"] is None else self.__dict__["_rows"][mask]
-        part = _Rows.of(self.__dict__["_table"], self.item[mask], rows, self.__dict__["_width"])
-        known = self.__dict__.keys() & self.__dataclass_fields__.keys()
-        part.__dict__.update({name: self.__dict__[name][mask] for name in known})
-        return part
 
 
 class Answers:
@@ -326,7 +310,7 @@ class Answers:
         # Rows that follow one another are not copied.
         whole = len(rows) and rows[-1] - rows[0] + 1 == len(rows)
         table = self.table.slice(int(rows[0]), len(rows)) if whole else self.table
-        return _Rows.of(table, self.item_of[rows], None if whole else rows)
+        return Block(table, self.item_of[rows], None if whole else rows)
 
 
 def _one(column: pa.ChunkedArray | pa.DictionaryArray) -> pa.DictionaryArray:

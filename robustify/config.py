@@ -46,8 +46,8 @@ _FILES = (
 Model = HFModel | OpenAIModel | RayModel
 
 
-def _named(value: object) -> object:
-    """A model as keys and values; one that is given by where it lies alone gets the last part of that as its name."""
+def _named(value: object) -> Any:
+    """Return a model as keys and values; one that is given by its place alone gets the last part of that as its name."""
     match value:
         case str() if served := served_at(value):
             return {"name": _short(served[0]), "engine": "openai", "model": served[0], "base_url": served[1]}
@@ -280,7 +280,7 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
 
 
 def with_models(config: Config, names: Sequence[str], device: str | None = None) -> Config:
-    """The config asked with these models instead of its own; names it already has keep their settings.
+    """Return the config asked with these models instead of its own; names it already has keep their settings.
 
     `ID=openai:URL` names a model at a server.
 
@@ -288,18 +288,10 @@ def with_models(config: Config, names: Sequence[str], device: str | None = None)
         UsageError: two models of one name, or an address that is none.
     """
     have = {m.name: m.model_dump() for m in config.models}
-    models = [have.get(n) or _asked_for(n) for n in names] or list(have.values())
+    models = [have.get(name) or _named(name) for name in names] or list(have.values())
     if device is not None:
         models = [{**m, "device": device} if m["engine"] == "hf" else m for m in models]
     return parse({**config.model_dump(), "models": models}, "--models")
-
-
-def _asked_for(name: str) -> dict[str, Any]:
-    if served_at(name) is None:
-        return {"name": _short(name), "engine": "hf", "model": name}
-    found = _named(name)
-    assert isinstance(found, dict)
-    return found
 
 
 def require_public(config: Config) -> None:

@@ -4,7 +4,6 @@ Scores are those of the continuation alone: nothing here ever sees the probabili
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -42,7 +41,7 @@ def normalised(block: "Block", norm: Norm, unconditional: "Block | None" = None)
 
 def as_compared(block: "Block", view: str) -> "Block":
     """Return the block with the scores by which its choices were compared: of views by text those per character."""
-    return replace(block, scores=normalised(block, "chars")) if view in BY_TEXT else block
+    return block.scored(normalised(block, "chars")) if view in BY_TEXT else block
 
 
 def per_character(scores: Sequence[float], n_chars: Sequence[int]) -> list[float]:

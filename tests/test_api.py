@@ -50,13 +50,6 @@ def test_the_stub_names_what_is_there() -> None:
     assert (ROOT / "robustify" / "py.typed").is_file()
 
 
-@pytest.mark.parametrize("before", ["", "import robustify.judging.judgement; "])
-def test_judge_is_a_function_whatever_was_imported_before(before: str, run: Run) -> None:
-    code = f"{before}import robustify as rb; print(rb.judge({str(run.folder)!r}, criterion='majority').run.restricted)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
-    assert done.stdout.strip() == "False", done.stderr[-500:]
-
-
 def test_the_tables_are_those_of_the_files(run: Run) -> None:
     found = rb.open(run.folder)
     assert len(found.answers) == len(run.answers)
@@ -167,17 +160,6 @@ def test_a_restricted_summary_is_what_its_released_page_shows(restricted: Path) 
     assert found.summary["value"].to_dict() == shown
     assert found.verdict == written["verdict"]
     assert str(found).splitlines()[0] == f"mock: {written['verdict']}, 200 items"
-
-
-def test_a_restricted_set_needs_its_private_folder(restricted: Path) -> None:
-    config = restricted.parents[1] / "mock.yaml"
-    with pytest.raises(rb.RobustifyError, match="out=FOLDER"):
-        rb.audit(config)
-
-
-def test_restricted_heuristics_are_whole_percents(restricted: Path) -> None:
-    found = rb.heuristics(restricted.parents[1] / "mock.yaml")
-    assert {round(value * 100, 9) % 1 for value in found["value"]} == {0.0}
 
 
 @pytest.mark.slow

@@ -17,13 +17,6 @@ def rows_of(items: list[Item], taste, asking: Asking | None = None) -> Answers:
     return Answers.of(ask(plan(items, asking or Asking()), FakeScorer(taste)))
 
 
-def test_every_asking_becomes_one_row(toys: list[Item]) -> None:
-    table = rows_of(toys, likes_the_letter("A"), Asking(full_rotations=False))
-    assert len(table) == len(toys) * (4 + 1 + 5 + 2)
-    assert table.items == tuple(i.id for i in toys)
-    assert [v for v, _, _ in table.askings()] == ["choices_only", "choices_only_text", "full", "cloze"]
-
-
 def test_a_shown_order_is_put_back_before_the_row_leaves(toys: list[Item]) -> None:
     block = rows_of(toys[:4], finds("right")).block("choices_only", "fake")
     assert (block.pick == block.key).all()
@@ -78,11 +71,6 @@ def test_the_full_view_by_text_is_compared_per_character_in_every_order(toys: li
     assert (first.pick[block.item] == block.pick).all()
 
 
-def test_one_order_of_the_full_view_means_everything_once(toys: list[Item]) -> None:
-    planned = plan(toys, Asking(orders=1, views=("full", "cloze")))
-    assert [p.order for p in planned] == [(0, 1, 2, 3)] * 2 * len(toys)
-
-
 def test_cloze_is_asked_twice_of_the_drawn_items_with_the_same_requests(toys: list[Item]) -> None:
     planned = plan(toys, Asking(order_items=3, views=("cloze",)))
     back = [p for p in planned if p.order == (3, 2, 1, 0)]
@@ -124,26 +112,12 @@ def test_an_empty_option_cannot_be_scored_by_its_text_and_says_so() -> None:
     assert (table.block("full", "fake").pick >= 0).all()
 
 
-def test_text_views_pick_per_character() -> None:
-    item = Item("i", "Which?", ("red", "a long one"), 1)
-    block = rows_of([item], lambda r: -float(len(r.continuation) ** 0.5)).block("cloze", "fake")
-    assert block.pick.tolist() == [1, 1]
-    assert block.scores[0, 0] > block.scores[0, 1]
-    assert block.n_chars.tolist() == [[3, 10]] * 2
-
-
 def test_an_item_is_never_its_own_shot(toys: list[Item]) -> None:
     planned = plan(toys, Asking(shots=3, views=("cloze",)))
     for p in planned:
         context = p.requests[0].context
         assert context.count(p.item.stem) == 1
         assert context.count("Question:") == 4
-
-
-def test_the_plan_does_not_depend_on_the_other_items(toys: list[Item]) -> None:
-    whole = {(p.item.id, p.template.name, p.order): p.requests for p in plan(toys, Asking())}
-    part = {(p.item.id, p.template.name, p.order): p.requests for p in plan(toys[3:5], Asking())}
-    assert all(whole[key] == requests for key, requests in part.items())
 
 
 def test_numbers_of_a_row_are_the_scorer_s(toys: list[Item]) -> None:

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from robustify import config as configs
-from robustify.errors import AuthorisationError, UsageError
+from robustify.errors import UsageError
 
 PLAIN = "name: toys\nsensitivity: public\ndata: items.jsonl\nmodels: [smollm2-135m, gemma3-270m]\n"
 
@@ -55,13 +55,6 @@ def test_extends_is_overridden_key_by_key(tmp_path: Path) -> None:
     write(tmp_path, PLAIN + "screen: {criterion: majority, mode: text}\n", "base.yaml")
     config = configs.load(write(tmp_path, "extends: base.yaml\nname: other\nscreen: {mode: letter}\n"))
     assert (config.name, config.screen.criterion, config.screen.mode) == ("other", "majority", "letter")
-
-
-def test_data_of_the_base_is_relative_to_the_base(tmp_path: Path) -> None:
-    (tmp_path / "sub").mkdir()
-    write(tmp_path / "sub", PLAIN, "base.yaml")
-    config = configs.load(write(tmp_path, "extends: sub/base.yaml\n"))
-    assert Path(config.data[0].path) == tmp_path / "sub" / "items.jsonl"
 
 
 def test_a_variable_that_is_not_set_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,9 +116,3 @@ def test_a_model_at_a_server_is_named_with_its_address(tmp_path: Path) -> None:
     assert configs.load(write(tmp_path, listed)).models[0].reference == "openai|gpt|gpt"
     with pytest.raises(UsageError, match=r"--models: models\[0\]"):
         configs.with_models(config, ["gpt=openai:nowhere"])
-
-
-def test_safe_demo_refuses_a_restricted_set(tmp_path: Path) -> None:
-    config = configs.load(write(tmp_path, PLAIN.replace("public", "restricted")))
-    with pytest.raises(AuthorisationError):
-        configs.require_public(config)

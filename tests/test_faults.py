@@ -314,7 +314,6 @@ COMMANDS: dict[str, tuple[list[str], int, str]] = {
     "a misspelt config": (["demo_bening"], 2, "did you mean demo_benign.yaml?"),
     "a misspelt command": (["validat", "x"], 2, "did you mean validate?"),
     "a misspelt command alone": (["heuristic"], 2, "did you mean heuristics?"),
-    "a command of an earlier version": (["report", "results/demo"], 2, "is now `robustify judge`"),
     "no file": (["validate", "nowhere.jsonl"], 2, "no such file"),
     "a path, no config": (["sub/demo_benign.yam"], 2, "no such file"),
     "a folder": (["heuristics", "."], 2, "folder"),

@@ -13,7 +13,7 @@ from typing import Literal
 from pydantic import Field, field_validator, model_validator
 
 from robustify import orders
-from robustify.answers import Answer, answer, unanswered
+from robustify.answers import Answer, Asked, answer, unanswered
 from robustify.arrays import tied_best
 from robustify.engines.protocols import NO_LETTER, Logprob, Progress, Scorer, no_progress
 from robustify.errors import DataError, RequestError, UnaskableError
@@ -180,9 +180,9 @@ def _planned(item: Item, words: Template, order: Order, shots: Sequence[Item]) -
 
 
 def _row(p: Planned, model: str, scored: Sequence[Logprob]) -> Answer:
-    asked = (p.item.id, p.template.view, model, p.order, p.template.name, p.item.key)
+    asked = Asked(p.item.id, p.template.view, model, p.order, p.template.name, p.item.key)
     if p.refusal is not None:
-        return unanswered(*asked, p.refusal)
+        return unanswered(asked, p.refusal)
     shown = [s.total for s in scored if s.n_tokens]
     at_most = max((s.total for s in scored if not s.n_tokens), default=None)
     why = "no_letter_in_replies" if NO_LETTER in scored else None
@@ -190,13 +190,13 @@ def _row(p: Planned, model: str, scored: Sequence[Logprob]) -> Answer:
     if at_most is not None and (not shown or tied_best([max(shown), at_most]) != (0,)):
         why = "letter_not_shown"
     if why is not None:
-        return unanswered(*asked, why)
+        return unanswered(asked, why)
     back = sorted(range(p.item.k), key=p.order.__getitem__)
     totals = [scored[j].total if scored[j].n_tokens else -math.inf for j in back]
     n_chars = [len(c) for c in p.item.choices]
     per_char = None if p.template.by_letter else per_character(totals, n_chars)
     return answer(
-        *asked,
+        asked,
         [math.nan if total == -math.inf else total for total in totals],
         ranked_by=totals if per_char is None else per_char,
         n_chars=n_chars,

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from robustify import orders
-from robustify.answers import Answer, answer, unanswered
+from robustify.answers import Answer, Asked, answer, unanswered
 from robustify.arrays import Bools, Floats, Ints
 from robustify.baselines.conditional_logit import coefficients, cross_fitted, log_probabilities
 from robustify.baselines.features import matrix
@@ -53,10 +53,10 @@ def probe(items: Sequence[Item], settings: ProbeSettings) -> list[Answer]:
         scores, why = crossfit(matrix(items), k, key, folds(items, settings)), UNFITTED
 
     def row(item: Item, own_scores: Floats) -> Answer:
-        asked = (item.id, VIEW, NAME, orders.own(item.k), TEMPLATE, item.key)
+        asked = Asked(item.id, VIEW, NAME, orders.own(item.k), TEMPLATE, item.key)
         if np.isnan(own_scores).any():
-            return unanswered(*asked, why)
-        return answer(*asked, own_scores.tolist())
+            return unanswered(asked, why)
+        return answer(asked, own_scores.tolist())
 
     ends = np.cumsum(k).tolist()
     return [row(item, scores[end - item.k : end]) for item, end in zip(items, ends, strict=True)]

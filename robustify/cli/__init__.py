@@ -4,7 +4,6 @@ Nothing heavy is imported here: each command imports what it needs when it runs,
 """
 
 import os
-import re
 import signal
 import sys
 from collections.abc import Mapping
@@ -26,12 +25,6 @@ from robustify.errors import UsageError
 from robustify.redaction import firewall
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
-MOVED: Mapping[str, str] = {
-    "report": "judge",
-    "cache": "models cache",
-    **{name: f"restricted {name}" for name in ("adapter", "key", "licence", "split")},
-}
-"""What to use instead of the commands of earlier versions."""
 
 
 class _Gate(click.Command):
@@ -71,10 +64,7 @@ class _Commands(DefaultGroup):  # type: ignore[misc]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.commands and not os.path.exists(cmd_name):
-            if cmd_name in MOVED:
-                raise UsageError(f"{cmd_name}: is now `robustify {MOVED[cmd_name]}`")
-            if re.fullmatch("[a-z-]+", cmd_name):
-                self._refuse_misspelt(cmd_name)
+            self._refuse_misspelt(cmd_name)
         found: click.Command | None = super().get_command(ctx, cmd_name)
         return found
 
@@ -83,7 +73,7 @@ class _Commands(DefaultGroup):  # type: ignore[misc]
 
         from robustify.settings_files import is_config
 
-        near = difflib.get_close_matches(name, self.commands, n=1, cutoff=0.7)
+        near = difflib.get_close_matches(name, self.commands, n=1, cutoff=0.7) if name.isalpha() else []
         if near and not is_config(name):
             raise UsageError(f"{name}: no such command (did you mean {near[0]}?)")
 

@@ -1,12 +1,10 @@
 """Options that commands share, how results are printed, and progress on stderr.
 
-A command takes what it needs as decorators. `output` gives it `--json`, `--quiet` and `--color`, which every command
-has; they are kept in Click's context, and `print_result` and `say` obey them.
+A command takes what it needs as decorators. `output` gives it `--json` and `--quiet`, which every command has; they are
+kept in Click's context, and `print_result` and `say` obey them.
 """
 
 import json
-import os
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -49,10 +47,6 @@ def _keep(context: click.Context, option: click.Parameter, value: bool) -> bool:
     return value
 
 
-def _color(context: click.Context, _option: click.Parameter, value: bool | None) -> None:
-    context.color = False if value is None and os.environ.get("NO_COLOR") else value
-
-
 RUN = click.argument("run", metavar="RUN", type=PATH, callback=_open)
 cache_dir = click.option(
     "--cache-dir",
@@ -76,13 +70,6 @@ MODE = click.option(
     callback=_rule,
     help="Votes by letter or by the choices' own text.",
 )
-PROBE_VOTE = click.option(
-    "--probe-vote",
-    type=click.Choice(["none", "with"]),
-    expose_value=False,
-    callback=_rule,
-    help="Whether the probe votes.",
-)
 ROTATION = click.option(
     "--rotation",
     type=click.Choice(["averaged", "every", "most"]),
@@ -105,39 +92,21 @@ QUIET = click.option(
     callback=_keep,
     help="Say nothing but errors; --json is printed all the same.",
 )
-COLOR = click.option(
-    "--color/--no-color",
-    default=None,
-    expose_value=False,
-    callback=_color,
-    help="Colours [default: on a terminal, unless $NO_COLOR].",
-)
 
 
 def output(command: F) -> F:
-    """Add `--json`, `--quiet` and `--color`."""
-    return JSON(QUIET(COLOR(command)))
-
-
-def as_json(command: F) -> F:
-    """Add what `output` adds, and hand `--json` on as `json_`: for commands that do not use `output` yet."""
-    json_ = click.option("--json", "json_", is_flag=True, help="Print one JSON object and nothing else.")
-    return json_(QUIET(COLOR(command)))
+    """Add `--json` and `--quiet`."""
+    return JSON(QUIET(command))
 
 
 def screening(command: F) -> F:
     """Add the options that choose the rule of the screen; the command gets those that were given as `rule`."""
-    return CRITERION(MODE(PROBE_VOTE(command)))
+    return CRITERION(MODE(command))
 
 
 def out_option(says: str, *, required: bool = True) -> Callable[[F], F]:
     """Return the option `-o`: where a command writes."""
     return click.option("-o", "--out", "--output", required=required, type=PATH, help=says)
-
-
-def given_options(**options: object) -> dict[str, object]:
-    """Return the options that were given, under their dotted config names (`screen__mode` is `screen.mode`)."""
-    return {name.replace("__", "."): value for name, value in options.items() if value is not None}
 
 
 def printable(text: str) -> str:
@@ -224,10 +193,10 @@ def _bar(label: str, total: int, err: Any) -> Iterator[Advance]:
 
 @contextmanager
 def _lines(label: str, total: int, err: Any) -> Iterator[Advance]:
-    """Show a line at once if a model is loaded, and one every half minute."""
+    """Show a line at once if a model is loaded, and one with the first result after every half minute."""
     name = label.removeprefix(LOADING)
     start = latest = time.monotonic()
-    done, over = 0, threading.Event()
+    done = 0
 
     def advance(n: int) -> None:
         nonlocal done, latest
@@ -237,17 +206,6 @@ def _lines(label: str, total: int, err: Any) -> Iterator[Advance]:
             left = f", about {took / done * (total - done):.0f} s left" if 0 < done < total else ""
             err.write(f"robustify: {name}: {done:,} of {total:,} requests in {took:.0f} s{left}\n")
 
-    def wait() -> None:
-        # Loading a model, or one long batch, makes no progress and is reported all the same.
-        while not over.wait(max(EVERY_SECONDS, 1.0)):
-            advance(0)
-
     if name != label:
         err.write(f"robustify: {label} ({counted(total, 'request')}) ...\n")
-    speaker = threading.Thread(target=wait, daemon=True)
-    speaker.start()
-    try:
-        yield advance
-    finally:
-        over.set()
-        speaker.join()
+    yield advance

@@ -2,6 +2,7 @@
 `dashboard`."""
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +15,6 @@ from robustify.cli.options import (
     ROTATION,
     RUN,
     cache_dir,
-    given_options,
     is_json,
     is_quiet,
     out_option,
@@ -87,7 +87,7 @@ def run(
     from robustify.cli.start import config_of
     from robustify.report.opening import forecast_lines, without_models
 
-    overrides = {**rule, **given_options(limit=limit)}
+    overrides = rule if limit is None else {**rule, "limit": limit}
     settings = config_of(config, models, overrides, public=public, columns=columns)
     settings = configs.with_models(settings, models, device)
     if skip_bad:
@@ -123,7 +123,7 @@ def _close(summary: "Summary", folder: Path, tree: object) -> int:
     from robustify.report.opening import closing
 
     def painted(tone: str, line: str) -> str:
-        return click.style(line, fg=_COLOURS.get(tone), bold=True)
+        return line if os.environ.get("NO_COLOR") else click.style(line, fg=_COLOURS.get(tone), bold=True)
 
     if is_json():
         click.echo(json.dumps(tree))
@@ -153,32 +153,27 @@ def _close_restricted(run: "Run") -> int:
 
 @click.command("judge")
 @RUN
-@out_option("The new verdict's folder [default: beside RUN, named after the rules].", required=False)
-@click.option("--replace", is_flag=True, help="Replace the verdict of RUN itself.")
+@out_option("The new verdict's folder, or RUN [default: beside RUN, named after the rules].", required=False)
 @screening
 @ROTATION
 @output
-def judge_again(run: "Run", out: Path | None, replace: bool, rule: dict[str, object]) -> int:
+def judge_again(run: "Run", out: Path | None, rule: dict[str, object]) -> int:
     """Judge RUN again under other rules, or print its pages again.
 
     It takes seconds and asks no model. The verdict of RUN stays as it is: the new one gets a folder of its own, unless
-    --replace is given. Without a rule, --out or --replace the report of RUN is printed again from its summary.
+    `-o` names RUN. Without a rule or `-o` the report of RUN is printed again from its summary.
 
     \b
     Examples:
         robustify judge results/demo --criterion majority -o results/demo-majority
         robustify judge results/demo
     """
-    from robustify.errors import UsageError
     from robustify.pipeline import rejudge, reprint
 
-    if out is not None and replace:
-        raise UsageError("judge: both --out and --replace; expected one of them")
-    if out is None and not replace:
-        if not rule:
-            return print_lines(reprint(run).folder / "report.html")
-        out = run.folder.with_name("-".join([run.folder.resolve().name, *map(str, rule.values())]))
-    done = rejudge(run, rule, out or run.folder)
+    if out is None and not rule:
+        return print_lines(reprint(run).folder / "report.html")
+    beside = run.folder.with_name("-".join([run.folder.resolve().name, *map(str, rule.values())]))
+    done = rejudge(run, rule, out or beside)
     return _close(done.summary, done.folder, done.summary.tree())
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, TypeVar
 
-from robustify.answers import Answer, Answers, answer, unanswered
+from robustify.answers import Answer, Answers, Asked, answer, unanswered
 from robustify.errors import DataError, ItemError
 from robustify.item import Item, folded, unspaced
 from robustify.loaders import Defect, Quarantined
@@ -221,9 +221,12 @@ def answer_rows(reply: LogReply, item: Item, order: Order) -> Iterator[Answer]:
         scores = _in_own_order(shown_scores, order)
         per_char = per_character(scores, chars) if reply.by_text else None
         yield answer(
-            item.id, view, reply.model, order, template, item.key, scores,
-            ranked_by=per_char, n_chars=chars, n_bytes=sizes,
-        )  # fmt: skip
+            Asked(item.id, view, reply.model, order, template, item.key),
+            scores,
+            per_char,
+            n_chars=chars,
+            n_bytes=sizes,
+        )
 
 
 @lru_cache(1 << 16)
@@ -244,9 +247,9 @@ def of_item(reply: LogReply, item: Item) -> LogReply:
 
 def bare_row(reply: LogReply, item: str, key: int, order: Order) -> Answer:
     """The row of a reply without scores, for an item of which no more may be known than its id and key."""
-    asked = (item, reply.view, reply.model, order, reply.template, key)
+    asked = Asked(item, str(reply.view), reply.model, order, reply.template, key)
     if reply.pick is None:
-        return unanswered(*asked, reply.reason)
+        return unanswered(asked, reply.reason)
     pick = order[reply.pick]
     return Answer(*asked, pick, 1.0 if pick == key else 0.0, ())
 

@@ -57,15 +57,6 @@ def test_run_is_the_default_command_and_quiet_prints_nothing(robustify, config: 
     assert Path("a/run.json").read_bytes() == Path("b/run.json").read_bytes()
 
 
-def test_models_limit_and_criterion_change_the_run(robustify, config: Path) -> None:
-    ended = robustify(
-        str(config), "-o", "out", "-m", "three", "--limit", "5", "--criterion", "majority", "--json"
-    )
-    summary = json.loads(ended.out)["summary"]
-    assert list(summary["screen"]["voters"]) == ["three"]
-    assert (summary["splits"]["all"], summary["screen"]["criterion"]) == (5, "majority")
-
-
 def test_check_judge_and_export_work_on_a_finished_run(robustify, config: Path) -> None:
     assert robustify(str(config), "-o", "out", "-q").code == 0
     checked = robustify("check", "out", "--json")
@@ -94,17 +85,14 @@ def test_a_trial_run_is_not_judged_and_ends_well_whatever_a_guardrail_says(
     assert (words.code, words.out.split("\n")[-2][:22]) == (0, "Trial run, not judged:")
 
 
-@pytest.mark.parametrize(
-    ("forced", "code", "verdict"), [("false", 7, "not judged"), ("true", 0, "inconclusive")]
-)
+@pytest.mark.parametrize(("forced", "judged"), [("false", False), ("true", True)])
 def test_voters_that_pick_one_letter_are_no_screen_unless_forced(
     robustify,
     config: Path,
     monkeypatch: pytest.MonkeyPatch,
     toys: list[Item],
     forced: str,
-    code: int,
-    verdict: str,
+    judged: bool,
 ) -> None:
     fake_models(monkeypatch, likes_the_letter("A"))
     write_items(
@@ -113,13 +101,13 @@ def test_voters_that_pick_one_letter_are_no_screen_unless_forced(
     config.write_text(config.read_text() + f"screen: {{force_letters: {forced}}}\n")
     ended = robustify(str(config), "-o", "out", "--json")
     tree = json.loads(ended.out)["summary"]
-    assert ended.code == code
+    assert ended.code == 7, "no topic keeps half of its items"
     assert [r["params"]["voter"] for r in tree["certificate"]["reasons"] if r["code"] == "one_place"] == [
         "one",
         "two",
     ]
     assert tree["screen"]["voters"]["one"]["favoured"]["picked"]["value"] == 1
-    assert (tree["certificate"]["verdict"] == "not judged") is (verdict == "not judged")
+    assert (tree["certificate"]["verdict"] != "not judged") is judged
     report = Path("out/report.md").read_text()
     assert report.index("one picks the option shown first") < report.index("kept as robust")
     printed = robustify("judge", "out", "-o", "again").out.split("\n")
@@ -139,48 +127,18 @@ def test_check_exits_7_when_a_guardrail_says_no(robustify, config: Path) -> None
     assert any("FORCED" in p.read_text() for p in Path("tasks").rglob("*.yaml"))
 
 
-def test_check_finds_a_changed_file(robustify, config: Path) -> None:
-    robustify(str(config), "-o", "out", "-q")
-    with Path("out/verdicts.csv").open("a") as file:
-        file.write("x")
-    ended = robustify("check", "out")
-    assert ended.code == 3
-    assert (ended.err.count("\n"), "verdicts.csv" in ended.err) == (1, True)
-
-
-@pytest.mark.parametrize(
-    ("model", "code", "mend"),
-    [("smollm-135m", 2, "smollm2-135m"), ("smollm2-135m", 5, "robustify models pull smollm2-135m")],
-    ids=["unknown", "not pulled"],
-)
-def test_a_model_that_is_not_there(robustify, items: Path, model: str, code: int, mend: str) -> None:
-    Path("c.yaml").write_text(f"name: t\nsensitivity: public\ndata: items.jsonl\nmodels: [{model}]\n")
-    ended = robustify("c.yaml", "-o", "out")
-    assert ended.code == code
-    assert mend in ended.err
-    assert not Path("out/run.json").exists()
-
-
 def test_a_folder_that_cannot_be_written_is_exit_6(robustify, config: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert robustify(str(config), "-o", "file/out").code == 6
 
 
-def test_every_command_has_help_and_prints_json_quiet_and_colour_alike() -> None:
+def test_every_command_has_help_and_prints_json_and_quiet_alike() -> None:
     for name, command in commands():
         assert command.help, name
         assert command.get_short_help_str(), name
         if not hasattr(command, "commands") and name != "robustify gate":
             options = {name for option in command.params for name in (*option.opts, *option.secondary_opts)}
-            assert {"--json", "-q", "--quiet", "--color", "--no-color"} <= options, name
-
-
-@pytest.mark.parametrize(("how", "coloured"), [(["--color"], True), ([], False), (["--no-color"], False)])
-def test_colour_is_for_who_asks_and_no_color_wins_over_a_terminal(
-    robustify, config: Path, monkeypatch: pytest.MonkeyPatch, how: list[str], coloured: bool
-) -> None:
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert ("\x1b[" in robustify(str(config), "-o", "out", *how).out) is coloured
+            assert {"--json", "-q", "--quiet"} <= options, name
 
 
 def test_loading_is_said_at_once_and_progress_without_a_terminal(

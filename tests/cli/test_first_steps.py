@@ -92,15 +92,6 @@ def test_init_writes_a_config_that_runs(robustify, cooking: Path) -> None:
     assert config.load(Path("sub.yaml")).voters == ("gemma3-270m",)
 
 
-def test_init_names_data_relative_to_the_config(robustify, cooking: Path) -> None:
-    Path("configs").mkdir()
-    assert robustify("init", "cooking.csv", "-o", "configs/one.yaml").code == 0
-    assert robustify("validate", "configs/one.yaml").code == 0
-
-
-# ---- what is misspelt ----
-
-
 # ---- validate ----
 
 
@@ -123,12 +114,6 @@ def test_the_headers_of_spreadsheets_are_understood(robustify, tmp_path: Path, h
     assert (
         json.loads(robustify("validate", plain.name, "--json").out)["key_positions"] == tree["key_positions"]
     )
-
-
-def test_two_columns_that_could_be_the_key_are_refused(robustify, tmp_path: Path) -> None:
-    written(tmp_path / "c.csv", ("Question", "A", "B", "C", "Correct Answer", "correct_answer", "Topic"))
-    ended = robustify("validate", "c.csv")
-    assert (ended.code, "could each be the key" in ended.err) == (3, True), ended.err
 
 
 def test_validate_begins_with_the_verdict_and_ends_with_a_block_to_paste(robustify, cooking: Path) -> None:
@@ -249,6 +234,5 @@ def test_judging_again_keeps_the_old_verdict_unless_asked(robustify, cooking: Pa
     assert json.loads(Path("out-majority/summary.json").read_text())["screen"]["criterion"] == "majority"
     assert "both of them, the same as unanimous" in again.out
     assert "unanimous" not in robustify("judge", "out", "--criterion", "1-of-2").out
-    assert robustify("judge", "out", "--criterion", "majority", "--replace").code in DONE
+    assert robustify("judge", "out", "--criterion", "majority", "-o", "out").code in DONE
     assert Path("out/run.json").read_bytes() != before
-    assert robustify("judge", "out", "--replace", "-o", "x").code == 2

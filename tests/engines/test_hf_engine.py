@@ -325,16 +325,6 @@ def test_what_does_not_fit_is_named_by_its_place_and_never_cut(engine: HF) -> No
         engine.loglikelihoods([REQUESTS[0], Request("the cat", "")])
 
 
-def test_what_just_fits_is_scored(tmp_path: Path) -> None:
-    folder = tiny_llama(tmp_path, length=8)
-    with hf(folder, name="short") as engine:
-        assert engine.opened().max_length == 8
-        fits = Request("A B C A B C", " A B C")
-        assert totals(engine, [fits]) == pytest.approx(one_by_one(folder, [fits]), abs=1e-4)
-        with pytest.raises(DataError, match="request 0: 6 tokens of context and 4 of continuation"):
-            engine.loglikelihoods([Request("A B C A B C", " A B C A")])
-
-
 def change(folder: Path, what: Callable[[dict[str, Any]], object]) -> None:
     """Change the tensors of a model's file."""
     tensors = load_file(folder / "model.safetensors")
@@ -393,18 +383,6 @@ def test_the_fingerprint_follows_what_the_numbers_depend_on(engine: HF, llama: P
         other = changed.fingerprint()
     assert {k for k in first if first[k] != other[k]} == {"weights", "dtype", "max_batch_tokens"}
     assert len(first["weights"]) == len(first["tokenizer"]) == 64
-
-
-def test_closing_gives_the_model_back(llama: Path) -> None:
-    import weakref
-
-    engine = hf(llama)
-    engine.loglikelihoods(REQUESTS)
-    assert repr(engine) == "HF('tiny', cpu, float32)"
-    alive = weakref.ref(engine.opened().model)
-    engine.close()
-    engine.close()
-    assert alive() is None
 
 
 def test_writing_is_greedy(engine: HF, llama: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("openai", reason="the openai extra is not installed")
 
 from robustify import pipeline
-from robustify.answers import Answer, Answers, answer
+from robustify.answers import Answer, Answers, Asked, answer
 from robustify.ask import Asking, ask, plan
 from robustify.config import Config, parse
 from robustify.engines.cache import Cache
@@ -210,12 +210,7 @@ def rows_of(counts: np.ndarray, name: str = "toy") -> Answers:
     n = counts.sum(axis=1)
     return Answers.of(
         answer(
-            f"i{i}",
-            "choices_only",
-            name,
-            (0, 1, 2, 3),
-            "t",
-            0,
+            Asked(f"i{i}", "choices_only", name, (0, 1, 2, 3), "t", 0),
             np.log((c + 0.5) / (n[i] + 2)).tolist(),
             draws=int(n[i]),
         )

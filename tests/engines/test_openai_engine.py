@@ -2,7 +2,6 @@
 
 import json
 import logging
-import os
 import socket
 import sys
 import time
@@ -75,14 +74,6 @@ def test_numbers_are_those_of_the_model(manner: dict[str, Any], tmp_path: Path) 
         found = scored(server, tmp_path, REQUESTS)
     assert [s.total for s in found] == pytest.approx([expected(r) for r in REQUESTS])
     assert [s.n_tokens for s in found] == [1, 2, 1, 2, 1, 1, 1]
-
-
-def test_the_letters_of_one_context_are_one_request(server: Stub, tmp_path: Path) -> None:
-    with OpenAIServer(model(server)) as engine:
-        engine.fingerprint()
-        before = server.completions
-        engine.loglikelihoods(LETTERS)
-    assert server.completions - before == 1
 
 
 def test_a_token_across_the_end_of_the_context_is_refused(server: Stub, tmp_path: Path) -> None:
@@ -236,14 +227,6 @@ def test_another_model_is_refused_and_a_name_that_may_be_a_piece_of_a_prompt_is_
     assert said["model"] == "the secret cat", "the config's own name, because the server's is no name"
 
 
-def test_a_pinned_name_is_what_the_server_must_answer_with(tmp_path: Path) -> None:
-    with stub(says="toy-2026-11-01") as server:
-        told = check_server(model(server, pin="toy-2026-11-01"), ())
-        assert told["answers_as"] == "toy-2026-11-01"
-        with pytest.raises(ModelError, match="answered as 'toy-2026-11-01'; expected 'toy-2026-12-01'"):
-            check_server(model(server, pin="toy-2026-12-01"), ())
-
-
 # what is tried again
 
 
@@ -255,17 +238,6 @@ def test_what_may_pass_is_tried_again(status: int, server: Stub, tmp_path: Path)
         usage = engine.usage()
     assert [s.total for s in found] == pytest.approx([expected(r) for r in REQUESTS])
     assert (usage["tried_again"], usage["requests"]) == (2, server.completions + 1)
-
-
-def test_a_server_that_fails_for_good_is_given_up(server: Stub, tmp_path: Path) -> None:
-    with OpenAIServer(model(server, concurrency=1)) as engine:
-        engine.fingerprint()
-        before = server.completions
-        server.manner.faults = [(500, {})] * 100
-        with pytest.raises(ModelError, match=r"answered 500 \(up to 3 tries\)") as e:
-            engine.loglikelihoods(MANY)
-    assert server.completions - before == 3
-    assert "40 of 40 requests are left; none is kept" in str(e.value)
 
 
 def test_a_server_that_hangs_is_given_up(server: Stub, tmp_path: Path) -> None:
@@ -305,12 +277,6 @@ def test_a_proxy_of_the_environment_never_sees_this_machine_s_prompts(
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
     assert len(scored(server, tmp_path, REQUESTS)) == len(REQUESTS)
-
-
-def test_nothing_of_the_sdk_s_own_logging_is_switched_on(server: Stub, tmp_path: Path, capfd: Any) -> None:
-    scored(server, tmp_path, REQUESTS)
-    assert "secret" not in "".join(capfd.readouterr())
-    assert os.environ.get("OPENAI_LOG") is None
 
 
 # the key

@@ -77,11 +77,3 @@ def test_the_plan_does_not_depend_on_the_order_of_the_requests(pairs: list[Encod
     random.shuffle(shuffled)
     tokens = [[b.tokens for section in plan_batches(p, 9) for b in section] for p in (pairs, shuffled)]
     assert tokens[0] == tokens[1]
-
-
-def test_a_header_that_all_share_is_computed_once_and_handed_on() -> None:
-    header = tuple(range(100, 400))
-    pairs = [Encoded((*header, i, i + 1), (7, j)) for i in range(50) for j in range(4)]
-    planned = plan_batches(pairs, budget=128)
-    assert size(planned) == 300 + 50 * 3
-    assert len(planned[-1][-1].trunk_ends) >= 300

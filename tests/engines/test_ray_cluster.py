@@ -108,16 +108,6 @@ def test_a_killed_run_leaves_no_workers_and_goes_on_to_the_same_bytes(
 
 
 @pytest.mark.proof
-def test_an_interrupted_run_ends_at_once_and_in_one_line(home: Path, tmp_path: Path) -> None:
-    process = start(home, told_to_run("workers.yaml", tmp_path / "out", tmp_path / "cache"))
-    wait_until(lambda: kept_so_far(tmp_path / "cache") > 100, process)
-    process.send_signal(signal.SIGINT)
-    told = ended(process)
-    assert told.code == 130, told.err
-    assert "Traceback" not in told.err
-
-
-@pytest.mark.proof
 def test_no_cluster_at_an_address_is_a_resource_error(home: Path, tmp_path: Path) -> None:
     with (
         pytest.raises(ResourceError, match=r"m: no Ray cluster at 127\.0\.0\.1:1 "),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from robustify.engines import check_model, remote_host
+from robustify.engines import check_model
 from robustify.engines.cache import Cache
 from robustify.engines.local.paths import Sums
 from robustify.engines.plan import Encoded
@@ -37,13 +37,6 @@ LONG = [
 # the settings
 
 
-def test_only_a_cluster_of_our_own_keeps_requests_here() -> None:
-    for address in (None, "local"):
-        assert remote_host(RayModel(name="m", engine="ray", address=address)) is None
-    for address in ("auto", "10.0.0.7:6379", "ray://head:10001"):
-        assert remote_host(RayModel(name="m", engine="ray", address=address)) == address
-
-
 def test_without_the_package_the_error_names_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
     monkeypatch.setitem(sys.modules, "ray", None)
@@ -56,8 +49,6 @@ def test_without_the_package_the_error_names_it(monkeypatch: pytest.MonkeyPatch,
 # a model on workers in this process
 
 torch = pytest.importorskip("torch", reason="the engine needs torch: the hf extra is not installed")
-
-from robustify.engines.local import tree  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -156,16 +147,6 @@ def test_workers_without_room_are_done_without_unless_none_begins(
 
 def refusing(*_: Any) -> Any:
     raise ValueError("a mask of four dimensions is not supported")
-
-
-def test_a_refusal_on_a_worker_leads_to_the_next_path(
-    llama: Path, joined: FakeRay, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    right, _ = locally(llama, REQUESTS)
-    monkeypatch.setattr(tree.Trees, "_pass", refusing)
-    found, path = remotely(model_at(llama), llama, REQUESTS)
-    assert path == "rows"
-    assert [f.total for f in found] == pytest.approx([r.total for r in right], abs=1e-4)
 
 
 def test_a_section_of_the_usual_length_is_not_named(llama: Path) -> None:

@@ -55,12 +55,6 @@ def test_answers_keep_why_they_ended(tmp_path: Path) -> None:
     assert row.finish_reason is None
 
 
-def test_the_mistral_marks_are_not_there_twice() -> None:
-    writer = Cut()
-    generate([ITEM], writer, Generation(template="answer/mistral_instruct"), Replies(None))
-    assert "[INST]" not in writer.asked[0]
-
-
 def test_a_judge_that_was_cut_off_is_told_so() -> None:
     messages = [Message("user", "Is it right?")]
     assert WriterJudge(Cut()).complete(messages, Call()).finish_reason == "length"
@@ -100,18 +94,3 @@ def test_a_chat_template_is_found_where_transformers_finds_one(tmp_path: Path, c
         (reply,) = engine.write(["the cat"], max_tokens=2)
     assert isinstance(reply, Reply)
     assert reply.finish_reason in ("stop", "length")
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "found"),
-    [
-        ("tokenizer_config.json", '{"chat_template": "{{ messages }}"}', True),
-        ("tokenizer_config.json", '{"chat_template": null}', False),
-        ("tokenizer_config.json", "[", False),
-        ("tokenizer_config.json", "[]", False),
-        ("chat_template.jinja", "{{ messages }}", True),
-    ],
-)
-def test_where_a_chat_template_may_stand(tmp_path: Path, name: str, text: str, found: bool) -> None:
-    (tmp_path / name).write_text(text)
-    assert has_chat_template(tmp_path) is found

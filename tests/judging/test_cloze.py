@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from robustify.answers import Answers, Block, answer, unanswered
+from robustify.answers import Answers, Asked, Block, answer, unanswered
 from robustify.arrays import tied_best
 from robustify.errors import DataError, UsageError
 from robustify.item import Item
@@ -159,13 +159,13 @@ def test_settings_that_contradict_themselves_are_refused(tree: dict[str, str]) -
 
 def block(view: str = "cloze") -> Block:
     rows = [
-        answer("a", "cloze", "m", (0, 1), "qa-v1", 0, [-4.0, -6.0],
+        answer(Asked("a", "cloze", "m", (0, 1), "qa-v1", 0), [-4.0, -6.0],
                n_chars=[2, 6], n_bytes=[4, 6], n_tokens=[1, 3]),
-        answer("b", "cloze", "m", (0, 1, 2), "qa-v1", 2, [-3.0, -2.0, -9.0],
+        answer(Asked("b", "cloze", "m", (0, 1, 2), "qa-v1", 2), [-3.0, -2.0, -9.0],
                n_chars=[1, 1, 9], n_bytes=[1, 1, 9], n_tokens=[1, 1, 3]),
-        unanswered("c", "cloze", "m", (0, 1), "qa-v1", 0, "too long"),
-        answer("b", "choices_only_text", "m", (0, 1, 2), "answer-v1", 2, [-3.0, -1.0, -9.5]),
-        answer("a", "choices_only_text", "m", (0, 1), "answer-v1", 0, [-5.0, -6.5]),
+        unanswered(Asked("c", "cloze", "m", (0, 1), "qa-v1", 0), "too long"),
+        answer(Asked("b", "choices_only_text", "m", (0, 1, 2), "answer-v1", 2), [-3.0, -1.0, -9.5]),
+        answer(Asked("a", "choices_only_text", "m", (0, 1), "answer-v1", 0), [-5.0, -6.5]),
     ]  # fmt: skip
     return Answers.of(rows).block(view, "m")
 
@@ -198,7 +198,7 @@ def test_pmi_without_its_other_half_is_absent() -> None:
 
 
 def test_lengths_that_are_absent_or_zero_give_no_score() -> None:
-    row = answer("a", "cloze", "m", (0, 1), "qa-v1", 0, [-4.0, -6.0], n_chars=[2, 0])
+    row = answer(Asked("a", "cloze", "m", (0, 1), "qa-v1", 0), [-4.0, -6.0], n_chars=[2, 0])
     held = Answers.of([row]).block("cloze", "m")
     assert normalised(held, "chars") == pytest.approx(np.array([[-2, NAN]]), nan_ok=True)
     assert np.isnan(normalised(held, "tokens")).all()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from robustify import orders
-from robustify.answers import Answer, Answers, answer, unanswered
+from robustify.answers import Answer, Answers, Asked, answer, unanswered
 from robustify.baselines.heuristics import guess
 from robustify.errors import DataError
 from robustify.item import Item
@@ -27,9 +27,9 @@ FILE = TextFile("web.txt", "0" * 64, 1000, 200)
 
 def row(i: int, key: int, pick: int | None, k: int = 4, view: str = "no_choices", model: str = "m") -> Answer:
     if pick is None:
-        return unanswered(f"i{i}", view, model, orders.own(k), "mmlu-v1", key, "too long")
+        return unanswered(Asked(f"i{i}", view, model, orders.own(k), "mmlu-v1", key), "too long")
     scores = [-0.5 if j == pick else -2.0 for j in range(k)]
-    return answer(f"i{i}", view, model, orders.own(k), "mmlu-v1", key, scores)
+    return answer(Asked(f"i{i}", view, model, orders.own(k), "mmlu-v1", key), scores)
 
 
 def table(*rows: Answer) -> tuple[Answers, ItemIndex]:

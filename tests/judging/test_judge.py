@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from robustify.answers import Answer, Answers, answer
+from robustify.answers import Answer, Answers, Asked, answer
 from robustify.baselines.artifact_probe import ProbeSettings, probe
 from robustify.baselines.heuristics import guess
 from robustify.errors import DataError, UsageError
@@ -335,7 +335,7 @@ def _by_text(item: int, name: str, template: str, likes: tuple[int, int]) -> Ans
     scores = [-30.0 if j not in likes else -20.0 if j == likes[0] else -10.0 for j in range(4)]
     counts = {"n_chars": chars, "n_bytes": chars, "n_tokens": [1] * 4}
     return answer(
-        f"i{item:03d}", "choices_only_text", name, (0, 1, 2, 3), template, item % 4, scores, **counts
+        Asked(f"i{item:03d}", "choices_only_text", name, (0, 1, 2, 3), template, item % 4), scores, **counts
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from robustify import orders
-from robustify.answers import Answer, Answers, Block, answer, unanswered
+from robustify.answers import Answer, Answers, Asked, Block, answer, unanswered
 from robustify.judging.permutation import cloze_invariance as judge_cloze_invariance
 from robustify.judging.permutation import orders_asked
 from robustify.judging.permutation import permutation as judge_permutation
@@ -26,7 +26,7 @@ stability = in_trees(judge_stability)
 
 
 def row(item: str, order: Sequence[int], scores: Sequence[float], key: int = 0) -> Answer:
-    return answer(item, "full", "m", tuple(order), "mmlu-v1", key, scores)
+    return answer(Asked(item, "full", "m", tuple(order), "mmlu-v1", key), scores)
 
 
 def block(rows: Sequence[Answer]) -> Block:
@@ -72,7 +72,10 @@ def test_a_tie_agrees_with_nothing() -> None:
 
 def test_items_that_miss_an_answer_are_left_out_and_counted_so() -> None:
     lone = [row("d", (0, 1), [-1, -2])]
-    silent = [row("e", (0, 1), [-1, -2]), unanswered("e", "full", "m", (1, 0), "mmlu-v1", 0, "no letter")]
+    silent = [
+        row("e", (0, 1), [-1, -2]),
+        unanswered(Asked("e", "full", "m", (1, 0), "mmlu-v1", 0), "no letter"),
+    ]
     found, alone = moved(block([*lone, *THREE, *silent])), moved(block(THREE))
     for tree in (found, found["rotations"]):
         assert tree.pop("asked") == 4
@@ -96,7 +99,7 @@ def test_items_with_fewer_orders_than_others_count_in_those_they_have() -> None:
 def test_one_order_or_none_says_nothing() -> None:
     assert stability(block(THREE[::2])) is None
     assert stability(block([])) is None
-    silent = [unanswered("e", "full", "m", o, "mmlu-v1", 0, "no letter") for o in ((0, 1), (1, 0))]
+    silent = [unanswered(Asked("e", "full", "m", o, "mmlu-v1", 0), "no letter") for o in ((0, 1), (1, 0))]
     assert stability(block(silent)) is None
 
 
@@ -178,7 +181,7 @@ def test_by_text_everything_is_counted_per_character() -> None:
     held = asked(40, [0.5, 0.1, 0.1, 0.3], text_weight=2.0, knows=0.3)
     chars = np.random.default_rng(4).integers(2, 30, (40, 4))
     rows_ = [
-        answer(f"i{i}", view, "m", order, "qa-v1", key, score * n, ranked_by=score, n_chars=n)
+        answer(Asked(f"i{i}", view, "m", order, "qa-v1", key), score * n, ranked_by=score, n_chars=n)
         for view, weights in (("full", np.ones((40, 4))), ("full_text", chars))
         for i, order, key, score, n in zip(
             held.item, held.order.tolist(), held.key, held.scores, weights[held.item].astype(int), strict=True
@@ -219,7 +222,7 @@ def test_the_part_of_the_summary_names_voters_and_leaves_out_items_that_are_not_
 
 def cloze(item: str, order: Sequence[int], scores: Sequence[float], model: str = "m") -> Answer:
     chars = [1] * len(order)
-    return answer(item, "cloze", model, tuple(order), "qa-v1", 0, scores, n_chars=chars)
+    return answer(Asked(item, "cloze", model, tuple(order), "qa-v1", 0), scores, n_chars=chars)
 
 
 STILL = [cloze("a", (0, 1), (-1, -2)), cloze("a", (1, 0), (-1.0005, -2))]
@@ -247,7 +250,7 @@ def test_cloze_asked_in_one_order_or_never_is_not_inert() -> None:
     assert cloze_invariance(Answers.of(one), b.voters) is None
     assert cloze_invariance(Answers.of(rows(b)), b.voters) is None
     assert cloze_invariance(Answers.of(STILL[:1]), ("m",)) is None
-    silent = unanswered("a", "cloze", "m", (1, 0), "qa-v1", 0, "empty_choice")
+    silent = unanswered(Asked("a", "cloze", "m", (1, 0), "qa-v1", 0), "empty_choice")
     assert cloze_invariance(Answers.of([STILL[0], silent]), ("m",)) is None
     mixed = cloze_invariance(Answers.of([*one, *(replace(r, model="v0", item="x") for r in STILL)]), ("v0",))
     assert mixed == "inert"
@@ -259,7 +262,7 @@ def test_position_share_by_hand() -> None:
         row("b", (2, 0, 1), [-3, -2, -1]),  # picks choice 2, shown first
         row("c", (1, 2, 0), [-1, -1, -3]),  # choices 0 and 1 tie: shown third and first
         row("d", (1, 0), [-1, -2]),  # two choices: picks choice 0, shown second
-        unanswered("e", "full", "m", (0, 1, 2), "mmlu-v1", 0, "no letter"),
+        unanswered(Asked("e", "full", "m", (0, 1, 2), "mmlu-v1", 0), "no letter"),
     ]
     assert position_share(block(rows)) == pytest.approx([1.5 / 4, 2 / 4, 0.5 / 4])
     assert position_share(block(rows[4:])) is None

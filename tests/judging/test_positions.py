@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from robustify.answers import Answer, Answers, Block, answer
+from robustify.answers import Answer, Answers, Asked, Block, answer
 from robustify.judging.positions import position_bias as judge_position_bias
 from robustify.report.messages import finding
 from robustify.summary.scored import PositionBias
@@ -81,7 +81,7 @@ def test_it_is_the_place_as_shown_that_counts() -> None:
 
 
 def test_ties_share_their_place_and_do_not_test() -> None:
-    rows = [answer(f"i{at}", "full", "m", (0, 1), "t", at % 2, [-1.0, -1.0]) for at in range(20)]
+    rows = [answer(Asked(f"i{at}", "full", "m", (0, 1), "t", at % 2), [-1.0, -1.0]) for at in range(20)]
     found = position_bias(Answers.of(rows).block("full", "m"))
     assert found["tied"] == 20
     assert [p["picked"]["value"] for p in found["places"]] == [0.5, 0.5]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from robustify import orders
-from robustify.answers import Answer, Answers, answer, unanswered
+from robustify.answers import Answer, Answers, Asked, answer, unanswered
 from robustify.errors import DataError, UsageError
 from robustify.screen.chance import Chance
 from robustify.screen.consensus import d4_votes, screened
@@ -159,7 +159,7 @@ def test_a_voter_that_left_one_rotation_unanswered_is_unanswered() -> None:
     b = voted([[0, 0]])
     some = rows(b)
     some[2] = unanswered(
-        some[2].item, some[2].view, some[2].model, some[2].order, some[2].template, 0, "lost"
+        Asked(some[2].item, some[2].view, some[2].model, some[2].order, some[2].template, 0), "lost"
     )
     votes = collect_votes(Answers.of(some), unanimous(), b.ids)
     assert votes.choice.tolist() == [[UNANSWERED, 0]]
@@ -183,7 +183,7 @@ def test_text_mode_compares_by_character() -> None:
 
 def test_a_probe_below_its_confidence_casts_no_vote() -> None:
     probes = [
-        answer(name, "probe", "probe", (0, 1, 2, 3), "probe-v1", 0, np.log(p).tolist())
+        answer(Asked(name, "probe", "probe", (0, 1, 2, 3), "probe-v1", 0), np.log(p).tolist())
         for name, p in (("sure", [0.7, 0.1, 0.1, 0.1]), ("unsure", [0.4, 0.2, 0.2, 0.2]))
     ]
     b = voted([[1], [1]])
@@ -325,7 +325,7 @@ LENGTHS = {"n_chars": (10, 40), "n_bytes": (40, 10), "n_tokens": (4, 10)}
 
 @pytest.mark.parametrize(("norm", "pick"), [("chars", 1), ("tokens", 1), ("bytes", 0), ("sum", 0)])
 def test_text_mode_divides_by_what_the_rule_says(norm: TextNorm, pick: int) -> None:
-    row = answer("x", "choices_only_text", "v", (0, 1), "t", 0, (-10.0, -20.0), **LENGTHS)
+    row = answer(Asked("x", "choices_only_text", "v", (0, 1), "t", 0), (-10.0, -20.0), **LENGTHS)
     assert picked([row], unanimous(mode="text", norm=norm), ["x"]) == [[pick]]
     letter = replace(row, view="choices_only")
     assert picked([letter], unanimous(norm=norm), ["x"]) == [[0]], "letter mode has nothing to divide"
@@ -339,7 +339,7 @@ def test_text_mode_divides_by_what_the_rule_says(norm: TextNorm, pick: int) -> N
 def test_a_score_that_is_no_finite_number_is_no_answer(bad: float, mode: Literal["letter", "text"]) -> None:
     view = "choices_only" if mode == "letter" else "choices_only_text"
     scores = (-1.0, bad, -3.0)
-    row = answer("x", view, "v", (0, 1, 2), "t", 0, (-1.0, -2.0, -3.0), n_chars=(1, 1, 1))
+    row = answer(Asked("x", view, "v", (0, 1, 2), "t", 0), (-1.0, -2.0, -3.0), n_chars=(1, 1, 1))
     table = Answers.of([replace(row, scores=scores), replace(row, item="y")])
     votes = collect_votes(table, unanimous(mode=mode), ["x", "y"])
     assert votes.choice.tolist() == [[UNANSWERED], [0]]

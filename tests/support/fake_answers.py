@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from robustify import orders
-from robustify.answers import Answer, answer, unanswered
+from robustify.answers import Answer, Asked, answer, unanswered
 from robustify.arrays import Bools, Ints
 from robustify.baselines.features import surface_features
 from robustify.baselines.heuristics import Heuristic
@@ -85,17 +85,12 @@ def _row(
     item: str, view: str, name: str, order: tuple[int, ...], template: str, key: int, pick: int, bias: float
 ) -> Answer:
     if pick == -1:
-        return unanswered(item, view, name, order, template, key, "made up to be missing")
+        return unanswered(Asked(item, view, name, order, template, key), "made up to be missing")
     scores = [-3.0 if pick == -2 or j != pick else -1.0 for j in range(len(order))]
     scores[order[0]] += bias
     chars = [3 + (j == pick) for j in range(len(order))]
     return answer(
-        item,
-        view,
-        name,
-        order,
-        template,
-        key,
+        Asked(item, view, name, order, template, key),
         scores,
         n_chars=chars,
         n_bytes=chars,
@@ -117,7 +112,7 @@ def text_rows(
             k, pick, key = int(b.k[i]), int(b.picks[i, m]), int(b.key[i])
             if pick == -1:
                 out.append(
-                    unanswered(item, view, name, orders.own(k), template, key, "made up to be missing")
+                    unanswered(Asked(item, view, name, orders.own(k), template, key), "made up to be missing")
                 )
                 continue
             # Longer choices get lower sums, so that only the division by characters shows the pick.
@@ -125,7 +120,7 @@ def text_rows(
             scores = [-(0.5 if j == pick else 2.0) * c for j, c in enumerate(chars)]
             per_char = [s / c for s, c in zip(scores, chars, strict=True)]
             out.append(
-                answer(item, view, name, orders.own(k), template, key, scores,
+                answer(Asked(item, view, name, orders.own(k), template, key), scores,
                        ranked_by=per_char, n_chars=chars, n_bytes=chars, n_tokens=[2] * k)
             )  # fmt: skip
     return out

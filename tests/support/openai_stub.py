@@ -124,7 +124,6 @@ class Manner:
     root: str | None = None
     echo: Literal["right", "shifted", "missing", "ignored", "cut", "none"] = "right"
     prompt_logprobs: bool = False
-    token_ids: bool = True
     top: int = 20
     chat: bool = True
     completions: bool = True
@@ -171,8 +170,7 @@ class Stub:
             return Answer(401, {"error": {"message": "bad key"}})
         if path == "/v1/models":
             names = (manner.served,) if manner.lists is None else manner.lists
-            entry = {"root": manner.root, "max_model_len": manner.max_length}
-            return Answer(200, {"object": "list", "data": [{"id": n, **entry} for n in names]})
+            return Answer(200, {"object": "list", "data": [{"id": n, "root": manner.root} for n in names]})
         with self._lock:
             self.bodies.append(body)
             self.headers.append(headers)
@@ -242,9 +240,7 @@ class Stub:
     def _made(self, body: dict[str, Any], spoil: str) -> "Answer":
         manner, prompt = self.manner, body["prompt"]
         time.sleep(manner.service)
-        if not isinstance(prompt, str) and not manner.token_ids:
-            return Answer(400, {"error": {"message": "prompt must be a string"}})
-        ids = self.brain.encode(prompt) if isinstance(prompt, str) else list(prompt)
+        ids = self.brain.encode(prompt)
         if self._too_long(ids):
             return _too_long()
         if (body.get("logprobs") or 0) > manner.top and manner.echo != "ignored":
