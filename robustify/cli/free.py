@@ -149,7 +149,7 @@ def _grade(settings: "FreeSettings", rows: "Rows", given: Mapping[str, Any]) -> 
     from robustify.report.free import free_html, shown_lines
 
     refuse_self_judging(settings, rows.answers)
-    people, how = read_labels(settings), judging(settings, rows.items)
+    people, how = read_labels(settings), judging(settings)
     with (
         Replies(given["cache"]) as kept,
         open_judge(settings.judge, given["cache"], kept) as judge,
@@ -224,7 +224,7 @@ def templates(
     Example:
         robustify free templates nugget/optimized --example --format-type markdown
     """
-    from robustify.freeform.llm_judge.asking import Judging, example_of
+    from robustify.freeform.llm_judge.prompting import example_of
     from robustify.freeform.llm_judge.store import get_store, pack_text
 
     store = get_store(template_dir)
@@ -237,7 +237,7 @@ def templates(
         return print_result({"templates": rows}, lines)
     template = store.get(template_id)
     if example and template.reads != "rubric":
-        turns = example_of(template, Judging(store=store), format_type)
+        turns = example_of(template, format_type)
         texts = {f"=== {i} {turn.role}": turn.content for i, turn in enumerate(turns, start=1)}
     else:
         texts = {f"=== {name}": pack_text(template.root, name).rstrip() for name in template.files}

@@ -105,7 +105,7 @@ class FreeResponse:
         """Grade every answer, and return the rows of the run with how far the judge is to be believed."""
         settings = self._settings
         refuse_self_judging(settings, self._rows)
-        how = judging(settings, self._items)
+        how = judging(settings)
         opened = open_judge(settings.judge, self._cache, self._kept, restricted=self._restricted)
         with opened as judge, watch("grading", len(self._rows)) as progress:
             grades = grade_answers(self._items, self._rows, settings, judge, how, progress)

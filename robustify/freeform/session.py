@@ -11,33 +11,20 @@ from robustify.engines.protocols import Writer
 from robustify.errors import ModelError, UsageError
 from robustify.freeform.llm_judge.asking import Judging
 from robustify.freeform.llm_judge.judges import HttpJudge, Judge, KeptJudge, WriterJudge, engine_name
-from robustify.freeform.llm_judge.prompting import Shot, check_leak, pick_shots, read_shots
 from robustify.freeform.replies import Replies
-from robustify.freeform.schema import AnswerRow, FreeItem
+from robustify.freeform.schema import AnswerRow
 from robustify.freeform.settings import FreeSettings, JudgeSettings
 
 
-def judging(settings: FreeSettings, items: Sequence[FreeItem]) -> Judging:
-    """Return how the judge is asked; raise `DataError` if a worked case is one of the items."""
+def judging(settings: FreeSettings) -> Judging:
+    """Return how the judge is asked."""
     judge = settings.judge
     if judge is None:
         return Judging(language=settings.language, store=settings.store)
-    shots = _shots(judge)
-    check_leak(shots, items)
     return Judging(
         votes=judge.votes, max_parse_retries=judge.retries, max_tokens=judge.max_tokens, seed=judge.seed,
-        language=settings.language, domain=judge.domain, shots=tuple(shots),
-        store=settings.store,
+        language=settings.language, domain=judge.domain, store=settings.store,
     )  # fmt: skip
-
-
-def _shots(judge: JudgeSettings) -> list[Shot]:
-    own = Path(judge.few_shot_set).suffix in (".yaml", ".yml")
-    names = (("grader",) if own else ("grader", "nugget")) if judge.few_shot else ()
-    families = [read_shots(family, judge.few_shot_set) for family in names]
-    # A set of one's own must be large enough; a shipped one is for both kinds of judging.
-    counts = [judge.few_shot if own else min(judge.few_shot, len(family)) for family in families]
-    return [s for family, n in zip(families, counts, strict=True) for s in pick_shots(family, n, judge.seed)]
 
 
 @contextmanager

@@ -23,8 +23,7 @@ class JudgeSettings(Settings):
 
     `model` is a model that runs here, or with `base_url` the name of a model behind an OpenAI-compatible server whose key
     is in the environment variable `api_key_env`. `votes` is odd; `retries` counts new attempts after an unreadable reply.
-    `few_shot` worked cases are shown, from `few_shot_set` (shipped, or a YAML file), with each verdict equally
-    often. `forbid_self` refuses a judge that wrote one of the answers. `check`: test the judge on this many items for
+    `forbid_self` refuses a judge that wrote one of the answers. `check`: test the judge on this many items for
     repeatability and for forged verdicts.
     """
 
@@ -37,8 +36,6 @@ class JudgeSettings(Settings):
     max_tokens: int = Field(default=1024, ge=16, strict=True)
     seed: int = Field(default=0, strict=True)
     domain: str | None = None
-    few_shot: int = Field(default=0, ge=0, strict=True)
-    few_shot_set: str = "general"
     forbid_self: bool = True
     check: int = Field(default=0, ge=0, strict=True)
 

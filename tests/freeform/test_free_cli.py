@@ -184,7 +184,7 @@ def test_passages_are_labelled_scored_and_reported_in_one_command(
     labels = {"item_id": "row1", "annotator": "ann", "labels": {"row1/n1": S, "row1/n2": N}}
     people = write_lines(tmp_path / "people.jsonl", [labels])
     out, block = tmp_path / "out", tmp_path / "free.yaml"
-    block.write_text("free: {language: de, judge: {model: x, few_shot: 1, domain: physics}}\n")
+    block.write_text("free: {language: de, judge: {model: x, domain: physics}}\n")
     command = (
         "nuggets",
         rows,

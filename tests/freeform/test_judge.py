@@ -19,7 +19,7 @@ from robustify.freeform.llm_judge.judges import (
     WriterJudge,
     flattened,
 )
-from robustify.freeform.llm_judge.prompting import Message, read_shots
+from robustify.freeform.llm_judge.prompting import Message
 from robustify.freeform.replies import Replies
 from tests.freeform.scripted import ScriptedJudge, grade_explanation, grade_mcq, grade_numeric
 from tests.support.serving import serving
@@ -103,13 +103,6 @@ def test_the_judge_sees_no_reasoning_and_no_other_option() -> None:
     shown = "".join(m.content for m in judge.asked[0])
     assert "secret plan" not in shown
     assert "nucleus" not in shown
-
-
-def test_worked_cases_stand_before_the_question() -> None:
-    judge = ScriptedJudge([RIGHT])
-    shots = tuple(read_shots("grader", "general")[:2]) + tuple(read_shots("nugget", "general")[:1])
-    graded(judge, shots=shots)
-    assert [m.role for m in judge.asked[0]] == ["system", "user", "assistant", "user", "assistant", "user"]
 
 
 def test_scores_of_an_explanation_are_on_their_scale() -> None:

@@ -1,29 +1,20 @@
 """Templates: the documented words, released versions that cannot change, data that is never compiled."""
 
-import json
 import re
 from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 
 from robustify.errors import DataError, UsageError
 from robustify.freeform.llm_judge.labels import parse_labels_multi_format
 from robustify.freeform.llm_judge.prompting import (
     Message,
-    Shot,
-    check_leak,
-    pick_shots,
     prompt_sha256,
-    read_shots,
     rendered,
-    turns,
 )
 from robustify.freeform.llm_judge.store import TemplateStore, get_store, pack_text, read_pack
-from robustify.freeform.llm_judge.verdicts import SUPPORT3
-from robustify.freeform.schema import FORMAT_TYPES, FreeItem
+from robustify.freeform.schema import FORMAT_TYPES
 
 
 def render(template_id: str, **variables: object) -> list[Message]:
@@ -172,61 +163,3 @@ def test_a_template_cannot_read_out_of_its_pack(tmp_path: Path) -> None:
     (template,) = read_pack(folder, "mine:")
     with pytest.raises(UsageError, match="TemplateNotFound"):
         rendered(template, {"question": "Why?"})
-
-
-def test_shots_are_seeded_and_balanced() -> None:
-    shots = read_shots("grader", "general")
-    assert pick_shots(shots, 3, 1) == pick_shots(shots, 3, 1)
-    assert len({s.verdict for s in pick_shots(shots, 3)}) == 3
-    with pytest.raises(DataError, match="99"):
-        pick_shots(shots, 99)
-    with pytest.raises(DataError, match="no such set"):
-        read_shots("grader", "absent")
-
-
-BAD_SETS = [
-    "- question: q\n",
-    "- {question: q, answer: a}\n",
-    "- {question: q, answer: a, colour: red}\n",
-    "5\n",
-    "- {question: q, answer: a, nuggets: [a], labels: []}\n",
-]
-
-
-@pytest.mark.parametrize("text", BAD_SETS)
-def test_a_bad_set_is_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / "set.yaml").write_text(text)
-    with pytest.raises(DataError):
-        read_shots("grader", str(tmp_path / "set.yaml"))
-
-
-@given(
-    st.lists(st.sampled_from(SUPPORT3.labels), min_size=1, max_size=12),
-    st.sampled_from(["json", "markdown", "csv"]),
-)
-def test_a_shot_s_reply_reads_as_its_labels(labels: list[str], written: str) -> None:
-    shot = Shot("Why?", "so", nuggets=("n",) * len(labels), labels=tuple(labels))
-    user, reply = turns(get_store().get("nugget/optimized@2.0"), [shot], written, "0")
-    assert (user.role, reply.role) == ("user", "assistant")
-    found = parse_labels_multi_format(reply.content, len(labels), format_type=written)
-    assert (found.labels, found.error_type, found.format_used) == (labels, None, written)
-
-
-def test_a_shot_of_a_grader_is_one_json_object() -> None:
-    shot = read_shots("grader", "general")[0]
-    for version, key, value in (("2.0", "verdict", shot.verdict), ("1.0", "score", shot.score)):
-        reply = turns(get_store().get(f"grader/mcq@{version}"), [shot], "json", "0")[1].content
-        assert json.loads(reply)[key] == value
-
-
-def test_a_shot_that_is_under_evaluation_is_refused() -> None:
-    words = " ".join(f"word{i}" for i in range(20))
-    shots = [Shot(q, a, verdict="correct") for q, a in (("Which colour is grass?", "green"), ("Why?", words))]
-    check_leak(shots, [FreeItem("i", "Which colour is coal?", "short_text", "black")])
-    for item in (
-        FreeItem("i", "which colour is the grass", "short_text", "green"),
-        FreeItem("i", f"It says {words} here?", "short_text", "x"),
-        FreeItem("i", "How?", "explanation", words),
-    ):
-        with pytest.raises(DataError, match="first i"):
-            check_leak(shots, [item])

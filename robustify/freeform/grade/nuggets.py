@@ -66,7 +66,7 @@ def grade_nuggets(
     def messages(some: Sequence[Nugget]) -> Sequence[Message]:
         variables = {"query": item.question, "passage": text, "nuggets": [n.text for n in some]}
         counted = {"num_nuggets": len(some), "format_type": written}
-        return how.messages(chosen, variables | counted, item.id, written)
+        return how.messages(chosen, variables | counted, item.id)
 
     batches = [
         nuggets[start : start + rules.batch_size] for start in range(0, len(nuggets), rules.batch_size)

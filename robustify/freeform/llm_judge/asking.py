@@ -13,15 +13,7 @@ from decimal import Decimal
 from robustify.errors import UsageError
 from robustify.freeform.llm_judge.judges import Call, Completion, Judge, JudgeCallError
 from robustify.freeform.llm_judge.labels import parse_labels_multi_format
-from robustify.freeform.llm_judge.prompting import (
-    Message,
-    Shot,
-    prompt_sha256,
-    read_shots,
-    rendered,
-    turns,
-    variables_of,
-)
+from robustify.freeform.llm_judge.prompting import Message, prompt_sha256, rendered
 from robustify.freeform.llm_judge.store import PromptTemplate, TemplateStore, get_store
 from robustify.freeform.llm_judge.verdicts import (
     VERDICT3,
@@ -49,7 +41,6 @@ class Judging:
     seed: int = 0
     language: str | None = None
     domain: str | None = None
-    shots: tuple[Shot, ...] = ()
     store: TemplateStore = field(default_factory=get_store, compare=False)
 
     def __post_init__(self) -> None:
@@ -62,20 +53,14 @@ class Judging:
         return Call(warm, self.max_tokens, self.seed + vote, vote)
 
     def messages(
-        self,
-        template: PromptTemplate,
-        variables: Mapping[str, object],
-        item_id: str,
-        format_type: str = "json",
+        self, template: PromptTemplate, variables: Mapping[str, object], item_id: str
     ) -> list[Message]:
-        """Return the conversation: the template's turns, with the worked cases before the question."""
-        # The codes of quotations are made from it.
-        nonce = f"{self.seed}:{item_id}"
-        options = {"nonce": nonce, "language": self.language, "domain": self.domain}
+        """Return the template's turns."""
+        # The codes of quotations are made from the nonce.
+        options = {"nonce": f"{self.seed}:{item_id}", "language": self.language, "domain": self.domain}
         known = {**variables, **{name: value for name, value in options.items() if value is not None}}
         values = {n: v for n, v in known.items() if n in (*template.variables, *template.optional)}
-        made = rendered(template, values, self.store)
-        return [*made[:-1], *turns(template, self.shots, format_type, nonce), made[-1]]
+        return rendered(template, values, self.store)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,11 +235,3 @@ def _wanted(template: PromptTemplate, scale: str) -> str:
 def tolerance_percent(rel: Decimal) -> str:
     """Return a relative tolerance as a template prints it: 0.07 is 7, not 7.000000000000001."""
     return f"{(rel * 100).normalize():f}"
-
-
-def example_of(template: PromptTemplate, how: Judging, format_type: str | None = None) -> list[Message]:
-    """Return the rendered prompt of a template, with a made-up harmless case in it."""
-    cases = read_shots("nugget" if template.reads == "labels" else "grader", "general")
-    case = next((case for case in cases if case not in how.shots), cases[0])
-    written = format_type or template.own_format
-    return how.messages(template, variables_of(case, written), "example", written)

@@ -1,4 +1,4 @@
-"""A template and its values become messages; worked cases before the question. Data is never compiled.
+"""A template and its values become messages. Data is never compiled.
 
 The sandbox has no file access beyond the pack; a variable that is missing or unknown is an error. Quoted text is put
 between marks with a code that it cannot know, so that it cannot end its own quotation.
@@ -6,25 +6,18 @@ between marks with a code that it cannot know, so that it cannot end its own quo
 
 import hashlib
 import json
-import random
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
-from itertools import count, zip_longest
-from pathlib import Path
+from itertools import count
 from typing import Any
 
 import jinja2
-import yaml
 from jinja2.sandbox import ImmutableSandboxedEnvironment
-from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from robustify.errors import DataError, UsageError
-from robustify.freeform.answer_text import normalize_tokens
+from robustify.errors import UsageError
 from robustify.freeform.llm_judge.store import PromptTemplate, TemplateStore, get_store, pack_text
-from robustify.freeform.schema import FreeItem
 from robustify.redaction import KeptHere
 
 LANGUAGES = {
@@ -140,110 +133,15 @@ def _environment(template: PromptTemplate) -> jinja2.Environment:
     )  # fmt: skip
 
 
-# Worked cases
-
-SHARED = 13
-"""Words in a row that are no accident."""
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Shot(KeptHere):
-    """One worked case: a question, an answer, and a good judge's reply to it."""
-
-    question: str
-    answer: str
-    reference: str = ""
-    verdict: str = ""
-    score: float | None = None
-    reasoning: str = ""
-    nuggets: tuple[str, ...] = ()
-    labels: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if len(self.nuggets) != len(self.labels) or not (self.verdict or self.labels):
-            raise ValueError("a worked case without a verdict, or without a label for each nugget")
+_CASE: Mapping[str, object] = {
+    "question": "How many legs does a spider have?", "answer": "Spiders have 8 legs.", "reference": "eight",
+    "query": "Why does bread rise?", "passage": "Yeast gives off gas.", "num_nuggets": 2, "scale": "binary",
+    "nuggets": ("Yeast gives off gas.", "Salt slows the yeast."), "tolerance_percent": "5", "nonce": "0:example",
+}  # fmt: skip
 
 
-def read_shots(family: str, name: str) -> list[Shot]:
-    """Return the cases of a set that ships with the package, or of a YAML file; raise `DataError` if they do not fit."""
-    built_in = files("robustify.freeform") / "fewshot" / family / f"{name}.yaml"
-    try:
-        rows = yaml.safe_load((built_in if built_in.is_file() else Path(name)).read_text(encoding="utf-8"))
-        return TypeAdapter(list[Shot], config=ConfigDict(extra="forbid")).validate_python(rows)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError):
-        raise DataError(f"few-shot set {name!r} of {family}: no such set or file; expected YAML") from None
-    except (ValidationError, RecursionError):
-        raise DataError(
-            f"few-shot set {name!r} of {family}: a case that does not fit; expected question, answer, and verdict or labels"
-        ) from None
-
-
-def pick_shots(shots: Sequence[Shot], k: int, seed: int = 0) -> list[Shot]:
-    """Return `k` cases in a seeded order, with each verdict equally often as far as they go.
-
-    Raises:
-        DataError: fewer than `k` cases.
-    """
-    if k > len(shots):
-        raise DataError(f"{k} few-shot cases wanted; the set has {len(shots)}")
-    by_kind: dict[str, list[Shot]] = {}
-    for shot in random.Random(f"few-shot/{seed}").sample(list(shots), len(shots)):
-        by_kind.setdefault(shot.verdict or ",".join(sorted(set(shot.labels))), []).append(shot)
-    rounds = zip_longest(*(reversed(by_kind[kind]) for kind in sorted(by_kind)))
-    return [shot for one in rounds for shot in one if shot is not None][:k]
-
-
-def check_leak(shots: Sequence[Shot], items: Iterable[FreeItem]) -> None:
-    """Raise `DataError` if a case is among the questions under evaluation or shares 13 words in a row with one."""
-    questions = {normalize_tokens(shot.question) for shot in shots}
-    texts = [t for shot in shots for t in (shot.question, shot.answer, shot.reference, *shot.nuggets)]
-    runs = {run for text in texts for run in _runs(text)}
-    leaked = [
-        item.id
-        for item in items
-        if normalize_tokens(item.question) in questions
-        or not runs.isdisjoint(_runs(item.question) | _runs(item.reference))
-    ]
-    if leaked:
-        raise DataError(f"{len(leaked)} items are few-shot cases (first {leaked[0]}); use another set")
-
-
-def _runs(text: str) -> set[tuple[str, ...]]:
-    tokens = normalize_tokens(text)
-    return {tokens[i : i + SHARED] for i in range(len(tokens) - SHARED + 1)}
-
-
-def turns(template: PromptTemplate, shots: Sequence[Shot], format_type: str, nonce: str) -> list[Message]:
-    """Return the cases that fit a template as turns of user and assistant, in its words and the wanted format."""
-    out: list[Message] = []
-    for i, shot in enumerate(shot for shot in shots if shows_reply(template, shot)):
-        known = variables_of(shot, format_type) | {"nonce": f"{nonce}/shot {i}"}
-        variables = {name: known[name] for name in template.variables}
-        user = next(m for m in rendered(template, variables) if m.role == "user")
-        out += [user, Message("assistant", _reply(template, shot, format_type))]
-    return out
-
-
-def shows_reply(template: PromptTemplate, shot: Shot) -> bool:
-    """Return whether a case shows the reply that a template wants."""
-    if template.reads == "labels":
-        return bool(shot.labels)
-    return template.reads in ("score", "verdict") and bool(shot.verdict)
-
-
-def variables_of(shot: Shot, format_type: str) -> dict[str, object]:
-    """Return the values that a case gives to a template."""
-    return {
-        "question": shot.question, "query": shot.question, "answer": shot.answer, "passage": shot.answer,
-        "reference": shot.reference, "nuggets": shot.nuggets, "num_nuggets": len(shot.nuggets), "scale": "binary",
-        "format_type": format_type, "tolerance_percent": "5",
-    }  # fmt: skip
-
-
-def _reply(template: PromptTemplate, shot: Shot, format_type: str) -> str:
-    if template.reads != "labels":
-        key, value = ("verdict", shot.verdict) if template.reads == "verdict" else ("score", shot.score)
-        return json.dumps({"reasoning": shot.reasoning, key: value}, ensure_ascii=False)
-    if format_type == "markdown":
-        return "\n".join(f"* {label}" for label in shot.labels)
-    return ", ".join(shot.labels) if format_type == "csv" else json.dumps(list(shot.labels))
+def example_of(template: PromptTemplate, format_type: str | None = None) -> list[Message]:
+    """Return the messages of a template, with a made-up harmless case in it."""
+    known = {**_CASE, "format_type": format_type or template.own_format}
+    names = (*template.variables, *template.optional)
+    return rendered(template, {name: value for name, value in known.items() if name in names})
