@@ -5,6 +5,7 @@ without a closing one everything after it. Words are compared as whole tokens; o
 because dropping an operator would make opposites equal.
 """
 
+import json
 import re
 import unicodedata
 from collections import deque
@@ -193,8 +194,24 @@ def undecided(reason: str, extracted: str | None = None, flags: tuple[str, ...] 
     return Finding("needs_judge", None, None, reason, extracted, flags)
 
 
+_STRUCK = re.compile(r"~~\S|<(?:s|del|strike)\b|\w[\u0335\u0336]", re.IGNORECASE)
+_FENCED = re.compile(r"\A```\w*\n(.*)\n```\Z", re.DOTALL)
+_RESULTS, _BESIDE_RESULT = {"answer", "final_answer", "result"}, {"reasoning", "explanation", "confidence"}
+
+
+def _object(text: str) -> str | None:
+    """Return the answer of a text that is a JSON object with an answer and perhaps reasons for it, or None."""
+    try:
+        found = json.loads(text) if text.startswith("{") else None
+    except (ValueError, RecursionError):
+        return None
+    names = set(found or ()) - _BESIDE_RESULT
+    value = found[names.pop()] if found and len(names) == 1 and names <= _RESULTS else None
+    return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
+
+
 def said(answer: str) -> str | Finding:
-    """Return an answer without its reasoning, or the finding where nothing can be read of it."""
+    """Return an answer without its reasoning and the object around it, or the finding if it is not read."""
     if len(answer) > MOST:
         return Finding("grader_error", None, None, "unsafe_input", error_type="unsafe_input")
     if not answer.strip():
@@ -204,7 +221,11 @@ def said(answer: str) -> str | Finding:
         return Finding("truncated", None, None, "unterminated_reasoning", error_type="unterminated_reasoning")
     if len(split.text) > LONG:
         return undecided("too_long")
-    return split.text if split.text else no_answer("empty")
+    if _STRUCK.search(split.text):
+        return undecided("struck_out", split.text)
+    text = _FENCED.sub(r"\1", split.text).strip()
+    text = text if (within := _object(text)) is None else within.strip()
+    return text or no_answer("empty")
 
 
 def shown_answer(answer: str) -> str:

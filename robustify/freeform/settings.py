@@ -64,7 +64,6 @@ class Grading(Settings):
     mode: Mode | None = None
     rel_tol: float = Field(default=0.05, ge=0, allow_inf_nan=False)
     abs_tol: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    percent: Literal["auto", "face", "strict"] = "auto"
     scale: Literal["binary", "five"] | None = None
     rubrics: dict[Rubric, str] = Field(default_factory=dict)
     nugget_template: str = "nugget/optimized@2.0"

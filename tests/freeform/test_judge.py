@@ -119,7 +119,7 @@ def test_scores_of_an_explanation_are_on_their_scale() -> None:
 
 def test_a_numeric_judge_is_told_the_tolerance_as_it_was_meant() -> None:
     judge = ScriptedJudge(['{"score": 1}'])
-    grade_numeric("five", "5", rel_tol=0.07, judge=judge, mode="auto", rubrics={"numeric": "1.0"})
+    grade_numeric("a handful", "5", rel_tol=0.07, judge=judge, mode="auto", rubrics={"numeric": "1.0"})
     assert "+/- 7%" in judge.asked[0][0].content
     from decimal import Decimal
 

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from robustify.errors import UsageError
 from robustify.freeform.grade import units
-from robustify.freeform.grade.numeric import NumericRule, Percent, find_numeric
+from robustify.freeform.grade.numeric import NumericRule, find_numeric
 from robustify.freeform.grade.quantities import plain_notation, quantities_in, whole_quantity
 from robustify.freeform.grade.units import convert, parse_unit
 from tests.freeform.scripted import grade_numeric, table
@@ -44,21 +44,10 @@ def test_a_number_gets_this_grade(
     assert found.tolerance == {"rel": "0.05", "abs": "0.0"}
 
 
-PERCENT: list[tuple[str, str, Percent, float]] = [
-    ("20%", "20", "auto", 1),
-    ("20%", "20", "face", 1),
-    ("20%", "20", "strict", 0),
-    ("20%", "0.2", "face", 0),
-    ("20%", "0.2", "strict", 1),
-]
-
-
-@pytest.mark.parametrize(("answer", "reference", "percent", "score"), PERCENT)
-def test_the_question_or_a_rule_says_how_a_per_cent_sign_is_read(
-    answer: str, reference: str, percent: Percent, score: float
-) -> None:
-    rule = NumericRule(percent=percent)
-    assert find_numeric(answer, reference, rule, "What percentage is it?").score == score
+def test_the_question_says_how_a_per_cent_sign_is_read() -> None:
+    for question, scores in (("What percentage is it?", (1, 1)), ("How many?", (None, 1))):
+        found = (find_numeric("20%", reference, NumericRule(), question) for reference in ("20", "0.2"))
+        assert tuple(one.score for one in found) == scores
 
 
 RIVALS = table("numeric_rivals")

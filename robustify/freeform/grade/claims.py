@@ -49,6 +49,7 @@ _MARKER = re.compile(
     rf"\b(?:{_NAME})\b[*_]{{0,3}}{_AFTER}[*_]{{0,3}}\s*(?:(?:{_IS})\b|[:：=])|答案\s?[是为:：]|####|<answer>|\\(?:boxed|fbox)\s?\{{",
     re.IGNORECASE,
 )
+_NOT = re.compile(r"([^()]{1,200}?)(?:,|\s\(|,?\sand)\s?not\s([^()]{1,200}?)\)?[\s.]*")
 _BOUNDARY = re.compile(r"[.!?。]\s+|\n|,\s+(?=(?:so|thus|therefore|hence)\s)", re.IGNORECASE)
 _ANOTHER = re.compile(r"[?？]|\b(?:question|frage|pregunta|domanda)\s?\d*\s?:|\bq\d*\s?:", re.IGNORECASE)
 # The content may have braces of its own, as of a fraction; deeper ones leave the box as it is.
@@ -75,7 +76,7 @@ def agreed(text: str, decide: Callable[[str], Finding]) -> Finding:
     before, parts = _claims(text)
     if not parts:
         return undecided("several_results", text)
-    found = [decide(part) for part in parts]
+    found = [_decided(part, decide) for part in parts]
     # A result that stands alone in the first line counts too: a base model goes on with questions of its own.
     line = before.strip().partition("\n")[0]
     first = decide(line) if 0 < len(line) <= _LONGEST_LINE else None
@@ -85,6 +86,17 @@ def agreed(text: str, decide: Callable[[str], Finding]) -> Finding:
     if unclear is not None:
         return unclear
     return found[0] if len({one.score for one in found}) == 1 else undecided("several_results", text)
+
+
+def _decided(claim: str, decide: Callable[[str], Finding]) -> Finding:
+    """Return what a claim says; "24, not 42" says what "24" says if "42" says something else."""
+    found = decide(claim)
+    parts = _NOT.fullmatch(claim) if found.score is None else None
+    if parts is None:
+        return found
+    one, other = decide(parts[1]), decide(parts[2])
+    differ = other.score is not None and not one.score == other.score == 1
+    return one if one.status == other.status == "scored" and differ else found
 
 
 def _claims(text: str) -> tuple[str, list[str]]:
@@ -214,7 +226,12 @@ class _Options:
 
     def find(self, claim: str) -> Finding:
         """Return what one claim says."""
+        before = ""
         for core in cores(_BULLET.sub("", plain_text(claim)), self.question):
+            # "Yes, no" and "probably certainly" name two options.
+            if core != before and self._named(before.replace(core, "", 1)) is not None:
+                return undecided("several_results", claim)
+            before = core
             letter = _LETTER.fullmatch(core)
             if letter is not None and letter[1].upper() not in string.ascii_uppercase[: len(self.options)]:
                 letter = None

@@ -19,7 +19,7 @@ from robustify.freeform.schema import AnswerRow, FreeItem, GradedKind, GradeResu
 from robustify.freeform.settings import Grading
 
 GRADERS: Mapping[GradedKind, str] = {
-    "numeric": "numeric/3", "short_text": "choice/2", "explanation": "explanation/2", "nuggets": NUGGETS,
+    "numeric": "numeric/4", "short_text": "choice/3", "explanation": "explanation/2", "nuggets": NUGGETS,
 }  # fmt: skip
 """Graders with their versions, as written in a grade."""
 _CLOSED = ("truncated", "reference_error", "grader_error")
@@ -80,7 +80,7 @@ def _by_rules(item: FreeItem, text: str, rules: Grading) -> tuple[Finding, dict[
             # The other options are wrong values that are known: an answer that is nearer to one is wrong.
             others = [option for i, option in enumerate(item.options) if i != item.correct]
             rel, rivals = written(rules.rel_tol), rivals_of(item.reference, others)
-            rule = NumericRule(rel, written(rules.abs_tol), item.unit, rules.percent, rivals)
+            rule = NumericRule(rel, written(rules.abs_tol), item.unit, rivals)
             with_unit = f"{item.reference} {item.unit}" if item.unit else item.reference
             words = {"reference": with_unit, "tolerance_percent": tolerance_percent(rel)}
             return find_numeric(text, item.reference, rule, item.question), words

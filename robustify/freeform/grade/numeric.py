@@ -10,19 +10,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from functools import lru_cache
-from typing import Literal
 
 from robustify.errors import UsageError
 from robustify.freeform.answer_text import Finding, is_refusal, no_answer, right, said, undecided, wrong
 from robustify.freeform.grade import word_set
 from robustify.freeform.grade.claims import CHANGING, agreed, cores, known_words
 from robustify.freeform.grade.expressions import value_of
-from robustify.freeform.grade.quantities import NumberWithUnit, plain_notation, quantities_in, whole_quantity
+from robustify.freeform.grade.quantities import (
+    WORDS_OF_TEN,
+    NumberWithUnit,
+    plain_notation,
+    quantities_in,
+    whole_quantity,
+)
 from robustify.freeform.grade.units import (
     Unit,
     comparable,
     convert,
-    difference,
     has_two_meanings,
     is_percent,
     leading_unit,
@@ -35,13 +39,12 @@ _HARMLESS, _DIFFERENCE = word_set("number"), word_set("difference")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _MARKS = re.compile(r"[\s.,;:!()\[\]{}*_~≈—…]*")
 _NAME = re.compile(r"([^\W\d_])(?:_\w+)?")
-_ARITHMETIC = re.compile(r"(?:[\s\d.+\-*/×·÷()^]|\b[A-Za-z]\b)*")
+_ARITHMETIC = re.compile(r"[\s\d.+\-*/×·÷()^]*")
 _SAME = Decimal("0.01")
 """Within it two numbers of one claim are the same value ("5 miles (8 km)")."""
 _ASKED_IN = re.compile(
     r"\b(?:in|how many|wie viele|en|combien de|cuántos|cuántas)\s+(?=[^\W\d])", re.IGNORECASE
 )
-Percent = Literal["auto", "face", "strict"]
 _CONTEXT = Context(prec=60)
 _NAMES_PERCENT = re.compile(r"%|\bper\s?cent(?:age)?s?\b", re.IGNORECASE)
 
@@ -50,26 +53,22 @@ _NAMES_PERCENT = re.compile(r"%|\bper\s?cent(?:age)?s?\b", re.IGNORECASE)
 class NumericRule:
     """How a number is compared. It is right within `max(rel * |reference|, abs)`; both 0 mean exact equality.
 
-    `unit` is the unit it is wanted in. `percent`: "auto" lets `question` decide whether 20 % may also be 20; "face" and
-    "strict" force one reading. `rivals` are wrong values that are known, as of other options: an answer that is nearer
-    to one is not right, however wide the tolerance.
+    `unit` is the unit it is wanted in. `rivals` are wrong values that are known, as of other options: an answer that is
+    nearer to one is not right, however wide the tolerance.
 
     Raises:
-        UsageError: a tolerance that is negative or no finite number, or a `percent` that is none.
+        UsageError: a tolerance that is negative or no finite number.
     """
 
     rel: Decimal = Decimal("0.05")
     abs: Decimal = Decimal(0)
     unit: str | None = None
-    percent: Percent = "auto"
     rivals: tuple[Decimal, ...] = ()
 
     def __post_init__(self) -> None:
         for name, value in (("rel_tol", self.rel), ("abs_tol", self.abs)):
             if not value.is_finite() or value < 0:
                 raise UsageError(f"{name} {value}: expected a finite number of at least 0")
-        if self.percent not in ("auto", "face", "strict"):
-            raise UsageError(f"percent {self.percent!r}: expected auto, face or strict")
 
     def accepts(self, answer: Decimal, reference: Decimal) -> bool:
         """Return whether an answer is within the tolerance, its edge included, and nearer to no rival."""
@@ -143,53 +142,42 @@ class _Comparison:
         return found
 
     def _by_number(self, claim: str) -> Finding:
-        core = re.sub(r"\s*\n\s*", " ; ", claim.strip())
-        core = [*cores(core)][-1].lstrip(" ;:,")
-        found = quantities_in(core)
+        core = [*cores(re.sub(r"\s*\n\s*", " ; ", claim.strip()))][-1].lstrip(" ;:,")
+        *sides, last = re.split("[=≈]", core)
+        found = quantities_in(last)
         if re.fullmatch(r"[\s*_$]*\d+\s?!\W*", claim):
             return undecided("factorial", claim)
         if not found:
-            return undecided("no_number", claim)
-        sides = re.split("[=≈]", core)
-        place = len(core) - len(sides[-1])
-        inside = [q for q in found if q.start >= place]
-        if not inside or not self._one_equation(sides):
-            return undecided("equations", claim)
-        one, side = inside[-1], core[place:]
-        moved = [q._replace(start=q.start - place, end=q.end - place) for q in inside]
-        if not self._harmless(side, moved):
-            return undecided("words_around" if len(inside) == 1 else "multiple_numbers", claim)
+            return undecided("equations" if quantities_in(core) else "no_number", claim)
+        if sides:
+            found = [quantity._replace(bullet=False) for quantity in found]
+            if not self._one_equation(sides):
+                return undecided("equations", claim)
+        if not self._harmless(last, found):
+            return undecided("words_around" if len(found) == 1 else "multiple_numbers", claim)
+        one = found[-1]
         verdict = self._compared(one)
-        same = _Comparison(inside[0], NumericRule(rel=_SAME), self.question, True)
-        others = [*inside[1:], *(q for part in sides[:-1] if (q := whole_quantity(part)) is not None)]
-        if any(same._compared(q).score != 1 for q in others):
+        same = _Comparison(one, NumericRule(rel=_SAME), self.question, True)
+        others = [*found[:-1], *filter(None, map(whole_quantity, sides))]
+        if any(same._compared(q).score != 1 or self._compared(q).score != verdict.score for q in others):
             return undecided("multiple_numbers", claim)
-        if any(self._compared(q).score != verdict.score for q in (*inside[:-1], *others)):
-            return undecided("multiple_numbers", claim)
-        if verdict.score == 0 and any(self._compared(q).score == 1 for q in self._otherwise(one, side)):
+        if verdict.score == 0 and any(self._compared(q).score == 1 for q in self._otherwise(one, last)):
             return undecided("other_reading", one.raw)
         return verdict
 
     def _one_equation(self, sides: Sequence[str]) -> bool:
-        """Return whether sides of equal signs are one chain: a name or a value, computations, and a result."""
-        *before, _ = sides
-        if not before:
-            return True
-        left = before[0].strip()
+        """Return whether the sides before a result are one chain: a name or a value, then computations."""
+        first, *computed = sides
         letters = {word for word in _WORD.findall(self.question) if len(word) == 1} - {"a", "A", "I"}
-        name = _NAME.fullmatch(left)
-        # Another letter than the question's is another quantity.
-        named = (
-            name[1] in letters or not letters if name else whole_quantity(left) or self._words_harmless(left)
-        )
-        if re.search(r"[,;?]", "".join(before)) or not (named or not _WORD.search(left)):
-            return False
-        computed = [side for side in before[1:] if whole_quantity(side) is None]
-        # A letter that stands alone at the end is the name of the next equation: "x = 14 y = 3".
-        return all(
-            _ARITHMETIC.fullmatch(_without(side, quantities_in(side)))
-            and not re.search(r"[\d)]\s+[A-Za-z]\s*$", side)
-            for side in computed
+        if name := _NAME.fullmatch(first.strip()):
+            # Another letter than the question's is another quantity.
+            named = name[1] in letters or not letters
+        else:
+            named = not _WORD.search(first) or bool(whole_quantity(first)) or self._words_harmless(first)
+        return (
+            named
+            and not re.search(r"[,;?]", "".join(sides))
+            and all(_ARITHMETIC.fullmatch(_without(side, quantities_in(side))) for side in computed)
         )
 
     def _harmless(self, text: str, inside: Sequence[NumberWithUnit]) -> bool:
@@ -209,24 +197,24 @@ class _Comparison:
     def _otherwise(self, one: NumberWithUnit, side: str) -> Iterator[NumberWithUnit]:
         """Yield what a number may also be read as."""
         value, wanted, known = one.value, self.reference.unit, self.reference.value
-        if re.search(r"\d[.,]\d{3}(?!\d)", one.raw):
-            yield from (one._replace(value=value.scaleb(shift)) for shift in (3, -3))
+        shifts = [3, -3] if re.search(r"\d[.,]\d{3}(?!\d)", one.raw) else []
+        # "5 million" and 5000 may be counts of what the question names: "in millions", "how many thousands".
+        shifts += [-tens for word, tens in WORDS_OF_TEN.items() if word in self.question.lower()]
         if "/" in one.raw:
             parts = map(whole_quantity, one.raw.split("/"))
             yield from (one._replace(value=part.value) for part in parts if part is not None)
-        # "A loss of 5" is -5 where the question asks for the change.
-        if set(_words(side.replace(one.raw, ""))) - _HARMLESS:
+        # "A loss of 5" is -5 where the question asks for the change, and -5 is a loss of 5.
+        if set(_words(side.replace(one.raw, ""))) - _HARMLESS or set(_words(self.question)) & _DIFFERENCE:
             yield one._replace(value=-value)
         if wanted is None and _NAMES_PERCENT.search(self.question):
-            yield one._replace(value=value * 100, unit=None)
+            shifts.append(2)
         if one.unit is None and wanted is not None:
             yield from (one._replace(unit=scale) for scale in other_scales(wanted))
             if not self.asked and value and known:
                 # With its decimal point moved it may be in another unit.
                 shift = known.adjusted() - value.adjusted()
-                yield from (
-                    one._replace(value=value.scaleb(s, _CONTEXT)) for s in (shift - 1, shift, shift + 1)
-                )
+                shifts += [shift - 1, shift, shift + 1]
+        yield from (one._replace(value=value.scaleb(shift, _CONTEXT)) for shift in shifts)
 
     def _compared(self, quantity: NumberWithUnit) -> Finding:
         reference, rule, raw = self.reference, self.rule, quantity.raw
@@ -241,15 +229,14 @@ class _Comparison:
         elif (pair := comparable(unit, reference.unit)) is None:
             return undecided("unit_unclear", raw) if has_two_meanings(unit) else wrong("unit_mismatch", raw)
         else:
-            there, apart = convert(value, *pair), difference(value, *pair)
+            here, wanted = pair
+            # 18 °F more are 10 °C more.
+            asked = known_words(self.question)
+            if here != wanted and other_scales(here) and (not asked or asked & _DIFFERENCE):
+                return undecided("scale_or_difference", raw)
+            there = convert(value, here, wanted)
             if there is None:
                 return undecided("unit_not_convertible", raw)
-            if apart is not None and pair[0] != pair[1]:
-                either = [rule.accepts(one, reference.value) for one in (there, apart)]
-                asked = known_words(self.question)
-                unsure = either == [True, False] and (not asked or asked & _DIFFERENCE)
-                if unsure or either == [False, True]:
-                    return undecided("scale_or_difference", raw)
             value = there
         flags = () if reference.unit is None or unit is not None or self.asked else ("unit_assumed",)
         if rule.accepts(value, reference.value):
@@ -273,16 +260,17 @@ class _Comparison:
         units = [u for u in (quantity.unit, reference.unit) if u is not None and not is_percent(u)]
         if units:
             return wrong("unit_mismatch", quantity.raw)
-        flags: tuple[str, ...] = ("percent",)
-        readings, unsure = [face / 100], rule.percent == "auto"
+        flags: tuple[str, ...] = ()
         if is_percent(reference.unit):
-            readings, flags, unsure = [face] if is_percent(quantity.unit) else [face, face * 100], (), False
-        elif rule.percent == "face" or (unsure and _NAMES_PERCENT.search(self.question)):
-            readings = [face] if rule.percent == "face" else [face / 100, face]
+            readings = [face] if is_percent(quantity.unit) else [face, face * 100]
+        else:
+            flags, readings = ("percent",), [face / 100]
+            if _NAMES_PERCENT.search(self.question):
+                readings.append(face)
+            elif rule.accepts(face, reference.value):
+                return undecided("percent_or_number", quantity.raw, flags)
         if any(rule.accepts(reading, reference.value) for reading in readings):
             return right("within_tolerance", quantity.raw, flags)
-        if unsure and rule.accepts(face, reference.value):
-            return undecided("percent_or_number", quantity.raw, flags)
         return self._missed(quantity, flags)
 
 

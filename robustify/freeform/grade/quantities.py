@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from robustify.freeform.answer_text import powers_marked
 from robustify.freeform.grade import closed_lists
-from robustify.freeform.grade.units import Unit, leading_unit, parse_unit, parts_of_one
+from robustify.freeform.grade.units import Unit, leading_unit, parse_unit
 
 _SIGNS, _COMMANDS = str.maketrans(closed_lists()["signs"]), closed_lists()["commands"]
 _THIN_GROUP = re.compile(r"(?<=\d)(?:[\u2009\u202f\u00a0\u2006\u2007]|\\,|\{,\})(?=\d{3}(?!\d))")
@@ -45,9 +45,27 @@ def plain_notation(text: str) -> str:
     if "\\" in text:
         text = _WRAPPED.sub(r" \1", _FRACTION.sub(r" \1/\2 ", text))
         text = _COMMAND.sub(lambda m: _COMMANDS.get(m[0], m[0]), text)
-    text = _MINUS.sub(r"\1-", _POWER.sub(r"^\1", text))
+    text = _MINUS.sub(r"\1-", _POWER.sub(r"^\1", _RUN.sub(_in_digits, text)))
     # One dollar sign is money, two are LaTeX.
     return text.replace("$", "＄" if text.count("$") == 1 else "").replace("{}", "").replace("^°", "°")
+
+
+_ONES, _TENS = (str(closed_lists()[name]).split() for name in ("ones", "tens"))
+_DIGIT, _ANY = "|".join(_ONES[1:10]), "|".join([*_ONES, *_TENS, "hundred"])
+_RUN = re.compile(rf"\b(?:{_ANY})(?:(?:\s+and)?[\s-]+(?:{_ANY}))*\b", re.IGNORECASE)
+_SPELLED = re.compile(
+    rf"(?:({_DIGIT}) hundred(?: and)? ?)?(?:({'|'.join(_TENS)})(?:[ -]({_DIGIT}))?|({'|'.join(_ONES)}))?"
+)
+
+
+def _in_digits(run: "re.Match[str]") -> str:
+    """Return an English number below 1000 in digits, and other words, such as a lone "one", unchanged."""
+    found = _SPELLED.fullmatch(" ".join(run[0].casefold().split()))
+    if found is None or (run[0].casefold() == "one" and run[0] != run.string.strip(" .")):
+        return run[0]
+    hundreds, tens, *ones = found.groups()
+    value = 100 * _ONES.index(hundreds or "zero") + (10 * _TENS.index(tens) + 20 if tens else 0)
+    return str(value + sum(_ONES.index(word) for word in ones if word))
 
 
 def _plain_characters(text: str) -> str:
@@ -69,7 +87,7 @@ def _plain_characters(text: str) -> str:
 
 MOST_QUANTITIES = 2000
 LONGEST_REFERENCE = 200
-_WORDS_OF_TEN = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12}
+WORDS_OF_TEN = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12}
 
 _INTEGER = r"\d{1,400}"
 _MANTISSA = (
@@ -79,15 +97,12 @@ _MANTISSA = (
     r"|(?<!\d,)(?:0,\d{1,30}|\d{1,30},(?:\d{1,2}|\d{4,30}))(?![\d,]|\.\d)"  # 3,14
     rf"|{_INTEGER}(?:\.\d{{1,400}})?|\.\d{{1,400}})"
 )
-_TEN = r"\s?(?:[x×*·]|\*)\s?10\s?(?:\^|\*\*)\s?\(?([+-]?\d{1,4})\)?"
+_TEN = r"\s?[x×*·]\s?10\s?(?:\^|\*\*)\s?\(?(?P<ten>[+-]?\d{1,4})\)?"
 _NUMBER = re.compile(
     r"(?P<sign>[+-]\s?)?(?P<currency>[€£¥₹＄]\s?)?(?:"
-    r"(?P<power>10\s?(?:\^|\*\*)\s?\(?(?P<bare>[+-]?\d{1,4})\)?)"
-    rf"|(?P<whole>\d{{1,30}})\s(?P<over>\d{{1,30}})\s?/\s?(?P<under>\d{{1,30}})(?![\d./])"
-    rf"|(?P<top>\d{{1,30}}(?:\.\d{{1,30}})?)\s?/\s?(?P<bottom>\d{{1,30}}(?:\.\d{{1,30}})?)(?![\d/])"
-    rf"|(?P<mantissa>{_MANTISSA})(?:(?P<e>[eE][+-]?\d{{1,4}}(?![\w.]))|{_TEN})?"
-    r")(?:\s?(?:±|\+/-|\+-)\s?[\d.,]{1,40}%?)?"
-    r"(?:\s?(?P<word>thousand|million|billion|trillion)\b|(?P<kilo>k)(?![\w/]))?"
+    r"(?P<top>\d{1,30}(?:\.\d{1,30})?)\s?/\s?(?P<bottom>\d{1,30}(?:\.\d{1,30})?)(?![\d/])"
+    rf"|(?P<mantissa>{_MANTISSA})(?:[eE](?P<e>[+-]?\d{{1,4}}(?![\w.]))|{_TEN})?"
+    r")(?:\s?(?P<word>thousand|million|billion|trillion)\b)?"
 )
 _ORDINAL = re.compile(r"(?:st|nd|rd|th)\b", re.IGNORECASE)
 
@@ -115,23 +130,9 @@ def quantities_in(text: str) -> list[NumberWithUnit]:
         if quantity is None:
             place = _past_digits(text, number)
         else:
-            joined = _joined(text, found[-1], quantity) if found else None
-            found[-1:] = [joined] if joined is not None else [*found[-1:], quantity]
+            found.append(quantity)
             place = quantity.end
     return found
-
-
-def _joined(text: str, large: NumberWithUnit, small: NumberWithUnit) -> NumberWithUnit | None:
-    """Return one quantity of two ("5 ft 6 in", "1 hour and 30 minutes"), or None if they are two."""
-    if not re.fullmatch(r"\s(?:(?:and|und|et|y|e|en)\s)?", text[large.end : small.start]):
-        return None
-    ratio = None if large.unit is None or small.unit is None else parts_of_one(large.unit, small.unit)
-    if ratio is None or not 0 <= small.value < ratio or large.value < 0 or large.value % 1:
-        return None
-    value = large.value * ratio + small.value
-    return small._replace(
-        value=value, start=large.start, raw=text[large.start : small.end], bullet=large.bullet
-    )
 
 
 @lru_cache(maxsize=1024)
@@ -170,7 +171,7 @@ def _quantity(text: str, number: "re.Match[str]") -> NumberWithUnit | None:
     previous = text[start - 1] if start else ""
     if number["sign"] and not negative and previous in "+-":
         previous = ""
-    if previous.isalnum() or (previous and previous in "._^/\\") or text.endswith("**", 0, start):
+    if previous.isalnum() or (previous and previous in "._^/\\!") or text.endswith("**", 0, start):
         return None
     if text.startswith(("^", "**"), end) or re.match(r"/\d", text[end : end + 2]):
         return None
@@ -187,20 +188,13 @@ def _quantity(text: str, number: "re.Match[str]") -> NumberWithUnit | None:
 
 def _value(number: "re.Match[str]") -> Decimal | None:
     try:
-        if number["bare"] is not None:
-            value = Decimal(1).scaleb(int(number["bare"]))
-        elif number["whole"] is not None:
-            value = Decimal(number["whole"]) + Decimal(number["over"]) / Decimal(number["under"])
-        elif number["top"] is not None:
+        if number["top"] is not None:
             value = Decimal(number["top"]) / Decimal(number["bottom"])
         else:
-            value = Decimal(_digits(number["mantissa"]))
-            power = (number["e"] or "")[1:] or number.group(number.re.groupindex["e"] + 1)
-            value = value.scaleb(int(power)) if power else value
+            value = Decimal(_digits(number["mantissa"])).scaleb(int(number["e"] or number["ten"] or 0))
     except (ArithmeticError, InvalidOperation):
         return None
-    tens = _WORDS_OF_TEN.get(number["word"] or "", 3 if number["kilo"] else 0)
-    return value.scaleb(tens)
+    return value.scaleb(WORDS_OF_TEN.get(number["word"], 0))
 
 
 def _digits(mantissa: str) -> str:

@@ -22,7 +22,7 @@ Unit = tuple[tuple[str, int], ...]
 _SYMBOLS, _PREFIXES, _SYMBOLS_ALONE = word_set("symbols"), word_set("prefixes"), word_set("symbols_alone")
 _WORDS, _WORD_PREFIXES, _WORDS_ALONE = word_set("words"), word_set("word_prefixes"), word_set("words_alone")
 _TWO_MEANINGS, _TWO_SIZES = word_set("two_meanings"), tuple(word_set("two_sizes"))
-_RENAMED, _SORTS, _PARTS = (closed_lists()[name] for name in ("renamed", "sorts", "parts"))
+_RENAMED, _SORTS = closed_lists()["renamed"], closed_lists()["sorts"]
 _DELTA = {"degree_Celsius": "delta_degree_Celsius", "degree_Fahrenheit": "delta_degree_Fahrenheit"}
 _TEMPERATURES: tuple[Unit, ...] = ((("kelvin", 1),), *(((name, 1),) for name in _DELTA))
 _ANGLES: tuple[Unit, ...] = ((("degree", 1),), (("radian", 1),))
@@ -189,21 +189,6 @@ def other_scales(unit: Unit) -> tuple[Unit, ...]:
     """Return the scales of temperature or angle that a bare number may be in instead of this one."""
     scales = next((scales for scales in (_TEMPERATURES, _ANGLES) if unit in scales), ())
     return tuple(scale for scale in scales if scale != unit)
-
-
-def difference(value: Decimal, unit: Unit, wanted: Unit) -> Decimal | None:
-    """Return a difference of temperatures in the wanted scale (18 °F are 10 °C); None for other units."""
-    if unit not in _TEMPERATURES or wanted not in _TEMPERATURES:
-        return None
-    here, there = (((_DELTA.get(scale[0][0], scale[0][0]), 1),) for scale in (unit, wanted))
-    return convert(value, here, there)
-
-
-def parts_of_one(large: Unit, small: Unit) -> Decimal | None:
-    """Return how many of the small unit are one of the large, where people write them together ("5 ft 6 in"); else None."""
-    if len(large) != 1 or len(small) != 1 or large[0][1] != 1 or small[0][1] != 1:
-        return None
-    return convert(Decimal(1), large, small) if _PARTS.get(large[0][0]) == small[0][0] else None
 
 
 @lru_cache(maxsize=4096)
