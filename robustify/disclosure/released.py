@@ -177,7 +177,7 @@ class _Page:
             yield flagged.model_copy(update={"bits": 0.0})
             expected, excess = screen.expected_flags, screen.excess_over_chance
             count = None if expected is None else expected.value
-            by_chance = count / screen.answered if count is not None and screen.answered else None
+            by_chance = count / screen.flagged.n if count is not None and screen.flagged.n else None
             yield self._share("flagged if keys were random", "screen", by_chance)
             yield self._p("p of the excess", None if excess is None else excess.p)
         for model, one in scores:

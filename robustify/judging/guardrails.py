@@ -171,7 +171,8 @@ def undecided_share(summary: Summary, limits: Limits) -> Guardrail:
 def excess_above_chance(summary: Summary, limits: Limits) -> Guardrail:
     """Check that the screen flagged more than chance flags: p at most `excess_p`, interval above zero.
 
-    Under `criterion: fdr` anything flagged is: without any shortcut, something is flagged with probability q at most.
+    Under `criterion: fdr` anything flagged passes, so that the level is q: without a shortcut, something is flagged with
+    probability q at most.
     """
     screen = summary.screen
     if screen is not None and screen.cut is not None:

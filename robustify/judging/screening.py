@@ -114,6 +114,9 @@ def heuristics(ctx: Context) -> entries.Heuristics | None:
 def screen(ctx: Context) -> entries.Screen:
     """Return the screen: its rule, its voters, what it flagged, and how much of that is expected under the null."""
     votes, rules, chance, groups = ctx.votes, ctx.rules.screen, ctx.chance, ctx.parts.groups
+    # Items that tie are left open too, and no answer is missing.
+    missing = ~ctx.ranking.complete if rules.criterion == FDR else ctx.screened.missing > 0
+    unanswered = int(np.count_nonzero(missing & ~ctx.screened.weighed))
     by_accuracy, by_chance = independence(_mean(votes.credit()), ctx.index.k[ctx.index.k > 0])
     agreement = {
         **voter_agreement(votes.choice, votes.key, votes.k),
@@ -131,8 +134,8 @@ def screen(ctx: Context) -> entries.Screen:
         force_letters=rules.force_letters,
         voters=_voters(ctx),
         asked=len(ctx.index),
-        answered=chance.n,
-        unanswered=len(ctx.index) - chance.n,
+        answered=len(ctx.index) - unanswered,
+        unanswered=unanswered,
         cut=decoy_cut(ctx.decision.cut, rules) if rules.criterion == FDR else None,
         independence=entries.Independence(unanimous_by_accuracy=by_accuracy, unanimous_by_chance=by_chance),
         **flag_fields(chance),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PartKind = Literal["robust", "shortcut", "chance", "undecided"]
 CHECKED: Mapping[str | None, str] = {
-    "certified": "an outside check agrees",
+    "certified": "no auditor asked here found more; a later model may",
     "not certified": "a check still finds shortcuts",
     "inconclusive": "no outside check has cleared them",
 }
@@ -70,6 +70,8 @@ def opening(s: Mapping[str, Any]) -> FirstScreen:
 
 
 def _tiles(s: Mapping[str, Any], f: Facts) -> tuple[Tile, ...]:
+    # A failed guardrail lowers a certificate, and finds no shortcut.
+    audit = f.verdict if f.verdict in (None, "not judged") else at(s, "residual.verdict") or f.verdict
     flagged, n, share = at(s, "screen.flagged"), f.flagged, at(f.by_chance, "value")
     rests = (
         ""
@@ -89,7 +91,7 @@ def _tiles(s: Mapping[str, Any], f: Facts) -> tuple[Tile, ...]:
             f"of {count(f.of)} items need no question" if f.of else "items need no question", shown(n), rests
         ),
         by_chance,
-        Tile("kept as robust", shown(f.robust), CHECKED.get(f.verdict, f.verdict or "not checked")),
+        Tile("kept as robust", shown(f.robust), CHECKED.get(audit, audit or "not checked")),
     )
 
 
@@ -115,7 +117,7 @@ def _bar(f: Facts) -> Iterator[BarPart]:
 # The certificate in words
 
 VERDICTS: Mapping[str | None, tuple[str, Tone, str]] = {
-    "certified": ("Certified", "good", "No outside auditor found a shortcut left in what was kept."),
+    "certified": ("Certified", "good", "No auditor asked here found a shortcut in what was kept."),
     "not certified": ("Not certified", "bad", "What was kept can still be answered above chance by shortcuts."),
     "inconclusive": ("Inconclusive", "unsure", "The auditors cannot tell whether shortcuts are left."),
     "not judged": ("Not judged", "unsure", "The voters pick by position, so nothing was judged."),

@@ -194,7 +194,8 @@ class DecoyCut(Part):
 class Screen(Flags):
     """The choices-only screen: its rule, its voters, what it flagged, and how much of that chance explains.
 
-    `answered` counts the items whose outcome depends on no missing answer, `unanswered` the others. `cut` is null if
+    `answered` counts the items whose outcome depends on no missing answer, `unanswered` the others; `n` of the flagged are
+    those of which no option ties either. `cut` is null if
     votes are counted, `norm` by letter, `template` if no model was asked, `d4_rule` if a voter was not asked by letter.
     """
 

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from robustify.answers import Answers
+from robustify.baselines.heuristics import guess
+from robustify.item import Item
 from robustify.judging.context import Facts, Rules, context
 from robustify.judging.judgement import Judgement, judge
 from robustify.report.messages import finding
@@ -101,6 +103,18 @@ def test_nothing_to_rank_is_nothing_flagged(exact: bool) -> None:
     table = Answers.of(rows(replace(b, picks=np.full_like(b.picks, -2)), rotations=False, bias=0.0))
     found = judge(table, Facts("ties"), Rules(ScreenRules(fdr_exact=exact)))
     assert {v.verdict for v in found.verdicts} == {"undecided"}
+
+
+def test_a_tie_is_no_missing_answer() -> None:
+    """Options of one unknown letter each, which nothing tells apart, and no model."""
+    draw = np.random.default_rng(0)
+    letters = [tuple(chr(0x4E00 + int(c)) for c in draw.choice(2000, 4, replace=False)) for _ in range(60)]
+    words = [(f"red {i}", f"tall green {i}", f"wide {i}", f"short grey one {i}") for i in range(60)]
+    items = [Item(f"i{i}", f"Question {i}?", c, i % 4) for i, c in enumerate([*letters, *words])]
+    found = judge(guess(items), Facts("letters"), Rules(FDR), items).summary
+    passed = {check.name: check.passed for check in found.guardrails}
+    assert (found.splits.undecided, found.screen.unanswered, found.screen.answered) == (60, 0, 120)
+    assert (passed["unanswered_share"], passed["undecided_share"]) == (True, False)
 
 
 def test_a_voter_that_answered_nothing_leaves_no_item_robust() -> None:

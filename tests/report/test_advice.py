@@ -14,8 +14,15 @@ from tests.support.trees import filled
 ROOT = Path(__file__).parents[2]
 DEMO: dict[str, Any] = json.loads((ROOT / "results/benign_demo/summary.json").read_text("utf-8"))
 Edits = dict[str, object]
-CERTIFIED: Edits = {"certificate/verdict": "certified", "certificate/reasons": []}
-REFUSED: Edits = {"certificate/verdict": "not certified", "certificate/reasons": []}
+CERTIFIED: Edits = {
+    "certificate/verdict": "certified",
+    "certificate/reasons": [{"code": "below_margin", "params": {}}],
+}
+REFUSED: Edits = {
+    "certificate/verdict": "not certified",
+    "certificate/reasons": [{"code": "above_chance", "params": {}}],
+}
+STOPPED: Edits = {**REFUSED, "certificate/reasons": [{"code": "guardrail_failed", "params": {}}]}
 TRIAL: Edits = {
     "certificate/verdict": "not judged",
     "certificate/reasons": [{"code": "trial_run", "params": {"n": 12, "least": 30, "part": False}}],
@@ -121,13 +128,15 @@ def test_the_demo_gets_five_lines_of_advice_and_each_leads_somewhere() -> None:
     ("edits", "opening", "counted"),
     [
         ({}, "Do not trust the full score", "119 of 360"),
-        (CERTIFIED, "Do not trust the full score", "119 of 360"),
-        (REFUSED, "Do not trust it", "119 of 360"),
+        (CERTIFIED, "Do not trust the full score", "without the question; no auditor found more."),
+        (REFUSED, "Do not trust it", "the question, and others still can."),
+        (STOPPED, "Do not trust it", "the question; a guardrail failed."),
         (FEW_FLAGGED, "Trust it with care", "9 of 360"),
         ({**FEW_FLAGGED, **CERTIFIED}, "Trust it with care", "9 of 360"),
         (BY_CHANCE, "Nothing certain", "119 of 360"),
         (NONE_FLAGGED, "No item was found", ""),
-        ({**NONE_FLAGGED, **CERTIFIED}, "Trust it", ""),
+        ({**NONE_FLAGGED, **CERTIFIED}, "Trust it", "no auditor asked here found more, a later model may"),
+        ({**NONE_FLAGGED, **STOPPED}, "No item was found", "a guardrail failed"),
         ({**NONE_FLAGGED, **REFUSED}, "Do not trust it", ""),
         ({**NONE_FLAGGED, "certificate": None}, "No item was found", ""),
         (TRIAL, "A trial run", "12 items"),

@@ -43,7 +43,7 @@ SAID: dict[str, list[tuple[dict[str, Any], str]]] = {
     "ties": [({"voter": "one", "ties": 2, "n": 60}, "one: 2 of 60 answers are ties"),
              ({"voter": "one", "ties": 0, "n": 60}, "no voter's answer is a tie")],
     "undecided": [({"n": 2, "of": 60}, "2 of 60 items undecided")],
-    "bounded_false_flags": [({"hits": 1, "q": 0.1}, "1 item flagged with at most 10.0 % of them by chance")],
+    "bounded_false_flags": [({"hits": 1, "q": 0.1}, "any flagged with probability 10.0 % at most")],
     "excess": [({"value": 0.1, "p": 0.2, "level": 0.05, "doubt": "not_significant"},
                 "not significant: 10.0 % of the items above what chance flags (p = 0.2, at most 0.05)"),
                ({"value": 0.1, "p": 0.01, "level": 0.05, "doubt": "no_interval"}, "no interval, too few items")],
