@@ -88,6 +88,8 @@ def run(
     from robustify.report.opening import forecast_lines, without_models
 
     overrides = rule if limit is None else {**rule, "limit": limit}
+    if "screen.mode" in rule:
+        overrides = {**overrides, "asking.mode": rule["screen.mode"]}
     settings = config_of(config, models, overrides, public=public, columns=columns)
     settings = configs.with_models(settings, models, device)
     if skip_bad:

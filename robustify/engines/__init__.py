@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import assert_never
 
+from robustify.engines.network import refuse_servers
 from robustify.engines.protocols import Scorer
 from robustify.engines.settings import HFModel, OpenAIModel, RayModel, host_of
 
@@ -25,6 +26,7 @@ def check_model(model: Runnable, cache: Path, templates: "Sequence[Template]" = 
 
     Raises:
         UsageError: an unknown name or form, or views that its server cannot serve.
+        AuthorisationError: a server that may not be asked, or may not be sent this key.
         ModelError: files missing, damaged or refused, a package not installed, a server that cannot be trusted.
     """
     match model:
@@ -35,6 +37,8 @@ def check_model(model: Runnable, cache: Path, templates: "Sequence[Template]" = 
         case RayModel():
             from robustify.engines.ray.engine import require_ray
 
+            if model.host is not None:
+                refuse_servers(model.name)
             require_ray(model.name)
         case HFModel():
             pass

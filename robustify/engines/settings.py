@@ -86,7 +86,8 @@ class OpenAIModel(Settings):
     """A model behind a server that speaks the OpenAI protocol: vLLM, SGLang, a hosted endpoint.
 
     `base_url` ends in `/v1`. `model` is the server's id (default: `name`), `pin` the id in its replies if that
-    differs. `api_key_env` names the variable with the key. `concurrency`, `timeout` (seconds) and `retries` are per
+    differs. `api_key_env` names the variable with the key: ROBUSTIFY_API_KEY, a provider's own, or a pair
+    NAME@HOST of $ROBUSTIFY_KEYS. `concurrency`, `timeout` (seconds) and `retries` are per
     request. With `samples`, letters are drawn from that many chat replies of at most `reply_tokens`; without it
     log-probabilities are asked for. `price_in` and `price_out` are for a million tokens.
     """

@@ -22,6 +22,8 @@ from robustify.stats.tests import (
 )
 
 MOST, MOST_CUES = 5, 2
+ONE_PLACE = 0.9
+"""The share of keys at one position from which that is the verdict, if nothing else was found."""
 MARGIN = 0.05
 """The share of items with a shortcut up to which a full score may be used with care, if no margin is recorded."""
 Words = Mapping[str, Any]
@@ -35,7 +37,7 @@ class Facts:
     """What a summary says of its benchmark as a whole: the derived values of the verdict and of the advice.
 
     `flagged` of `of` items; `by_chance` is the share of chance among them, a quantity; `real` the share of all items that
-    is flagged beyond chance, 0 if that may be none.
+    is flagged beyond chance, 0 if that may be none. `one_place`: the position of nearly all keys, None if there is none.
     """
 
     verdict: str | None
@@ -49,6 +51,7 @@ class Facts:
     margin: float
     halted: tuple[str, ...]
     reasons: tuple[Any, ...]
+    one_place: Mapping[str, Any] | None
 
 
 def facts(s: Tree) -> Facts:
@@ -58,7 +61,7 @@ def facts(s: Tree) -> Facts:
     found, of = at(s, "splits.shortcut") if s["screen"] else None, at(s, "splits.all")
     if s["screen"] and found is None:
         found, of = None if share is None or n is None else round(share * n), n
-    margin = at(s, "residual.margin")
+    margin, place = at(s, "residual.margin"), at(s, "benchmark.key_places.off")
     return Facts(
         verdict=at(s, "certificate.verdict"),
         trial=is_trial(s),
@@ -73,6 +76,7 @@ def facts(s: Tree) -> Facts:
             g["name"] or "a guardrail" for g in s["guardrails"] if g["halts_export"] and not g["passed"]
         ),
         reasons=tuple(at(s, "certificate.reasons") or ()),
+        one_place=place if (at(place, "share") or 0.0) >= ONE_PLACE else None,
     )
 
 
@@ -117,7 +121,11 @@ def verdict_in_short(s: Tree) -> tuple[Tone, str]:
     f = facts(s)
     codes = {r["code"]: r["params"] for r in f.reasons}
     line = finding("verdict", s, f=f, codes=codes)
-    if f.trial or f.verdict == "not judged" or "no_screen" in codes or (f.flagged and f.real == 0):
+    if f.trial or f.verdict == "not judged":
+        return "unsure", line
+    if f.one_place and not f.flagged:
+        return "bad", line
+    if "no_screen" in codes or (f.flagged and f.real == 0):
         return "unsure", line
     few = f.flagged and f.real is not None and f.real <= f.margin
     if not f.flagged or not f.of or f.verdict == "not certified" or few:

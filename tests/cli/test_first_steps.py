@@ -68,8 +68,18 @@ def test_a_public_file_is_audited_without_config_or_model(robustify, cooking: Pa
 def test_models_of_the_command_line_are_asked_about_a_file(robustify, cooking: Path) -> None:
     ended = robustify("cooking.csv", "--public", "-m", "smollm2-135m", "-o", "out", "--limit", "20", "--json")
     assert list(json.loads(ended.out)["summary"]["screen"]["voters"]) == ["smollm2-135m"]
-    # A model as small as that cannot answer by letter.
-    assert json.loads(Path("out/run.json").read_text())["config"]["asking"]["mode"] == "text"
+    # A model as small as that cannot answer by letter, unless told to: then the full question is asked so too.
+    asking = json.loads(Path("out/run.json").read_text())["config"]["asking"]
+    assert (asking["mode"], asking["views"][2]) == ("text", "full_text")
+    for source in ("cooking.csv", "--public"), ("cooking.yaml",):
+        robustify("init", "cooking.csv", "--force", "-q")
+        ended = robustify(
+            *source, "-m", "smollm2-135m", "--mode", "letter", "-o", "by-letter", "--limit", "20"
+        )
+        assert ended.code == 0, ended.err
+        settings = json.loads(Path("by-letter/run.json").read_text())["config"]
+        assert (settings["asking"]["mode"], settings["screen"]["mode"]) == ("letter", "letter")
+        assert settings["asking"]["views"][2] == "full"
 
 
 def test_a_config_refuses_what_is_for_files(robustify, cooking: Path) -> None:

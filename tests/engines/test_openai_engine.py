@@ -18,12 +18,15 @@ pytest.importorskip("openai", reason="the openai extra is not installed")
 from robustify import pipeline
 from robustify.ask import Asking
 from robustify.config import Config, parse
+from robustify.engines import check_model
 from robustify.engines.cache import Cache
 from robustify.engines.openai import continuations
+from robustify.engines.openai.client import sdk_client
 from robustify.engines.openai.continuations import tokens_of
 from robustify.engines.openai.engine import OpenAIServer, check_server, is_same_probe
 from robustify.engines.openai.logprobs import PART, Token, covers
-from robustify.errors import DataError, ModelError, RequestError, UsageError
+from robustify.engines.settings import RayModel
+from robustify.errors import AuthorisationError, DataError, ModelError, RequestError, UsageError
 from robustify.item import Item
 from robustify.run import write_items
 from robustify.views import Request
@@ -286,31 +289,72 @@ def test_a_refused_key_is_named_by_its_variable_and_never_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    monkeypatch.setenv("MY_KEY", "sk-4f0e-hidden-9a7")
+    monkeypatch.setenv("ROBUSTIFY_API_KEY", "sk-4f0e-hidden-9a7")
     with stub(key="sk-other") as server:
-        with pytest.raises(ModelError, match=r"refused the key in MY_KEY \(401\).*variable MY_KEY") as e:
-            check_server(model(server, api_key_env="MY_KEY"), ())
+        with pytest.raises(
+            ModelError, match=r"refused the key in ROBUSTIFY_API_KEY \(401\).*variable ROBUSTIFY_API_KEY"
+        ) as e:
+            check_server(model(server, api_key_env="ROBUSTIFY_API_KEY"), ())
         with pytest.raises(ModelError, match=r"refused a request without a key.*`api_key_env: NAME`"):
             check_server(model(server), ())
-        monkeypatch.delenv("MY_KEY")
-        with pytest.raises(UsageError, match="variable MY_KEY is not set"):
-            check_server(model(server, api_key_env="MY_KEY"), ())
+        monkeypatch.delenv("ROBUSTIFY_API_KEY")
+        with pytest.raises(UsageError, match="variable ROBUSTIFY_API_KEY is not set"):
+            check_server(model(server, api_key_env="ROBUSTIFY_API_KEY"), ())
     assert "hidden" not in str(e.value) + caplog.text
 
 
 def test_the_key_is_sent_and_nothing_else_of_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("MY_KEY", "sk-4f0e-hidden-9a7")
+    monkeypatch.setenv("ROBUSTIFY_API_KEY", "sk-4f0e-hidden-9a7")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-another-server")
     monkeypatch.setenv("OPENAI_ORG_ID", "org-hidden")
     monkeypatch.setenv("OPENAI_PROJECT_ID", "project-hidden")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     with stub(key="sk-4f0e-hidden-9a7") as server:
-        told = check_server(model(server, api_key_env="MY_KEY"), ())
+        told = check_server(model(server, api_key_env="ROBUSTIFY_API_KEY"), ())
         sent = str(server.headers)
     assert "hidden" not in str(told)
     assert not any(secret in sent for secret in ("another", "org-hidden", "project-hidden"))
+
+
+@pytest.mark.parametrize(
+    ("variable", "url", "listed", "allowed"),
+    [
+        ("GITHUB_TOKEN", "https://llm.example.org/v1", "", False),
+        ("OPENAI_API_KEY", "https://openai.example.org/v1", "", False),
+        ("OPENAI_API_KEY", "http://127.0.0.1:9/v1", "", False),
+        ("OPENAI_API_KEY", "https://api.openai.com/v1", "", True),
+        ("ROBUSTIFY_HOSTED_API_KEY", "https://llm.example.org/v1", "", True),
+        ("LLM_KEY", "https://llm.example.org/v1", "A@b, LLM_KEY@llm.example.org", True),
+        ("LLM_KEY", "https://other.example.org/v1", "LLM_KEY@llm.example.org", False),
+        ("LLM_KEY", "http://localhost:9/v1", "LLM_KEY@localhost", True),
+    ],
+)
+def test_a_config_sends_no_key_that_is_not_meant_for_its_server(
+    monkeypatch: pytest.MonkeyPatch, variable: str, url: str, listed: str, allowed: bool
+) -> None:
+    monkeypatch.setenv(variable, "sk-4f0e-hidden-9a7")
+    monkeypatch.setenv("ROBUSTIFY_KEYS", listed)
+    if allowed:
+        sdk_client(model(url, api_key_env=variable)).close()
+        return
+    with pytest.raises(
+        AuthorisationError, match=rf"toy: api_key_env: {variable} .*ROBUSTIFY_KEYS={variable}@"
+    ) as e:
+        sdk_client(model(url, api_key_env=variable))
+    assert "hidden" not in str(e.value)
+
+
+def test_where_servers_are_forbidden_none_is_asked(
+    server: Stub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROBUSTIFY_NO_SERVERS", "1")
+    with pytest.raises(AuthorisationError, match=r"toy: .*\$ROBUSTIFY_NO_SERVERS forbids"):
+        check_model(model(server), tmp_path)
+    with pytest.raises(AuthorisationError, match="forbids"):
+        check_model(RayModel(name="m", engine="ray", address="10.0.0.7:6379"), tmp_path)
+    assert server.completions == 0
 
 
 @pytest.mark.parametrize(
@@ -464,10 +508,10 @@ def test_a_warm_run_asks_no_item_has_the_same_bytes_and_tells_what_it_cost(
 def test_a_run_holds_neither_host_nor_key_and_can_be_judged_again(
     tmp_path: Path, items: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("MY_KEY", "sk-4f0e-hidden-9a7")
+    monkeypatch.setenv("ROBUSTIFY_API_KEY", "sk-4f0e-hidden-9a7")
     with stub(key="sk-4f0e-hidden-9a7") as server:
         run = pipeline.robustify(
-            config(server, items, api_key_env="MY_KEY", price_in=2.0, price_out=4.0),
+            config(server, items, api_key_env="ROBUSTIFY_API_KEY", price_in=2.0, price_out=4.0),
             tmp_path / "run",
             tmp_path / "c",
         )

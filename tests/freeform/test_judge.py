@@ -235,9 +235,9 @@ def chat(text: str | None, finish: str = "stop", **more: Any) -> tuple[int, dict
 
 
 def test_a_server_is_asked_as_it_expects(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MY_KEY", "sesame")
+    monkeypatch.setenv("ROBUSTIFY_API_KEY", "sesame")
     Server.script = [chat(RIGHT, reasoning_content='{"verdict": "incorrect"}')]
-    judge = HttpJudge(server, "big", key_env="MY_KEY", restricted=True)
+    judge = HttpJudge(server, "big", key_env="ROBUSTIFY_API_KEY", restricted=True)
     reply = judge.complete([Message("user", "Why?")], Call(seed=3, vote=2, max_tokens=9))
     assert (reply.text, reply.finish_reason, dict(reply.usage)) == (RIGHT, "stop", {"total_tokens": 7})
     turn = {"role": "user", "content": "Why?"}

@@ -47,6 +47,7 @@ BY_CHANCE: Edits = {
     "screen/excess_over_chance/p": 0.4,
     "screen/excess_over_chance/ci": [-0.01, 0.03],
 }
+AT_A: Edits = {"benchmark/key_places/off": {"place": 0, "share": 0.95, "even": 0.25}}
 UNSCREENED: Edits = {"screen": None, "splits": None}
 HALTED: Edits = {"guardrails/0/passed": False}
 RATE = {"value": 0.1, "n": 360, "ci": [0.07, 0.14]}
@@ -146,6 +147,8 @@ def test_the_demo_gets_five_lines_of_advice_and_each_leads_somewhere() -> None:
         ({**UNSCREENED, **CERTIFIED}, "Trust what was kept", ""),
         ({**UNSCREENED, **REFUSED}, "Do not trust it", ""),
         ({**UNSCREENED, "certificate": None}, "No verdict", ""),
+        ({**NONE_FLAGGED, **AT_A}, "Do not trust its order", "the key is listed first in 95.0 %"),
+        ({**UNSCREENED, "certificate": None, **AT_A}, "Do not trust its order", "first"),
         ({"splits": None}, "Do not trust the full score", "119 of 360"),
     ],
 )  # fmt: skip

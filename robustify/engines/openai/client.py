@@ -6,15 +6,15 @@ a reply under another model's name is refused.
 """
 
 import json
-import os
 import re
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from robustify.engines.network import key_for, refuse_servers
 from robustify.engines.settings import OpenAIModel, host_of
-from robustify.errors import ModelError, UsageError
+from robustify.errors import ModelError
 
 if TYPE_CHECKING:
     import openai
@@ -70,7 +70,7 @@ class Usage:
 
 class Client:
     """Requests to one server. Any number of threads may use it. `check_name`: refuse replies under another model's name.
-    Raises `ModelError`: openai is not installed. `UsageError`: the environment variable with the key is not set."""
+    Raises `ModelError`: openai is not installed; and as `network.refuse_servers` and `key_for`."""
 
     def __init__(self, model: OpenAIModel, *, check_name: bool = True) -> None:
         self.model = model
@@ -176,11 +176,8 @@ def sdk_client(model: OpenAIModel, on_request: Callable[[Any], None] = lambda _:
         raise ModelError(
             f"{model.name}: engine openai needs the openai package: pip install 'robustcbrn-eval[openai]'"
         ) from None
-    key = os.environ.get(model.api_key_env, "") if model.api_key_env else "none"
-    if not key:
-        raise UsageError(
-            f"{model.name}: the environment variable {model.api_key_env} is not set; expected the server's key in it"
-        )
+    refuse_servers(model.name)
+    key = key_for(model.name, model.api_key_env, model.base_url)
     # A proxy of the environment would carry prompts for this machine off it.
     http = openai.DefaultHttpxClient(
         follow_redirects=False,
