@@ -57,11 +57,11 @@ def coefficients(x: Floats, key: Ints, there: Bools, ridge: float, train: Bools)
     return fitted(x[rows], key[rows], there[rows], ridge)
 
 
-def drawn(train: Bools) -> Ints:
-    """Return the indices of the items of one fit: all where `train` (n,) is true, or `MOST_FITTED` of them."""
+def drawn(train: Bools, most: int = MOST_FITTED) -> Ints:
+    """Return the indices of the items of one fit: all where `train` (n,) is true, at most `most`."""
     rows = np.flatnonzero(train)
-    if len(rows) > MOST_FITTED:
-        rows = np.sort(np.random.default_rng(0).permutation(rows)[:MOST_FITTED])
+    if len(rows) > most:
+        rows = np.sort(np.random.default_rng(0).permutation(rows)[:most])
     return rows
 
 

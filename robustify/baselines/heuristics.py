@@ -101,10 +101,14 @@ def table(items: Sequence[Item]) -> dict[str, Any]:
 
 def found_by(items: Sequence[Item], names: Sequence[str]) -> list[tuple[str, ...]]:
     """Return for each item those of these heuristics whose one pick is its key."""
+    credit = listed_credit(items, names)
+    return [tuple(name for name, won in credit.items() if won[at] == 1) for at in range(len(items))]
+
+
+def listed_credit(items: Sequence[Item], names: Sequence[str]) -> dict[str, Floats]:
+    """Return the tie-fair credit (n,) of these heuristics."""
     features = surface_features(items)
-    rules = [h for h in HEURISTICS if h.name in names]
-    won = {h.name: rule_credit(_flat(h, features), features)[0] == 1 for h in rules}
-    return [tuple(name for name, hit in won.items() if hit[at]) for at in range(len(items))]
+    return {h.name: rule_credit(_flat(h, features), features)[0] for h in HEURISTICS if h.name in names}
 
 
 def heuristic_scores(

@@ -9,11 +9,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 
 from robustify.answers import Answers, Block
 from robustify.arrays import Bools, Floats, Ints
+from robustify.judging.adjusted import Balanced
 from robustify.judging.context import Context, Parts
 from robustify.scoring import NORMS, Norm, credit, normalised
 from robustify.screen.item_index import ItemIndex
@@ -80,19 +82,34 @@ def all_credits(ctx: Context) -> dict[str, Credits]:
 
 
 def accuracies(
-    ctx: Context, credits: Mapping[str, Credits], graded: Mapping[str, FreeScores]
+    ctx: Context,
+    credits: Mapping[str, Credits],
+    graded: Mapping[str, FreeScores],
+    weighed: Balanced | None = None,
 ) -> dict[str, Accuracy]:
-    """Return the rates of every model, with its graded answers in free words if there are any."""
-    return {
+    """Return the rates of every model, with its graded answers in free words and its adjusted score where there are any."""
+    found = {
         name: accuracy(won, ctx.parts, graded.get(name), is_voter=name in ctx.votes.voters)
         for name, won in credits.items()
+    }
+    if weighed is None:
+        return found
+    alone = VIEW_OF[ctx.rules.screen.mode]
+    return {
+        name: rates.model_copy(
+            update={
+                "adjusted": weighed.rate(credits[name].get("full")),
+                "adjusted_choices_only": weighed.rate(credits[name].get(alone)),
+            }
+        )
+        for name, rates in found.items()
     }
 
 
 def accuracy(credits: Credits, parts: Parts, free: FreeScores | None = None, *, is_voter: bool) -> Accuracy:
     """The rates of one model on All, Shortcut and Robust; cloze counts only items fit for cloze."""
     other = credits.get("full_other")
-    measures = {
+    measures: dict[str, Any] = {
         name: None if won is None else _measure(name, won, parts)
         for name, won in credits.items()
         if name != "full_other"
@@ -256,7 +273,9 @@ class Compared:
         )
 
 
-def pairs(ctx: Context, credits: Mapping[str, Credits]) -> dict[str, Pair] | None:
+def pairs(
+    ctx: Context, credits: Mapping[str, Credits], weighed: Balanced | None = None
+) -> dict[str, Pair] | None:
     """Return which of two models is better, for every pair by "A vs B"; None below two models.
 
     `p_holm` is adjusted over all pairs, views and splits. `mde`: if it is above 0.05, the difference that 80 % power
@@ -284,7 +303,13 @@ def pairs(ctx: Context, credits: Mapping[str, Credits]) -> dict[str, Pair] | Non
             for view in PAIRED
             if (a, b, view, "all") in entries
         }
-        table[f"{a} vs {b}"] = Pair(models=(a, b), is_voter=a in voters or b in voters, **views)
+        one, two = credits[a].get("full"), credits[b].get("full")
+        table[f"{a} vs {b}"] = Pair(
+            models=(a, b),
+            is_voter=a in voters or b in voters,
+            adjusted=None if weighed is None else weighed.difference(one, two),
+            **views,
+        )
     return table or None
 
 

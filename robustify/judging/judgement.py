@@ -8,8 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from robustify.answers import Answers
+from robustify.arrays import Floats
 from robustify.item import Item
 from robustify.judging.accuracy import accuracies, all_credits, pairs
+from robustify.judging.adjusted import balanced
 from robustify.judging.audit.residual import residual
 from robustify.judging.calibration import calibrations
 from robustify.judging.context import Context, Facts, Rules, context
@@ -27,12 +29,14 @@ from robustify.summary.result import Summary
 
 @dataclass(frozen=True)
 class Judgement:
-    """A verdict on every item, why items are no cloze, the summary, and the evidence on items that could be ranked."""
+    """A verdict on every item, why items are no cloze, the summary, the evidence on items that could be
+    ranked, and the weights of the adjusted score (n,), None where it is withheld."""
 
     verdicts: Verdicts
     cloze_excluded: Mapping[str, str]
     summary: Summary
     evidence: Evidence | None = None
+    weight: Floats | None = None
 
 
 def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | None = None) -> Judgement:
@@ -43,15 +47,16 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
         DataError: rows that disagree with one another or with the items.
     """
     ctx = context(answers, facts, rules, items)
-    credits, found = all_credits(ctx), evidence(ctx)
+    credits, found, weighed = all_credits(ctx), evidence(ctx), balanced(ctx)
     summary = Summary(
         benchmark=benchmark(ctx),
         heuristics=heuristics(ctx),
         screen=screen(ctx) if ctx.was_screened else None,
         splits=splits(ctx),
         full_mode=ctx.mode,
-        accuracy=accuracies(ctx, credits, free_responses(ctx, credits)),
-        pairs=pairs(ctx, credits),
+        adjustment=None if weighed is None else weighed.part,
+        accuracy=accuracies(ctx, credits, free_responses(ctx, credits), weighed),
+        pairs=pairs(ctx, credits, weighed),
         random_removal=random_removals(ctx, credits),
         permutation=permutation(ctx),
         position_bias=position_biases(ctx) or None,
@@ -63,7 +68,13 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
         label_noise=label_noise(ctx, credits),
         contamination=contamination(ctx),
     )
-    return Judgement(ctx.verdicts, ctx.cloze_excluded, _certified(ctx, summary), found)
+    return Judgement(
+        ctx.verdicts,
+        ctx.cloze_excluded,
+        _certified(ctx, summary),
+        found,
+        None if weighed is None else weighed.scored,
+    )
 
 
 def _certified(ctx: Context, summary: Summary) -> Summary:

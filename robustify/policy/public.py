@@ -17,7 +17,7 @@ from robustify.judging.judgement import Judgement
 from robustify.loaders import Loaded, Quarantined, describe, load_many
 from robustify.policy.asked import Asked
 from robustify.policy.manifest import public_manifest
-from robustify.policy.verdict_table import write_verdicts
+from robustify.policy.verdict_table import write_verdicts, write_weights
 from robustify.report import write_report
 from robustify.report.explaining import evidence_rows
 from robustify.report.explorer import write_explorer
@@ -86,7 +86,10 @@ def print_run(folder: Path, config: Config, asked: Asked, judgement: Judgement) 
             judgement.cloze_excluded,
             asked.facts.topics,
             judgement.evidence,
+            judgement.weight,
         )
+        if judgement.weight is not None:
+            write_weights(staged / "weights.csv", judgement.verdicts.items, judgement.weight)
         if judgement.evidence is not None and asked.items is not None:
             write_lines(staged / EVIDENCE, evidence_rows(judgement.evidence, judgement.verdicts, asked.items))
             if config.explore:

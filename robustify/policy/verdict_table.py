@@ -1,14 +1,19 @@
 """Write `verdicts.csv`: the verdict on each item, and the evidence in short."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from robustify.arrays import Floats
 from robustify.files import neutral
 from robustify.judging.evidence import Evidence
 from robustify.screen.consensus import Verdicts
+
+if TYPE_CHECKING:
+    import pandas as pd  # type: ignore[import-untyped]
 
 
 def write_verdicts(
@@ -17,12 +22,14 @@ def write_verdicts(
     cloze_excluded: Mapping[str, str],
     topics: Mapping[str, str],
     evidence: Evidence | None = None,
+    weight: Floats | None = None,
 ) -> None:
     """Write one row per item, in the order asked. Names that look like formulas are quoted (`neutral`).
 
-    The columns from `pick` on are the `evidence`, empty if there is none.
+    The columns from `pick` on are the evidence, empty if there is none; the last is `weight` (n,), that in the
+    adjusted score.
     """
-    import pandas as pd  # type: ignore[import-untyped]
+    import pandas as pd
 
     items = verdicts.items
     kinds = np.array(verdicts.kinds, dtype=object).reshape(-1, 4)[verdicts.which].T
@@ -32,9 +39,21 @@ def write_verdicts(
         **dict(zip(("verdict", "votes", "of", "reason"), kinds, strict=True)),
         "cloze_excluded": [cloze_excluded.get(item, "") for item in items],
         **_evidence(evidence, len(items)),
+        "adjusted_weight": [""] * len(items) if weight is None else weight,
     }
+    _write_csv(path, pd.DataFrame(columns), "%.4f")
+
+
+def write_weights(path: Path, items: Sequence[str], weight: Floats) -> None:
+    """Write the weight of each item in the adjusted score, so that others can score models under it."""
+    import pandas as pd
+
+    _write_csv(path, pd.DataFrame({"item": list(map(neutral, items)), "weight": weight}), "%.6f")
+
+
+def _write_csv(path: Path, frame: "pd.DataFrame", numbers: str) -> None:
     with path.open("w", encoding="utf-8", errors="surrogatepass", newline="") as file:
-        pd.DataFrame(columns).to_csv(file, index=False, lineterminator="\n", float_format="%.4f")
+        frame.to_csv(file, index=False, lineterminator="\n", float_format=numbers)
         file.flush()
         os.fsync(file.fileno())
 

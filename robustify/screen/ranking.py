@@ -93,6 +93,22 @@ class _Liking:
     asked: bool
 
 
+@dataclass(frozen=True, repr=False)
+class OptionScores:
+    """What the scorer makes of the options' texts alone, no model asked, cross-fitted.
+
+    `logits`, and what form (`surface`) and `words` add to them, (n, K), centred within the item; `there` (n, K) and
+    `known` (n,): which options an item has, and which items have a key; `fold` (n,).
+    """
+
+    logits: Floats
+    surface: Floats
+    words: Floats
+    there: Bools
+    known: Bools
+    fold: Ints
+
+
 class Ranker:
     """Ranks the items of `index` by what their options give away, keys of other folds known.
 
@@ -149,6 +165,13 @@ class Ranker:
             parts=parts,
             surface=surface,
         )
+
+    def by_options(self) -> OptionScores | None:
+        """Return what options' texts alone give away; None without texts, or with fewer items than a fit needs."""
+        logits, parts, _ = self._fitted({})
+        if self._items is None or "words" not in parts:
+            return None
+        return OptionScores(logits, parts["surface"], parts["words"], self._there, self._known, self._fold)
 
     @cached_property
     def _lot(self) -> Floats:

@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import ValidationError
 
 from robustify.errors import DataError
+from robustify.summary.adjusted import Adjustment
 from robustify.summary.quantity import P, Part, Quantity, Share
 from robustify.summary.reason import Reason
 from robustify.summary.scored import (
@@ -135,6 +136,7 @@ class Summary(Part):
     screen: Screen | None = None
     splits: Splits
     full_mode: Literal["letter", "text"]
+    adjustment: Adjustment | None = None
     accuracy: dict[str, Accuracy]
     pairs: dict[str, Pair] | None = None
     random_removal: dict[str, RandomRemoval] | None = None

@@ -57,11 +57,14 @@ class FreeScores(Part):
 class Accuracy(Part):
     """One model under every view; `format_gap` is `full` less `cloze_chars` on the items answered both ways.
 
-    `full`: the full question in the run's `full_mode`; `full_other`: in the other mode, on All. A view that the model was
-    not asked is null.
+    `full`: the full question in the run's `full_mode`; `full_other`: in the other mode, on All. `adjusted`: `full` under
+    the weights of `adjustment`; `adjusted_choices_only`: without the question, in the screen's mode, under the same
+    weights. A view that the model was not asked is null.
     """
 
     is_voter: bool
+    adjusted: Quantity | None = None
+    adjusted_choices_only: Quantity | None = None
     full: ViewScores | None = None
     full_other: AgainstChance | None = None
     choices_only: ViewScores | None = None
@@ -95,14 +98,21 @@ class PairView(Part):
     robust: Paired
 
 
+class AdjustedDifference(Quantity):
+    """The weighted mean difference of two models' credits on the items that both answered; `p` two-sided."""
+
+    p: P
+
+
 class Pair(Part):
-    """Two models under both views; a view that one of them was not asked is null.
+    """Two models under both views, and `full` under the weights of the adjusted score; null what was not asked.
 
     `is_voter`: one of the two voted, so that `robust` is biased by selection.
     """
 
     models: tuple[str, str]
     is_voter: bool
+    adjusted: AdjustedDifference | None = None
     full: PairView | None = None
     cloze_chars: PairView | None = None
 

@@ -29,7 +29,8 @@ from tests.support.trees import filled
 LETTER = unanimous(voters=("v0", "v1"))
 TEXT = unanimous(mode="text", voters=("v0", "v1"))
 NAMES = {
-    "format", "benchmark", "heuristics", "screen", "splits", "full_mode", "accuracy", "random_removal", "permutation",
+    "format", "benchmark", "heuristics", "screen", "splits", "full_mode", "adjustment", "accuracy", "random_removal",
+    "permutation",
     "calibration", "topics", "residual", "sensitivity", "evidence", "label_noise", "pairs", "position_bias",
     "contamination",
     "guardrails", "certificate", "signature",

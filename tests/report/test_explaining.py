@@ -18,7 +18,7 @@ from robustify.summary.screened import CUES
 from tests.support import exported_run, restricted_run
 from tests.support.restricted_set import canaries, items
 
-COLUMNS = ["pick", "weight", "chance", "posterior", "p_shortcut", "picked_by", "cue"]
+COLUMNS = ["pick", "weight", "chance", "posterior", "p_shortcut", "picked_by", "cue", "adjusted_weight"]
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,69 @@
+"""Probes of another kind than the filter's: what they find under weights, no listed cue explains.
+
+Each is a conditional logit on features that neither the form nor the words of the filter's own scorer use as they are:
+which option has the most or the least of something, and where an option's words lie in a space of a few dimensions
+(latent semantic analysis, Deerwester et al. 1990). They see options alone.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from robustify.arrays import Bools, Floats, Ints
+from robustify.baselines.artifact_probe import padded
+from robustify.baselines.conditional_logit import centred, coefficients, cross_fitted
+from robustify.baselines.features import amounts
+from robustify.baselines.words import columns
+from robustify.item import Item
+
+DIMENSIONS = 64
+"""Of the space of words."""
+_RIDGES = {"extremes": 5.0, "latent_words": 30.0}
+_ALIKE = 1e-9
+
+
+def other_probes(items: Sequence[Item], key: Ints, there: Bools, fold: Ints) -> Mapping[str, Floats]:
+    """Return the cross-fitted logits (n, K) of each probe by its name; `key`, `fold` (n,), `there` (n, K)."""
+    features = {"extremes": _extremes(items, there), "latent_words": _latent_words(items, there)}
+
+    def fitted(x: Floats, ridge: float) -> Floats:
+        return cross_fitted(
+            lambda train, test: np.asarray(x[test] @ coefficients(x, key, there, ridge, train)), fold
+        )
+
+    return {name: fitted(x, _RIDGES[name]) for name, x in features.items()}
+
+
+def _extremes(items: Sequence[Item], there: Bools) -> Floats:
+    """Whether an option has the most, or the least, of each surface feature in its item, (n, K, f), centred."""
+    raw, option = padded(amounts(items), there), there[:, :, None]
+    most = np.where(option, raw, -np.inf).max(axis=1, keepdims=True)
+    least = np.where(option, raw, np.inf).min(axis=1, keepdims=True)
+    differ = most - least > _ALIKE
+    found = np.concatenate([(raw >= most - _ALIKE) & differ, (raw <= least + _ALIKE) & differ], axis=2)
+    return _centred(found.astype(np.float64), there)
+
+
+def _latent_words(items: Sequence[Item], there: Bools) -> Floats:
+    """Each option's place in the space of its words and letter sequences, (n, K, d), centred, in units of its deviation."""
+    from scipy.sparse import diags_array  # late, as is all that only an audit needs
+    from scipy.sparse.linalg import svds
+
+    held = columns(items).astype(np.float64)
+    d = min(DIMENSIONS, *(size - 1 for size in held.shape))
+    if d < 1:
+        return np.zeros((*there.shape, 1))
+    rarity = np.log(held.shape[0] / np.maximum(np.asarray(held.sum(axis=0)).ravel(), 1))
+    weighed = held @ diags_array(rarity)
+    length = np.sqrt(np.asarray(weighed.multiply(weighed).sum(axis=1)).ravel())
+    # A fixed first vector: the same options get the same place in every run.
+    left, size, _ = svds(
+        diags_array(1 / np.maximum(length, _ALIKE)) @ weighed, k=d, v0=np.ones(min(held.shape))
+    )
+    place = _centred(padded(left * size, there), there)
+    spread = float(place[there].std())
+    return place / spread if spread > _ALIKE else place
+
+
+def _centred(x: Floats, there: Bools) -> Floats:
+    return np.moveaxis(centred(np.moveaxis(x, 2, 0), there), 0, 2)

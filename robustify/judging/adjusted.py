@@ -1,0 +1,195 @@
+"""The adjusted score: weights on the items under which no listed cue pays, and what probes of another kind still find.
+
+The filter names items; where it can name none, weights still can make the listed cues worthless. What they estimate, and
+under which conditions, is in `docs/filter.md`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr
+
+from robustify.arrays import Bools, Floats, Ints
+from robustify.baselines.conditional_logit import centred, drawn, log_probabilities
+from robustify.baselines.heuristics import listed_credit
+from robustify.baselines.other_probes import other_probes
+from robustify.judging.context import Context
+from robustify.screen.ranking import OptionScores
+from robustify.stats.balance import Z, balancing, weighted_mean, weighted_rate, weights, worth
+from robustify.stats.tests import LEVEL, holm
+from robustify.summary.adjusted import Adjustment, LeftToFind
+from robustify.summary.quantity import Quantity
+from robustify.summary.reason import Reason
+from robustify.summary.scored import AdjustedDifference
+
+RULES = ("longest_answer", "shortest_answer", "longest_words", "shortest_words")
+"""Rules without a model that the weights make worthless."""
+LEAST_WORTH, LEAST_WORTH_SHARE, LARGEST_SHARE = 100, 0.25, 0.05
+"""Items that the weights must be worth, that as a share of all, and the most weight that one item may have."""
+AUDIT_RIDGE = 50.0
+"""Stronger than that of the score: weights fitted on fewer items must hold on others."""
+MOST_AUDITED = 5_000
+"""Items that the probes of another kind look at."""
+_HOTTEST = 3.0
+_CONSTANT = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Balanced:
+    """The weights of n items, (n,), mean 1, NaN for an item without a key or text; and what is said of them.
+
+    `groups` (n,): what hangs together; None where every item stands for itself.
+    """
+
+    weight: Floats
+    groups: Ints | None
+    part: Adjustment
+
+    @property
+    def scored(self) -> Floats | None:
+        """The weights (n,) under which scores are given; None where they are withheld."""
+        return None if self.part.status == "withheld" else self.weight
+
+    def rate(self, won: Floats | None) -> Quantity | None:
+        """Return the weighted mean of a model's credits (n,); None where it was not asked, or the score is withheld."""
+        if won is None or self.scored is None:
+            return None
+        return Quantity.of(weighted_rate(won, self.weight, self.groups))
+
+    def difference(self, one: Floats | None, two: Floats | None) -> AdjustedDifference | None:
+        """Return by how much one model's weighted credits exceed another's, on the items that both answered."""
+        if one is None or two is None or self.scored is None:
+            return None
+        there = ~np.isnan(one - two) & ~np.isnan(self.weight)
+        if not there.any():
+            return None
+        groups = None if self.groups is None else self.groups[there]
+        value, error = weighted_mean((one - two)[there], self.weight[there], groups)
+        p = 2 * float(ndtr(-abs(value) / error)) if error else 1.0
+        ci = (value - Z * error, value + Z * error)
+        return AdjustedDifference(value=value, n=int(there.sum()), ci=ci, p=p)
+
+
+def balanced(ctx: Context) -> Balanced | None:
+    """Weigh the items; None without their text, or where too few are there to fit a scorer on."""
+    scores = ctx.ranker.by_options()
+    if scores is None or ctx.items is None:
+        return None
+    known = scores.known
+    columns = listed_cues(ctx, scores)
+    weight = np.full(len(known), np.nan)
+    weight[known] = weights(columns.values, balancing(columns.values))
+    found = weight[known]
+    n, items, largest = len(found), worth(found), float(found.max() / found.sum())
+    reason = _withheld(n, items, largest)
+    left = {} if reason else _left(ctx, scores, columns.values)
+    part = Adjustment(
+        status="withheld" if reason else "partly adjusted" if _significant(left) else "adjusted",
+        n=n,
+        worth=items,
+        largest_share=largest,
+        columns=columns.names,
+        left=left,
+        reason=reason,
+    )
+    return Balanced(weight, ctx.parts.groups, part)
+
+
+@dataclass(frozen=True, eq=False)
+class ListedCues:
+    """What each strategy that sees the options alone gains on an item, (n, c), each column over its deviation."""
+
+    names: tuple[str, ...]
+    values: Floats
+
+
+def listed_cues(ctx: Context, scores: OptionScores) -> ListedCues:
+    """Return the columns of the items with a key; those that are constant are left out.
+
+    The scorer's centred logit of the key, its probability and its pick over chance, what the key's form and its words
+    add, and the tie-fair credit of four rules of length over chance.
+    """
+    known, there = scores.known, scores.there
+    rows, key, chance = np.flatnonzero(known), ctx.index.key[known], 1 / there[known].sum(axis=1)
+    log_p = tempered(scores, ctx.index.key)[known]
+    best = log_p >= log_p.max(axis=1, keepdims=True) - _CONSTANT
+    at = np.arange(len(rows)), key
+    found = {
+        "scorer_logit": centred(np.where(there[known], log_p, 0.0), there[known])[at],
+        "scorer_probability": np.exp(log_p[at]) - chance,
+        "scorer_pick": best[at] / best.sum(axis=1) - chance,
+        **{name: part[rows, key] for name, part in (("form", scores.surface), ("words", scores.words))},
+        **{name: credit[known] - chance for name, credit in listed_credit(ctx.items or (), RULES).items()},
+    }
+    kept = {name: column / column.std() for name, column in found.items() if column.std() > _CONSTANT}
+    return ListedCues(tuple(kept), np.column_stack([np.empty((len(rows), 0)), *kept.values()]))
+
+
+def tempered(scores: OptionScores, key: Ints) -> Floats:
+    """Return log probabilities (n, K): the logits of each fold scaled by what fits the keys of the other folds best."""
+    from scipy.optimize import minimize_scalar  # late, as `balancing`
+
+    out = np.full(scores.logits.shape, -np.inf)
+    for f in np.unique(scores.fold).tolist():
+        mine = scores.fold == f
+        others = drawn(scores.known & ~mine)
+
+        def loss(scale: float, others: Ints = others) -> float:
+            log_p = log_probabilities(scale * scores.logits[others], scores.there[others])
+            return -float(log_p[np.arange(len(others)), key[others]].sum())
+
+        scale = minimize_scalar(loss, bounds=(0, _HOTTEST), method="bounded").x
+        out[mine] = log_probabilities(scale * scores.logits[mine], scores.there[mine])
+    return out
+
+
+def _withheld(n: int, items: float, largest: float) -> Reason | None:
+    if items < LEAST_WORTH:
+        return Reason.of("worth_few", worth=items, n=n, limit=LEAST_WORTH)
+    if items < LEAST_WORTH_SHARE * n:
+        return Reason.of("worth_small_share", worth=items, n=n, limit=LEAST_WORTH_SHARE)
+    if largest > LARGEST_SHARE:
+        return Reason.of("one_item_weighs", share=largest, n=n, limit=LARGEST_SHARE)
+    return None
+
+
+def _left(ctx: Context, scores: OptionScores, columns: Floats) -> dict[str, LeftToFind]:
+    """What probes of another kind get right beyond chance, weights and probes both fitted without the item's fold."""
+    of = np.flatnonzero(scores.known)
+    seen = drawn(np.ones(len(of), dtype=bool), MOST_AUDITED)
+    rows, c, items = of[seen], columns[seen], ctx.items or ()
+    key, there, fold = ctx.index.key[rows], scores.there[rows], scores.fold[rows]
+    weight = np.empty(len(rows))
+    for f in np.unique(fold).tolist():
+        mine = fold == f
+        weight[mine] = np.exp(-c[mine] @ balancing(c[~mine], AUDIT_RIDGE))
+    together = ctx.ranking.group if ctx.parts.groups is None else ctx.parts.groups
+    groups, chance = together[rows], 1 / there.sum(axis=1)
+    found = {
+        name: _gain(_hits(logits, key, there) - chance, weight, groups)
+        for name, logits in other_probes([items[row] for row in rows.tolist()], key, there, fold).items()
+    }
+    corrected = holm([p for *_, p in found.values()])
+    return {
+        name: LeftToFind(value=value, n=len(rows), ci=ci, before=before, p=p, p_holm=p_holm)
+        for (name, (value, ci, before, p)), p_holm in zip(found.items(), corrected, strict=True)
+    }
+
+
+def _hits(logits: Floats, key: Ints, there: Bools) -> Floats:
+    """The tie-fair credit (n,) of the option with the greatest logit."""
+    shown = np.where(there, logits, -np.inf)
+    best = shown >= shown.max(axis=1, keepdims=True) - _CONSTANT
+    return np.asarray(best[np.arange(len(key)), key] / best.sum(axis=1))
+
+
+def _gain(beyond: Floats, weight: Floats, groups: Ints) -> tuple[float, tuple[float, float], float, float]:
+    """The weighted mean of credit beyond chance, its interval, the plain mean, and p that it is not above 0."""
+    value, error = weighted_mean(beyond, weight, groups)
+    p = float(ndtr(-value / error)) if error else 1.0
+    return value, (value - Z * error, value + Z * error), float(beyond.mean()), p
+
+
+def _significant(left: Mapping[str, LeftToFind]) -> bool:
+    return any(found.p_holm <= LEVEL for found in left.values())

@@ -1,0 +1,162 @@
+"""The adjusted score: a cue that pays is worthless under the weights, knowledge is not, and what is left is said."""
+
+import numpy as np
+import pytest
+
+from robustify.answers import Answer, Answers, Asked, answer
+from robustify.arrays import Bools, Floats, Ints
+from robustify.baselines.heuristics import guess
+from robustify.item import Item
+from robustify.judging.context import Facts, Rules
+from robustify.judging.judgement import Judgement, judge
+from robustify.orders import own
+from robustify.stats.balance import balancing, weighted_mean, weights, worth
+from robustify.summary.adjusted import Adjustment
+
+WORDS = [
+    "amber",
+    "basil",
+    "cedar",
+    "delta",
+    "ember",
+    "fjord",
+    "grove",
+    "heath",
+    "inlet",
+    "jetty",
+    "knoll",
+    "larch",
+    "maple",
+    "north",
+    "ochre",
+    "pearl",
+]
+
+
+def items_with(n: int, *, longest: float = 0.0, seed: int = 0) -> list[Item]:
+    """Four options of two to five random words; in a share of the items the key is the longest."""
+    draw = np.random.default_rng(seed)
+    made = []
+    for at in range(n):
+        options = [
+            " ".join([*draw.choice(WORDS, size), f"{at}{size}"]) for size in draw.permutation([2, 3, 4, 5])
+        ]
+        key = int(draw.integers(4))
+        if draw.random() < longest:
+            key = int(np.argmax([len(text) for text in options]))
+        made.append(Item(f"i{at}", f"Question {at}?", tuple(options), key))
+    return made
+
+
+def rows_of(items: list[Item], name: str, knows: float, uses: float, seed: int) -> list[Answer]:
+    """A model that knows a share of the items, else takes the longest option with probability `uses`, else guesses."""
+    draw = np.random.default_rng(seed)
+    rows = []
+    for item in items:
+        guessed = int(draw.integers(4))
+        pick = max(range(4), key=lambda i: len(item.choices[i])) if draw.random() < uses else guessed
+        pick = item.key if draw.random() < knows else pick
+        scores = [0.0 if i == pick else -1.0 for i in range(4)]
+        rows.append(answer(Asked(item.id, "full", name, own(4), "t", item.key), scores))
+    return rows
+
+
+def judged(items: list[Item], *models: list[Answer]) -> Judgement:
+    tables = [guess(items), *(Answers.of(rows) for rows in models)]
+    return judge(Answers.concat(tables), Facts("made up"), Rules(), items)
+
+
+def test_a_cue_that_pays_in_the_full_score_does_not_pay_in_the_adjusted_one() -> None:
+    items = items_with(600, longest=0.4)
+    found = judged(items, rows_of(items, "m", 0.4, 1.0, 1), rows_of(items, "blind", 0.0, 1.0, 2)).summary
+    assert found.adjustment is not None
+    assert found.adjustment.status == "adjusted"
+    scores = found.accuracy["m"]
+    honest = 0.4 + 0.6 * 0.25
+    assert scores.full is not None
+    assert scores.full.all.value > honest + 0.12
+    assert scores.adjusted is not None
+    assert scores.adjusted.value == pytest.approx(honest, abs=0.04)
+    assert found.accuracy["blind"].adjusted.value == pytest.approx(0.25, abs=0.02)  # type: ignore[union-attr]
+    assert 300 < found.adjustment.worth < 560
+    assert found.pairs is not None
+    pair = found.pairs["m vs blind"].adjusted
+    assert pair is not None
+    assert pair.p < 0.001
+    assert pair.value == pytest.approx(0.3, abs=0.06)
+
+
+def test_where_nothing_is_given_away_the_adjusted_score_is_the_full_one() -> None:
+    items = items_with(600)
+    found = judged(items, rows_of(items, "m", 0.5, 0.0, 1)).summary
+    assert found.adjustment is not None
+    assert found.adjustment.status == "adjusted"
+    assert found.adjustment.worth >= 0.93 * 600
+    scores = found.accuracy["m"]
+    assert scores.adjusted is not None
+    assert scores.full is not None
+    assert scores.adjusted.value == pytest.approx(scores.full.all.value, abs=0.01)
+
+
+def test_what_a_probe_of_another_kind_still_finds_is_said_with_its_p(monkeypatch: pytest.MonkeyPatch) -> None:
+    def finds(share: float) -> Adjustment:
+        def probe(_: object, key: Ints, there: Bools, __: Ints) -> dict[str, Floats]:
+            draw = np.random.default_rng(3)
+            known = draw.random(len(key)) < share
+            picked = np.where(known, key, draw.integers(4, size=len(key)))
+            return {"a probe": (np.arange(4) == picked[:, None]) * 1.0}
+
+        monkeypatch.setattr("robustify.judging.adjusted.other_probes", probe)
+        part = judged(items_with(600, longest=0.3)).summary.adjustment
+        assert part is not None
+        return part
+
+    part = finds(0.15)
+    left = part.left["a probe"]
+    assert part.status == "partly adjusted"
+    assert left.p_holm <= 0.05
+    assert left.value == pytest.approx(0.11, abs=0.05)
+    assert left.ci is not None
+    assert left.ci[0] > 0
+    assert finds(0.0).status == "adjusted"
+
+
+def test_too_few_items_withhold_the_score_and_write_no_weight() -> None:
+    items = items_with(80, longest=0.4)
+    found = judged(items, rows_of(items, "m", 0.4, 1.0, 1))
+    part = found.summary.adjustment
+    assert part is not None
+    assert part.reason is not None
+    assert (part.status, part.reason.code, part.left) == ("withheld", "worth_few", {})
+    assert found.summary.accuracy["m"].adjusted is None
+    assert found.weight is None
+
+
+def test_without_texts_or_with_too_few_items_to_fit_on_there_is_no_adjustment() -> None:
+    items = items_with(120)
+    table = Answers.of(rows_of(items, "m", 0.4, 0.0, 1))
+    assert judge(table, Facts("made up"), Rules()).summary.adjustment is None
+    assert judged(items_with(30)).summary.adjustment is None
+
+
+def test_weights_make_every_column_worthless_and_keep_what_is_already_so() -> None:
+    draw = np.random.default_rng(0)
+    columns = draw.normal(0.2, 1.0, (2000, 3))
+    w = weights(columns, balancing(columns, ridge=1e-6))
+    assert w.mean() == pytest.approx(1)
+    assert np.abs(w @ columns / len(w)).max() < 1e-4
+    assert worth(w) == pytest.approx(1780, abs=60)
+    even = columns - columns.mean(axis=0)
+    assert weights(even, balancing(even)) == pytest.approx(np.ones(2000), abs=1e-4)
+    none: Floats = np.zeros((5, 0))
+    assert weights(none, balancing(none)).tolist() == [1.0] * 5
+
+
+def test_items_of_a_passage_are_no_independent_evidence() -> None:
+    draw = np.random.default_rng(0)
+    passage = np.repeat(np.arange(100), 5)
+    x = (draw.random(100) < 0.5).astype(float)[passage]
+    w = np.ones(500)
+    alone, together = weighted_mean(x, w), weighted_mean(x, w, passage)
+    assert alone[0] == together[0]
+    assert together[1] == pytest.approx(alone[1] * np.sqrt(5))
