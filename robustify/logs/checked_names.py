@@ -37,17 +37,25 @@ def as_label(said: object) -> Name:
     return Name(text) if _few_words(text) else NOTHING
 
 
-def names_in(cells: Iterable[object]) -> dict[str, Name]:
-    """The names in a column that says whose each row is, by what its cells say.
+def names_in(cells: Iterable[object], texts: Iterable[object] = ()) -> dict[str, Name]:
+    """Return the names in a column that says whose each row is. `texts` are those of the table's items.
 
-    None of them, where more than three names are on average in fewer rows than there are names: such a column holds
-    something else.
+    None of them if names are on average in fewer rows than there are names, which up to three names of one word may be:
+    such a column holds something else. None either that equals a text, or of several words lies within one.
     """
-    return _repeated(cells, lambda n_names, n_rows: n_names <= _FEW or n_names * n_names <= n_rows)
+    said, whole = list(cells), {str(text).strip().casefold() for text in texts}
+    found = _repeated(said, lambda n_names, n_rows: n_names <= _FEW or n_names * n_names <= n_rows)
+    rare = len(found) ** 2 > len(said)
+
+    def may_be_text(name: str) -> bool:
+        folded = name.casefold()
+        return folded in whole if as_name(name) else rare or any(folded in text for text in whole)
+
+    return {name: known for name, known in found.items() if not may_be_text(name)}
 
 
 def topics_in(cells: Iterable[object], each: int = 1) -> dict[str, Name]:
-    """The names in a column of topics; none of them, where more than twelve have fewer than two items on average.
+    """Return the names in a column of topics; none of them if more than twelve have fewer than two items on average.
 
     `each`: the cells that an item has, one a model.
     """

@@ -28,7 +28,6 @@ from robustify.logs.checked_names import (
     NOTHING,
     Name,
     as_label,
-    listed,
     names_in,
     path_name,
     said_name,
@@ -155,13 +154,21 @@ def _models(file: str, rows: Sequence[Cells], columns: PickColumns) -> dict[str,
     if column.startswith("="):
         return {column[1:].strip(): said_name(column[1:].strip())}
     said = [text for text in map(str.strip, _column(rows, column)) if text]
-    models = names_in(said)
+    models = names_in(said, (text for cells in rows for text in _texts(cells, columns)))
     if said and not models:
         raise DataError(
             f"{file}: `{column}` holds no names of models: {len(set(said))} different texts in {len(said)} rows; "
             "expected fewer models than rows of each (--map model=NAME, or MODEL=FILE)"
         )
     return models
+
+
+def _texts(cells: Cells, columns: PickColumns) -> Iterator[object]:
+    """Yield the stem and the choices of a row."""
+    names = (columns.choices,) if isinstance(columns.choices, str) else columns.choices or ()
+    for name in (*names, *(columns.parts[part] for part in ("stem",) if part in columns.parts)):
+        cell = cells.get(name)
+        yield from cell if isinstance(cell, list) else [cell]
 
 
 def _furthest(file: str, keys: Sequence[int | None], picks: Sequence[int | None]) -> int:
@@ -184,12 +191,11 @@ def _views(
         return options.view or "full", {}, "" if options.view else assumed("full")
     said = {column[1:]} if column.startswith("=") else {str(cells.get(column)) for cells in rows}
     words = {word: WORDS[plain] for word in said if (plain := re.sub(r"[- ]", "_", word).casefold()) in WORDS}
-    strange, words_known = sorted(said - set(words)), names_in(_column(rows, column))
+    strange = said - set(words)
     if strange and (len(said) > 1 or options.view is None):
         raise DataError(
-            f"{file}: column `{column}` holds {listed(strange, words_known, 5)}; expected "
-            f"{', '.join(VIEWS)}: split the table by view and "
-            "say which is which (choices_only:FILE, full:FILE)"
+            f"{file}: the column of views holds {len(strange)} other values; expected {', '.join(VIEWS)}: split the table "
+            "by view and say which is which (choices_only:FILE, full:FILE)"
         )
     if strange:
         return options.view or "full", dict.fromkeys(strange, options.view or "full"), ""
