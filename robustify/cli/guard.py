@@ -61,7 +61,8 @@ def exit_code(error: BaseException) -> int:
             return _ended(6, "stdout is closed; expected a file, a pipe or a terminal to print to")
         case OSError(errno=errno.ENOSPC | errno.EDQUOT):
             return _ended(
-                6, f"the disk is full ({error.strerror}); free space and run the same command again"
+                6,
+                f"the disk is full ({os.strerror(error.errno or 0)}); free space and run the same command again",
             )
         case OSError(errno=errno.ENAMETOOLONG):
             return _ended(2, "a path is too long for this system; expected a shorter one")

@@ -6,7 +6,7 @@ Answers, verdicts and texts are not written at all: judging again asks the cache
 import contextlib
 import hmac
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from robustify.config import Config
 from robustify.disclosure.described import described, rules
 from robustify.disclosure.record import split_of
 from robustify.disclosure.released import released
-from robustify.errors import DataError, UnaskableError
+from robustify.errors import AuthorisationError, DataError, UnaskableError
 from robustify.export.lm_eval_tasks import write_restricted_tasks
 from robustify.files import owner_only, write_json, write_text
 from robustify.gate.key_file import Key
@@ -28,10 +28,10 @@ from robustify.policy.releases import CLAIM, CLAIM_FORMAT
 from robustify.redaction import muted
 from robustify.report.released import write_released
 from robustify.restricted.access import Access
-from robustify.restricted.confinement import confined
+from robustify.restricted.confinement import confined, require_private
 from robustify.restricted.ids import NAMES, Split, hashed, separable
 from robustify.restricted.secret_key import MAC, require_seal, sealed
-from robustify.run import Run, open_run, replacing
+from robustify.run import MANIFEST, Run, open_run, replacing
 
 SETTINGS = ("name", "sensitivity", "adapter", "asking", "screen", "alternatives", "cloze", "probe",
             "limits", "limit")  # fmt: skip
@@ -96,7 +96,7 @@ class RestrictedPolicy:
         manifest = _manifest(config, masked, self.access)
         page = released(judgement.summary, k).model_copy(update={"signature": manifest["signature"]})
         lists = _splits(judgement, self.access, k) if page.available is not None else []
-        with private(folder), replacing(folder, manifest, finish=partial(sealed, key=key)) as staged:
+        with _replacing(folder, manifest, key) as staged:
             write_released(staged, page, manifest)
             if asked.items is not None:
                 verdicts = {v.item: v.verdict for v in judgement.verdicts}
@@ -126,20 +126,29 @@ def reprint_restricted(run: Run) -> Run:
     key = require_seal(run.folder, run.manifest)
     run.require_unchanged("summary.json")
     bare = {name: value for name, value in run.manifest.items() if name not in ("files", MAC)}
-    with (
-        private(run.folder),
-        replacing(run.folder, bare, beside=run.manifest["files"], finish=partial(sealed, key=key)) as staged,
-    ):
+    with _replacing(run.folder, bare, key, run.manifest["files"]) as staged:
         write_released(staged, run.released, bare)
     return open_run(run.folder)
 
 
 @contextlib.contextmanager
-def private(folder: Path) -> Iterator[None]:
-    """Make files inside with mode 0600 and folders with mode 0700, `folder` included."""
+def _replacing(
+    folder: Path, manifest: Mapping[str, Any], key: Key, beside: Mapping[str, str] | None = None
+) -> Iterator[Path]:
+    """Replace the files of a run (0600, folders 0700). Every path is asked about before and after it is moved in.
+    Raises `AuthorisationError`: a path is not private any more; nothing of the run stays there."""
     with owner_only():
         os.chmod(folder, 0o700)
-        yield
+        with replacing(folder, manifest, beside, partial(sealed, key=key)) as staged:
+            yield staged
+            names = [str(path.relative_to(staged)) for path in staged.rglob("*") if path.is_file()]
+            require_private(folder, names)
+        try:
+            require_private(folder, names)
+        except AuthorisationError:
+            for name in (MANIFEST, *names, *(beside or ())):
+                (folder / name).unlink(missing_ok=True)
+            raise
 
 
 def _splits(judgement: Judgement, access: Access, k: int) -> list[Split]:

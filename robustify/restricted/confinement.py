@@ -12,7 +12,7 @@ import secrets
 import stat
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from robustify.errors import AuthorisationError
@@ -44,6 +44,24 @@ _NOT_PRIVATE = {
     ),
 }
 """Names of folders whose files are shown or copied elsewhere."""
+_OTHER_TREES = (".hg", ".svn", ".jj", ".bzr")
+RESULTS = ("run.json", "summary.json", "splits/robust.json", "lm_eval_tasks/robust.yaml")
+"""Files that a run might have."""
+_SUFFIXES = (
+    "",
+    ".json",
+    ".jsonl",
+    ".html",
+    ".md",
+    ".yaml",
+    ".csv",
+    ".parquet",
+    ".svg",
+    ".png",
+    ".log",
+    ".tmp",
+)
+"""Kinds of files that a run might have."""
 
 
 @contextlib.contextmanager
@@ -84,16 +102,16 @@ def confined(folder: Path) -> Iterator[None]:
                     folder.rmdir()
 
 
-def require_private(folder: Path, names: Sequence[str] = ("run.json",)) -> None:
+def require_private(folder: Path, names: Iterable[str] = RESULTS) -> None:
     """Refuse a folder for the results of a restricted set that is not private; nothing is made or changed.
 
-    `names`: of the files that will be written there.
+    `names`: of the files that will be written there, or were.
 
     Raises:
         AuthorisationError: a link, not a folder, others may enter or replace it, git does not ignore it, it is
             synchronised with other machines, or on a web root.
     """
-    if fault := _fault(folder, names):
+    if fault := _fault(folder, list(names)):
         raise AuthorisationError(f"{str(folder)!a}: {fault}; expected a private folder of your own (-o DIR)")
 
 
@@ -109,11 +127,15 @@ def _fault(folder: Path, names: Sequence[str]) -> str:
         if (mode := stat.S_IMODE(status.st_mode)) & 0o077:
             return f"has mode {mode:04o}, so others may enter it (chmod 700)"
     place = folder.resolve()
+    if any((place / name).resolve() != place / name for name in names):
+        return "holds a symbolic link where results are written"
     # On the way to a link and behind it.
     for above in dict.fromkeys([*folder.absolute().parents, *place.parents]):
         mode = above.stat().st_mode if above.exists() else 0
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
             return f"is below a folder of mode {stat.S_IMODE(mode):04o}, where anybody may replace it"
+        if any((above / name).is_dir() for name in _OTHER_TREES):
+            return "is inside a work tree of another version control than git"
     for fault, pattern in _NOT_PRIVATE.items():
         if place.is_relative_to("/var/www") or any(map(pattern.fullmatch, place.parts)):
             return fault
@@ -123,28 +145,24 @@ def _fault(folder: Path, names: Sequence[str]) -> str:
     return ""
 
 
-def _ignored(tree: Path, place: Path, names: Sequence[str]) -> bool:
+def _ignored(tree: Path, place: Path, names: Iterable[str]) -> bool:
     """Return whether git ignores the folder, whatever a file in it is called, and follows none that is there."""
     unknown = f"r{secrets.token_hex(8)}"
-    asked = [unknown, f"{unknown}/{unknown}", *names]
-    ignored = all(
-        _git(tree, "check-ignore", "--quiet", "--", str(place / name)) is not None for name in asked
-    )
-    return ignored and _git(tree, "ls-files", "-z", "--", str(place)) == b""
+    asked = [f"{unknown}{suffix}" for suffix in _SUFFIXES] + [f"{unknown}/{unknown}", *names]
+    paths = b"".join(os.fsencode(place / name) + b"\0" for name in asked)
+    said = _git(tree, "check-ignore", "-z", "--stdin", given=paths)
+    return said == paths and _git(tree, "ls-files", "-z", "--", str(place)) == b""
 
 
-def _git(tree: Path, *asked: str) -> bytes | None:
+def _git(tree: Path, *asked: str, given: bytes = b"") -> bytes | None:
     """Return what git says, with the hooks and programs of a repository switched off; None if it fails or says no."""
-    # `check-ignore` knows no literal paths.
-    without = (*SECRETS, "GIT_LITERAL_PATHSPECS")
+    # A variable of git's may name another repository than the one that the folder is in.
+    given_here = {name for name in os.environ if name.startswith("GIT_")}
+    without = {*SECRETS, *given_here, "GIT_LITERAL_PATHSPECS"}
     clean = {name: value for name, value in environment().items() if name not in without}
     try:
         done = subprocess.run(
-            command(["-C", str(tree), *asked]),
-            env=clean,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=20,
+            command(["-C", str(tree), *asked]), env=clean, input=given, capture_output=True, timeout=20
         )
     except (OSError, subprocess.SubprocessError):
         return None
