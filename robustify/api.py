@@ -114,7 +114,8 @@ class Audit:
         if self.run.restricted:
             rows = [number for number in self.run.released.numbers if number.value is not None]
             frame = pd.DataFrame({"value": [r.value for r in rows], "n": [r.n for r in rows]})
-            return frame.set_index(pd.Index([r.name for r in rows], name="field"))
+            mark = f"field (release level: {self.run.released.release_level})"
+            return frame.set_index(pd.Index([r.name for r in rows], name=mark))
         return pd.DataFrame(_rows(self.run.summary.tree(), "")).set_index("field")
 
     def _require_rows(self, name: str) -> None:

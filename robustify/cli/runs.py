@@ -198,7 +198,9 @@ def check(run: "Run") -> int:
     if run.restricted:
         page = run.released
         tree = {"run": str(run.folder), "passed": not page.failed, "trial": page.trial, "failed": page.failed}
-        print_result(tree, [f"FAIL  {name}" for name in page.failed] or ["every guardrail passes"])
+        lines = [f"FAIL  {name}" for name in page.failed] or ["every guardrail passes"]
+        mark = f"release level: {page.release_level}"
+        print_result({**tree, "release_level": page.release_level}, [*lines, mark])
         return 0 if not page.failed or page.trial else 7
     summary = run.summary
     passed = all(c.passed for c in summary.guardrails)

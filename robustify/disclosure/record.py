@@ -20,6 +20,7 @@ import hashlib
 import hmac
 import json
 import os
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -34,7 +35,7 @@ from robustify.gate.git import work_tree
 from robustify.gate.key_file import Key, read_private
 from robustify.item import Item
 from robustify.restricted.access import utc_now
-from robustify.restricted.ids import canonical, prefixed
+from robustify.restricted.ids import canonical
 from robustify.restricted.secret_key import FILE_VARIABLE
 
 FORMAT = "robustify.releases/1"
@@ -79,15 +80,10 @@ _ENTRIES = TypeAdapter(list[Entry])
 def split_of(key: Key, items: Sequence[Item], verdicts: Mapping[str, str]) -> SplitOf:
     """Return the digests of these items and of their verdicts by id.
 
-    Choices alone decide what a screen flags, so that new stems or another name make no new set.
+    Choices alone decide what a screen flags, so that new stems or another name make no new set; nor do case, spaces and
+    punctuation.
     """
-    secret = key.derived("releases")
-    own = {
-        item.id: hmac.new(
-            secret, b"".join(map(prefixed, sorted(map(canonical, item.choices)))), "sha256"
-        ).hexdigest()[:_DIGEST]
-        for item in items
-    }
+    own = {item.id: digest(key, sorted(map(_folded, item.choices)))[:_DIGEST] for item in items}
     return SplitOf(
         items=digest(key, sorted(own)),
         digests=tuple(sorted(own.values())),
@@ -100,6 +96,11 @@ def digest(key: Key, content: object) -> str:
     return hmac.new(key.derived("releases"), _written(content).encode(), "sha256").hexdigest()
 
 
+def _folded(choice: str) -> str:
+    text = canonical(choice)
+    return "".join(c for c in text.casefold() if unicodedata.category(c)[0] not in "PZ") or text
+
+
 def refusal(new: Release, earlier: Sequence[Release], k: int, budget: float) -> str | None:
     """Return why `new` must not be published beside the earlier releases, or None. `budget` is that of its split."""
     named = [one for one in earlier if (one.dataset, one.version) == (new.dataset, new.version)]
@@ -107,7 +108,8 @@ def refusal(new: Release, earlier: Sequence[Release], k: int, budget: float) -> 
         return "was released with other items under the same version; expected the same items, or another version"
     mine = set(new.of.digests)
     related = [one for one in earlier if one in named or len(mine & set(one.of.digests)) >= k]
-    if any(one.of.digests == new.of.digests and one.of.split != new.of.split for one in related):
+    same = [one for one in related if one.of.digests == new.of.digests or one.of.items == new.of.items]
+    if any(one.of.split != new.of.split for one in same):
         return "was released with another split; expected the same criterion and voters: a set's split is released once"
     sets = [set(digests) for digests in dict.fromkeys(one.of.digests for one in (new, *related))]
     parts = Counter(tuple(name in one for one in sets) for name in set().union(*sets))

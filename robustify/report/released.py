@@ -34,7 +34,7 @@ def released_lines(page: Released, folder: str) -> Iterator[str]:
         yield f"  {shown(number):>16}  {number.name}"
     for name in () if page.trial else page.failed:
         yield f"guardrail {name}: failed"
-    yield f"report: {PurePath(folder) / 'report.html'}"
+    yield f"report: {PurePath(folder) / 'report.html'} (release level: {page.release_level})"
     yield f"to publish: robustify export published {folder} -o DIR"
 
 

@@ -45,6 +45,7 @@ CASES: dict[str, tuple[Release, list[Release], str]] = {
     "renamed within the budget": (release(name="b", bits=20), [release()], ""),
     "renamed over the budget": (release(name="b"), [release()], BITS),
     "one item more under the same version": (release(range(121), bits=1), [release()], ITEMS),
+    "no common item under the same version": (release(range(200, 260), bits=1), [release()], ITEMS),
     "one item more under another version": (release(range(121), version="2", bits=1), [release()], CELL),
     "one item less under another name": (release(range(119), name="b", bits=1), [release()], CELL),
     "one item exchanged": (release(range(1, 121), version="2", bits=1), [release()], CELL),
@@ -73,13 +74,17 @@ def test_what_may_be_published_beside_earlier_releases(
 
 
 def items(n: int, stem: str = "which lamp", name: str = "a") -> list[Item]:
-    return [Item(f"{name}{i}", f"{stem} {i}?", (f"lamp {i}", f"kettle {i}"), i % 2) for i in range(n)]
+    return [Item(f"{name}{i}", f"{stem} {i}?", (f"the lamp {i}", f"the kettle {i}"), i % 2) for i in range(n)]
 
 
-def test_a_split_is_known_by_its_choices_whatever_its_name_stems_and_order() -> None:
+def test_a_split_is_known_by_its_choices_whatever_its_name_stems_order_case_and_punctuation() -> None:
     verdicts = {f"{name}{i}": "shortcut" if i % 3 else "robust" for i in range(30) for name in "ab"}
     first = split_of(KEY, items(30), verdicts)
-    again = split_of(KEY, items(30, "who has the lamp", "b")[::-1], verdicts)
+    edited = [
+        Item(i.id, i.stem, tuple(f"{c.upper()}." for c in i.choices), i.key)
+        for i in items(30, "who has the lamp", "b")[::-1]
+    ]
+    again = split_of(KEY, edited, verdicts)
     assert (again.digests, again.split) == (first.digests, first.split)
     assert again.items != first.items
     other = split_of(KEY, items(30), {**verdicts, "a3": "undecided"})

@@ -149,7 +149,7 @@ def test_a_report_is_printed_again_byte_for_byte(run: Run, spoilt: Path) -> None
 def test_check_and_report_work_and_judging_anew_says_the_mend(run: Run, spoilt: Path) -> None:
     checked = invoked("check", spoilt)
     assert checked.return_value == (7 if run.released.failed else 0)
-    assert checked.output == "every guardrail passes\n"
+    assert checked.output == "every guardrail passes\nrelease level: evaluator\n"
     assert invoked("judge", spoilt).return_value == 0
     with pytest.raises(AuthorisationError, match="run the same command with other rules"):
         rejudge(run, {"screen.criterion": "majority"}, spoilt)
@@ -319,7 +319,10 @@ def test_nothing_of_a_part_of_the_set_is_for_publication(
 
 def test_the_closing_lines_name_what_may_be_published(run: Run) -> None:
     lines = list(released_lines(run.released, "run"))
-    assert lines[-2:] == ["report: run/report.html", "to publish: robustify export published run -o DIR"]
+    assert lines[-2:] == [
+        "report: run/report.html (release level: evaluator)",
+        "to publish: robustify export published run -o DIR",
+    ]
     assert len(lines) <= 24
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from robustify.config import Config
 from robustify.restricted import access
+from tests.restricted.world import World
 from tests.support.restricted_set import prepared
 
 
@@ -23,3 +24,9 @@ def authorised(config: Config, folder: Path | None) -> access.Access | None:
     """As the pipeline asks for it."""
     public = config.sensitivity == "public"
     return access.authorised(config.name, config.adapter, folder, public=public)
+
+
+@pytest.fixture
+def world(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> World:
+    """A restricted set, and a work tree in which commands are called."""
+    return World(tmp_path, capfd, monkeypatch)

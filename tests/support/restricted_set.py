@@ -82,11 +82,11 @@ def prepared(folder: Path, n: int = 200, seed: int = 2026, **changes: object) ->
     }
 
 
-def accept(folder: Path) -> None:
+def accept(folder: Path, name: str = ADAPTER) -> None:
     """Record the terms as accepted under the manifest as it is now."""
-    manifest = (folder / "adapters" / ADAPTER / "manifest.yaml").read_bytes()
+    manifest = (folder / "adapters" / name / "manifest.yaml").read_bytes()
     record = folder / "config" / "robustify" / "licences.json"
-    record.write_text(json.dumps(_accepted(hashlib.sha256(manifest).hexdigest())), encoding="utf-8")
+    record.write_text(json.dumps(_accepted(name, hashlib.sha256(manifest).hexdigest())), encoding="utf-8")
 
 
 def key_text(secret: bytes) -> str:
@@ -175,12 +175,12 @@ def _manifest(rows: str, n: int) -> dict[str, object]:
     }
 
 
-def _accepted(manifest: str) -> dict[str, object]:
+def _accepted(name: str, manifest: str) -> dict[str, object]:
     return {
         "format": "robustify.licences/1",
         "accepted": [
             {
-                "id": ADAPTER,
+                "id": name,
                 "licence_sha256": hashlib.sha256(LICENCE.encode()).hexdigest(),
                 "name": "a test",
                 "at": "2026-01-01T00:00:00Z",

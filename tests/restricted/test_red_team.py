@@ -1,0 +1,350 @@
+"""Attacks on a restricted set, one a row: each ends in a refusal, shows no text and leaves nothing that git takes up."""
+
+import errno
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+import robustify as rb
+from robustify import pipeline
+from robustify.errors import RobustifyError
+from robustify.gate.state import states
+from robustify.policy import restricted
+from tests.restricted.world import MODELS, RECORDS, N, World, leaks, rows_as_json
+from tests.support import restricted_set
+from tests.support.restricted_run import Stub
+
+Attack = Callable[[World], list[object]]
+ADAPTER = restricted_set.ADAPTER
+RUN = ["run", "mock.yaml", "-o", "RUN"]
+INSIDE = ["run", "mock.yaml", "-o", "runs/x"]
+PARTS = (
+    "id",
+    "model",
+    "view",
+    "topic",
+    "key",
+    "pick",
+    "k",
+    "scores",
+    "correct",
+    "choices",
+    "stem",
+    "group",
+    "template",
+)
+
+
+def plain(*args: object, **files: str) -> Attack:
+    """These arguments, with these files in the work tree."""
+
+    def act(world: World) -> list[object]:
+        for name, text in files.items():
+            world.write(name.replace("_", "."), text)
+        return list(args)
+
+    return act
+
+
+def ignoring(*patterns: str) -> Attack:
+    """A run in the work tree, which ignores these patterns."""
+
+    def act(world: World) -> list[object]:
+        world.write(".gitignore", "".join(f"{pattern}\n" for pattern in patterns))
+        world.git("add", ".gitignore")
+        return list(INSIDE)
+
+    return act
+
+
+def through_a_link(world: World) -> list[object]:
+    (world.out / "link").symlink_to(world.repo)
+    return ["run", "mock.yaml", "-o", world.out / "link" / "x"]
+
+
+def linked_inside(name: str) -> Attack:
+    def act(world: World) -> list[object]:
+        world.audited()
+        shutil.rmtree(world.run / name)
+        (world.repo / "elsewhere").mkdir()
+        (world.run / name).symlink_to(world.repo / "elsewhere")
+        return list(RUN)
+
+    return act
+
+
+def begin_git(world: World) -> None:
+    subprocess.run(["git", "init", "-q", str(world.out)], check=True)
+
+
+def git_begins_late(world: World) -> list[object]:
+    real = restricted.sealed
+    world.patch.setattr(
+        restricted, "sealed", lambda *args, **named: (begin_git(world), real(*args, **named))[1]
+    )
+    return list(RUN)
+
+
+def another_repository(world: World) -> list[object]:
+    """A variable of git's names a repository that ignores everything."""
+    subprocess.run(["git", "init", "-q", str(world.base / "other")], check=True)
+    (world.base / "other" / ".git" / "info" / "exclude").write_text("*\n")
+    world.patch.setenv("GIT_DIR", str(world.base / "other" / ".git"))
+    return list(INSIDE)
+
+
+def other_system(name: str) -> Attack:
+    def act(world: World) -> list[object]:
+        (world.base / "tree" / name).mkdir(parents=True)
+        return ["run", "mock.yaml", "-o", world.base / "tree" / "x"]
+
+    return act
+
+
+def while_it_runs(change: Callable[[World], object]) -> Attack:
+    """Something changes while the models are asked."""
+
+    def act(world: World) -> list[object]:
+        class Odd(Stub):
+            def loglikelihoods(self, requests: Any, progress: Any = lambda _n: None) -> Any:
+                change(world)
+                return super().loglikelihoods(requests, progress)
+
+        @contextmanager
+        def opened(model: Any, *_: object, **__: object) -> Any:
+            yield Odd(model.name)
+
+        world.patch.setattr(pipeline, "open_scorer", opened)
+        return list(RUN)
+
+    return act
+
+
+def relabelled(world: World) -> list[object]:
+    world.manifest.write_text(world.manifest.read_text().replace('"restricted"', '"public"'))
+    return list(RUN)
+
+
+def with_variable(name: str, value: str, *args: object) -> Attack:
+    def act(world: World) -> list[object]:
+        world.patch.setenv(name, value)
+        return list(args)
+
+    return act
+
+
+def raising(error: BaseException) -> Attack:
+    """An engine that dies of an error with a prompt in it."""
+
+    def die(_: World) -> None:
+        raise error
+
+    return while_it_runs(die)
+
+
+def copied(*args: object, name: str = "DATA") -> Attack:
+    """A copy of the items under another name."""
+
+    def act(world: World) -> list[object]:
+        shutil.copy(world.items, world.base / "copy.jsonl")
+        return list(args)
+
+    return act
+
+
+def linked_copy(world: World) -> list[object]:
+    (world.base / "copy.jsonl").symlink_to(world.items)
+    return ["DATA", "--public", "-o", "x"]
+
+
+def of_a_log(part: str, column: str, n: int) -> Attack:
+    """A table of picks in which a column is taken for something that it is not."""
+
+    def act(world: World) -> list[object]:
+        rows = [
+            {
+                "q": " ".join(r["question"].split()[3:6]),
+                "option": r["choices"][1],
+                "gold": "A",
+                "answer": "B",
+                "of": 4,
+            }
+            for r in RECORDS[1 : n + 1]
+        ]
+        log = world.base / "data" / "log.jsonl"
+        log.write_text(rows_as_json(rows), encoding="utf-8")
+        said = {"key": "gold", "pick": "answer", "k": "of", "model": "=m"} | {part: column}
+        return [
+            "import",
+            log,
+            "-o",
+            world.base / "data" / "done",
+            *(f"--map={p}={c}" for p, c in said.items()),
+        ]
+
+    return act
+
+
+# Releases.
+
+EMIT = ("restricted", "split", "emit")
+
+
+def released_then(
+    change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]], **manifest: object
+) -> Attack:
+    """The page was published; then the set, its name or its version change, and the criterion does."""
+
+    def act(world: World) -> list[object]:
+        world.audited()
+        assert world.call("export", "published", "RUN", "-o", world.out / "public") == 0
+        rows = change(restricted_set.items(N))
+        world.patch.setattr(restricted_set, "items", lambda *_: rows)
+        for name in ("data", "adapters"):
+            shutil.rmtree(world.base / name)
+        name = str(manifest.get("id", ADAPTER))
+        restricted_set.write_set(world.base, N, **manifest)
+        (world.base / "adapters" / ADAPTER).rename(world.base / "adapters" / name)
+        restricted_set.accept(world.base, name)
+        models = MODELS.replace("unanimous", "1-of-2")
+        world.write("mock.yaml", f"name: mock\nadapter: {name}\n{models}")
+        assert world.call("run", "mock.yaml", "-o", world.out / "other") in (0, 7)
+        return ["export", "published", world.out / "other", "--only", "screen", "-o", world.out / "more"]
+
+    return act
+
+
+def same(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return rows
+
+
+def stems_edited(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{**row, "question": f"Now, {row['question']}"} for row in rows]
+
+
+def choices_edited(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{**row, "choices": [f"{choice.title()}." for choice in row["choices"]]} for row in rows]
+
+
+def others(_: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return restricted_set.items(N, seed=7)
+
+
+def without_a_record(world: World) -> list[object]:
+    world.audited()
+    (world.base / "secret" / "ids.key.releases").unlink()
+    return [*EMIT, "RUN", "--split", "robust", "-o", world.out / "s.json"]
+
+
+def after_a_run(*args: object) -> Attack:
+    def act(world: World) -> list[object]:
+        world.audited()
+        assert world.call(*EMIT, "RUN", "--split", "robust", "-o", world.base / "secret" / "s.json") == 0
+        return [world.base / "secret" / "s.json" if arg == "SPLIT" else arg for arg in args]
+
+    return act
+
+
+PUBLIC = "sensitivity: public\n"
+CHAIN = {"a_yaml": f"adapter: {ADAPTER}\n", "b_yaml": f"extends: a.yaml\n{PUBLIC}"}
+TEXT = RECORDS[0]["question"]
+ATTACKS: dict[str, tuple[Attack, tuple[int, ...]]] = {
+    # Where results go.
+    "the default folder is in a work tree": (plain("run", "mock.yaml"), (4,)),
+    "a way back into the work tree": (plain("run", "mock.yaml", "-o", "../out/../repo/x"), (4,)),
+    "a link into the work tree": (through_a_link, (4,)),
+    "a folder that git ignores but for figures": (ignoring("runs/x/*", "!*.svg"), (4,)),
+    "a folder that git ignores but for tasks": (ignoring("runs/x/*", "!runs/x/*_tasks"), (4,)),
+    "a repository that ignores everything is named": (another_repository, (4,)),
+    "a work tree of Mercurial": (other_system(".hg"), (4,)),
+    "a work tree of Subversion": (other_system(".svn"), (4,)),
+    "a run with its splits in the work tree": (linked_inside("splits"), (4,)),
+    "a run with its tasks in the work tree": (linked_inside("lm_eval_tasks"), (4,)),
+    "git begins while models are asked": (while_it_runs(begin_git), (4,)),
+    "git begins while files are moved": (git_begins_late, (4,)),
+    "temporary files in the work tree": (with_variable("TMPDIR", ".", *RUN), (0, 7)),
+    "a verdict under other rules": (after_a_run("judge", "RUN", "-o", "x", "--criterion", "majority"), (4,)),
+    "a page of two runs": (after_a_run("compare", "RUN", "RUN", "--html", "x.html"), (4,)),
+    "a page of all runs": (after_a_run("dashboard", "OUT", "-o", "x.html"), (2,)),
+    "the items of a split": (after_a_run("restricted", "split", "open", "SPLIT", "--data", ADAPTER, "-o", "x"), (4,)),
+    # What it is called.
+    "a config that says public": (plain("run", "b.yaml", b_yaml=f"adapter: {ADAPTER}\n{PUBLIC}"), (4,)),
+    "a config of a config that says public": (plain("run", "b.yaml", **CHAIN), (4,)),
+    "a manifest that says public": (relabelled, (4,)),
+    "a copy of the data": (copied("DATA", "--public", "-o", "x"), (4,)),
+    "a link to the data": (linked_copy, (4,)),
+    "a copy of the data, to begin with": (copied("init", "DATA"), (4,)),
+    "a copy of the data, as answers": (copied("free", "grade", "DATA", "-o", "x"), (2, 3, 4)),
+    # What is said.
+    "an interruption with a text": (raising(KeyboardInterrupt(TEXT)), (130,)),
+    "an exit with a text": (raising(SystemExit(TEXT)), (1,)),
+    "a full disk with a text": (raising(OSError(errno.ENOSPC, TEXT, TEXT)), (6,)),
+    "an error of the data with a text, and a traceback": (raising(UnicodeDecodeError("x", b"y", 0, 1, TEXT)), (1,)),
+    **{
+        f"{part} is {column} in a log of {n} rows": (of_a_log(part, column, n), (0, 2, 3, 4, 7))
+        for part in PARTS for column in ("q", "option") for n in (1, 3)
+    },
+    # What is released.
+    "no record": (without_a_record, (4,)),
+    "another split": (released_then(same), (4,)),
+    "another split of another version": (released_then(same, version="2"), (4,)),
+    "all stems edited": (released_then(stems_edited), (4,)),
+    "all stems edited in another version": (released_then(stems_edited, version="2"), (4,)),
+    "all stems edited under another name": (released_then(stems_edited, id="quiz"), (4,)),
+    "all choices edited under another name": (released_then(choices_edited, id="quiz"), (4,)),
+    "other items in the same version": (released_then(others), (4,)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("attack", "codes"), ATTACKS.values(), ids=ATTACKS)
+def test_no_attack_gets_through(world: World, attack: Attack, codes: tuple[int, ...]) -> None:
+    world.patch.setenv("ROBUSTIFY_TRACEBACK", "1")
+    args = attack(world)
+    before = world.visible()
+    assert world.call(*args) in codes, world.said
+    assert world.visible() == before
+    assert all(path.stat().st_mode & 0o077 == 0 for path in world.out.rglob("*") if not path.is_symlink())
+
+
+FROM_PYTHON: dict[str, Callable[[World], object]] = {
+    "answers": lambda world: rb.open(world.run).answers,
+    "verdicts": lambda world: rb.open(world.run).verdicts,
+    "evidence": lambda world: rb.open(world.run).evidence,
+    "other rules": lambda world: rb.judge(world.run, criterion="majority"),
+    "a temporary folder": lambda world: rb.audit("mock.yaml"),
+    "the work tree": lambda world: rb.audit("mock.yaml", out="x"),
+    "a public file": lambda world: rb.audit(str(world.items), public=True),
+    "its rules as a public file": lambda world: rb.heuristics(str(world.items)),
+}
+
+
+@pytest.mark.parametrize("attack", FROM_PYTHON.values(), ids=FROM_PYTHON)
+def test_no_attack_from_python_gets_through(world: World, attack: Callable[[World], object]) -> None:
+    world.audited()
+    before = world.visible()
+    with pytest.raises(RobustifyError) as refused:
+        attack(world)
+    assert not leaks(str(refused.value).encode())
+    assert world.visible() == before
+
+
+def test_what_is_said_of_a_run_carries_the_mark_that_the_gate_refuses(world: World) -> None:
+    said = {}
+    for command in (["run", "mock.yaml", "-o", "RUN"], ["check", "RUN"]):
+        for form in ([], ["--json"]):
+            assert world.call(*command, *form) in (0, 7)
+            said[" ".join([*command, *form])] = world.said
+    done = rb.open(world.run)
+    said |= {
+        "str": str(done),
+        "a table": done.summary.to_csv(),
+        "a notebook": json.dumps({"html": done._repr_html_()}),
+    }
+    assert {
+        name for name, text in said.items() if "RBG403" not in {rule for rule, *_ in states(text)}
+    } == set()
