@@ -93,9 +93,9 @@ def test_which_folders_are_private(tmp_path: Path, make: Make, told: str) -> Non
 
 
 def test_the_file_that_will_be_written_is_asked_about(tmp_path: Path) -> None:
-    place = tree("run/*", "!*.jsonl")(tmp_path)
+    place = tree("run/*", "!*.items")(tmp_path)
     with pytest.raises(AuthorisationError, match=PUBLIC):
-        require_private(place, ["copy.jsonl"])
+        require_private(place, ["copy.items"])
     require_private(place, ["copy.txt"])
 
 
