@@ -115,8 +115,10 @@ class Context:
         """Return what other votes, or another rule, make of the items."""
         if rules.criterion != FDR:
             return screened(votes, rules)
-        alike = votes.voters == self.votes.voters
-        ranking = self.ranking if alike else self.ranker.rank(_voting(self.rules.screen, votes.voters))
+        run = self.rules.screen
+        alike = votes.voters == self.votes.voters and rules.fdr_exact == run.fdr_exact
+        asked = run.model_copy(update={"voters": votes.voters, "fdr_exact": rules.fdr_exact})
+        ranking = self.ranking if alike else self.ranker.rank(asked)
         decision = flags(ranking, self.index.key, rules.fdr, exact=rules.fdr_exact)
         return screened(votes, rules, flagging(ranking, decision, self.index.width))
 
@@ -174,7 +176,7 @@ def context(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] 
     _require(answers, rules.screen)
     votes = cast_votes(answers, rules.screen, index)
     ranker = Ranker(answers, index, items, rules.probe, facts.groups)
-    ranking = ranker.rank(_voting(rules.screen, votes.voters))
+    ranking = ranker.rank(rules.screen.model_copy(update={"voters": votes.voters}))
     decision = flags(ranking, index.key, rules.screen.fdr, exact=rules.screen.fdr_exact)
     cut = flagging(ranking, decision, index.width) if rules.screen.criterion == FDR else None
     found = screened(votes, rules.screen, cut)
@@ -198,10 +200,6 @@ def context(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] 
 def topics_of(index: ItemIndex, facts: Facts) -> list[str]:
     """Return the topic of each item, "" if it has none."""
     return list(map(facts.topics.get, index.items, repeat("")))
-
-
-def _voting(rules: ScreenRules, voters: tuple[str, ...]) -> ScreenRules:
-    return rules.model_copy(update={"voters": voters})
 
 
 def _groups(index: ItemIndex, facts: Facts) -> Ints | None:

@@ -24,9 +24,9 @@ from robustify.stats.intervals import Interval, Rate
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Everything with a weight of at least `threshold` (None: nothing) lies above the cut.
+    """Everything with a strength of at least `threshold` (None: nothing) lies above the cut.
 
-    `hits` and `misses` above it, `decoys` D: the hits by chance that the misses stand for, one to be safe included;
+    `hits` and `misses` above it, `decoys` D: the hits by chance that the misses stand for, one a cut to be safe included;
     `estimate` D / H of the share of the hits that are there by chance, at most the q asked for, with an interval
     (`false_share_interval`). `n` items entered.
     """
@@ -46,19 +46,19 @@ def hits_per_miss(null: Floats) -> Floats:
         return np.asarray(np.where(null < 1, null / (1 - null), np.inf))
 
 
-def decoy_cut(weight: Floats, hit: Bools, rho: Floats, q: float) -> Cut:
-    """The lowest cut, after whole ties of the weight alone, at which D / H is at most q.
+def decoy_cut(strength: Floats, hit: Bools, rho: Floats, q: float) -> Cut:
+    """The lowest cut, after whole ties of the strength alone, at which D / H is at most q.
 
-    `weight`, `hit`, `rho` (n,). D = the largest rho of all items plus the sum of rho over the misses above. Its
+    `strength`, `hit`, `rho` (n,). D = the largest rho of all items plus the sum of rho over the misses above. Its
     false discovery rate is at most q in finite samples where all rho are equal and the ranking was made without
     these items' keys (Barber and Candes 2015, theorem 3). For unequal rho the same follows at a fixed cut, and at the
     chosen one only simulations show it; `exact_hits` makes them equal.
     """
-    n = len(weight)
+    n = len(strength)
     if not n:
         return Cut(0, None, 0, 0, 0.0, None, None)
-    order = np.argsort(-weight, kind="stable")
-    ranked, won = weight[order], hit[order]
+    order = np.argsort(-strength, kind="stable")
+    ranked, won = strength[order], hit[order]
     hits = np.cumsum(won)
     decoys = rho.max() + np.cumsum(np.where(won, 0.0, rho[order]))
     last = np.append(ranked[1:] < ranked[:-1], True)
@@ -72,18 +72,18 @@ def decoy_cut(weight: Floats, hit: Bools, rho: Floats, q: float) -> Cut:
     return Cut(n, float(ranked[end]), h, misses, d, d / h, false_share_interval(h, misses, ratio))
 
 
-def false_share_interval(hits: int, misses: int, rho: float, level: float = 0.95) -> Interval:
-    """The interval of the share of `hits` that are there by chance, from `misses` that each stand for `rho` of them.
+def false_share_interval(hits: int, misses: int, rho: float, cuts: int = 1) -> Interval:
+    """The 95 % interval of the share of `hits` there by chance, from `misses` that each stand for `rho` of them.
 
-    Items without a shortcut are hits with probability c = rho / (1 + rho), so before as many misses their hits
-    are negative binomial; the ends are its quantiles for this many misses and for one more. It holds for a cut fixed
-    beforehand; `docs/filter.md` says how it does at the cut that the data chose.
+    Items without a shortcut are hits with probability c = rho / (1 + rho), so before as many misses their hits are
+    negative binomial; the ends are its quantiles for this many misses and for one more in each of the `cuts`. It holds
+    for a cut fixed beforehand; `docs/filter.md` says how it does at the cut that the data chose.
     """
     if not hits:
         return 0.0, 1.0
-    tail, c = (1 - level) / 2, rho / (1 + rho)
-    low = _negative_binomial(tail, misses, c) if misses else 0
-    high = _negative_binomial(1 - tail, misses + 1, c)
+    c = rho / (1 + rho)
+    low = _negative_binomial(0.025, misses, c) if misses else 0
+    high = _negative_binomial(0.975, misses + cuts, c)
     return min(1.0, low / hits), min(1.0, high / hits)
 
 
@@ -95,7 +95,7 @@ def _negative_binomial(level: float, misses: int, c: float) -> int:
 
 
 def exact_cut(
-    weight: Floats, hit: Bools, rho: Floats, fold: Ints, lot: Floats, q: float
+    strength: Floats, hit: Bools, rho: Floats, fold: Ints, lot: Floats, q: float
 ) -> tuple[dict[int, float], Cut]:
     """Return a threshold by fold that keeps the false discovery rate at most q in finite samples, and the whole cut.
 
@@ -103,14 +103,14 @@ def exact_cut(
     n_f / (rho (1 + M_f)), and e-BH flags at q whatever the dependence between folds (Wang and Ramdas 2022; Ren and Barber
     2024). Where rho differs, misses are thinned by the item's `lot`, which makes all rho the largest.
     """
-    if not len(weight):
+    if not len(strength):
         return {}, Cut(0, None, 0, 0, 0.0, None, None)
-    n, largest = len(weight), float(rho.max(initial=0.0))
+    n, largest = len(strength), float(rho.max(initial=0.0))
     left_in = hit | (lot * largest < rho) if np.ptp(rho) > 0 else np.ones(n, dtype=bool)
     cuts: list[tuple[float, int, Cut]] = []
     for f in np.unique(fold).tolist():
         of = (fold == f) & left_in
-        cut = decoy_cut(weight[of], hit[of], np.full(np.count_nonzero(of), largest), q / 2)
+        cut = decoy_cut(strength[of], hit[of], np.full(np.count_nonzero(of), largest), q / 2)
         if cut.threshold is not None:
             cuts.append((np.count_nonzero(fold == f) / (largest * (1 + cut.misses)), f, cut))
     cuts.sort(key=lambda one: -one[0])
@@ -120,24 +120,25 @@ def exact_cut(
         return {}, Cut(n, None, 0, 0, largest, None, None)
     flagged = cuts[: enough[-1] + 1]
     h, missed = int(hits[enough[-1]]), sum(cut.misses for _, _, cut in flagged)
-    d = largest * (1 + missed)
+    d = largest * (len(flagged) + missed)
     thresholds = {f: cut.threshold for _, f, cut in flagged if cut.threshold is not None}
-    return thresholds, Cut(n, None, h, missed, d, d / h, false_share_interval(h, missed, largest))
+    interval = false_share_interval(h, missed, largest, len(flagged))
+    return thresholds, Cut(n, None, h, missed, d, d / h, interval)
 
 
-def hit_probability(weight: Floats, hit: Bools, at: Floats) -> Floats:
-    """P(hit) at the weights `at` (m,), by isotonic regression of `hit` on `weight` (n,); 0 below all of these.
+def shortcut_share(strength: Floats, hit: Bools, null: Floats, at: Floats) -> Floats:
+    """Return the share of items with a shortcut at the strengths `at` (m,); 0 below all of these.
 
-    Pooled adjacent violators; items of one weight share one probability (Ayer et al. 1955).
+    Isotonic regression of (hit - c) / (1 - c), whose mean is that share, on `strength` (n,), by pooled adjacent violators
+    (Ayer et al. 1955); `null` (n,) is c. Items of one strength share one value.
     """
-    if not len(weight):
+    if not len(strength):
         return np.zeros(len(at))
-    kinds, place, counts = np.unique(weight, return_inverse=True, return_counts=True)
-    won = np.bincount(place, weights=hit.astype(np.float64), minlength=len(kinds))
-    h = isotonic_regression(won / counts, weights=counts.astype(np.float64)).x
-    # Mostly the same weights, of which the places are known.
-    below = place if np.array_equal(weight, at) else np.searchsorted(kinds, at, side="right") - 1
-    return np.asarray(np.where(below >= 0, h[np.maximum(below, 0)], 0.0))
+    kinds, place = np.unique(strength, return_inverse=True)
+    over, room = (np.bincount(place, weights=x) for x in (hit - null, 1 - null))
+    share = np.clip(isotonic_regression(over / room, weights=room).x, 0.0, 1.0)
+    below = np.searchsorted(kinds, at, side="right") - 1
+    return np.asarray(np.where(below >= 0, share[np.maximum(below, 0)], 0.0))
 
 
 def shortcut_probability(h: Floats, null: Floats) -> Floats:
@@ -156,8 +157,8 @@ class Decision:
 
     `outcome` (n,) 1 shortcut, 0 robust, -1 undecided. `cut` counts the items that entered, without a threshold under the
     exact rule, which has one a fold. `above` (n,): the item lies above its cut; `hit` (n,): the top is the key. `posterior`
-    (n,) h(W), the probability that the top is the key at this weight; `shortcut` (n,) the probability that an item
-    has a shortcut, given that its top is its key; both NaN where there is no top.
+    (n,) h, the probability that the top is the key at this strength, by the items of other folds; `shortcut` (n,) the
+    probability that an item has a shortcut, given that its top is its key; both NaN where there is no top.
     """
 
     outcome: Ints
@@ -178,22 +179,26 @@ def flags(ranking: Ranking, key: Ints, q: float, *, exact: bool = False) -> Deci
     ranked = (ranking.top >= 0) & (key >= 0) & (ranking.null < 1)
     hit = ranked & (ranking.top == key)
     enter = np.flatnonzero(ranked & (ranking.group == np.arange(n)))
-    weight, won, rho = ranking.weight[enter], hit[enter], hits_per_miss(ranking.null[enter])
+    strength, won, null = ranking.strength[enter], hit[enter], ranking.null[enter]
+    rho = hits_per_miss(null)
     threshold = np.full(n, np.inf)
     if exact:
-        by_fold, cut = exact_cut(weight, won, rho, ranking.fold[enter], ranking.lot[enter], q)
+        by_fold, cut = exact_cut(strength, won, rho, ranking.fold[enter], ranking.lot[enter], q)
         for f, least in by_fold.items():
             threshold[ranking.fold == f] = least
     else:
-        cut = decoy_cut(weight, won, rho, q)
+        cut = decoy_cut(strength, won, rho, q)
         threshold[:] = np.inf if cut.threshold is None else cut.threshold
-    above = ranked & (ranking.weight >= threshold)
-    posterior, shortcut = np.full(n, np.nan), np.full(n, np.nan)
-    posterior[ranked] = np.maximum(hit_probability(weight, won, ranking.weight[ranked]), ranking.null[ranked])
-    shortcut[ranked] = shortcut_probability(posterior[ranked], ranking.null[ranked])
+    above = ranked & (ranking.strength >= threshold)
+    share = np.full(n, np.nan)
+    for f in np.unique(ranking.fold).tolist():
+        # No item's own hit says how probable its shortcut is.
+        mine, others = ranked & (ranking.fold == f), ranking.fold[enter] != f
+        share[mine] = shortcut_share(strength[others], won[others], null[others], ranking.strength[mine])
+    posterior = share + (1 - share) * ranking.null
     settled = ranked & ranking.complete
     outcome = np.where(above & hit, SHORTCUT, np.where(settled, ROBUST, UNDECIDED))
-    return Decision(outcome, cut, above, hit, posterior, shortcut)
+    return Decision(outcome, cut, above, hit, posterior, shortcut_probability(posterior, ranking.null))
 
 
 def flagging(ranking: Ranking, made: Decision, width: int) -> Flagging:

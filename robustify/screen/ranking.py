@@ -53,6 +53,8 @@ from robustify.screen.votes import (
 
 RIDGE = 1.0
 """Of the conditional logit of level 2."""
+DEALS, MANY = 5, 5_000
+"""How often folds are dealt, and the number of items from which on once is enough."""
 _EQUAL = 1e-9
 """Log probabilities that differ by less differ by rounding."""
 
@@ -62,16 +64,17 @@ class Ranking:
     """The ranking of n items with at most K options by a scorer that saw no question.
 
     `log_p` (n, K), -inf beyond an item's options, NaN if nothing is known of it. `top` (n,): -1 none, -2 shared. `weight`
-    (n,) W, the probability of the top. `null` (n,) c, the probability that the top is the key without a shortcut. `group`
-    (n,): who stands for its near-duplicates, chosen without keys. `lot` (n,): a number in [0, 1) that follows from the
-    item's content. `complete` (n,): every voter answered. `parts` and `surface`: name -> (n, K), the contribution to each
-    option's logit, centred within the item; `surface` sums to its part.
+    (n,) W, the probability of the top; `strength` (n,), by which items are sorted. `null` (n,) c, the probability that the
+    top is the key without a shortcut. `group` (n,): who stands for its near-duplicates, chosen without keys. `lot` (n,): a
+    number in [0, 1) that follows from the item's content. `complete` (n,): every voter answered. `parts` and `surface`:
+    name -> (n, K), the contribution to each option's logit, centred within the item; `surface` sums to its part.
     """
 
     items: tuple[str, ...]
     log_p: Floats
     top: Ints
     weight: Floats
+    strength: Floats
     null: Floats
     group: Ints
     fold: Ints
@@ -79,6 +82,10 @@ class Ranking:
     complete: Bools
     parts: Mapping[str, Floats]
     surface: Mapping[str, Floats]
+
+
+_Deal = tuple[Ints, Floats]
+"""How folds were dealt, (n,), and the logits (n, K) that were fitted so."""
 
 
 @dataclass(frozen=True)
@@ -142,24 +149,28 @@ class Ranker:
         """
         index, there, known = self._index, self._there, self._known
         likings, complete, placed = self._likings(rules)
-        logits, parts, surface = self._fitted(likings)
+        deals, parts, surface = self._fitted(likings, rules.fdr_exact)
         heard = known & np.logical_or.reduce(
             [np.zeros_like(known), *((part != 0).any(axis=1) for part in parts.values())]
         )
-        log_p = np.where(heard[:, None], log_probabilities(logits, there), np.nan)
+        log_p = np.where(
+            heard[:, None], log_probabilities(np.mean([z for _, z in deals], axis=0), there), np.nan
+        )
         top, best = _top(log_p)
         shares = key_shares(index.key, index.k, index.width) if placed and known.all() else None
         null = 1 / np.maximum(index.k, 1)
         if shares is not None:
             null = np.where(top >= 0, shares[np.arange(len(top)), np.maximum(top, 0)], null)
+        group = self._representatives(complete & (top >= 0))
         return Ranking(
             items=index.items,
             log_p=log_p,
             top=top,
             weight=np.where(top >= 0, np.round(np.exp(best), 12), np.nan),
+            strength=self._strength(deals, top, group),
             null=null,
-            group=self._representatives(complete & (top >= 0)),
-            fold=self._fold,
+            group=group,
+            fold=self._folds[0],
             lot=self._lot,
             complete=complete,
             parts=parts,
@@ -168,20 +179,38 @@ class Ranker:
 
     def by_options(self) -> OptionScores | None:
         """Return what options' texts alone give away; None without texts, or with fewer items than a fit needs."""
-        logits, parts, _ = self._fitted({})
+        ((fold, logits),), parts, _ = self._fitted({}, exact=True)
         if self._items is None or "words" not in parts:
             return None
-        return OptionScores(logits, parts["surface"], parts["words"], self._there, self._known, self._fold)
+        return OptionScores(logits, parts["surface"], parts["words"], self._there, self._known, fold)
+
+    def _strength(self, deals: Sequence[_Deal], top: Ints, group: Ints) -> Floats:
+        """Return the mean rank of each item within its fold, from 0 to 1, (n,), by the probability of a shortcut.
+
+        A hit at the probability W of a deal's top has one with probability (W - c) / ((1 - c) W), where c is 1 / k. Fits
+        that left out different folds differ in scale, so that only items of one fold are compared. Copies count once.
+        """
+        ranked, c, ranks = top >= 0, 1 / np.maximum(self._index.k, 2), np.full((len(deals), len(top)), np.nan)
+        for rank, (fold, logits) in zip(ranks, deals, strict=True):
+            w = np.exp(log_probabilities(logits, self._there).max(axis=1))
+            probable = np.round((w - c) / ((1 - c) * w), 9)
+            for f in np.unique(fold).tolist():
+                mine = ranked & (fold == f)
+                others = np.sort(probable[mine & (group == np.arange(len(top)))])
+                below, upto = (np.searchsorted(others, probable[mine], side) for side in ("left", "right"))
+                rank[mine] = (below + upto) / (2 * max(len(others), 1))
+        return np.asarray(np.round(ranks.mean(axis=0), 9))
 
     @cached_property
     def _lot(self) -> Floats:
         return lots(self._index.items) if self._items is None else content_lots(self._items)
 
     @cached_property
-    def _fold(self) -> Ints:
-        names, items = self._index.items, self._items
+    def _folds(self) -> list[Ints]:
+        names, items, settings = self._index.items, self._items, self._settings
         together = named_groups(names, self._groups or {}) if items is None else fold_groups(items)
-        return dealt(together, self._lot, self._settings.folds, self._settings.seed)
+        seeds = range(settings.seed * DEALS, settings.seed * DEALS + (DEALS if len(names) < MANY else 1))
+        return [dealt(together, self._lot, settings.folds, seed) for seed in seeds]
 
     def _representatives(self, ranked: Bools) -> Ints:
         """Who stands for each item's near-duplicates, (n,): the smallest lot of those `ranked` (n,), if any are."""
@@ -198,15 +227,20 @@ class Ranker:
         return None if self._items is None else padded(matrix(self._items), self._there)
 
     @cached_property
-    def _by_text(self) -> dict[str, Floats]:
-        """The logits of each fit on texts, (folds, n, K) each."""
+    def _by_text(self) -> list[dict[str, Floats]]:
+        """The logits of each fit on texts, (folds, n, K) each, for each time that folds were dealt."""
         if self._features is None:
-            return {}
+            return [{} for _ in self._folds]
         x, known = self._features, self._known
-        surface = nested(lambda train, test: x[test] @ self._coefficients(train & known), self._fold)
-        words = nested(scorer(self._items or (), self._index.key, self._there, known), self._fold)
-        by_least = zip(LEAST, np.split(words, len(LEAST), axis=2), strict=True)
-        return {"surface": surface, **{f"words {least}": one for least, one in by_least}}
+        by_words = scorer(self._items or (), self._index.key, self._there, known)
+        out = []
+        for fold in self._folds:
+            surface = nested(lambda train, test: x[test] @ self._coefficients(train & known), fold)
+            words = np.split(nested(by_words, fold), len(LEAST), axis=2)
+            out.append(
+                {"surface": surface} | {f"words {at}": one for at, one in zip(LEAST, words, strict=True)}
+            )
+        return out
 
     def _coefficients(self, train: Bools) -> Floats:
         """The coefficients (f,) of the features, fitted on the items `train` (n,)."""
@@ -254,29 +288,41 @@ class Ranker:
             self._heard[asking] = _Liking(values, answered, placed, len(block) > 0)
         return self._heard[asking]
 
-    def _fitted(self, likings: Mapping[str, Floats]) -> tuple[Floats, dict[str, Floats], dict[str, Floats]]:
-        """The cross-fitted logits (n, K), what each part adds to them, and what each surface feature does."""
-        there, fold, known = self._there, self._fold, self._known
-        if not _enough(fold[known]) or (self._items is None and not likings):
+    def _fitted(
+        self, likings: Mapping[str, Floats], exact: bool
+    ) -> tuple[list[_Deal], dict[str, Floats], dict[str, Floats]]:
+        """The cross-fitted logits, what each part adds to them, and what each surface feature does, as means over deals.
+
+        `exact`: folds are dealt once, so that no key of a fold moves the logits there.
+        """
+        there, known, x, folds = self._there, self._known, self._features, self._folds
+        if not _enough(folds[0][known]) or (self._items is None and not likings):
             parts = {_part(name): values for name, values in likings.items()}
-            return np.asarray(sum(parts.values(), np.zeros(there.shape))), parts, {}
-        columns = self._by_text | {name: values[None] for name, values in likings.items()}
-        x = self._features
-        parts = {_part(name): np.zeros(there.shape) for name in columns}
+            logits = np.asarray(sum(parts.values(), np.zeros(there.shape)))
+            return [(np.zeros_like(folds[0]), logits)], parts, {}
+        parts = {_part(name): np.zeros(there.shape) for name in (*self._by_text[0], *likings)}
         surface = {name: np.zeros(there.shape) for name in (NAMES if x is not None else ())}
-        for i, f in enumerate(np.unique(fold).tolist()):
-            mine, others = np.flatnonzero(fold == f), (fold != f) & known
-            seen = {name: values[min(i, len(values) - 1)] for name, values in columns.items()}
-            rows = drawn(others)
-            train = np.stack([values[rows] for values in seen.values()], axis=-1)
-            gamma = fitted(train, self._index.key[rows], there[rows], RIDGE)
-            for (name, values), weight in zip(seen.items(), gamma.tolist(), strict=True):
-                parts[_part(name)][mine] += centred(weight * values[mine], there[mine])
-            if x is not None:
-                added = x[mine] * (gamma[0] * self._coefficients(others))
-                for at, name in enumerate(NAMES):
-                    surface[name][mine] = added[:, :, at] + added[:, :, at + len(NAMES)]
-        return np.asarray(sum(parts.values(), np.zeros(there.shape))), parts, surface
+        deals: list[_Deal] = []
+        times = 1 if exact else len(folds)
+        for fold, by_text in zip(folds[:times], self._by_text, strict=False):
+            columns = by_text | {name: values[None] for name, values in likings.items()}
+            logits = np.zeros(there.shape)
+            for i, f in enumerate(np.unique(fold).tolist()):
+                mine, others = np.flatnonzero(fold == f), (fold != f) & known
+                seen = {name: values[min(i, len(values) - 1)] for name, values in columns.items()}
+                rows = drawn(others)
+                train = np.stack([values[rows] for values in seen.values()], axis=-1)
+                gamma = fitted(train, self._index.key[rows], there[rows], RIDGE)
+                for (name, values), weight in zip(seen.items(), gamma.tolist(), strict=True):
+                    adds = centred(weight * values[mine], there[mine])
+                    logits[mine] += adds
+                    parts[_part(name)][mine] += adds / times
+                if x is not None:
+                    added = x[mine] * (gamma[0] * self._coefficients(others)) / times
+                    for at, name in enumerate(NAMES):
+                        surface[name][mine] += added[:, :, at] + added[:, :, at + len(NAMES)]
+            deals.append((fold, logits))
+        return deals, parts, surface
 
 
 def _mean(at: Ints, liking: Floats, index: ItemIndex) -> Floats:

@@ -177,8 +177,8 @@ class VoterAgreement(Part):
 class DecoyCut(Part):
     """The cut of `criterion: fdr` at the share `q`, by e-values if `exact`.
 
-    `ranked` items entered it, one for each group of near-duplicates. Above `threshold`, a probability, are `hits` and
-    `misses`; the misses stand for `decoys` hits by chance. `false_share`: of the hits, those by chance.
+    `ranked` items entered it, one for each group of near-duplicates. Above `threshold`, a mean rank from 0 to 1, are
+    `hits` and `misses`; the misses stand for `decoys` hits by chance. `false_share`: of the hits, those by chance.
     """
 
     q: Share

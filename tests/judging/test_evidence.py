@@ -44,6 +44,7 @@ def ranking_of(
         log_p=np.zeros((n, K)),
         top=np.array(top),
         weight=np.array(weight),
+        strength=np.array(weight),
         null=np.full(n, 1 / K),
         lot=np.zeros(n),
         group=np.arange(n),

@@ -3,16 +3,22 @@
 import numpy as np
 import pytest
 
+from robustify.answers import Answers
 from robustify.arrays import Bools, Floats, Ints
 from robustify.screen.decoy_filter import (
     Cut,
     decoy_cut,
     exact_cut,
     false_share_interval,
-    hit_probability,
+    flags,
     hits_per_miss,
     shortcut_probability,
+    shortcut_share,
 )
+from robustify.screen.item_index import item_index
+from robustify.screen.ranking import Ranker
+from robustify.screen.screen_rules import ScreenRules
+from tests.support.fake_answers import bench, rows
 
 
 def world(
@@ -89,15 +95,37 @@ def test_the_interval_by_hand() -> None:
     low, high = false_share_interval(100, 0, 1 / 3)
     # Before the first miss, v hits by chance or fewer have probability 1 - 0.25 ** (v + 1) >= 0.975 from v = 2 on.
     assert (low, high) == (0.0, 0.02)
+    assert false_share_interval(100, 0, 1 / 3, cuts=5)[1] > 2 * high, (
+        "one miss to be safe in each of five cuts"
+    )
 
 
-def test_hits_are_more_probable_at_higher_weights() -> None:
-    weight = np.array([0.2, 0.4, 0.4, 0.6, 0.8])
+def test_shortcuts_are_more_probable_at_higher_strengths() -> None:
+    strength = np.array([0.2, 0.4, 0.4, 0.6, 0.8])
     hit = np.array([0, 1, 0, 0, 1], dtype=bool)
     at = np.array([0.1, 0.2, 0.5, 0.6, 0.9])
-    # 0.4 and 0.6 are pooled: one hit of three.
-    assert hit_probability(weight, hit, at) == pytest.approx([0, 0, 1 / 3, 1 / 3, 1])
-    assert hit_probability(np.empty(0), np.empty(0, dtype=bool), at) == pytest.approx(np.zeros(5))
+    # 0.4 and 0.6 are pooled: one hit of three, of which 3/4 is expected: (1 - 3/4) / (9/4).
+    even = shortcut_share(strength, hit, np.full(5, 1 / 4), at)
+    assert even == pytest.approx([0, 0, 1 / 9, 1 / 9, 1])
+    # Of two options a hit says less: (1 - 3/2) / (3/2) is no share.
+    assert shortcut_share(strength, hit, np.full(5, 1 / 2), at) == pytest.approx([0, 0, 0, 0, 1])
+    assert shortcut_share(np.empty(0), np.empty(0, dtype=bool), np.empty(0), at) == pytest.approx(np.zeros(5))
+
+
+def test_the_probability_of_a_shortcut_is_that_of_other_folds() -> None:
+    """By its own hits 62 % were stated for items of which 36 % had a shortcut, with 2 to 6 options."""
+    said, true = [], []
+    for seed in range(25):
+        b = bench(300, 3, s=0.2, agree=0.4, options=(2, 3, 4, 5, 6), seed=seed)
+        answers = Answers.of(rows(b, rotations=False))
+        index = item_index(answers, b.ids)
+        found = flags(Ranker(answers, index).rank(ScreenRules()), index.key, 0.1)
+        said.append(found.shortcut[found.hit])
+        true.append(b.shortcut[found.hit])
+    p, real = np.concatenate(said), np.concatenate(true)
+    for low, high in ((0.0, 0.2), (0.2, 0.5), (0.5, 0.8), (0.8, 1.01)):
+        some = (p >= low) & (p < high)
+        assert real[some].mean() == pytest.approx(p[some].mean(), abs=0.12)
 
 
 def test_of_hits_above_chance_the_rest_are_shortcuts() -> None:
@@ -124,5 +152,6 @@ def test_the_exact_rule_flags_at_its_bound_and_not_above(n: int, q: float, flagg
     at = np.arange(n)
     hit = (at > 0) & (at < 21)
     found, cut = exact_cut(-1.0 * at, hit, np.full(n, 1 / 3), (at > 20) * 1, np.zeros(n), q)
+    assert cut.decoys == pytest.approx((cut.misses + 1) / 3)
     assert cut.hits == flagged
     assert found == ({0: -20.0} if flagged else {})

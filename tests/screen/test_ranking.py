@@ -22,11 +22,14 @@ RULES = ScreenRules()
 
 
 def ranked(
-    b: Bench, items: Sequence[Item] | None = None, made: Sequence[Answer] | None = None
+    b: Bench,
+    items: Sequence[Item] | None = None,
+    made: Sequence[Answer] | None = None,
+    rules: ScreenRules = RULES,
 ) -> tuple[Ranking, ItemIndex]:
     answers = Answers.of(made or [*rows(b, rotations=False), *text_rows(b)])
     index = item_index(answers, b.ids)
-    return Ranker(answers, index, items).rank(RULES), index
+    return Ranker(answers, index, items).rank(rules), index
 
 
 def cued(n: int, share: float, seed: int = 0, k: int = 4) -> tuple[Bench, list[Item], Ints]:
@@ -73,15 +76,37 @@ def test_a_cue_in_the_text_is_found_and_its_contributions_add_up() -> None:
 def test_no_key_of_a_fold_moves_the_ranking_of_that_fold() -> None:
     """What makes the rule of each fold exact: other keys for one fold's items change nothing there."""
     b, items, _ = cued(200, 0.3)
-    first, index = ranked(b, items)
-    fold = int(first.fold[0])
-    key = np.where(first.fold == fold, (index.key + 1) % index.k, index.key)
-    other = replace(b, key=key)
-    again, _ = ranked(other, [replace(i, key=int(j)) for i, j in zip(items, key, strict=True)])
-    same = first.fold == fold
+    exact = ScreenRules(fdr_exact=True)
+    first, index = ranked(b, items, rules=exact)
+    same = first.fold == first.fold[0]
+    key = np.where(same, (index.key + 1) % index.k, index.key)
+    other = [replace(i, key=int(j)) for i, j in zip(items, key, strict=True)]
+    again, _ = ranked(replace(b, key=key), other, rules=exact)
     assert first.log_p[same] == pytest.approx(again.log_p[same], abs=1e-12)
+    assert first.strength[same] == pytest.approx(again.strength[same])
     assert (first.top[same] == again.top[same]).all()
     assert not np.allclose(first.log_p[~same], again.log_p[~same])
+
+
+def test_no_key_moves_the_strength_of_its_own_item() -> None:
+    b, items, _ = cued(100, 0.3)
+    first, _ = ranked(b, items)
+    for at in (0, 50):
+        other = [replace(i, key=(i.key + 1) % 4) if i is items[at] else i for i in items]
+        again, _ = ranked(replace(b, key=np.array([i.key for i in other])), other)
+        assert first.strength[at] == again.strength[at]
+        assert first.strength != pytest.approx(again.strength)
+
+
+def test_items_of_two_options_are_not_ranked_first() -> None:
+    """Sorted by W alone, they are: of 2 to 6 options nothing was found."""
+    found = []
+    for seed in range(6):
+        b = bench(400, 3, s=0.2, agree=0.2, options=(2, 3, 4, 5, 6), seed=seed)
+        ranking, index = ranked(b, made=rows(b, rotations=False))
+        flagged = flags(ranking, index.key, 0.1).outcome == SHORTCUT
+        found.append(flagged[b.shortcut].mean())
+    assert np.mean(found) > 0.4
 
 
 def test_logits_are_nested() -> None:
