@@ -24,7 +24,7 @@ $(VENV)/.dev: $(VENV)/.run
 setup: $(VENV)/.dev ## make the development environment in .venv
 
 demo: $(VENV)/.run ## audit the demo benchmark with two real models; prints where the report lies
-	$(BIN)/robustify models pull smollm2-135m gemma3-270m
+	$(BIN)/robustify models pull smollm2-135m gemma3-270m minilm-l6-v2
 	$(BIN)/robustify demo_benign.yaml --out $(DEMO) --progress
 	$(BIN)/python -m tools.planted $(DEMO)
 	@echo "report: $(CURDIR)/$(DEMO)/report.html"

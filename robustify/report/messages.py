@@ -21,6 +21,7 @@ KINDS = {
     "non_voter": "did not vote",
     "heuristic": "rule without a model",
     "probe": "trained on what was kept",
+    "encoder": "sentence encoder",
 }
 
 

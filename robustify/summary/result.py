@@ -42,13 +42,15 @@ class AuditorResult(Quantity):
 class Residual(Part):
     """The audit of what was kept. `non_voters` are models that did not vote; `chance` is mean(1/k).
 
-    `heuristics`: of the rules without a model the one that is furthest above its chance, p corrected for all.
+    `heuristics`: of the rules without a model the one that is furthest above its chance, p corrected for all. `encoder`: a
+    sentence encoder, which takes no part in any filter.
     """
 
     leave_one_out: dict[str, AuditorResult]
     non_voters: dict[str, AuditorResult]
     heuristics: dict[str, AuditorResult] | None
     probe: AuditorResult | None
+    encoder: AuditorResult | None = None
     probe_voted: bool
     chance: Share | None
     margin: Share

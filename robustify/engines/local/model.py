@@ -126,14 +126,16 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "can't allocate memory" in str(error)
 
 
-def opened(folder: Path, dtype: torch.dtype, device: torch.device) -> tuple[Any, Any]:
-    """Return tokenizer and model, ready to score.
+def opened(
+    folder: Path, dtype: torch.dtype, device: torch.device, kind: Any = AutoModelForCausalLM
+) -> tuple[Any, Any]:
+    """Return tokenizer and model of a kind, ready to score.
     Raises `ModelError`: transformers cannot load the folder, or tensors that the config names are missing."""
     bar = transformers_logging.is_progress_bar_enabled()
     transformers_logging.disable_progress_bar()
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, **_FROM_FILES)
-        model, loading = AutoModelForCausalLM.from_pretrained(
+        model, loading = kind.from_pretrained(
             folder, dtype=dtype, use_safetensors=True, output_loading_info=True, **_FROM_FILES
         )
     # transformers, tokenizers and safetensors raise many kinds of error; all mean the same here.

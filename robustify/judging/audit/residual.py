@@ -12,9 +12,11 @@ import numpy as np
 from robustify.arrays import Bools
 from robustify.baselines.heuristics import VIEW as HEURISTIC
 from robustify.baselines.heuristics import heuristic_scores
+from robustify.baselines.meaning import VIEW as MEANING
 from robustify.judging.audit.auditor import POWER, AuditorRates, AuditRate, audited
 from robustify.judging.audit.fresh import FreshProbe, Kept, everything, kept_by
 from robustify.judging.context import Context
+from robustify.scoring import best
 from robustify.screen.consensus import ROBUST
 from robustify.screen.screen_rules import FDR, VIEW_OF
 from robustify.screen.votes import cast_votes, first_template, models_asked
@@ -46,12 +48,23 @@ def non_voters(ctx: Context, kept: Kept) -> Iterator[AuditorRates]:
             yield _model(ctx, "non_voter", name, best[:, m], kept)
 
 
+def by_meaning(ctx: Context, kept: Kept) -> Iterator[AuditorRates]:
+    """Yield the sentence encoder, if it was asked; items that it did not see are no answers of it."""
+    for view, name, _ in ctx.answers.askings():
+        if view == MEANING:
+            rows = ctx.answers.block(MEANING, name).first()
+            shared, at = best(rows.scores, rows.k), ctx.index.at[rows.item]
+            picked = np.zeros((len(ctx.index), ctx.index.width), dtype=bool)
+            picked[at[at >= 0], : shared.shape[1]] = shared[at >= 0]
+            yield _model(ctx, "encoder", name, picked, kept)
+
+
 def _model(ctx: Context, kind: AuditorKind, name: str, best: Bools, kept: Kept) -> AuditorRates:
     index = ctx.index
     found = audited(best[kept.mask], kept.key, kept.k, kept.would)
     known = index.k > 0
     before = audited(best[known], index.key[known], index.k[known], np.zeros_like(best[known]))
-    return AuditorRates(kind, name, found, kind == "non_voter", before=before)
+    return AuditorRates(kind, name, found, kind in ("non_voter", "encoder"), before=before)
 
 
 def best_heuristic(ctx: Context, kept: Kept, probe: FreshProbe, *, independent: bool) -> AuditorRates | None:
@@ -94,7 +107,7 @@ def residual(ctx: Context) -> Residual:
     rules, index, margin = ctx.rules.screen, ctx.index, ctx.rules.limits.residual_margin
     fitted = rules.criterion == FDR or rules.probe_vote != "none"
     kept, probe = kept_by(ctx.screened), FreshProbe(ctx.items, ctx.rules.probe)
-    auditors = [*left_out(ctx), *non_voters(ctx, kept)]
+    auditors = [*left_out(ctx), *non_voters(ctx, kept), *by_meaning(ctx, kept)]
     heuristic = best_heuristic(ctx, kept, probe, independent=not fitted)
     if heuristic is not None:
         auditors.append(heuristic)
@@ -112,6 +125,7 @@ def residual(ctx: Context) -> Residual:
         non_voters=_of_kind("non_voter", auditors),
         heuristics=_of_kind("heuristic", auditors) or None,
         probe=next(iter(_of_kind("probe", auditors).values()), None),
+        encoder=next(iter(_of_kind("encoder", auditors).values()), None),
         probe_voted=fitted,
         chance=chance,
         margin=margin,

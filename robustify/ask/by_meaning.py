@@ -1,0 +1,61 @@
+"""Ask the sentence encoder, which takes no part in the filter, what the meaning of options gives away."""
+
+import hashlib
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from robustify import models
+from robustify.answers import Answer
+from robustify.arrays import Floats
+from robustify.baselines.artifact_probe import ProbeSettings
+from robustify.baselines.meaning import encoded, meaning
+from robustify.engines.protocols import Progress, no_progress
+from robustify.files import write_atomic
+from robustify.item import Item
+
+
+def can_audit(cache: Path) -> bool:
+    """Return whether the encoder was pulled, and what runs it is installed."""
+    return models.encoder(cache) is not None and importlib.util.find_spec("torch") is not None
+
+
+def ask_by_meaning(
+    items: Sequence[Item],
+    settings: ProbeSettings,
+    cache: Path,
+    *,
+    keep: bool,
+    progress: Progress = no_progress,
+) -> list[Answer]:
+    """Return one row per item that is audited; none where the encoder is not at hand.
+
+    `keep`: vectors are kept in the cache, under a digest of the texts. Those of a restricted set are not.
+
+    Raises:
+        ModelError: the encoder's files are damaged.
+    """
+    folder = models.encoder(cache)
+    if folder is None or not can_audit(cache):
+        return []
+    chosen = encoded(items)
+    texts = [choice for item in chosen for choice in item.choices]
+    vectors = _vectors(folder, texts, cache / "vectors" if keep else None, progress)
+    return meaning(chosen, vectors, models.ENCODER.name, settings)
+
+
+def _vectors(folder: Path, texts: Sequence[str], kept: Path | None, progress: Progress) -> Floats:
+    digest = hashlib.sha256("\0".join((models.ENCODER.sha256, *texts)).encode("utf-8", "surrogatepass"))
+    file = None if kept is None else kept / f"{digest.hexdigest()}.f32"
+    if file is not None and file.is_file() and file.stat().st_size % (4 * max(len(texts), 1)) == 0:
+        found = np.frombuffer(file.read_bytes(), dtype="<f4").reshape(len(texts), -1)
+    else:
+        from robustify.engines.local.encoder import sentence_vectors  # imports torch
+
+        found = sentence_vectors(folder, texts, progress)
+        if file is not None:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(file, found.astype("<f4").tobytes(), sync=False)
+    return found.astype(np.float64)
