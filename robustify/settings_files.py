@@ -162,7 +162,11 @@ def _fault(fault: dict[str, Any], known: set[str], whole: str) -> str:
         for i, step in enumerate(steps)
         if not (0 < i < len(steps) - 1 and isinstance(steps[i - 1], int) and step not in known)
     ]
-    where = ascii("".join(shown).lstrip("."))[1:-1] or whole
+    # A key of several words may be text.
+    plain = [
+        step if re.fullmatch(r"[\w.\[\]-]{1,60}", step) else ".(a key that is not shown)" for step in shown
+    ]
+    where = ascii("".join(plain).lstrip("."))[1:-1] or whole
     match fault["type"]:
         case "extra_forbidden":
             near = difflib.get_close_matches(str(steps[-1]), known, n=1)

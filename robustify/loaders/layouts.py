@@ -169,9 +169,15 @@ def _columns(table: SourceTable) -> str:
         shown = known > 0 or not table.literals
     else:
         shown = known > 1 and all(map(name_like, names))
-    if not shown:
+    # A field of few records may be named by a choice or an id.
+    rows = table.rows[:ROWS_LOOKED_AT]
+    usual = {
+        n for n in names if name_key(n) in KNOWN_NAMES or 2 * sum(n in r.cells for r in rows) > len(rows) > 1
+    }
+    if not shown or not usual:
         return f"found {what}: {len(names)} (names not shown: they may be text of an item)"
-    return f"found the {what} {', '.join(names)}"
+    rest = f" and {len(names) - len(usual)} that few records have" if len(usual) < len(names) else ""
+    return f"found the {what} {', '.join(n for n in names if n in usual)}{rest}"
 
 
 def _require_whole(name: str, raws: Sequence[RawItem]) -> None:

@@ -628,8 +628,10 @@ def test_fields_name_what_the_usual_names_do_not(write: Write) -> None:
         "area": "lamps",
         "story": "Once.",
     }
-    path = write("a.jsonl", lines([row]))
-    with pytest.raises(DataError, match="found the fields nr, ask, ca, cb, right, area, story"):
+    path, two = write("a.jsonl", lines([row])), write("b.jsonl", lines([row, {**row, "zanzibar": 1}]))
+    with pytest.raises(DataError, match=r"found the fields nr, ask, ca, cb, right, area, story;"):
+        load(Source(path=str(two)))
+    with pytest.raises(DataError, match=r"found fields: 7 .names not shown"):
         load(Source(path=str(path)))
     fields = {
         "id": "nr",
