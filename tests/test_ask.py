@@ -23,11 +23,6 @@ def test_a_shown_order_is_put_back_before_the_row_leaves(toys: list[Item]) -> No
     assert block.correct.tolist() == [1.0] * 16
 
 
-def test_the_first_row_of_the_screen_is_the_item_s_fixed_order(toys: list[Item]) -> None:
-    block = rows_of(toys, likes_the_letter("A")).block("choices_only", "fake").first()
-    assert [tuple(o) for o in block.order.tolist()] == [orders.base(i.id, 4) for i in toys]
-
-
 def test_the_full_view_begins_with_the_benchmark_s_own_order(toys: list[Item]) -> None:
     table = rows_of(toys, likes_the_letter("A"), Asking(orders=3, order_items=2, full_rotations=False))
     block = table.block("full", "fake")
@@ -110,14 +105,6 @@ def test_an_empty_option_cannot_be_scored_by_its_text_and_says_so() -> None:
         assert set(table.block(view, "fake").pick.tolist()) == {-1}
     assert table.table.filter(table.table["error"].is_valid())["error"].to_pylist() == ["empty_choice"] * 3
     assert (table.block("full", "fake").pick >= 0).all()
-
-
-def test_an_item_is_never_its_own_shot(toys: list[Item]) -> None:
-    planned = plan(toys, Asking(shots=3, views=("cloze",)))
-    for p in planned:
-        context = p.requests[0].context
-        assert context.count(p.item.stem) == 1
-        assert context.count("Question:") == 4
 
 
 def test_numbers_of_a_row_are_the_scorer_s(toys: list[Item]) -> None:

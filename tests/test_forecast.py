@@ -9,7 +9,6 @@ from robustify.ask import forecast as forecasts
 from robustify.ask.forecast import CHARS_A_BRANCH, SAMPLE, forecast
 from robustify.engines.settings import HFModel, OpenAIModel
 from robustify.item import Item
-from robustify.report.opening import forecast_lines
 
 ITEMS = [
     Item(f"i{n}", f"Which cup number {n} is meant?", (f"red {n}", "green", "blue tin", "grey"), n % 4, "cups")
@@ -67,10 +66,3 @@ def test_a_restricted_set_says_no_tokens() -> None:
     assert need(LOCAL, restricted=True).tokens is None
     none = forecast("cups", ITEMS, Asking(), (), Path("nowhere"))
     assert (none.is_long, none.needs) == (False, ())
-
-
-def test_the_words_fit_a_terminal() -> None:
-    found = forecast("cups", ITEMS, Asking(), (LOCAL, SERVER), Path("nowhere"))
-    lines = forecast_lines(found)
-    assert all(len(line) < 80 for line in lines), lines
-    assert "cost " in lines[2]

@@ -2,7 +2,6 @@
 
 import csv
 import json
-import multiprocessing
 import os
 from pathlib import Path
 
@@ -101,15 +100,6 @@ def test_a_changed_file_is_found(config: Config, tmp_path: Path) -> None:
         pipeline.rejudge(run, {}, tmp_path / "again")
 
 
-def test_a_report_is_printed_again_without_touching_the_numbers(config: Config, tmp_path: Path) -> None:
-    run = audit(config, tmp_path / "out")
-    before = dict(run.manifest["files"])
-    (run.folder / "report.html").unlink()
-    again = pipeline.reprint(run)
-    assert again.manifest["files"] == before
-    assert again.changed() == []
-
-
 def test_a_failed_asking_leaves_an_earlier_run_whole(
     config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,30 +188,6 @@ def test_a_folder_with_somebody_s_files_is_refused_and_left_alone(
     with pytest.raises(ResourceError, match=r"no run\.json"):
         audit(config, tmp_path / "out")
     assert mine.read_text() == "mine"
-
-
-def _hold(
-    folder: Path, ready: "multiprocessing.synchronize.Event", go: "multiprocessing.synchronize.Event"
-) -> None:
-    with run_lock(folder):
-        ready.set()
-        go.wait(30)
-
-
-def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("fork")
-    ready, go = context.Event(), context.Event()
-    other = context.Process(target=_hold, args=(tmp_path / "out", ready, go))
-    other.start()
-    try:
-        assert ready.wait(30)
-        with pytest.raises(ResourceError, match="in use by another run"), run_lock(tmp_path / "out"):
-            pass
-    finally:
-        go.set()
-        other.join(30)
-    with run_lock(tmp_path / "out"):
-        assert os.listdir(tmp_path / "out") == [".run.lock"]
 
 
 def test_a_folder_that_was_there_stays_and_one_made_for_nothing_goes(tmp_path: Path) -> None:

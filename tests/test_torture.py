@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.torture.runs import REPOSITORY
-from bench.torture.seeds import Seed, seeds
+from bench.torture.seeds import BY_HAND, ENVIRONMENT, Seed, seeds
 from bench.torture.surroundings import SURROUNDINGS, surrounded
 from bench.torture.trial import CODES
 
@@ -45,3 +45,12 @@ def test_odd_surroundings_end_in_a_documented_way(
     n, faults = surrounded(home[0], tmp_path)
     assert (n, faults) == (len(SURROUNDINGS), [])
     assert 1 not in CODES
+
+
+@pytest.mark.parametrize("name", [name for name in BY_HAND if not name.startswith("api")])
+def test_what_people_write_by_hand_is_read_as_it_is(home: tuple[Path, tuple[Seed, ...]], name: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "robustify", *BY_HAND[name]], cwd=home[0], env=ENVIRONMENT, capture_output=True
+    )
+    # The gate refuses items, and nobody judges the nuggets.
+    assert done.returncode == {"gate": 4, "free nuggets": 7}.get(name, 0), done.stderr

@@ -1,8 +1,8 @@
 """`make torture`: kills, changed files, pairs and odd surroundings in large numbers; writes results/bench/torture.json.
 
 `python -m bench.torture PART...` repeats these parts (surroundings, files, pairs, kills) and leaves the others in the file
-as they were. `--short` takes about a minute and writes nothing. `--again SEED KIND DRAW` runs one draw and shows what it
-says; `--mended` repeats those that the file says broke a promise, and adds to it how many do so now.
+as they were. `--short` takes some minutes and writes nothing. `--again SEED KIND DRAW` runs one draw and shows what it
+says.
 """
 
 import argparse
@@ -71,12 +71,13 @@ def fuzzed(
 def _imports() -> None:
     """What every forked command would import again; not torch, whose threads do not survive a fork."""
     import numpy
+    import pandas
     import pyarrow.parquet
     import scipy.stats
 
     import robustify.cli
 
-    del numpy, pyarrow, scipy, robustify
+    del numpy, pandas, pyarrow, scipy, robustify
 
 
 def main(arguments: list[str]) -> int:
@@ -84,7 +85,6 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--short", action="store_true")
     parser.add_argument("--again", nargs=3, metavar=("SEED", "KIND", "DRAW"))
-    parser.add_argument("--mended", action="store_true")
     parser.add_argument("--workers", type=int, default=2)
     given = parser.parse_args(arguments)
     if unknown := set(given.parts) - set(PARTS):
@@ -99,8 +99,6 @@ def main(arguments: list[str]) -> int:
                 or "every promise was kept"
             )
             return 0
-        if given.mended:
-            return _mended(folder / "seeds", {seed.name: seed for seed in found})
         if given.short:
             counts, faults = fuzzed(folder / "seeds", found, SHORT, given.workers)
             for fault in faults:
@@ -108,18 +106,6 @@ def main(arguments: list[str]) -> int:
             print(json.dumps(counts))
             return int(bool(faults))
         return _full([p for p in PARTS if p in given.parts or not given.parts], folder, found, given.workers)
-
-
-def _mended(home: Path, found: dict[str, Seed]) -> int:
-    result = json.loads(RESULTS.read_text())
-    broken = result["files"]["faults"]
-    left = [f for one in broken if (f := tried(home, found[one["seed"]], one["kind"], one["draw"]))]
-    for fault in left:
-        print(fault, file=sys.stderr)
-    result["mended"] = {"tried": len(broken), "faults": len(left)}
-    RESULTS.write_text(json.dumps(result, indent=1, sort_keys=True) + "\n")
-    print(json.dumps(result["mended"]))
-    return int(bool(left))
 
 
 def _commit() -> str:
@@ -167,8 +153,6 @@ def _full(parts: Sequence[str], folder: Path, found: tuple[Seed, ...], workers: 
             "surroundings_named": [s.name for s in SURROUNDINGS],
             "machine": {"cores": os.cpu_count(), "python": platform.python_version()},
         }
-        if part == "files":
-            result.pop("mended", None)
         RESULTS.write_text(json.dumps(result, indent=1, sort_keys=True) + "\n")
         print(json.dumps({part: {**measured, "faults": len(faults)}}), flush=True)
     return int(bool(n_faults))

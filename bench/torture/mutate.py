@@ -5,7 +5,6 @@ import csv
 import io
 import json
 import random
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -156,21 +155,6 @@ def _parquet(data: bytes, chance: random.Random) -> bytes:
     return out.getvalue()
 
 
-def _zip(data: bytes, chance: random.Random) -> bytes:
-    out = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(out, "w") as new:
-        names = old.namelist()
-        chosen = chance.choice(names)
-        for name in names:
-            content = old.read(name)
-            if name == chosen:
-                if chance.random() < 0.1:
-                    continue
-                content = _json(content, chance)
-            new.writestr(name, content)
-    return out.getvalue()
-
-
 def _header(data: bytes, chance: random.Random) -> bytes:
     """The JSON header of a safetensors file changed; its length says so or does not."""
     n = int.from_bytes(data[:8], "little")
@@ -180,10 +164,10 @@ def _header(data: bytes, chance: random.Random) -> bytes:
 
 
 _STRUCTURED: dict[str, Callable[[bytes, random.Random], bytes]] = {
-    "json": _json, "jsonl": _jsonl, "yaml": _yaml, "text": _text, "parquet": _parquet, "zip": _zip, "header": _header,
+    "json": _json, "jsonl": _jsonl, "yaml": _yaml, "text": _text, "parquet": _parquet, "header": _header,
 }  # fmt: skip
 
 
 def structured(path: Path, form: str, chance: random.Random) -> bytes:
-    """The file with valid syntax and odd values. `form`: json, jsonl, yaml, text, parquet, zip or header."""
+    """The file with valid syntax and odd values. `form`: json, jsonl, yaml, text, parquet or header."""
     return _STRUCTURED[form](path.read_bytes(), chance)

@@ -7,13 +7,15 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.torture.interface import CALLS
 from bench.torture.mutate import bytewise, structured
 from bench.torture.seeds import Seed
+from robustify.errors import RobustifyError
 
 CODES = frozenset({0, 2, 3, 4, 5, 6, 7})
 """Documented exit codes of a command that nobody interrupts; 1 is a bug."""
@@ -70,14 +72,26 @@ def _child(place: Path, arguments: tuple[str, ...], log: Path) -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_DATA, (4 * MEMORY, 4 * MEMORY))
         sys.argv = ["robustify", *arguments]
-        cli.main()
-        code = 0
+        if arguments[0] == "api":
+            code = _called(CALLS[arguments[1]])
+        else:
+            cli.main()
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+
+
+def _called(function: Callable[[], object]) -> int:
+    """Call a function of the API; its typed errors are as those of a command."""
+    try:
+        function()
+    except RobustifyError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    return 0
 
 
 def tried(home: Path, seed: Seed, kind: str, draw: int) -> Fault | None:

@@ -50,13 +50,6 @@ def test_rules_and_probe_are_shown_before_a_model_is_asked(robustify, config: Pa
     assert [line.split()[0] for line in ended.err.split("\n")[1:3]] == ["probe", "longest_answer"]
 
 
-def test_run_is_the_default_command_and_quiet_prints_nothing(robustify, config: Path) -> None:
-    for args in (["run", str(config), "--output", "a", "-q"], [str(config), "-o", "b", "-q"]):
-        ended = robustify(*args)
-        assert (ended.code, ended.out, ended.err) == (0, "", "")
-    assert Path("a/run.json").read_bytes() == Path("b/run.json").read_bytes()
-
-
 def test_check_judge_and_export_work_on_a_finished_run(robustify, config: Path) -> None:
     assert robustify(str(config), "-o", "out", "-q").code == 0
     checked = robustify("check", "out", "--json")
@@ -125,11 +118,6 @@ def test_check_exits_7_when_a_guardrail_says_no(robustify, config: Path) -> None
     assert robustify("export", "lm-eval", "out", "-o", "tasks").code == 7
     assert robustify("export", "lm-eval", "out", "-o", "tasks", "--force").code == 0
     assert any("FORCED" in p.read_text() for p in Path("tasks").rglob("*.yaml"))
-
-
-def test_a_folder_that_cannot_be_written_is_exit_6(robustify, config: Path, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    assert robustify(str(config), "-o", "file/out").code == 6
 
 
 def test_every_command_has_help_and_prints_json_and_quiet_alike() -> None:

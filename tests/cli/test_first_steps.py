@@ -181,13 +181,6 @@ def test_heuristics_name_the_items_that_a_starred_rule_finds(robustify, cooking:
 # ---- what every command has ----
 
 
-def test_quiet_says_nothing_and_json_is_one_object(robustify, cooking: Path) -> None:
-    assert robustify("validate", "cooking.csv", "-q")[1:] == ("", "")
-    assert json.loads(robustify("init", "cooking.csv", "--json", "-q").out) == {"printed": ["cooking.yaml"]}
-    ended = robustify("validate", "nowhere.csv", "-q")
-    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
-
-
 # ---- before the first model ----
 
 
@@ -217,18 +210,6 @@ def test_a_dry_run_says_what_it_takes_and_asks_nothing(
     )["models"]
     assert need["requests"] > N * 4
     assert "no model to ask" in robustify("cooking.csv", "--public", "--dry-run").out
-
-
-@pytest.mark.usefixtures("models")
-@pytest.mark.parametrize("long", [True, False])
-def test_a_run_of_many_requests_is_announced(
-    robustify, cooking: Path, monkeypatch: pytest.MonkeyPatch, long: bool
-) -> None:
-    from robustify.ask import forecast
-
-    monkeypatch.setattr(forecast, "MANY", 10 if long else 10**6)
-    said = robustify("cooking.csv", "--public", "-m", "smollm2-135m", "-o", "out", "--limit", "8").err
-    assert ("requests, " in said) is long
 
 
 # ---- judging again ----

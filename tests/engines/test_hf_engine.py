@@ -2,9 +2,6 @@
 
 import functools
 import os
-import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +12,6 @@ from robustify.errors import DataError, ModelError, ResourceError, UsageError
 from robustify.views import Request
 from tests.support.model_cache import (
     hf,
-    model_folder,
     spoil_config,
     tiny_bloom,
     tiny_gemma,
@@ -221,20 +217,6 @@ def test_a_step_that_does_something_else_is_left_alone(llama: Path) -> None:
     assert first.mlp not in [module for module, _ in kernels.Lean(model.get_decoder()).steps]
 
 
-@pytest.mark.slow
-@pytest.mark.model
-def test_a_real_model_gives_what_vllm_gave() -> None:
-    # vLLM 0.32.0 on a CPU in float32, from the same weights, token by token.
-    words = (-11.5393, -0.3376, -2.4387, -0.4509, -0.2581)
-    with hf(model_folder("smollm2-135m"), name="smollm2-135m") as engine:
-        last, all_ = totals(
-            engine,
-            [Request("The capital of France is", " Paris"), Request("The", " capital of France is Paris")],
-        )
-    assert last == pytest.approx(words[-1], abs=1e-3)
-    assert all_ == pytest.approx(sum(words), abs=1e-3)
-
-
 # what is computed
 
 
@@ -406,16 +388,3 @@ def test_a_chat_template_speaks_and_the_text_cannot(tmp_path: Path) -> None:
         )
         assert tokenizer.decode(ids) == "<|user|>the <eos><|assistant|> cat<eos><|assistant|>"
         assert len(engine.write(["the cat", "the mat"], max_tokens=3)) == 2
-
-
-@pytest.mark.parametrize("given", [None, pytest.param("ACTIVE", marks=pytest.mark.slow)])
-def test_threads_do_not_spin_while_they_wait(given: str | None) -> None:
-    """Torch's threads sleep while they wait for one another, unless the user says otherwise."""
-    env = {k: v for k, v in os.environ.items() if k != "OMP_WAIT_POLICY"}
-    env |= {"OMP_DISPLAY_ENV": "VERBOSE", **({} if given is None else {"OMP_WAIT_POLICY": given})}
-    code = "import robustify.engines.local.engine, torch"
-    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
-    turns = [int(n) for n in re.findall(r"GOMP_SPINCOUNT\s*=\s*'(\d+)'", done.stderr)]
-    if not turns:
-        pytest.skip("this torch's OpenMP does not show its settings")
-    assert (max(turns) == 0) is (given is None)

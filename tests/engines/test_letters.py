@@ -20,8 +20,8 @@ from robustify.config import Config, parse
 from robustify.engines.cache import Cache
 from robustify.engines.openai.engine import OpenAIServer, check_server
 from robustify.engines.openai.replies import read_letter
-from robustify.engines.protocols import NO_LETTER, Logprob
-from robustify.errors import ModelError, RequestError, UsageError
+from robustify.engines.protocols import Logprob
+from robustify.errors import ModelError, UsageError
 from robustify.item import Item
 from robustify.run import write_items
 from robustify.screen.item_index import item_index
@@ -91,20 +91,6 @@ def test_shares_of_replies_are_the_probabilities_but_for_the_noise_of_drawing(
     assert sum(math.exp(s.total) for s in found) == pytest.approx(1)
 
 
-def test_an_asking_is_one_request_where_a_server_sends_several_replies(tmp_path: Path) -> None:
-    for several, requests in ((True, 1), (False, 5)):
-        with stub(**CHAT, several=several) as server, OpenAIServer(model(server)) as engine:
-            told = engine.fingerprint()
-            before = server.completions
-            engine.loglikelihoods(LETTERS)
-            assert server.completions - before == requests
-        assert (told["samples"], told["weights"], told["scores"]) == (
-            "5",
-            "unknown (remote)",
-            "shares of replies",
-        )
-
-
 def test_a_chat_serves_letter_views_in_any_words_and_names_the_others(tmp_path: Path) -> None:
     with stub(**CHAT) as server:
         check_server(
@@ -135,14 +121,6 @@ def test_a_question_that_a_filter_stops_is_unanswered_and_the_others_are_not(tmp
     with stub(**CHAT, filtered="forbidden") as server:
         rows = answers(server, tmp_path, items, Asking(views=("full",), orders=1))
     assert [r.error for r in rows] == [None, "no_letter_in_replies", None]
-
-
-def test_a_question_that_is_too_long_is_named_and_not_counted_as_unread(tmp_path: Path) -> None:
-    long = Request("the secret cat " * 40 + "\nAnswer:", " A")
-    with stub(**CHAT, max_length=90) as server, pytest.raises(RequestError) as e:
-        scored(server, tmp_path, [LETTERS[0], long])
-    assert list(e.value.faults) == [1]
-    assert "cat" not in str(e.value)
 
 
 def test_replies_that_are_cut_off_name_the_setting_that_mends_it(tmp_path: Path) -> None:
@@ -285,8 +263,8 @@ def by_rotation(items: Sequence[Sequence[dict[int, float]]], at_most: float = -9
             values = [scores.get(j, math.nan) for j in range(4)]
             ranked = [scores.get(j, -math.inf) for j in range(4)]
             bound = None if len(scores) == 4 else at_most
-            asked = (f"x{number}", "choices_only", "toy", order, "t", 0, values)
-            rows.append(answer(*asked, ranked_by=ranked, at_most=bound))
+            asked = Asked(f"x{number}", "choices_only", "toy", order, "t", 0)
+            rows.append(answer(asked, values, ranked, at_most=bound))
     return Answers.of(rows)
 
 
@@ -332,13 +310,6 @@ FIXED = {-1.0: (11, 391), -2.5: (80, 400), -5.0: (252, 400)}
 # texts that end at once
 
 
-def test_a_server_that_writes_nothing_at_the_end_of_a_text_is_asked_again(tmp_path: Path) -> None:
-    with stub(echo="none") as server, OpenAIServer(model(server, concurrency=1)) as engine:
-        first = engine.loglikelihoods(LETTERS)
-        server.manner.ended = 2
-        assert engine.loglikelihoods(LETTERS) == first
-
-
 def test_where_a_text_always_ends_a_letter_is_read_from_a_prompt_or_is_not_shown(tmp_path: Path) -> None:
     with stub() as server, OpenAIServer(model(server, concurrency=1)) as engine:
         first = engine.loglikelihoods(LETTERS)
@@ -362,11 +333,3 @@ def test_an_echo_is_the_prompt_whether_or_not_a_token_follows_it(ended: int, tmp
 
 
 # the cache
-
-
-def test_replies_that_were_read_are_kept_with_a_share(tmp_path: Path) -> None:
-    rows = {bytes([n]) * 32: one for n, one in enumerate((Logprob(-0.5, 1, 7), Logprob(-9.0, 0), NO_LETTER))}
-    with Cache(tmp_path) as cache:
-        cache.put(rows, "m", 0.1)
-    with Cache(tmp_path) as cache:
-        assert cache.get(list(rows)) == rows

@@ -3,7 +3,6 @@
 import json
 import logging
 import socket
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +22,7 @@ from robustify.engines.cache import Cache
 from robustify.engines.openai import continuations
 from robustify.engines.openai.client import sdk_client
 from robustify.engines.openai.continuations import tokens_of
-from robustify.engines.openai.engine import OpenAIServer, check_server, is_same_probe
+from robustify.engines.openai.engine import OpenAIServer, check_server
 from robustify.engines.openai.logprobs import PART, Token, covers
 from robustify.engines.settings import RayModel
 from robustify.errors import AuthorisationError, DataError, ModelError, RequestError, UsageError
@@ -69,14 +68,6 @@ def no_text(error: BaseException) -> bool:
 
 
 # the numbers
-
-
-@pytest.mark.parametrize("manner", [{}, {"prompt_logprobs": True}, {"top": 5}])
-def test_numbers_are_those_of_the_model(manner: dict[str, Any], tmp_path: Path) -> None:
-    with stub(**manner) as server:
-        found = scored(server, tmp_path, REQUESTS)
-    assert [s.total for s in found] == pytest.approx([expected(r) for r in REQUESTS])
-    assert [s.n_tokens for s in found] == [1, 2, 1, 2, 1, 1, 1]
 
 
 def test_a_token_across_the_end_of_the_context_is_refused(server: Stub, tmp_path: Path) -> None:
@@ -367,14 +358,6 @@ def test_an_address_that_carries_a_secret_or_is_none_is_refused_without_repeatin
     assert "pass" not in str(e.value).replace("password", "")
 
 
-def test_without_the_package_the_error_says_how_to_get_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "openai", None)
-    with pytest.raises(ModelError, match=r"pip install 'robustcbrn-eval\[openai\]'"):
-        check_server(model("http://127.0.0.1:9/v1"), ())
-
-
 # what the scores are kept under
 
 
@@ -389,13 +372,6 @@ def test_scores_are_kept_by_the_model_behind_a_name_and_not_by_its_address(tmp_p
                 with OpenAIServer(model(server), cache) as engine:
                     variants.append(engine.fingerprint()["variant"])
     assert variants == ["0", "1", "0"]
-
-
-def test_a_probe_is_known_again_through_rounding_and_no_further() -> None:
-    assert is_same_probe("-1.0000 -2.5000", (-1.05, -2.45))
-    assert not is_same_probe("-1.0000 -2.5000", (-1.0, -2.9))
-    assert not is_same_probe("-1.0000 -2.5000", (-1.0,))
-    assert is_same_probe("none", ())
 
 
 # writing

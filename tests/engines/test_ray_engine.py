@@ -2,7 +2,6 @@
 
 import itertools
 import shutil
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from robustify.engines import check_model
 from robustify.engines.cache import Cache
 from robustify.engines.local.paths import Sums
 from robustify.engines.plan import Encoded
@@ -35,15 +33,6 @@ LONG = [
 
 
 # the settings
-
-
-def test_without_the_package_the_error_names_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(
-        ModelError, match=r"m: the engine ray needs .* pip install 'robustcbrn-eval\[hf,ray\]'"
-    ):
-        check_model(RayModel(name="m", engine="ray"), tmp_path)
 
 
 # a model on workers in this process

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from robustify.errors import ModelError, UsageError
-from robustify.models import cache_folder, info, listing, locate, pull
+from robustify.models import cache_folder, info, locate, pull
 from robustify.models.folder import models_folder
 from robustify.models.names import KNOWN, Hub, Known, Wheel, parse_reference
 from tests.support.model_cache import spoil_config, tiny_gguf, tiny_llama
@@ -237,14 +237,6 @@ def test_a_local_gguf_is_converted_once(gguf: Path, tmp_path: Path) -> None:
     assert gguf.is_file()
 
 
-def test_a_file_that_only_looks_like_a_gguf_is_refused(tmp_path: Path) -> None:
-    fake = tmp_path / "fake.gguf"
-    fake.write_bytes(b"GGUF" + bytes(60))
-    with pytest.raises(ModelError, match=r"fake\.gguf: transformers cannot convert") as caught:
-        locate(str(fake), tmp_path / "cache")
-    assert len(caught.value.lines) == 1
-
-
 @pytest.mark.parametrize("name", ["pytorch_model.bin", "weights.pt", "weights.pth", "model.pkl"])
 def test_pickled_weights_are_refused(copied: Path, name: str) -> None:
     (copied / "model.safetensors").rename(copied / name)
@@ -278,17 +270,6 @@ def test_a_hub_model_comes_from_the_hubs_own_cache(
 
 
 # listing and info
-
-
-def test_listing_says_what_is_here(pulled: Path, tmp_path: Path) -> None:
-    before = {row["name"]: row for row in listing(tmp_path / "nothing")}
-    assert not before["tiny"]["present"]
-    assert before["tiny"]["bytes"] is None
-    after = {row["name"]: row for row in listing(tmp_path / "cache")}
-    assert after["tiny"]["present"]
-    assert after["tiny"]["bytes"] >= (pulled / "model.safetensors").stat().st_size
-    assert not after["smollm2-135m"]["present"]
-    json.dumps(list(after.values()))
 
 
 def test_info_tells_licence_terms_and_digests(pulled: Path, tmp_path: Path) -> None:

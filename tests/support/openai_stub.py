@@ -5,7 +5,6 @@ log-probabilities of generated tokens alone (llama.cpp's own server), fields tha
 model behind it is a toy made of hashes, or any model that transformers loads.
 """
 
-import gzip
 import json
 import math
 import random
@@ -110,7 +109,7 @@ class Manner:
     """How the server behaves; may be changed while it runs.
 
     `echo`: "cut" forgets the front of the prompt. `faults`: statuses with headers for the next completions, one each.
-    `spoil`: what is wrong with the numbers of a prompt. `die_after`: completions, then connections are broken.
+    `spoil`: what is wrong with the numbers of a prompt.
     `letters`: how a chat that is asked for a letter gives one, drawn from the model's probabilities; "" gives none, "cut"
     thinks until its length ends.
     `several`: it sends as many replies as are asked for, else one. `mute`: every so many replies names no letter.
@@ -137,11 +136,9 @@ class Manner:
     max_length: int | None = None
     key: str | None = None
     faults: list[tuple[int, dict[str, str]]] = field(default_factory=list)
-    spoil: Literal["", "fewer", "null", "nan", "positive", "half", "hang", "drip"] = ""
+    spoil: Literal["", "fewer", "null", "nan", "positive", "half", "hang"] = ""
     spoil_after: int = 0
-    die_after: int | None = None
     service: float = 0.0
-    slots: int = 64
 
 
 class Stub:
@@ -152,12 +149,8 @@ class Stub:
         self.manner = manner
         self.bodies: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
-        self.at: list[float] = []
-        self.most_at_once = 0
-        self._at_once = 0
         self._replies = 0
         self._lock = threading.Lock()
-        self._slots = threading.Semaphore(manner.slots)
         self.url = ""
 
     @property
@@ -174,17 +167,14 @@ class Stub:
         with self._lock:
             self.bodies.append(body)
             self.headers.append(headers)
-            self.at.append(time.monotonic())
             n = len(self.bodies)
             fault = manner.faults.pop(0) if manner.faults else None
-        if manner.die_after is not None and n > manner.die_after:
-            return Answer(0, {})
         if fault is not None:
             return Answer(fault[0], {"error": {"message": "the toy is tired"}}, fault[1])
         if path == "/v1/chat/completions" and manner.chat:
             return self._chat(body)
         if path == "/v1/completions" and manner.completions:
-            return self._completed(body, manner.spoil if n > manner.spoil_after else "")
+            return self._made(body, manner.spoil if n > manner.spoil_after else "")
         return Answer(404, {"error": {"message": "no such path"}})
 
     def _chat(self, body: dict[str, Any]) -> "Answer":
@@ -226,17 +216,6 @@ class Stub:
     def _too_long(self, ids: Sequence[int]) -> bool:
         return self.manner.max_length is not None and len(ids) >= self.manner.max_length
 
-    def _completed(self, body: dict[str, Any], spoil: str) -> "Answer":
-        with self._lock:
-            self._at_once += 1
-            self.most_at_once = max(self.most_at_once, self._at_once)
-        try:
-            with self._slots:
-                return self._made(body, spoil)
-        finally:
-            with self._lock:
-                self._at_once -= 1
-
     def _made(self, body: dict[str, Any], spoil: str) -> "Answer":
         manner, prompt = self.manner, body["prompt"]
         time.sleep(manner.service)
@@ -250,7 +229,7 @@ class Stub:
             manner.ended -= ended
         choice = _Completion(self.brain, manner, spoil, ids, body, ended).choice()
         answer = Answer(200, self._reply([choice], len(ids), 1))
-        answer.half, answer.hang, answer.drip = (spoil == way for way in ("half", "hang", "drip"))
+        answer.half, answer.hang = spoil == "half", spoil == "hang"
         return answer
 
     def _reply(self, choices: list[dict[str, Any]], n_in: int, n_out: int) -> dict[str, Any]:
@@ -335,17 +314,13 @@ class _Completion:
 
 @dataclass
 class Answer:
-    """A reply on its way. `half`: its last part is lost; `hang`: it does not come; `drip`: a byte at a time.
-
-    Status 0 breaks the connection. A header `Content-Encoding` sends zeros instead, of the length in `X-Zeros`.
-    """
+    """A reply on its way. `half`: its last part is lost; `hang`: it does not come."""
 
     status: int
     body: dict[str, Any]
     headers: dict[str, str] = field(default_factory=dict)
     half: bool = False
     hang: bool = False
-    drip: bool = False
 
 
 def _too_long() -> Answer:
@@ -372,23 +347,15 @@ def _answering(stub: Stub) -> type[BaseHTTPRequestHandler]:
         def _send(self, answer: Answer) -> None:
             if answer.hang:
                 time.sleep(3)
-            if answer.status == 0:
-                self.close_connection = True
-                return
             content = json.dumps(answer.body).encode()
             content = content[: len(content) // 2] if answer.half else content
-            if "Content-Encoding" in answer.headers:
-                content = gzip.compress(bytes(int(answer.headers["X-Zeros"])), 1)
             self.send_response(answer.status)
             for name, value in {**answer.headers, "Content-Type": "application/json"}.items():
                 self.send_header(name, value)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             with suppress(ConnectionError):
-                for place in range(len(content)) if answer.drip else ():
-                    self.wfile.write(content[place : place + 1])
-                    time.sleep(0.1)
-                self.wfile.write(b"" if answer.drip else content)
+                self.wfile.write(content)
 
         def log_message(self, *_: Any) -> None:
             pass
