@@ -10,7 +10,7 @@ import hashlib
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import date, timedelta
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import NoReturn
 from robustify.errors import AuthorisationError, RobustifyError, UsageError
 from robustify.files import writable
 from robustify.gate.check import check_contents, print_report
-from robustify.gate.fingerprints import Fingerprints, read_index
+from robustify.gate.fingerprints import Fingerprints, Item, build_index, read_index, read_texts, write_index
 from robustify.gate.git import work_tree
 from robustify.gate.key_file import IDS_VARIABLES, Key, load_key
 from robustify.gate.policy import (
@@ -65,16 +65,11 @@ class _Parser(argparse.ArgumentParser):
         )
         self.add_argument("--key", metavar="FILE",
             help="the gate's key file [$ROBUSTIFY_GATE_KEY_FILE, or the key in $ROBUSTIFY_GATE_KEY]")  # fmt: skip
+        self.add_argument("--index", help="the index of registered sets [$ROBUSTIFY_GATE_INDEX]")
 
     def error(self, message: str) -> NoReturn:
         whole = message.startswith(("argument -", "one of the", "the following")) and "invalid" not in message
         raise UsageError(f"{message if whole else message.split(':')[0]}; see: {self.prog} --help")
-
-    def add_index(self) -> None:
-        """Add the option that names an index to read."""
-        self.add_argument(
-            "--index", metavar="INDEX", help="the index of registered sets [$ROBUSTIFY_GATE_INDEX]"
-        )
 
 
 def scanner() -> argparse.ArgumentParser:
@@ -86,22 +81,16 @@ def scanner() -> argparse.ArgumentParser:
     add("--all", action="store_true", help="every path that git tracks, as it stands in the index")
     add("--range", metavar="A..B", help="every content, path and message that the commits of A..B bring; A may be all"
         " zeros, for the whole history of B")  # fmt: skip
-    add(
-        "--pushed",
-        action="store_true",
-        help="every branch and tag that a push may publish (the pre-push hook)",
-    )
+    add("--pushed", nargs="?", const="", metavar="REMOTE", help="what a push publishes (the pre-push hook)")
     add("--commit-msg", nargs="?", const="", metavar="FILE", help="a commit message that is being written")
-    add("--stdin", action="store_true", help="standard input")
-    parser.add_index()
     add(
         "--require-fingerprints",
         action="store_true",
         help="refuse (exit 4) if the fingerprint layer cannot run",
     )
-    add("--policy-from", choices=["base", "head", "apart"], default="base",
-        help="with --range: whose policy counts, that of A (default), with all entries of later commits (head), or with"
-        " those of later commits that change nothing else (apart)")  # fmt: skip
+    add("--policy-from", choices=["base", "apart"], default="base",
+        help="with --range: whose policy counts, that of A (default), or also entries of later commits that change nothing"
+        " else (apart)")  # fmt: skip
     add("--json", action="store_true", help="print one JSON object and nothing else")
     add("-q", "--quiet", action="store_true", help="say nothing on stderr when clean")
     add("--explain", metavar="RULE", help="what a rule means (all: every rule)")
@@ -114,45 +103,11 @@ def _scanning(argv: Sequence[str]) -> Namespace:
     asked = parser.parse_args(list(argv))
     if asked.commit_msg == "" and len(asked.files) == 1:  # options stood between the option and its file
         asked.commit_msg = asked.files.pop()
-    modes = (asked.staged, asked.all, asked.pushed, asked.stdin, asked.range, asked.commit_msg, asked.files)
+    modes = (asked.staged, asked.all, asked.pushed is not None, asked.range, asked.commit_msg, asked.files)
     if not asked.explain and (sum(map(bool, modes)) != 1 or asked.commit_msg == ""):
         parser.error("one of the following is expected, and only one: FILES, --staged, --all, --range A..B, --pushed,"
-                     " --commit-msg FILE, --stdin")  # fmt: skip
+                     " --commit-msg FILE")  # fmt: skip
     return asked
-
-
-def _indexing(argv: Sequence[str]) -> Namespace:
-    parser = _Parser("robustify gate index", "Register sets: texts become an index of keyed fingerprints.")
-    add = parser.add_argument
-    add("items", nargs="+", metavar="ITEMS", help="JSON, JSONL, CSV, TSV or text files; one set per file")
-    add("-o", "--out", "--output", required=True, metavar="INDEX", help="where the index goes")
-    add("--name", metavar="NAME", help="one name for all files [each file's own name]; findings show it")
-    add("--background", action="append", default=[], metavar="PATH",
-        help="a file or folder of harmless text whose phrases are left out, beside Python's own library")  # fmt: skip
-    return parser.parse_args(list(argv))
-
-
-def _allowing(argv: Sequence[str]) -> Namespace:
-    parser = _Parser("robustify gate allow", "Let contents pass that a person looked at, until a day.")
-    add = parser.add_argument
-    add("files", nargs="+", metavar="FILE", help="files of this repository, as they stand in the work tree")
-    add("--reason", help="why the content is harmless [that of the path's last entry]")
-    add("--by", help="who looked at it [that of the path's last entry]")
-    add(
-        "--days",
-        type=int,
-        default=MOST_DAYS,
-        help=f"days until it must be looked at again (at most {MOST_DAYS})",
-    )
-    parser.add_index()
-    return parser.parse_args(list(argv))
-
-
-def _consulting(argv: Sequence[str]) -> Namespace:
-    parser = _Parser("robustify gate doctor", "Run each installed hook on a canary in a scratch repository.")
-    parser.add_index()
-    parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
-    return parser.parse_args(list(argv))
 
 
 def main(argv: Sequence[str]) -> int:
@@ -188,26 +143,15 @@ def _origin(error: Exception) -> str:
 
 def run(argv: Sequence[str]) -> int:
     """Run the command. Raises the errors that `main` prints."""
-    match list(argv[:1]):
-        case ["index"]:
-            from robustify.gate.build import index_command
-
-            return index_command(_indexing(argv[1:]))
-        case ["doctor"]:
-            from robustify.gate.doctor import doctor
-
-            asked = _consulting(argv[1:])
-            try:
-                prints, why_not = _fingerprints(asked)
-            except RobustifyError as error:
-                prints, why_not = None, error.lines[0]
-            return doctor(prints, why_not, as_json=asked.json)
-        case ["allow"]:
-            asked = _allowing(argv[1:])
-            return _allow(asked, _fingerprints(asked)[0], date.today())
-        case _:
-            asked = _scanning(argv)
-            return _explain(asked.explain) if asked.explain else _scan(asked)
+    commands: dict[str, Callable[[Sequence[str]], int]] = {
+        "index": _index,
+        "doctor": _doctor,
+        "allow": _allow,
+    }
+    if argv and argv[0] in commands:
+        return commands[argv[0]](argv[1:])
+    asked = _scanning(argv)
+    return _explain(asked.explain) if asked.explain else _scan(asked)
 
 
 def _explain(name: str) -> int:
@@ -247,13 +191,59 @@ def _own_keys(asked: Namespace) -> list[Key]:
     return [key for key in keys if key is not None]
 
 
-def _allow(asked: Namespace, prints: Fingerprints | None, today: date) -> int:
+def _index(argv: Sequence[str]) -> int:
+    """Register sets. Raises `AuthorisationError` without a key, `DataError` for bad files."""
+    parser = _Parser("robustify gate index", "Register sets: texts become an index of keyed fingerprints.")
+    add = parser.add_argument
+    add("items", nargs="+", metavar="ITEMS", help="JSON, JSONL, CSV, TSV or text files; one set per file")
+    add("-o", "--out", "--output", required=True, metavar="INDEX", help="where the index goes")
+    add("--name", metavar="NAME", help="one name for all files [each file's own name]; findings show it")
+    add("--background", action="append", default=[], metavar="PATH",
+        help="a file or folder of harmless text whose phrases are left out, beside Python's own library")  # fmt: skip
+    asked = parser.parse_args(list(argv))
+    key = load_key(asked.key)
+    if key is None:
+        raise AuthorisationError("no key for the index; expected --key FILE (robustify restricted key new)")
+    sets: dict[str, list[Item]] = {}
+    for name in asked.items:
+        sets.setdefault(asked.name or Path(name).stem, []).extend(read_texts(Path(name)))
+    background = [Path(name) for name in asked.background]
+    if missing := [legible(str(path)) for path in background if not path.exists()]:
+        raise UsageError(f"no such background: {', '.join(missing)}")
+    built = build_index(sets, key, background)
+    write_index(Path(asked.out), built, key)
+    print(f"{legible(asked.out)}: {built.items:,} items, {len(built.shingles) // 2:,} shingles, key {key.id}")
+    if built.blind:
+        why = "too short, or too much like ordinary text"
+        print(f"robustify gate: {built.blind:,} items are not recognised: {why}", file=sys.stderr)
+    return 0
+
+
+def _doctor(argv: Sequence[str]) -> int:
+    from robustify.gate.doctor import doctor
+
+    asked = _Parser("robustify gate doctor", "Run each installed hook on a canary.").parse_args(list(argv))
+    try:
+        prints, why_not = _fingerprints(asked)
+    except RobustifyError as error:
+        prints, why_not = None, error.lines[0]
+    return doctor(prints, why_not)
+
+
+def _allow(argv: Sequence[str]) -> int:
     """Write an entry for each file that is refused. Raises `AuthorisationError` if one cannot be lifted."""
-    root = work_tree(Path.cwd())
+    parser = _Parser(
+        "robustify gate allow", f"Let contents pass that a person looked at, for {MOST_DAYS} days."
+    )
+    parser.add_argument(
+        "files", nargs="+", metavar="FILE", help="files of this repository, as in the work tree"
+    )
+    parser.add_argument("--reason", help="why the content is harmless [that of the path's last entry]")
+    parser.add_argument("--by", help="who looked at it [that of the path's last entry]")
+    asked = parser.parse_args(list(argv))
+    prints, today, root = _fingerprints(asked)[0], date.today(), work_tree(Path.cwd())
     if root is None:
         raise UsageError("not inside a git work tree; an entry is bound to a path of a repository")
-    if not 1 <= asked.days <= MOST_DAYS:
-        raise UsageError(f"--days {asked.days}; expected 1 to {MOST_DAYS}")
     entries = [entry for entry in policy_of(root).entries if entry.expires >= today]
     for content in of_named(asked.files, root):
         path, shown = content.path, legible(content.path)
@@ -271,7 +261,7 @@ def _allow(asked: Namespace, prints: Fingerprints | None, today: date) -> int:
         # One entry per path: a range of commits takes the entries of earlier contents from its own commits.
         entries = [entry for entry in entries if entry.path != path]
         if refused and reason and by:
-            digest, expires = hashlib.sha256(content.data).hexdigest(), today + timedelta(days=asked.days)
+            digest, expires = hashlib.sha256(content.data).hexdigest(), today + timedelta(days=MOST_DAYS)
             entries.append(AllowEntry(path, digest, reason, by, expires))
         print(f"{shown}: {', '.join(sorted({finding.rule.id for finding in refused})) or 'nothing to allow'}")
     with writable(NAME):

@@ -1,64 +1,78 @@
-"""The fingerprint layer: does a text hold words of a registered set, in their order? And the index file of such sets.
+"""The fingerprint layer: an index of registered sets, which holds no text, and the search for their words in their order.
 
 A text is refused if distinct shingles of one item cover at least seven words, six of them different, within a window
 of 48, or if it holds a whole registered text. Paraphrase is out of its reach: it knows words, not meanings.
 
 The index carries an HMAC-SHA256 over everything and is not encrypted: a tag is 64 bits of a keyed BLAKE2b, from which no
-word can be read without the key. It does show names of sets, numbers of items, shingles and words, and the number of
-words of each text. With the key it gives the registered text back word by word: keep the two apart.
+word can be read without the key. It does show names of sets, numbers of items and shingles, and the number of words of
+each text. With the key it gives the registered text back word by word: keep the two apart.
+
+Shingles that ordinary text shares (the standard library of this Python, stock phrases of examinations, folders of
+one's own) are left out, because they would refuse harmless files.
 """
 
+import csv
 import hashlib
 import hmac
+import io
 import json
 import re
 import struct
+import sysconfig
 from array import array
-from bisect import bisect_left, bisect_right
-from collections import defaultdict, deque
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from operator import xor
 from pathlib import Path
-from typing import Any
 
 from robustify.errors import DataError
 from robustify.files import read_regular, writable, write_atomic
 from robustify.gate.key_file import Key
-from robustify.gate.words import Stream, joined_letters, streams
+from robustify.gate.words import Stream, joined_letters, kept_words, lexicon_file, streams
 
-MAGIC = b"RBGIX\x02\r\n"
+MAGIC = b"RBGIX\x03\r\n"
 SPAN = 3
 """Words in a shingle."""
-COVER, HINT = 7, 6
-"""Words of one item that refuse, and that warn."""
-DIFFERENT = 6
-"""How many of them must be different words: ordinary text says `the left side of the right side` too."""
-WINDOW = 48
-"""Words within which they must be."""
-_HEAD, _MAC, _MOST = len(MAGIC) + 8, 32, 256 << 20
+COVER, DIFFERENT, WINDOW = 7, 6, 48
+"""Words of one item that refuse, how many of them must differ, and words within which they must be: ordinary text says
+`the left side of the right side` too."""
+WHOLE_STEM, WHOLE = 4, 6
+"""Words from which a text that reads like a stem, or any other text, is also registered whole."""
+_SHARED = 8
+"""Items of a set that may share a shingle before it counts as a stock phrase of that set."""
+_BACKGROUND, _MOST_INDEX, _MOST_ITEMS = 12 << 20, 256 << 20, 512 << 20
+"""Bytes of the standard library that are read, of an index, and of a file of items."""
+_HEAD, _MAC = len(MAGIC) + 8, 32
 _MOST_WORDS = 1 << 20
 """Words that are remembered between texts."""
 _RUN = re.compile(rb"\x01{%d,}" % SPAN)
 
-Hit = tuple[int, int]
-"""The position of a shingle in a text, and its tag."""
+Item = Sequence[str]
+"""The texts of an item: stem, choices, anything else."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tables:
-    """What an index holds. `tags[i]` is a shingle of item `owners[i]`, sorted; `starts` are the first three words of each
-    whole text, with its number of words, its item and its 16-byte HMAC. `marks` are those of every registered word.
-    `sets` are (name, first item) pairs."""
+class Match:
+    """Where a text shares words with a set: the set, the line, and how many words, or a whole text of it."""
+
+    set_name: str
+    line: int
+    strength: str
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """Registered sets: names and first items; 64 bits for each word; shingles as pairs (tag, item); whole texts as five
+    numbers each (tag of the first three words, number of words, item, and 128 bits of an HMAC). `blind` items are too
+    short, or too much like ordinary text, to be recognised; an index that was read does not know them."""
 
     sets: tuple[tuple[str, int], ...]
-    tags: "array[int]"
-    owners: "array[int]"
-    starts: "array[int]"
-    lengths: "array[int]"
-    whole_owners: "array[int]"
-    marks: "array[int]"
-    wholes: bytes
+    words: "array[int]"
+    shingles: "array[int]"
+    wholes: "array[int]"
+    items: int = field(default=0, compare=False)
+    blind: int = field(default=0, compare=False)
 
 
 class Tagger:
@@ -69,46 +83,122 @@ class Tagger:
     """
 
     def __init__(self, key: Key) -> None:
-        self._word_key = key.derived("gate/word")
-        self._text_key = key.derived("gate/text")
-        self._mark = hashlib.blake2b(key=key.derived("gate/vocabulary"), digest_size=4)
+        self._word_key, self._text_key = key.derived("gate/word"), key.derived("gate/text")
         self._values: tuple[dict[bytes, int], ...] = ({}, {}, {})
 
-    def tags(self, words: Sequence[bytes]) -> list[int]:
-        """Return the tag of every three consecutive words: n - 2 of them."""
+    def marks(self, words: Iterable[bytes]) -> dict[bytes, int]:
+        """Return 64 bits of each word, and of all words that were seen before."""
         first, second, third = self._values
+        if len(first) > _MOST_WORDS:
+            for values in self._values:
+                values.clear()
         for word in set(words).difference(first):
             digest = hashlib.blake2b(word, key=self._word_key, digest_size=24).digest()
             first[word], second[word], third[word] = struct.unpack("<3Q", digest)
+        return first
+
+    def tags(self, words: Sequence[bytes]) -> list[int]:
+        """Return the tag of every three consecutive words: n - 2 of them."""
+        self.marks(words)
+        first, second, third = self._values
         pairs = map(xor, map(first.__getitem__, words[:-2]), map(second.__getitem__, words[1:-1]))
         return list(map(xor, pairs, map(third.__getitem__, words[2:])))
 
-    def mark(self, word: bytes) -> int:
-        """Return 32 bits of the word's keyed BLAKE2b, by which a scan sees quickly that a word is not registered."""
-        hashed = self._mark.copy()
-        hashed.update(word)
-        return int.from_bytes(hashed.digest(), "little")
-
-    def whole(self, words: Sequence[bytes]) -> bytes:
-        """Return the 16-byte HMAC-SHA256 of a whole text's words."""
-        return hmac.digest(self._text_key, b" ".join(words), "sha256")[:16]
+    def whole(self, words: Sequence[bytes]) -> tuple[int, int]:
+        """Return 128 bits of the HMAC-SHA256 of a whole text's words."""
+        high, low = struct.unpack("<2Q", hmac.digest(self._text_key, b" ".join(words), "sha256")[:16])
+        return high, low
 
 
-def write_index(path: Path, tables: Tables, key: Key) -> None:
-    """Write the tables under the key's HMAC: a JSON line with the size of each table, then the tables."""
-    parts = {name: bytes(value) for name, value in asdict(tables).items() if name != "sets"}
-    line = json.dumps({"sets": tables.sets, "sizes": {name: len(part) for name, part in parts.items()}})
-    head, body = MAGIC + bytes.fromhex(key.id), line.encode() + b"\n" + b"".join(parts.values())
+class Fingerprints:
+    """An opened index, ready to look texts up."""
+
+    def __init__(self, index: Index, key: Key) -> None:
+        self._sets, self._tagger = index.sets, Tagger(key)
+        self._owners: dict[int, list[int]] = defaultdict(list)
+        for tag, owner in zip(index.shingles[::2], index.shingles[1::2], strict=True):
+            self._owners[tag].append(owner)
+        self._wholes: dict[int, dict[tuple[int, int, int], int]] = defaultdict(dict)
+        for start, length, owner, high, low in zip(*(index.wholes[i::5] for i in range(5)), strict=True):
+            self._wholes[start][length, high, low] = owner
+        self._known, self._marks = self._owners.keys() | self._wholes.keys(), frozenset(index.words)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the registered sets."""
+        return tuple(name for name, _ in self._sets)
+
+    def matches(self, text: str) -> Iterator[Match]:
+        """Yield the first match of a text with each set, also of words written `l i k e  t h i s`."""
+        for plain in streams(text):
+            for stream in (plain, joined_letters(plain)):
+                if stream is not None:
+                    yield from self._judged(stream)
+
+    def _judged(self, stream: Stream) -> Iterator[Match]:
+        words = stream.kept()
+        marks = self._tagger.marks(words)
+        registered = {word for word in set(words) if marks[word] in self._marks}
+        hits = []
+        for run in _RUN.finditer(bytes(map(registered.__contains__, words))):  # other words need no tag
+            tags = self._tagger.tags(words[run.start() : run.end()])
+            hits += [(run.start() + i, tag) for i, tag in enumerate(tags) if tag in self._known]
+        positions, seen = stream.positions() if hits else [], set[str]()
+        for owner, at, strength in (*self._whole(words, hits), *self._covers(words, hits, positions)):
+            name = next(name for name, first in reversed(self._sets) if first <= owner)
+            if name not in seen:
+                seen.add(name)
+                yield Match(name, stream.line_of(positions[at]), strength)
+
+    def _whole(self, words: list[bytes], hits: list[tuple[int, int]]) -> Iterator[tuple[int, int, str]]:
+        for at, tag in hits:
+            for (length, *digest), owner in self._wholes.get(tag, {}).items():
+                whole = words[at : at + length]
+                if len(whole) == length and self._tagger.whole(whole) == tuple(digest):
+                    yield owner, at, "a whole text"
+
+    def _covers(
+        self, words: list[bytes], hits: list[tuple[int, int]], positions: list[int]
+    ) -> Iterator[tuple[int, int, str]]:
+        """Yield the first window of each item whose shingles cover enough words. A repeated shingle counts once, a lone
+        letter within a shingle too."""
+        near: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for at, tag in hits:
+            for owner in self._owners.get(tag, ()):
+                near[owner].append((at, tag))
+        for owner, found in near.items():
+            for i, (first, _) in enumerate(found):
+                window = {tag: at for at, tag in found[i : i + WINDOW] if at + SPAN <= first + WINDOW}
+                different = {word for at in window.values() for word in words[at : at + SPAN]}
+                places = {place for at in window.values() for place in _places(positions[at : at + SPAN])}
+                if len(places) >= COVER and len(different) >= DIFFERENT:
+                    yield owner, first, f"cover {len(places)} words"
+                    break
+
+
+def _places(its: list[int]) -> Iterable[int]:
+    return range(its[0], its[-1] + 1) if its[-1] - its[0] <= SPAN else its
+
+
+# The index and its file.
+
+
+def write_index(path: Path, index: Index, key: Key) -> None:
+    """Write an index under the key's HMAC: a line of JSON with the names and sizes, then the numbers."""
+    named = {"sets": index.sets, "words": len(index.words), "shingles": len(index.shingles)}
+    numbers = index.words + index.shingles + index.wholes
+    body = json.dumps(named).encode() + b"\n" + numbers.tobytes()
+    head = MAGIC + bytes.fromhex(key.id)
     mac = hmac.digest(key.derived("gate/mac"), head + body, "sha256")
     with writable(f"index {str(path)!a}"):
         write_atomic(path, head + mac + body, sync=False)
 
 
-def read_index(path: Path, key: Key) -> Tables:
+def read_index(path: Path, key: Key) -> Index:
     """Open an index. Raises `DataError` (exit 3) if it is not an index, not of this key, cut or changed."""
     shown = f"index {str(path)!a}"
     try:
-        raw = read_regular(path, _MOST, follow=True)
+        raw = read_regular(path, _MOST_INDEX, follow=True)
     except OSError as error:
         raise DataError(f"{shown} cannot be read ({error.strerror})") from None
     if not raw.startswith(MAGIC) or len(raw) < _HEAD + _MAC:
@@ -122,117 +212,124 @@ def read_index(path: Path, key: Key) -> Tables:
     if not hmac.compare_digest(hmac.digest(key.derived("gate/mac"), head + body, "sha256"), mac):
         raise DataError(f"{shown} was changed or cut since it was made; restore or rebuild it")
     line, _, rest = body.partition(b"\n")
-    named = json.loads(line)
-    parts: dict[str, Any] = {"sets": tuple((str(name), int(first)) for name, first in named["sets"])}
-    for name, size in named["sizes"].items():
-        part, rest = rest[:size], rest[size:]
-        parts[name] = part if name == "wholes" else array("Q" if name in ("tags", "starts") else "I", part)
-    return Tables(**parts)
+    named, numbers = json.loads(line), array("Q", rest)
+    sets = tuple((str(name), int(first)) for name, first in named["sets"])
+    n, m = named["words"], named["words"] + named["shingles"]
+    return Index(sets, numbers[:n], numbers[n:m], numbers[m:])
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
-    """The strongest match of one text with one set: the line, the words covered, or a whole text."""
+def build_index(
+    sets: Mapping[str, Iterable[Item]], key: Key, background: Iterable[Path] = (), *, library: bool = True
+) -> Index:
+    """Return the index of named sets. `background`: files and folders of harmless text; `library`: also Python's own.
 
-    set_name: str
-    line: int
-    cover: int
-    whole: bool
-
-    @property
-    def refuses(self) -> bool:
-        """Whether the match is sure enough to refuse."""
-        return self.whole or self.cover >= COVER
-
-    @property
-    def weight(self) -> tuple[bool, int]:
-        """What makes one match stronger than another."""
-        return (self.whole, self.cover)
-
-
-class Fingerprints:
-    """An opened index, ready to look texts up."""
-
-    def __init__(self, tables: Tables, key: Key) -> None:
-        self._tables = tables
-        self._tagger = Tagger(key)
-        self._starts: dict[int, set[tuple[int, int, bytes]]] = defaultdict(set)
-        for i, (start, length) in enumerate(zip(tables.starts, tables.lengths, strict=True)):
-            self._starts[start].add((length, tables.whole_owners[i], tables.wholes[16 * i : 16 * i + 16]))
-        self._known = frozenset(tables.tags) | self._starts.keys()
-        self._marks = frozenset(tables.marks)
-        self._known_words: dict[bytes, bool] = {}
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the registered sets."""
-        return tuple(name for name, _ in self._tables.sets)
-
-    def matches(self, text: str, *, disguised: bool = True) -> Iterator[Match]:
-        """Yield what a text shares with the registered sets; if `disguised`, also `l i k e  t h i s`."""
-        for plain in streams(text):
-            for stream in (plain, joined_letters(plain) if disguised else None):
-                if stream is not None:
-                    yield from self._judged(stream, stream.kept())
-
-    def _judged(self, stream: Stream, words: list[bytes]) -> Iterator[Match]:
-        """Yield the strongest match with each set. `words` are those of the stream that count."""
-        hits = self._hits(stream, words)
-        positions = stream.positions() if hits else []
-        best: dict[str, Match] = {}
-        for owner, at, cover, whole in (*self._wholes(words, hits), *self._covers(words, hits, positions)):
-            name = self._set_of(owner)
-            match = Match(name, positions[at], cover, whole)
-            best[name] = max(best.get(name, match), match, key=lambda one: one.weight)
-        for one in best.values():
-            yield Match(one.set_name, stream.line_of(one.line), one.cover, one.whole)
-
-    def _hits(self, stream: Stream, words: list[bytes]) -> list[Hit]:
-        """Return the registered shingles of a text: only runs of its words are tagged; a new word is looked up once."""
-        if len(self._known_words) > _MOST_WORDS:
-            self._known_words.clear()
-        for word in stream.distinct.difference(self._known_words):
-            self._known_words[word] = self._tagger.mark(word) in self._marks
-        hits: list[Hit] = []
-        for run in _RUN.finditer(bytes(map(self._known_words.__getitem__, words))):
-            tags = self._tagger.tags(words[run.start() : run.end()])
-            hits += ((run.start() + i, tag) for i, tag in enumerate(tags) if tag in self._known)
-        return hits
-
-    def _wholes(self, words: list[bytes], hits: list[Hit]) -> Iterator[tuple[int, int, int, bool]]:
-        for at, tag in hits:
-            for length, owner, digest in self._starts.get(tag, ()):
-                if at + length <= len(words) and self._tagger.whole(words[at : at + length]) == digest:
-                    yield owner, at, length, True
-
-    def _covers(
-        self, words: list[bytes], hits: list[Hit], positions: list[int]
-    ) -> Iterator[tuple[int, int, int, bool]]:
-        """Yield runs of hits of one item that cover enough words within the window (safety.md, section 4)."""
-        near: dict[int, deque[Hit]] = defaultdict(deque)
-        tags = self._tables.tags
-        for at, tag in hits:
-            for owner in self._tables.owners[bisect_left(tags, tag) : bisect_right(tags, tag)]:
-                window = near[owner]
-                window.append((at, tag))
-                while window[0][0] < at + SPAN - WINDOW:
-                    window.popleft()
-                cover = _covered(window, positions)
-                different = {word for start, _ in window for word in words[start : start + SPAN]}
-                if cover >= COVER and len(different) < DIFFERENT:
-                    cover = HINT
-                if cover >= HINT:
-                    yield owner, window[0][0], cover, False
-
-    def _set_of(self, owner: int) -> str:
-        sets = self._tables.sets
-        return sets[bisect_right([first for _, first in sets], owner) - 1][0]
+    Raises:
+        DataError: nothing can be registered.
+    """
+    tagger, firsts, read = Tagger(key), list[tuple[str, int]](), list[list[tuple[str, list[bytes]]]]()
+    for name, items in sets.items():
+        firsts.append((name, len(read)))
+        # Sorted by keyed digests: an index does not show the order of the file.
+        texts = ([(text, kept_words(text)) for text in item] for item in items)
+        read += sorted(texts, key=lambda item: tagger.whole(_row(item)))
+    rows = [tagger.tags(_row(item)) for item in read]
+    ordinary = _ordinary(tagger, set().union(*rows), background, library)
+    counts = Counter(tag for tags in rows for tag in set(tags))
+    common = ordinary | {tag for tag, n in counts.items() if n > _SHARED}
+    owners: dict[int, list[int]] = defaultdict(list)
+    wholes, blind = array("Q"), 0
+    for owner, (item, tags) in enumerate(zip(read, rows, strict=True)):
+        # A templated item would be left with nothing: it keeps the shingles that it shares with its likes.
+        left_out = common if _cover(tags, common) >= COVER + SPAN else ordinary
+        for tag in set(tags) - left_out:
+            if (
+                len(owners[tag]) < _SHARED
+            ):  # a leak of any other item with this shingle is found by the first few
+                owners[tag].append(owner)
+        longest, before = max(len(words) for _, words in item), len(wholes)
+        for text, words in item:
+            stem = len(words) == longest or text.rstrip().endswith("?")
+            its = tagger.tags(words) if len(words) >= (WHOLE_STEM if stem else WHOLE) else []
+            if not common.issuperset(its):
+                wholes.extend((its[0], len(words), owner, *tagger.whole(words)))
+        blind += len(wholes) == before and _cover(tags, left_out) < COVER
+    if blind == len(read):
+        raise DataError(f"of {blind} items none has enough text; expected questions of {COVER} words or more")
+    pairs = (number for tag in sorted(owners) for owner in owners[tag] for number in (tag, owner))
+    marks = array("Q", sorted({tagger.marks([word])[word] for item in read for word in _row(item)}))
+    return Index(tuple(firsts), marks, array("Q", pairs), wholes, len(read), blind)
 
 
-def _covered(hits: "deque[Hit]", positions: list[int]) -> int:
-    """Return how many words the hits cover; a repeated shingle counts once, a lone letter within a shingle too."""
-    out: set[int] = set()
-    for at in {tag: at for at, tag in hits}.values():
-        first, last = sorted((positions[at], positions[at + SPAN - 1]))
-        out |= set(range(first, last + 1)) if last - first <= SPAN else set(positions[at : at + SPAN])
-    return len(out)
+def _row(item: Sequence[tuple[str, list[bytes]]]) -> list[bytes]:
+    return [word for _, words in item for word in words]
+
+
+def _cover(tags: Sequence[int], left_out: set[int]) -> int:
+    return len({i + j for i, tag in enumerate(tags) if tag not in left_out for j in range(SPAN)})
+
+
+def _ordinary(tagger: Tagger, wanted: set[int], background: Iterable[Path], library: bool) -> set[int]:
+    """Return the wanted tags that ordinary text holds."""
+    files = [path for place in background for path in ([place] if place.is_file() else _files(place))]
+    left = _BACKGROUND
+    for path in _files(Path(sysconfig.get_path("stdlib"))) if library else ():
+        left -= path.stat().st_size
+        files += [path] if left >= 0 else []
+    ordinary: set[int] = set()
+    phrases = "\n\n".join(lexicon_file()["stock_phrases"])
+    for text in (phrases, *(path.read_text("utf-8", "replace") for path in files)):
+        for part in text.split("\n\n"):
+            ordinary |= wanted.intersection(tagger.tags(kept_words(part)))
+    return ordinary
+
+
+def _files(place: Path) -> list[Path]:
+    kinds = ("py", "txt", "rst", "md")
+    texts = (path for kind in kinds for path in place.rglob(f"*.{kind}") if path.is_file())
+    return sorted(path for path in texts if "site-packages" not in path.parts)
+
+
+def read_texts(path: Path) -> list[Item]:
+    """Return the items of a file, each as its strings. Raises `DataError` (exit 3) if it cannot be read.
+
+    Every JSON object of a list (or line) is an item, every row of a CSV or TSV file, every paragraph of a plain text.
+    All strings of an item count, whatever its layout: nothing here needs to know which one is the stem.
+    """
+    shown = f"{str(path)!a}"
+    try:
+        text = read_regular(path, _MOST_ITEMS, follow=True).decode("utf-8-sig")
+        items = [item for item in _parsed(path.suffix.lower(), text) if item]
+    except OSError as error:
+        raise DataError(f"{shown} cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise DataError(f"{shown} is not UTF-8 text; expected JSON, JSONL, CSV, TSV or plain text") from None
+    except (ValueError, RecursionError):
+        raise DataError(f"{shown} is not JSON as its name says, or is nested too deep") from None
+    if not items:
+        raise DataError(f"{shown} holds no text to register")
+    return items
+
+
+def _parsed(suffix: str, text: str) -> Iterator[Item]:
+    match suffix:
+        case ".json":
+            tree = json.loads(text)
+            lists = [tree] if isinstance(tree, list) else [*tree.values()] if isinstance(tree, dict) else []
+            longest = max((one for one in lists if isinstance(one, list)), key=len, default=[])
+            whole = not longest or not all(isinstance(member, dict | list) for member in longest)
+            yield from (tuple(_strings(member)) for member in ([tree] if whole else longest))
+        case ".jsonl" | ".ndjson":
+            yield from (tuple(_strings(json.loads(line))) for line in text.split("\n") if line.strip())
+        case ".csv" | ".tsv":
+            csv.field_size_limit(1 << 30)
+            rows = csv.reader(io.StringIO(text, newline=""), delimiter="\t" if suffix == ".tsv" else ",")
+            yield from (tuple(cell for cell in row if cell.strip()) for row in rows)
+        case _:
+            yield from ((part,) for part in text.split("\n\n") if part.strip())
+
+
+def _strings(tree: object) -> Iterator[str]:
+    inner = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
+    yield from (text for value in inner for text in _strings(value))
+    if isinstance(tree, str):
+        yield tree

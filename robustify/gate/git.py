@@ -4,12 +4,13 @@ Blobs are read from the object store, never from the work tree, so that no filte
 changes what the gate sees. Nothing is written and nothing is fetched.
 """
 
-import io
 import os
 import subprocess
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from robustify.errors import ResourceError, UsageError
 
@@ -25,35 +26,26 @@ _OFF = {
     "protocol.allow": "never",
 }  # fmt: skip
 _DIFF = ("-z", "--raw", "--no-renames", "--no-abbrev", "--no-ext-diff", "--no-textconv")
-_TOGETHER = 64 << 20
-"""Bytes of objects that are in memory at once."""
-NO_COMMIT = "0" * 40
-"""What git writes where a ref has no commit: a new or a deleted branch."""
+_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class TreeEntry:
-    """A path with the object that it holds. A submodule's mode is 160000: its object is another repository's commit."""
+class Entry:
+    """A path with the object that it holds."""
 
     path: str
     object: str
-    mode: str
-
-    @property
-    def is_submodule(self) -> bool:
-        """Whether the path is another repository's commit."""
-        return self.mode == "160000"
+    is_submodule: bool = False
+    """Whether the object is another repository's commit."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ref:
-    """A branch or tag. `object` is what it names; `target` the commit (or tree, or blob) behind an annotated tag."""
+class Content:
+    """An object: its kind (commit, tag, tree or blob), its size, and its bytes unless they are too many."""
 
-    name: str
-    object: str
     kind: str
-    target: str
-    target_kind: str
+    size: int
+    data: bytes | None
 
 
 class Repository:
@@ -61,35 +53,47 @@ class Repository:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        if self._asked("rev-parse", "--git-dir") is None:
+        if self.ask("rev-parse", "--git-dir") is None:
             raise UsageError("not inside a git repository; name files instead: robustify gate FILES")
 
-    def staged(self) -> list[TreeEntry]:
-        """Return what the next commit would add or change, as it is in the index."""
-        if self._asked("rev-parse", "--verify", "--quiet", "HEAD^{commit}") is None:
-            return self.tracked()
-        return _entries(self._run("diff-index", "--cached", *_DIFF, "HEAD", "--"))
+    def indexed(self, *, changed: bool) -> list[Entry]:
+        """Return every path of the index, or those that the next commit would add or change."""
+        beside = "HEAD" if changed and self.ask("rev-parse", "--verify", "--quiet", "HEAD^{commit}") else ""
+        beside = beside or self._run("hash-object", "-t", "tree", "--stdin").decode().strip()
+        return _entries(self._run("diff-index", "--cached", *_DIFF, beside, "--"))
 
-    def tracked(self) -> list[TreeEntry]:
-        """Return every path of the index, from any folder of the repository: the index beside the empty tree."""
-        empty = self._run("hash-object", "-t", "tree", "--stdin").decode().strip()
-        return _entries(self._run("diff-index", "--cached", *_DIFF, empty, "--"))
+    def commit(self, name: str) -> str:
+        """Return the commit of a name. Raises `UsageError` for a name that is none here."""
+        safe = bool(name) and not name.startswith("-")
+        found = self.ask("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}") if safe else None
+        if found is None:
+            raise UsageError("the range names no commit that is here (a shallow clone?); expected A..B")
+        return found
 
-    def commits(self, lower: str, upper: str) -> list[str]:
-        """Return the commits of LOWER..UPPER; LOWER all zeros (a new branch) means every commit of UPPER.
+    def commits(self, tips: Iterable[str], known: Iterable[str]) -> list[str]:
+        """Return the commits of the tips that are not of the known ones, the newest first.
 
-        Raises `UsageError` for a name that is none here, and for a history that is cut within the range.
+        Raises `UsageError` where a shallow clone has lost the parents of one of them.
         """
-        new = bool(lower) and not lower.strip("0")
-        top = self.commit(upper)
-        commits = self.listed(top) if new else self.listed(top, f"^{self.commit(lower)}")
-        if self.cut(commits):
-            raise UsageError("the history is cut within the range (shallow clone); fetch all: fetch-depth 0")
+        commits = self._run("rev-list", "--stdin", given=_lines(tips, known)).decode().split()
+        shallow = self._folder / (self.ask("rev-parse", "--git-path", "shallow") or "")
+        if shallow.is_file() and not set(shallow.read_text(encoding="ascii").split()).isdisjoint(commits):
+            raise UsageError(
+                "the history is cut within what is asked for (shallow clone); fetch all: fetch-depth 0"
+            )
         return commits
 
-    def listed(self, *bounds: str) -> list[str]:
-        """Return the commits that `git rev-list` names, the newest first."""
-        return self._run("rev-list", *bounds, "--").decode().split()
+    def objects(self, tips: Iterable[str], known: Iterable[str]) -> list[Entry]:
+        """Return every object of the tips that is not of the known ones: commits, tags, trees and files, with a path."""
+        rows = os.fsdecode(
+            self._run("rev-list", "--objects", "--stdin", given=_lines(tips, known))
+        ).splitlines()
+        return [Entry(path, name) for name, _, path in (row.partition(" ") for row in rows)]
+
+    def changed(self, commits: Iterable[str]) -> list[Entry]:
+        """Return every path and content that any of the commits brings, each once; merges against every parent."""
+        shown = ("diff-tree", "--stdin", "-r", "-m", "--root", "--no-commit-id", *_DIFF)
+        return list(dict.fromkeys(_entries(self._run(*shown, given=_lines(commits)))))
 
     def touching(self, path: str, commits: Sequence[str]) -> list[str]:
         """Return those of the commits that change a path."""
@@ -97,120 +101,72 @@ class Repository:
         rows = self._run(*shown, given=_lines(commits)).decode("utf-8", "replace").split()
         return list(dict.fromkeys(row for row in rows if row in frozenset(commits)))
 
-    def cut(self, commits: Iterable[str]) -> bool:
-        """Return whether a shallow clone has lost the parents of one of the commits."""
-        shallow = self._asked("rev-parse", "--git-path", "shallow")
-        place = self._folder / os.fsdecode((shallow or b"").strip())
-        return place.is_file() and not set(place.read_text(encoding="ascii").split()).isdisjoint(commits)
+    def refs(self, *folders: str) -> list[tuple[str, str, str]]:
+        """Return the name of each ref of some folders, the object that it names, and the one behind its tags."""
+        refs: dict[str, tuple[str, str]] = {}
+        for one, _, name in (row.partition(" ") for row in (self.ask("show-ref", "-d") or "").splitlines()):
+            name = name.removesuffix("^{}")
+            refs[name] = (refs.get(name, (one,))[0], one)
+        return [(name, *objects) for name, objects in refs.items() if name.startswith(folders)]
 
-    def refs(self, *folders: str) -> list[Ref]:
-        """Return the refs of some folders, as in refs/heads and refs/tags."""
-        parts = "%(objectname) %(objecttype) %(*objectname) %(*objecttype) %(refname)"
-        refs = []
-        for row in self._run("for-each-ref", f"--format={parts}", *folders).splitlines():
-            name, kind, target, target_kind, full = os.fsdecode(row).split(" ", 4)
-            refs.append(Ref(full, name, kind, target or name, target_kind or kind))
-        return refs
+    def at(self, commit: str, path: str) -> bytes | None:
+        """Return what a path holds in a commit, or in the index for an empty name of one."""
+        name = self.ask("rev-parse", "--verify", "--quiet", f"{commit}:{path}")
+        return next((content.data for content in self.contents([name], _CHUNK)), None) if name else None
 
-    def hooks(self) -> Path:
-        """Return the folder of the hooks that git runs here, wherever a setting puts it."""
-        done = _finished(["git", "rev-parse", "--git-path", "hooks"], b"", self._folder)
-        return (self._folder / os.fsdecode(done.stdout.strip())).resolve()
-
-    def has(self, name: str) -> bool:
-        """Return whether an object is here."""
-        return self._asked("cat-file", "-e", name) is not None
-
-    def ref(self, name: str, one: str) -> Ref:
-        """Return a ref by its name and the object that it names. Raises `ResourceError` for an object that is not here."""
-        kind = self._run("cat-file", "-t", one).decode().strip()
-        target = self._run("rev-parse", "--verify", f"{one}^{{}}").decode().strip()
-        return Ref(name, one, kind, target, self._run("cat-file", "-t", target).decode().strip())
-
-    def within(self, tree: str) -> list[TreeEntry]:
-        """Return every path of a tree."""
-        rows = self._run("ls-tree", "-r", "-z", "--full-tree", tree).split(b"\0")
-        return [_tree_entry(row) for row in rows if row]
-
-    def commit(self, name: str) -> str:
-        """Return the commit of a name. Raises `UsageError` for a name that is none here."""
-        safe = bool(name) and not name.startswith("-")
-        found = self._asked("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}") if safe else None
-        if found is None:
-            raise UsageError("the range names no commit that is here (a shallow clone?); expected A..B")
-        return found.decode().strip()
-
-    def changed(self, commits: Iterable[str]) -> list[TreeEntry]:
-        """Return every path and content that any of the commits brings, each once; merges against every parent."""
-        raw = self._run(
-            "diff-tree", "--stdin", "-r", "-m", "--root", "--no-commit-id", *_DIFF, given=_lines(commits)
-        )
-        return list(dict.fromkeys(_entries(raw)))
-
-    def at(self, commit: str, path: str) -> TreeEntry | None:
-        """Return the entry of a path in a commit."""
-        raw = self._run("ls-tree", "-z", "--full-tree", commit, "--", path).split(b"\0")[0]
-        return _tree_entry(raw) if raw else None
-
-    def contents(self, names: Sequence[str], most: int) -> Iterator[tuple[str, int, bytes | None]]:
-        """Yield the size and content of each object; no content if it has more than `most` bytes.
+    def contents(self, names: Iterable[str], most: int) -> Iterator[Content]:
+        """Yield each object; no content if it has more than `most` bytes.
 
         Raises:
             ResourceError: an object is not here, or git does not give it whole (exit 6).
         """
-        sizes = _sizes(self._run("cat-file", "--batch-check", given=_lines(names)), len(names))
-        left = list(zip(names, sizes, strict=True))
-        while left:
-            n, together = 0, 0  # so many of the next ones are in memory at once
-            while n < len(left) and (n == 0 or together + min(left[n][1], most) <= _TOGETHER):
-                together += min(left[n][1], most)
-                n += 1
-            some, left = left[:n], left[n:]
-            raw = io.BytesIO(
-                self._run("cat-file", "--batch", given=_lines(a for a, size in some if size <= most))
-            )
-            for name, size in some:
-                if size > most:
-                    yield name, size, None
-                    continue
-                _sizes(raw.readline(), 1)
-                data = raw.read(size)
-                if len(data) != size or raw.read(1) != b"\n":
+        names = list(names)
+        with self._opened(("cat-file", "--batch"), _lines(names)) as process:
+            for head in (_stdout(process).readline().split() for _ in names):
+                if len(head) != 3:
+                    raise ResourceError("an object is missing (a partial clone?) or damaged; run git fsck")
+                size, kept, last = int(head[2]), b"", b""
+                left = size + 1
+                while part := _stdout(process).read(min(left, _CHUNK)):
+                    left, last = left - len(part), part[-1:]
+                    kept += part if size <= most else b""
+                if left or last != b"\n":
                     raise ResourceError("git stopped before it gave an object whole; run git fsck")
-                yield name, size, data
+                yield Content(head[1].decode(), size, kept[:-1] if size <= most else None)
 
-    def _asked(self, *args: str) -> bytes | None:
-        done = self._done(args, b"")
-        return done.stdout if done.returncode == 0 else None
+    def ask(self, *args: str) -> str | None:
+        """Return what git answers, or None where it ends with an error."""
+        with self._opened(args, b"") as process:
+            answer = os.fsdecode(_stdout(process).read().strip())
+            return answer if process.wait() == 0 else None
 
     def _run(self, *args: str, given: bytes = b"") -> bytes:
-        done = self._done(args, given)
-        if done.returncode:
-            raise ResourceError(f"git {args[0]} ended with {done.returncode}; run it by hand to see why")
-        return done.stdout
+        with self._opened(args, given) as process:
+            answer = _stdout(process).read()
+            if code := process.wait():
+                raise ResourceError(f"git {args[0]} ended with {code}; run it by hand to see why")
+            return answer
 
-    def _done(self, args: Sequence[str], given: bytes) -> "subprocess.CompletedProcess[bytes]":
-        return _finished(command(args), given, self._folder)
-
-
-def _finished(line: Sequence[str], given: bytes, folder: Path) -> "subprocess.CompletedProcess[bytes]":
-    try:
-        return subprocess.run(
-            line, input=given, capture_output=True, cwd=folder, env=environment(), check=False
-        )
-    except OSError as error:
-        raise ResourceError(f"git cannot be started ({error.strerror}); install git") from None
-
-
-def _sizes(raw: bytes, n: int) -> list[int]:
-    rows = [row.split() for row in raw.splitlines()]
-    if len(rows) != n or any(len(row) != 3 for row in rows):
-        raise ResourceError("an object is missing (a partial clone?) or damaged; run git fsck")
-    return [int(size) for _, _, size in rows]
+    def _opened(self, args: Sequence[str], given: bytes) -> "subprocess.Popen[bytes]":
+        with tempfile.TemporaryFile() as file:
+            file.write(given)
+            file.seek(0)
+            line, out, err = command(args), subprocess.PIPE, subprocess.DEVNULL
+            try:
+                return subprocess.Popen(
+                    line, cwd=self._folder, env=environment(), stdin=file, stdout=out, stderr=err
+                )
+            except OSError as error:
+                raise ResourceError(f"git cannot be started ({error.strerror}); install git") from None
 
 
-def _lines(names: Iterable[str]) -> bytes:
-    return "".join(f"{name}\n" for name in names).encode()
+def _stdout(process: "subprocess.Popen[bytes]") -> IO[bytes]:
+    assert process.stdout is not None
+    return process.stdout
+
+
+def _lines(names: Iterable[str], known: Iterable[str] = ()) -> bytes:
+    return "".join(f"{name}\n" for name in (*names, *(f"^{name}" for name in known))).encode()
 
 
 def command(args: Sequence[str]) -> list[str]:
@@ -233,13 +189,7 @@ def environment() -> dict[str, str]:
     }
 
 
-def _tree_entry(row: bytes) -> TreeEntry:
-    meta, _, path = row.partition(b"\t")
-    mode, _kind, name = meta.decode().split(" ")
-    return TreeEntry(os.fsdecode(path), name, mode)
-
-
-def _entries(raw: bytes) -> list[TreeEntry]:
+def _entries(raw: bytes) -> list[Entry]:
     """Return the entries of `--raw -z` output that a change leaves behind: deletions and unmerged paths leave none."""
     parts = iter(raw.split(b"\0")[:-1])
     entries = []
@@ -247,7 +197,7 @@ def _entries(raw: bytes) -> list[TreeEntry]:
         path = next(parts)
         _old, mode, _before, name, status = meta.decode().lstrip(":").split(" ")
         if status[0] not in "DU":
-            entries.append(TreeEntry(os.fsdecode(path), name, mode))
+            entries.append(Entry(os.fsdecode(path), name, mode == "160000"))
     return entries
 
 

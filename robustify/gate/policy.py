@@ -15,8 +15,6 @@ from robustify.errors import DataError
 
 NAME = ".robustify-gate.json"
 FORMAT = "robustify.gate-policy/2"
-_OLD_FORMAT = "robustify.gate-policy/1"
-"""Its entries were bound to a rule too, and it had paths for SAFE_DEMO; both are left out when it is read."""
 MOST_DAYS = 180
 
 
@@ -45,8 +43,6 @@ RULES: tuple[Rule, ...] = (
          _MOVE),
     Rule("RBG301", "fingerprint", "fingerprints", "text of a registered set",
          "Remove it, from the history too (it stays in every earlier commit); no entry lifts this rule", allowable=False),
-    Rule("RBG302", "fingerprint-weak", "fingerprints", "a few words in the order of a registered set: a warning",
-         "Look whether it is an item of the set, edited", refuses=False),
     Rule("RBG401", "canary", "state", "the canary line of a benchmark that must not be republished",
          f"Remove the benchmark data that it came with; if it is only talked about: {_ALLOW}"),
     Rule("RBG402", "key-material", "state", "a robustify key",
@@ -155,14 +151,13 @@ def parse_policy(text: str, where: str, today: date) -> Policy:
         tree = json.loads(text)
     except (ValueError, RecursionError):
         raise DataError(f"{where}: is not JSON; restore it, or make it again: robustify gate allow") from None
-    old = isinstance(tree, dict) and tree.get("format") == _OLD_FORMAT
-    names = {"format", "allow"} | ({"safe_demo_paths"} if old else set())
-    if not isinstance(tree, dict) or not (old or tree.get("format") == FORMAT) or not set(tree) <= names:
-        raise DataError(f'{where}: expected "format": "{FORMAT}" and "allow" only')
+    if not isinstance(tree, dict) or tree.get("format") != FORMAT or not set(tree) <= {"format", "allow"}:
+        mend = "remove an older file and make it again: robustify gate allow PATH --reason WHY --by WHO"
+        raise DataError(f'{where}: expected "format": "{FORMAT}" and "allow" only; {mend}')
     rows = tree.get("allow", [])
     faults: list[str] = []
     entries = [
-        _entry(row, f"{where}: allow[{i}]", old, today, faults)
+        _entry(row, f"{where}: allow[{i}]", today, faults)
         for i, row in enumerate(rows if isinstance(rows, list) else [rows])
     ]
     if faults:
@@ -170,12 +165,10 @@ def parse_policy(text: str, where: str, today: date) -> Policy:
     return Policy(tuple(dict.fromkeys(entry for entry in entries if entry is not None)))
 
 
-def _entry(row: Any, where: str, old: bool, today: date, faults: list[str]) -> AllowEntry | None:
+def _entry(row: Any, where: str, today: date, faults: list[str]) -> AllowEntry | None:
     """Return one entry, or None after noting its faults."""
     before = len(faults)
     names = [field.name for field in fields(AllowEntry)]
-    if isinstance(row, dict) and old:
-        row = {name: value for name, value in row.items() if name != "rule"}
     texts = row.values() if isinstance(row, dict) and sorted(row) == sorted(names) else [None]
     if not all(isinstance(text, str) and text.strip() for text in texts):
         faults.append(f"{where}: expected the texts {', '.join(names)}")

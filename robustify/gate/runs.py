@@ -15,11 +15,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
 
-from robustify.gate.opaque import is_image, kind_of
+from robustify.gate.opaque import image_fault, kind_of
 from robustify.gate.words import INVISIBLE
 
 MOST = 160
 """Characters of a run that are decoded and read; more are refused. The longest digest, SHA-512 in hex, has 128."""
+Hidden = tuple[int, str, str | None]
+"""The offset and kind of what a text hides, and the text that it is; None for what must be refused."""
 _LEAST = 40
 """Characters from which a run is decoded: eight words of text make about 60."""
 _STRONG = 16
@@ -31,11 +33,9 @@ _NUMBERED = re.compile(
     r"[A-Za-z]{2,}\d{1,4}|0[xX][0-9a-fA-F]{1,16}[uUlL]*|0[bBoO][0-7]+|\d+[A-Za-z]{1,3}|[0-9a-f]{1,14}p"
 )
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.I)
-_HUMP_SIZE = 2.6
-"""Characters of a hump, as in camelHump, at most in code: 2 in base64 and hex, 4 and more in names."""
-_LONGEST_WORD = 25
-_LONGEST_NAME, _LONG_HUMP_SIZE = 60, 3.4
-"""Characters of a name, and of a hump in what is longer."""
+_HUMP_SIZE, _LONG_HUMP_SIZE = 2.6, 3.4
+"""Characters of a hump, as in camelHump, at most in code (2 in base64 and hex, 4 and more in names), and in long code."""
+_LONGEST_WORD, _LONGEST_NAME = 25, 60
 _REPEATED = re.compile(r"(.)\1{3,}")
 _SHORT_ESCAPE = re.compile(
     r"\\(?:[nrt]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2})|%[0-9a-fA-F]{2}|#(?:[0-9a-fA-F]{3}){1,2}\b"
@@ -44,15 +44,10 @@ _SHORT_ESCAPE = re.compile(
 _HEX_ONLY = re.compile(r"[0-9a-f]+|[0-9A-F]+")
 _HEX = re.compile(r"(?:0x)?(?:[0-9a-f]{2})+|(?:0x)?(?:[0-9A-F]{2})+")
 _BASE32 = re.compile(r"[A-Z2-7]+|[a-z2-7]+")
-_DENSE = 0.024
+_DENSE, _EVEN = 0.024, 0.032
 """Chance that two characters of a text without blanks are the same: 0.012 to 0.02 in base64 and ASCII85, 0.03 and more in
-programs."""
-_EVEN = 0.032
-"""The same for pieces that are names or code."""
+programs; and the same for pieces that are names or code."""
 _EDGES = " \t#>*|/\"'`,+;\\"
-_HIDDEN = re.compile(f"{INVISIBLE.pattern.replace(']', chr(0xE0020) + '-' + chr(0xE007E) + ']')}{{16,}}")
-_BETWEEN = re.compile("[!-~][\u200b-\u200d\u2060-\u2064\ufeff]")
-_MANY_BETWEEN = 60
 _BYTES = (
     (16, re.compile(r"(?:\\x[0-9a-fA-F]{2}){8,}")),
     (16, re.compile(r"(?:0x[0-9a-fA-F]{1,2}[\s,;]{1,20}){8,}(?:0x[0-9a-fA-F]{1,2})?")),
@@ -62,45 +57,35 @@ _BYTES = (
 )
 """Numbers one after the other, with their base."""
 _DIGITS = {16: re.compile(r"(?:0x|\\x)?([0-9a-fA-F]+)"), 10: re.compile(r"(\d+)")}
-_KNOWN = ("file", "stream", "archive", "pickle", "database", "model", "program", "recording")
-_TOKENS = (
-    ("tokens of a tokenizer", 24, 400, re.compile("Ġ|▁|Ċ|</w>")),
-    ("pieces of words", 8, 400, re.compile("[\\s\"'\\[]##(?=\\w)")),
+_MARKS = (
+    ("hidden characters", 1, 0, re.compile(INVISIBLE.pattern.replace("]", "\U000e0020-\U000e007e]{16,}"))),
+    ("hidden characters between letters", 60, 1 << 30, re.compile("[!-~][\u200b-\u200d\u2060-\u2064\ufeff]")),
+    ("tokens of a tokenizer", 24, 400, re.compile("Ġ|▁|Ċ")),
+    ("pieces of words", 8, 400, re.compile(r"[\s\"'\[]##(?=\w)|</w>")),
     ("tokens with log-probabilities", 16, 3000,
-     re.compile(r"[\"'](?:decoded_)?token[\"']:|[\"']?(?:top_)?log_?probs?[\"']?\s?[:=]|[\"']bytes[\"']:")),
+     re.compile(r"token[\"']:|log_?probs?[\"']?\s?[:=]|[\"']bytes[\"']:")),
     ("words with log-probabilities", 24, 2500,
      re.compile(r"-\d+\.\d+(?=[^\d]{1,60}?[A-Za-z]{2}[^\d]{0,60}?-\d+\.\d)")),
     ("a list of tokens", 24, 600, re.compile(r"[\"'] [A-Za-z]{1,12}[\"'](?=\s*[,\]):])")),
-)  # fmt: skip
-"""Marks that many times within so many characters are a text cut into tokens."""
-_MARKS = (
-    ("a uuencoded file", re.compile(r"^M[ -`]{60}\nM[ -`]{60}$", re.M)),
-    ("a run of symbols", re.compile("[\u2800-\u28ff]{60}|[\U0001f300-\U0001faff]{60}")),
-    ("a run of binary digits", re.compile(r"[01]{320,}")),
-    ("a packed file in escapes",
+    ("a streamed reply", 12, 12_000, re.compile(r"^data: ?\{.{0,600}\"(?:delta|content|response|text|token)\"", re.M)),
+    ("a uuencoded file", 1, 0, re.compile(r"^M[ -`]{60}\nM[ -`]{60}$", re.M)),
+    ("a run of symbols", 1, 0, re.compile("[\u2800-\u28ff]{60}|[\U0001f300-\U0001faff]{60}")),
+    ("a run of binary digits", 1, 0, re.compile(r"[01]{320,}")),
+    ("a packed file in escapes", 1, 0,
      re.compile("[\x80\ufffd][\x04\x05][\x95\ufffd][^\0]{1,5}\0\0\0|(?:\x1f[\x8b\ufffd]\x08|PK\x03\x04|BZh91AY|\ufffd?7zXZ\0)"
                 "(?:[^\0-\x08\x0e-\x1f\x7f-\xff\ufffd]{0,9}[\0-\x08\x0e-\x1f\x7f-\xff\ufffd]){20}")),
 )  # fmt: skip
-Hidden = str | tuple[int, str]
-"""A text that was found, or the offset and kind of what is refused."""
+"""What is refused, how many marks of it, and within how many characters: a text cut into tokens has many."""
 
 
 def hidden(text: str) -> Iterator[Hidden]:
     """Yield the texts that short runs hold, and what must be refused, once for each kind."""
-    if not text.isascii():
-        if match := _HIDDEN.search(text):
-            yield match.start(), "(hidden characters)"
-        elif len(found := list(_BETWEEN.finditer(text))) >= _MANY_BETWEEN:
-            yield found[0].start(), "(hidden characters between letters)"
-    for says, enough, within, mark in _TOKENS:
+    for says, enough, within, mark in _MARKS:
+        if text.isascii() and not mark.pattern.isascii():
+            continue
         places = [match.start() for match in mark.finditer(text)]
-        for first, last in zip(places, places[enough - 1 :], strict=False):
-            if last - first <= within:
-                yield first, f"({says})"
-                break
-    for says, mark in _MARKS:
-        if match := mark.search(text):
-            yield match.start(), f"({says})"
+        near = (a for a, b in zip(places, places[enough - 1 :], strict=False) if b - a <= within)
+        yield from ((at, says, None) for at in [*near][:1])
     yield from _in_runs(_SHORT_ESCAPE.sub(lambda match: " " * len(match[0]), text))
     yield from _in_numbers(text)
     yield from _in_lines(text)
@@ -120,14 +105,12 @@ def _in_runs(text: str) -> Iterator[Hidden]:
             pieces = []
         if size < _STRONG and (weak or size > 0):
             weak_begin = weak_begin if weak else match.start()
-            weak = weak + size
-            if weak <= 0:
-                weak, short = 0, []
-                continue
+            weak = max(weak + size, 0)
+            short = short if weak else []
             short.append(match[0])
             if weak > MOST:
                 if _is_varied("".join(short)):
-                    yield weak_begin, "(an encoded run in short pieces)"
+                    yield weak_begin, "an encoded run in short pieces", None
                 weak, short = 0, []
     yield from _judged(begin, pieces, "")
 
@@ -179,14 +162,14 @@ def _judged(begin: int, pieces: list[str], following: str) -> Iterator[Hidden]:
     forms = (run, run + following, run[: len(run) - len(pieces[-1])])
     decoded = [data for form in forms if len(form) >= _LEAST for data in _decodings(form)]
     names = max(map(len, pieces)) < _LEAST and not _is_varied(run)
-    if len(run) > MOST and not names and not any(map(is_image, decoded)):
-        yield begin, f"(an encoded run of {len(run):,} characters)"
+    if len(run) > MOST and not names and all(map(image_fault, decoded)):
+        yield begin, f"an encoded run of {len(run):,} characters", None
     for data in decoded if len(run) <= MOST else ():
         text = _as_text(data)
         if text is not None:
-            yield text
+            yield begin, "", text
         elif _is_packed(data):
-            yield begin, "(an encoded run that is packed)"
+            yield begin, "an encoded run that is packed", None
 
 
 def _decodings(run: str) -> Iterator[bytes]:
@@ -223,7 +206,7 @@ def _as_text(data: bytes) -> str | None:
 def _in_numbers(text: str) -> Iterator[Hidden]:
     """Yield the text that arrays of bytes or characters hold, all of one kind together."""
     for base, pattern in _BYTES:
-        codes: list[int] = []
+        first, codes = 0, list[int]()
         for match in pattern.finditer(text):
             digits = _DIGITS[base].findall(match[0])
             if base == 16:
@@ -231,12 +214,13 @@ def _in_numbers(text: str) -> Iterator[Hidden]:
             else:
                 new = [int(d) for d in digits]
             kind = kind_of(bytes(new)) if len(new) > MOST and max(new) < 256 else ""
-            if kind.endswith(_KNOWN):
-                yield match.start(), f"(the bytes of {kind})"
+            if kind and "UTF" not in kind:
+                yield match.start(), f"the bytes of {kind}", None
+            first = first if codes else match.start()
             codes += new
         letters = [chr(code) for code in codes if 9 <= code < 0x3000]
         if letters and sum(c.isalpha() or c == " " for c in letters) >= 0.7 * len(codes):
-            yield "".join(c for c in letters if c.isprintable() or c.isspace())
+            yield first, "", "".join(c for c in letters if c.isprintable() or c.isspace())
 
 
 def _in_lines(text: str) -> Iterator[Hidden]:
@@ -250,7 +234,7 @@ def _in_lines(text: str) -> Iterator[Hidden]:
         elif pieces:
             run = "".join(pieces)[:4000]
             if len(run) > MOST and _chance(run) < _DENSE:
-                yield begin, f"(lines of code, {len(run):,} characters)"
+                yield begin, f"lines of code, {len(run):,} characters", None
                 return
             pieces = []
         at += len(line) + 1

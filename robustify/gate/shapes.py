@@ -1,21 +1,27 @@
-"""Items under names in any notation: JSON, YAML, TOML, Python, JavaScript, XML, LaTeX, SQL-like and broken JSON.
+"""The shape of an item: a stem, then its options, perhaps its key.
 
-A stem's name with text behind it, then the names or marks of choices before the next stem: nothing is parsed, so
-nothing needs to be well formed.
+The parts are told by names (JSON, YAML, XML, LaTeX, programs), by marks (`A) B) C)`), by quotes, or by columns. Nothing is
+parsed but rows, so that nothing needs to be well formed.
 """
 
+import csv
 import re
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
+MOST_SHAPES = 5000
+"""Shapes of one text that are counted."""
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 """Letters of scripts that write words without blanks, or with few."""
-
-
-def n_words(text: str) -> int:
-    """Return the number of words; where a script has no blanks between them, two letters count as one."""
-    return len(text.split()) + (0 if text.isascii() else len(_UNSPACED.findall(text)) // 2)
+_LEADERS = " \t#>*|/+-\"'`\x0b\n([{_\\~%"
+"""What stands before a line's text: quotes, bullets, signs of comments."""
+_KEY_WORDS = r"(?:answer|correct|label|key|solution|target|gold|ans|right|cop)"
+_LOWER = {code: code + 32 for code in range(65, 91)}
+_POINTS = re.compile(r"[A-Ja-j\d]")
+_QUOTED = r"(?:\"(?:[^\"\\\n]|\\.){1,600}\"|'(?:[^'\\\n]|\\.){1,600}'|`[^`\n]{1,600}`)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,34 +32,31 @@ class Shaped:
     keyed: bool
 
 
-class Lines:
-    """The lines of one text, whose newlines are found once."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._ends: list[int] | None = None
-
-    def of(self, offset: int) -> int:
-        """Return the line, from 1, of an offset."""
-        if self._ends is None:
-            self._ends = [match.start() for match in re.finditer("\n", self._text)]
-        return bisect_left(self._ends, offset) + 1
+def shapes_of(text: str) -> list[Shaped]:
+    """Return the shapes of items in a text, told in the way that tells most."""
+    found = [list(islice(_rows(text), MOST_SHAPES))]
+    for way in (_named, _marked, _listed):
+        places = list(islice(way(text), MOST_SHAPES))
+        ends = [match.start() for match in re.finditer("\n", text)] if places else []
+        found.append([Shaped(bisect_left(ends, at) + 1, keyed) for at, keyed in places])
+    return max(found, key=weight)
 
 
-def word_places(text: str, word: str) -> Iterator[int]:
-    """Yield where a word stands in a text; faster than a pattern."""
-    at = text.find(word)
-    while at >= 0:
-        yield at
-        at = text.find(word, at + 1)
+def weight(shapes: Sequence[Shaped]) -> tuple[int, int]:
+    """Return what makes one list of shapes stronger than another."""
+    return sum(shaped.keyed for shaped in shapes), len(shapes)
 
 
-_STEM_WORDS = ("question", "stem", "mcq", "frage", "pregunta")
-_WEAK_WORDS = ("query", "problem", "prompt")
-"""Names of many other things too: what stands behind them must ask."""
-_CHOICE_WORDS = (
-    "answer1", "choice", "option", "distractor", "alternative", "answers", "endings", "candidates", "incorrect", "wrong",
-)  # fmt: skip
+def _n_words(text: str) -> int:
+    """Return the number of words; where a script has no blanks between them, two letters count as one."""
+    n = len(re.findall(r"[^\W\d_]{2,}", text))
+    return n if text.isascii() else n + len(_UNSPACED.findall(text)) // 2
+
+
+# Parts with names.
+
+_STEM_WORD = re.compile(r"(question|stem|mcq|frage|pregunta)|query|problem|prompt")
+"""Names of a stem; the last three are those of many other things too, so that what stands behind them must ask."""
 _STEM_AT = re.compile(
     r"(?:[_ -]?(?:stem|text|body|title|en))?[\"']?\s{0,3}"
     r"(?::\s*(?:str\s*=)?|=>|=(?!=)|\b[^<>\n]{0,80}>|\}?\s*\{|(?<=\\question)(?:\[[^\]\n]*\])?[ \t\n])"
@@ -62,7 +65,6 @@ _STEM_AT = re.compile(
 _TEXT = re.compile(r"[^\W_][^\n<\x0b]{8,1000}")
 _CODE = re.compile(r"[,;]\s*[\"']|[,;]\s*[\w-]+\s*[:=]|[\"']\s*[:=,)\]}]|[=\[\]{}|]|\w\(|\w\.\w+\.")
 """Where a value stops being prose: the next name, an index, a call."""
-_WORD = re.compile(r"[^\W\d_]{2,}")
 _LIST = re.compile(
     r"(?<![a-z])(?:answer[_ ]?)?(?:choices?|options?|alternatives|endings|candidates|distractors|answers"
     r"|(?:incorrect|wrong)[_ ]?answers)[\"'`]?(?:\]|\})?\s{0,3}(?::\s*(?:[a-z\[\]., ]{1,40}=)?|=>|=(?!=)|\{)\s*",
@@ -73,129 +75,68 @@ _ONES = re.compile(
     r"|incorrect[_ ]answer)[_ -]?)?([A-Ja-j]|\d)[\"'`]?\]?\s{0,3}(?::|=>|=(?!=)|>)\s*[\"'`(]?\s*[^\s,]",
     re.IGNORECASE,
 )
-_WORDED = re.compile(r"\b(?:option|choice|answer|alternative)[ _-]?([A-Ja-j]|\d)\s?[:.)]\s*\S", re.IGNORECASE)
 _ELEMENTS = re.compile(
-    r"<(?:choice|option|alternative|answer|distractor|simplechoice|response|li|mc)\b", re.IGNORECASE
-)
-_LATEX = re.compile(
-    r"\\(?:correct|wrong|Correct|good|bad)?(?:[Cc]hoice|[Aa]nswer|bonne|mauvaise|task|item)\b"
-)
-_RADIO = re.compile(r"type\s*=\s*[\"']?radio", re.IGNORECASE)
-_KEY = re.compile(
-    r"(?<![a-z])(?:answer|correct|label|key|solution|target|gold|ans|right|cop)"
-    r"(?:[_ -]?(?:answer|key|idx|index|option|choice|id|letter|text))?"
-    r"[\"'`]?\]?\s{0,3}(?::|=>|=(?!=)|>)|correct=|\\correct|\\Correct|\\bonne",
+    r"<(?:choice|option|alternative|answer|distractor|simplechoice|response|li|mc)\b|type\s*=\s*[\"']?radio"
+    r"|\\(?:correct|wrong|good|bad)?(?:choice|answer|bonne|mauvaise|task|item)\b",
     re.IGNORECASE,
 )
-_QUOTED = re.compile(r"\"(?:[^\"\\\n]|\\.){1,600}\"|'(?:[^'\\\n]|\\.){1,600}'|`[^`\n]{1,600}`")
-_NEXT = re.compile(r"[\s,]{0,80}(" + _QUOTED.pattern + ")")
+_KEY = re.compile(
+    rf"(?<![a-z]){_KEY_WORDS}(?:[_ -]?(?:answer|key|idx|index|option|choice|id|letter|text))?"
+    r"[\"'`]?\]?\s{0,3}(?::|=>|=(?!=)|>)|correct=|\\correct|\\bonne",
+    re.IGNORECASE,
+)
 _DASHED = re.compile(r"^[ \t]*(?:-|\*|\d+[.)])[ \t]+\S", re.MULTILINE)
-_MARKED = re.compile(r"(?<!\w)[A-Ja-j]\s?[).:]")
-_QUOTES = "\"'`"
-_WINDOW = 3000
-_SOON = 500
-_LOWER = {code: code + 32 for code in range(65, 91)}
-_PLAIN_MARKS = ("a:", 'a":', "a =", "a=", "<li", "<mc", "radio", "\\item")
+_LETTERED = re.compile(r"(?<!\w)[A-Ja-j]\s?[).:]")
+_WINDOW, _SOON = 3000, 500
 
 
-def named_items(text: str) -> Iterator[Shaped]:
-    """The items under names, each at the line of their stem's name."""
-    low = text.lower()
-    if len(low) != len(text):  # a capital whose small form has two characters: places would shift
-        low = text.translate(_LOWER)
-    if not any(word in low for word in (*_STEM_WORDS, *_WEAK_WORDS)):
-        return
-    if not any(mark in low for mark in (*_CHOICE_WORDS, *_PLAIN_MARKS)):
-        return
-    stems = _stems(text, low)
-    lines = Lines(text)
-    done = 0
+def _named(text: str) -> Iterator[tuple[int, bool]]:
+    """Yield stems under a name that have choices under names, behind them or before."""
+    stems = list(_stems(text))
     for i, (at, after) in enumerate(stems):
-        if at < done:
-            continue
-        many, last = _many(text, after)
-        if many >= 2:
-            done = last
-            j = bisect_right(stems, (last, len(text)))
-            if _has_choices(text[last : last + _WINDOW]):
-                keyed = _KEY.search(text, last, stems[j][0] if j < len(stems) else len(text)) is not None
-                yield from [Shaped(lines.of(at), keyed)] * many
-            continue
         end = min(stems[i + 1][0] if i + 1 < len(stems) else len(text), after + _WINDOW)
         begin = max(stems[i - 1][1] if i else 0, at - _WINDOW)
-        has_choices = _has_choices if _begins(text, at) else _has_worded_choices
         for window in (text[after:end], text[begin:at]):
-            if has_choices(window):
-                yield Shaped(lines.of(at), _KEY.search(window) is not None)
+            if _has_choices(window):
+                yield at, _KEY.search(window) is not None
                 break
 
 
-def _stems(text: str, low: str) -> list[tuple[int, int]]:
-    """Where a stem's name with text behind it begins, and where that text begins."""
-    starts: dict[int, int] = {}
-    for word in (*_STEM_WORDS, *_WEAK_WORDS):
-        for at in word_places(low, word):
-            end = at + len(word)
-            named = _STEM_AT.match(text, end) if at == 0 or not text[at - 1].isalnum() else None
-            value = _value(text, named) if named else ""
-            least = 3 if named and text[named.end() - 1] in _QUOTES else 4
-            if named and _n_words(value) >= least and (word in _STEM_WORDS or "?" in value):
-                starts.setdefault(at, named.end())
-    return sorted(starts.items())
-
-
-def _many(text: str, after: int) -> tuple[int, int]:
-    """How many stems a list under a stem's name holds, and where it ends: a table by columns."""
-    bracket = text.rfind("[", max(0, after - 8), after)
-    if bracket < 0:
-        return 0, after
-    n, at = 0, bracket + 1
-    while match := _NEXT.match(text, at):
-        n += _n_words(match[1]) >= 3
-        at = match.end()
-    return n, at
-
-
-def _n_words(text: str) -> int:
-    return len(_WORD.findall(text)) + (0 if text.isascii() else n_words(text) - len(text.split()))
+def _stems(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where a stem's name with prose behind it begins, and where that prose begins, or the list of it ends."""
+    low = text.lower() if text.isascii() else text.translate(_LOWER)  # places must not shift
+    for word in _STEM_WORD.finditer(low):
+        named = _STEM_AT.match(text, word.end()) if _begins(text, word.start()) else None
+        if named is not None:
+            value, quoted = _value(text, named), text[named.end() - 1] in "\"'`"
+            if _n_words(value) >= 4 - quoted and (word[1] or "?" in value):
+                listed = named[0].rstrip("\"'` \n").endswith("[")
+                yield word.start(), max(text.find("]", named.end()), named.end()) if listed else named.end()
 
 
 def _begins(text: str, at: int) -> bool:
-    """Whether a name begins a line, a cell or an argument; a word within a sentence is not much of a name."""
+    """Return whether a name begins a line, a cell or an argument; a word within a sentence is no name."""
     before = text[max(0, at - 40) : at]
     begins = (before.rstrip(" \t\"'")[-1:] or "\n") in "\n\x0b{[(,<-*|;:=@$\\_/#>"
-    return begins and not before.endswith(("class ", "def "))
+    return begins and not before[-1:].isalnum() and not before.endswith(("class ", "def "))
 
 
 def _value(text: str, named: re.Match[str]) -> str:
-    """The prose behind a name: up to its closing quote, or to where a bare value stops being prose."""
-    value = _TEXT.match(text, named.end())
+    """Return the prose behind a name: up to its closing quote, or to where a bare value stops being prose."""
+    value, quote = _TEXT.match(text, named.end()), text[named.end() - 1]
     if value is None:
         return ""
-    quote = text[named.end() - 1]
-    if quote in _QUOTES:
-        cut = value[0].find(quote)
-        return value[0][:cut] if cut >= 0 else value[0]
-    return _CODE.split(value[0], maxsplit=1)[0]
+    return value[0].partition(quote)[0] if quote in "\"'`" else _CODE.split(value[0], maxsplit=1)[0]
 
 
 def _has_choices(window: str) -> bool:
-    for match in _LIST.finditer(window):
-        if _listed(window[match.end() : match.end() + 1500]) >= 2:
-            return True
-    if _in_order(_ONES, window):
-        return True
-    return any(len(mark.findall(window)) >= 3 for mark in (_ELEMENTS, _LATEX, _RADIO))
+    lists = (window[match.end() : match.end() + 1500] for match in _LIST.finditer(window))
+    return any(map(_offers, lists)) or len(_ELEMENTS.findall(window)) >= 3 or _in_order(window)
 
 
-def _has_worded_choices(window: str) -> bool:
-    """Choices that say what they are: `Answer1: ... Answer2: ...`, also where the stem's name is within a sentence."""
-    return _in_order(_WORDED, window)
-
-
-def _in_order(pattern: re.Pattern[str], window: str) -> bool:
-    """Whether A, B and C (or 1, 2 and 3) label something one soon after the other."""
-    labels = [(match[1].lower(), match.start()) for match in pattern.finditer(window)]
+def _in_order(window: str) -> bool:
+    """Return whether A, B and C (or 1, 2 and 3) label something one soon after the other."""
+    labels = [(match[1].lower(), match.start()) for match in _ONES.finditer(window)]
     for wanted in ("abc", "123"):
         at, last = 0, 0
         for label, place in labels:
@@ -208,13 +149,180 @@ def _in_order(pattern: re.Pattern[str], window: str) -> bool:
     return False
 
 
-def _listed(text: str) -> int:
-    """How many options a list offers: quoted texts up to its closing bracket, lettered ones in one text, or dashes."""
-    if text[:1] and text[0] in "[({":
-        end = text.find("])}"["[({".index(text[0])])
-        inner = text[:end] if end >= 0 else text
-        quoted = len(_QUOTED.findall(inner))
-        return quoted if quoted else inner.count(",") + 1 if "," in inner else 0
-    if text[:1] and text[0] in _QUOTES:
-        return len(_MARKED.findall(text[:600]))
-    return len(_DASHED.findall(text[:600])) if text.lstrip()[:1] in ("-", "*", "1") else 0
+def _offers(text: str) -> bool:
+    """Return whether a list offers options: texts up to its closing bracket, lettered ones in one text, or dashes."""
+    text = text.lstrip("\"'") if text[1:2] == "[" else text
+    first = text[:1] or " "
+    if first in "[({":
+        inner = text.partition("])}"["[({".index(first)])[0]
+        return (len(re.findall(_QUOTED, inner)) or inner.count(",") + 1) >= 2
+    if first in "\"'`":
+        return len(_LETTERED.findall(text[:600])) >= 2
+    return text.lstrip()[:1] in ("-", "*", "1") and len(_DASHED.findall(text[:600])) >= 2
+
+
+# Options with marks. Clauses of licences and numbered steps have letters too; a question and short options differ.
+
+_MARK = re.compile(
+    r"(?<![\w.-])(?<!\w\()(?:[A-Ja-j1-9][).:\]](?=[*_)\]>]{0,3}(?:[\s<]|$))|(?<=[\n\x0b])[A-J][).:\]](?=\w))"
+)
+_REACH, _LONGEST = 600, 400
+_ANSWER = re.compile(
+    r"(?:答案|答え|解答|正解|정답|\bответ|\bתשובה|\bالإجابة|\bคำตอบ|\b(?:answers?|ans|correct|key|solution|antwort|respuesta|r[eé]ponse)\b)"
+    r"[^\n\x0b]{0,24}?[:=\-–)\s*_\"']{1,8}[(\[*\"'`]{0,3}[A-Ja-j0-9]\b",
+    re.IGNORECASE,
+)
+_CLAUSE = re.compile(r"(?:;|,|\band|\bor|:)\s*[\"'\\n,]*\Z")
+_PRONOUN = re.compile(
+    r"\b(?:which|what|who|whom|whose|when|where|why|how|choose|select|following|complete|best)\b", re.I
+)
+
+
+def _marked(text: str) -> Iterator[tuple[int, bool]]:
+    """Yield runs of options A, B, C ... (or 1, 2, 3 at the beginning of lines) that are shaped like those of an item."""
+    run: list[int] = []
+    for match in _MARK.finditer(text):
+        at, mark = match.start(), match[0]
+        if mark[0].isdigit() and not _starts_line(text, at):
+            continue
+        if run and at - run[-1] <= _REACH and mark == chr(ord(text[run[-1]]) + 1) + text[run[-1] + 1]:
+            run.append(at)
+        elif mark[0] in "Aa1":
+            yield from _judged(text, run)
+            run = [at]
+    yield from _judged(text, run)
+
+
+def _starts_line(text: str, at: int) -> bool:
+    """Return whether only leaders come between the line's beginning and a place."""
+    head = text[max(0, at - 24) : at]
+    cut = max(head.rfind("\n"), head.rfind("\x0b"))
+    return not head[cut + 1 :].strip(_LEADERS) and (cut >= 0 or at <= 24)
+
+
+def _judged(text: str, run: list[int]) -> Iterator[tuple[int, bool]]:
+    """Yield the place of a run of marks with short options below something that asks."""
+    if len(run) < 3:
+        return
+    last = text[run[-1] + 2 : run[-1] + 2 + _LONGEST]
+    end = run[-1] + 2 + len(re.split(r"[\n\x0b]", last, maxsplit=1)[0])
+    options = [
+        text[a + 2 : b].rstrip(" \n\x0b\"',\\").strip(_LEADERS)
+        for a, b in zip(run, (*run[1:], end), strict=True)
+    ]
+    stem = (
+        text[max(0, run[0] - _REACH) : run[0]]
+        .rstrip(_LEADERS + ",")
+        .replace("\x0b", "\n")
+        .rpartition("\n\n")[2]
+    )
+    clauses = sum(_CLAUSE.search(option) is not None for option in options)
+    middle = sorted(len(option.split()) for option in options)[len(options) // 2]
+    if "" in options or max(map(len, options)) > _LONGEST or middle > 25 or 2 * clauses >= len(options):
+        return
+    asks = "?" in stem or "__" in stem
+    said = _KEY.search(text, run[-1], end + 160)
+    after = text[said.end() : said.end() + _LONGEST].lstrip(_LEADERS).lower() if said else ""
+    answered = _ANSWER.search(text, run[-1], end + 160) is not None
+    answered |= any(after.startswith(option[:40].lower()) for option in options)
+    upper, wonders = text[run[0]].isupper(), _PRONOUN.search(stem) is not None
+    if upper:
+        shaped = asks or answered or (wonders and _starts_line(text, run[0]))
+    else:
+        shaped = asks and (answered or (wonders and not text[run[0]].isdigit()))
+    if shaped and _n_words(stem) + len(re.findall(r"\b\w\b", stem)) >= 3:
+        yield run[0], answered and (asks or upper)
+
+
+# A question, then options without any name or mark: quoted, or in lines that begin with a dash, with the answer below.
+
+_QUOTES = re.compile(rf"\?[\"'`]\s*,\s*\[?\s*((?:{_QUOTED}\s*,\s*){{2,8}}{_QUOTED})(\]?,\s*[\"']?[A-J\d]\b)?")
+_BULLETS = re.compile(
+    r"\?[\"'*_,\\ ]{0,9}(?:\n|\x0b)\s{0,9}(?:[ \t>#|/\"'*]{0,30}[-*+] [^\n\x0b]{1,200}[\n\x0b]\s{0,9}){3,10}"
+    rf"[^\w\n]{{0,30}}(?:correct )?{_KEY_WORDS}\W{{0,4}}[:=]",
+    re.IGNORECASE,
+)
+
+
+def _listed(text: str) -> Iterator[tuple[int, bool]]:
+    for match in _QUOTES.finditer(text):
+        asked = re.search(
+            r"(?:\w[\w,'-]* ){2}[\w ,.;:'-]*\Z", text[max(0, match.start() - 200) : match.start()]
+        )
+        if "?" not in match[1] and asked is not None:
+            *options, last = (text[1:-1] for text in re.findall(_QUOTED, match[1]))
+            yield match.start(), bool(match[2] or last in options or _POINTS.fullmatch(last))
+    yield from ((match.start(), True) for match in _BULLETS.finditer(text))
+
+
+# Rows: CSV, TSV, tables in Markdown and HTML.
+
+
+def _rows(text: str) -> Iterator[Shaped]:
+    """Yield the rows that are items under the names of a header; without one, rows that look like items."""
+    lines = [line for line in re.split(r"[\n\x0b]", text) if line.strip()]
+    for delimiter in (",", "\t", ";", "|"):
+        # Tables of pages and notebooks, with tabs or bars, lie within other text.
+        heads = (line for line in (lines if delimiter in "\t|" else lines[:1]) if line.count(delimiter) >= 2)
+        headed = any(len(line) < 1000 and _is_header(line.split(delimiter)) for line in heads)
+        if headed or 2 * sum(line.count(delimiter) >= 4 for line in lines[:40]) >= len(lines[:40]) > 0:
+            for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_NONE):
+                # Within a string of JSON the quote before a table would swallow it whole.
+                found = list(_items(_parsed(text, delimiter, quoting)))
+                yield from found
+                if found:
+                    return
+
+
+def _parsed(text: str, delimiter: str, quoting: int) -> Iterator[tuple[int, list[str]]]:
+    """Yield each row with its line; a break within a line parts rows too."""
+    csv.field_size_limit(1 << 27)
+    numbers: list[int] = []
+
+    def lines() -> Iterator[str]:
+        for number, line in enumerate(text.split("\n"), 1):
+            for part in line.split("\x0b"):
+                numbers.append(number)
+                yield part.removeprefix(delimiter) + "\n" if delimiter in "\t|" else part + "\n"
+
+    try:
+        for row in csv.reader(lines(), delimiter=delimiter, skipinitialspace=True, quoting=quoting):  # type: ignore[arg-type]
+            if not all(set(cell) <= set("-: ") for cell in row):
+                yield numbers[-1], [cell.strip(" \t\"'\\|") for cell in row]
+    except csv.Error:
+        return
+
+
+def _items(rows: Iterator[tuple[int, list[str]]]) -> Iterator[Shaped]:
+    header, n, bare = list[str](), 0, list[tuple[Shaped, int]]()
+    for line, cells in rows:
+        n += 1
+        if _is_header(cells):
+            header = cells
+        elif header and len(cells) >= 3:
+            named = zip(header, (cell.replace('"', "'") for cell in cells), strict=False)
+            record = "\n".join(f'{name}: "{cell}"' for name, cell in named)
+            yield from (Shaped(line, keyed) for _, keyed in islice(_named(record), 1))
+        elif _is_item(cells):
+            bare.append((Shaped(line, True), len(cells)))
+    width, common = next(iter(Counter(size for _, size in bare).most_common(1)), (0, 0))
+    if common >= 3 and 2 * common >= n:
+        yield from (shaped for shaped, size in bare if size == width)
+
+
+def _is_header(cells: Sequence[str]) -> bool:
+    """Return whether cells are short names, one of them that of a stem."""
+    names = all(len(cell) <= 40 and not cell[:1].isdigit() and "?" not in cell for cell in cells)
+    return len(cells) >= 3 and names and _STEM_WORD.search(" ".join(cells).lower()) is not None
+
+
+def _is_item(cells: Sequence[str]) -> bool:
+    """Return whether cells without names are a stem, at least three options, and one that points at an option."""
+    if not 5 <= len(cells) <= 14:
+        return False
+    stem = max(cells, key=lambda cell: len(cell.split()))
+    rest = [cell for cell in cells if cell is not stem and cell]
+    points = [cell for i, cell in enumerate(rest) if _POINTS.fullmatch(cell) or cell in rest[:i]]
+    options = {cell for cell in rest if cell not in points or rest.count(cell) > 1}
+    asks = "?" in stem or "__" in stem or any(point.isalpha() and len(point) == 1 for point in points)
+    return len(stem.split()) >= 5 and len(options) >= 3 and bool(points) and asks

@@ -1,4 +1,4 @@
-"""What is scanned (files, the index, a range of commits, a push, a message, standard input), and the policy for it.
+"""What is scanned (files, the index, a range of commits, a push, a message), and the policy for it.
 
 A symbolic link is never followed: its own text is what a commit holds. A folder, a pipe or a device is refused.
 """
@@ -12,19 +12,24 @@ from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from itertools import chain
 from pathlib import Path
 
 from robustify.errors import DataError, UsageError
 from robustify.files import read_regular
-from robustify.gate.git import NO_COMMIT, Ref, Repository, TreeEntry, work_tree
+from robustify.gate.git import Entry, Repository, work_tree
 from robustify.gate.opaque import MOST_BYTES, SUBMODULE
 from robustify.gate.policy import NAME, AllowEntry, Policy, legible, parse_policy, policy_of
 
 _SCISSORS = re.compile(rb"^\S{1,4} -{20,} >8 -{20,}\r?\n((?:[^\w\s].*\n?)*)(?=diff --git |\Z)", re.M)
 """Git's scissors line and the comment below it, where nothing follows but the diff that `git commit -v` shows. A line
 that a person wrote cuts nothing: git keeps it and what follows."""
-_REFS = ("refs/heads", "refs/tags")
+_DULL = re.compile(
+    rb"^(?:tree|parent|object|type) [\w-]+\n|^gpgsig\S* -----BEGIN \w+ SIGNATURE-----\n(?: .*\n)*? -----END .*\n|[\d +-]+$",
+    re.M,
+)
+"""What the head of a commit or tag holds that nobody writes: digests, a signature, times."""
+_REFS = ("refs/heads", "refs/tags", "refs/notes", "refs/stash")
+"""What a push may publish."""
 REMOTE_VARIABLE = "PRE_COMMIT_REMOTE_NAME"
 
 
@@ -47,6 +52,27 @@ class Task:
     notes: tuple[str, ...] = ()
 
 
+def task_of(asked: Namespace) -> Task:
+    """Return the one mode that was asked for.
+
+    Raises:
+        UsageError: no repository where one is needed, or no range.
+        DataError: a policy that cannot be trusted.
+    """
+    if asked.staged or asked.all:
+        repository = Repository(Path.cwd())
+        return Task(
+            of_entries(repository, repository.indexed(changed=asked.staged)), _policy_at(repository, "")
+        )
+    if asked.pushed is not None:
+        return _of_push(Repository(Path.cwd()), asked.pushed)
+    if asked.range is not None:
+        return _of_range(Repository(Path.cwd()), asked.range, asked.policy_from)
+    root = work_tree(Path.cwd())
+    contents = of_files(asked.files, root) if asked.commit_msg is None else of_message(asked.commit_msg)
+    return Task(contents, policy_of(root))
+
+
 def of_files(names: Iterable[str], root: Path | None) -> Iterator[Blob]:
     """Yield named files; their paths are relative to the repository's root if they lie in it."""
     for i, name in enumerate(names, 1):
@@ -57,10 +83,10 @@ def of_files(names: Iterable[str], root: Path | None) -> Iterator[Blob]:
 def of_named(names: Sequence[str], root: Path) -> Iterator[Blob]:
     """Yield named files, and submodules by their folder."""
     repository = Repository(root)
+    links = {entry.path: entry for entry in repository.indexed(changed=False) if entry.is_submodule}
     for name in names:
-        path = _relative(name, root)
-        links = [entry for entry in repository.tracked() if entry.is_submodule and entry.path == path]
-        yield from of_entries(repository, links) if links else of_files([name], root)
+        link = links.get(_relative(name, root))
+        yield from of_entries(repository, [link]) if link else of_files([name], root)
 
 
 def _relative(name: str, root: Path | None) -> str:
@@ -88,12 +114,6 @@ def _read(name: str, argument: str) -> tuple[bytes | None, int]:
     return data, len(data)
 
 
-def of_stdin() -> Iterator[Blob]:
-    """Yield standard input, to its end."""
-    data = sys.stdin.buffer.read(MOST_BYTES + 1)
-    yield Blob("<stdin>", data if len(data) <= MOST_BYTES else None, len(data), named=False)
-
-
 def of_message(name: str) -> Iterator[Blob]:
     """Yield a commit message being written, without the diff that `git commit -v` shows below it."""
     data, size = _read(name, "the message file")
@@ -101,7 +121,7 @@ def of_message(name: str) -> Iterator[Blob]:
     yield Blob("<commit message>", data[: cut.start()] if data and cut else data, size, named=False)
 
 
-def of_entries(repository: Repository, entries: Iterable[TreeEntry]) -> Iterator[Blob]:
+def of_entries(repository: Repository, entries: Iterable[Entry]) -> Iterator[Blob]:
     """Yield the contents of git's entries; a submodule is a pointer to a commit elsewhere."""
     files = []
     for entry in entries:
@@ -110,176 +130,116 @@ def of_entries(repository: Repository, entries: Iterable[TreeEntry]) -> Iterator
             yield Blob(entry.path, pointer, len(pointer))
         else:
             files.append(entry)
-    read = repository.contents([entry.object for entry in files], MOST_BYTES)
-    for entry, (_, size, data) in zip(files, read, strict=True):
-        yield Blob(entry.path, data, size)
+    contents = repository.contents([entry.object for entry in files], MOST_BYTES)
+    for entry, content in zip(files, contents, strict=True):
+        yield Blob(entry.path, content.data, content.size)
 
 
-def of_commits(repository: Repository, commits: list[str]) -> Iterator[Blob]:
-    """Yield what commits bring: every content of every path, then their messages."""
-    yield from of_entries(repository, repository.changed(commits))
-    for name, size, data in repository.contents(commits, MOST_BYTES):
-        yield Blob(f"commit {name[:12]}", _message(data), size, named=False)
-
-
-def _message(data: bytes | None) -> bytes | None:
-    return data.partition(b"\n\n")[2] if data is not None else None
-
-
-def of_refs(repository: Repository, refs: Sequence[Ref], other_names: Sequence[str] = ()) -> Iterator[Blob]:
-    """Yield the names of branches and tags, the messages of annotated tags, and what a tag of no commit holds."""
-    names = "\n".join(dict.fromkeys((*(ref.name for ref in refs), *other_names))).encode("utf-8", "replace")
-    yield Blob("<names of branches and tags>", names, len(names), named=False)
-    tags = [ref.object for ref in refs if ref.kind == "tag"]
-    while tags:
-        inner = []
-        for name, size, data in repository.contents(tags, MOST_BYTES):
-            yield Blob(f"tag {name[:12]}", _message(data), size, named=False)
-            head = (data or b"").partition(b"\n\n")[0]
-            fields = dict(line.split(b" ", 1) for line in head.splitlines() if b" " in line)
-            inner += [fields[b"object"].decode()] if fields.get(b"type") == b"tag" else []
-        tags = inner
-    for ref in refs:
-        if ref.target_kind == "tree":
-            yield from of_entries(repository, repository.within(ref.target))
-        elif ref.target_kind == "blob":
-            yield from of_entries(repository, [TreeEntry(f"tag {ref.object[:12]}", ref.target, "100644")])
-
-
-def task_of(asked: Namespace) -> Task:
-    """Return the one mode that was asked for.
-
-    Raises:
-        UsageError: no repository where one is needed, or no range.
-        DataError: a policy that cannot be trusted.
-    """
-    if asked.staged or asked.all:
-        repository = Repository(Path.cwd())
-        tracked = repository.tracked()
-        entry = next((entry for entry in tracked if entry.path == NAME), None)
-        return Task(
-            of_entries(repository, repository.staged() if asked.staged else tracked),
-            _policy(repository, entry),
-        )
-    if asked.pushed:
-        return _of_push(Repository(Path.cwd()), asked.policy_from)
-    if asked.range is not None:
-        return _of_range(Repository(Path.cwd()), asked.range, asked.policy_from)
-    root = work_tree(Path.cwd())
-    if asked.commit_msg is not None:
-        contents = of_message(asked.commit_msg)
-    else:
-        contents = of_stdin() if asked.stdin else of_files(asked.files, root)
-    return Task(contents, policy_of(root))
+def of_tips(
+    repository: Repository, tips: Sequence[str], known: Sequence[str], names: Iterable[str]
+) -> Iterator[Blob]:
+    """Yield what tips bring beside what is known: every content of every path of their commits, messages and authors of
+    commits and tags, what a tag of no commit holds; and the names of refs."""
+    changed = repository.changed(repository.commits(tips, known))
+    yield from of_entries(repository, changed)
+    seen, heads = {entry.object for entry in changed}, set[bytes]()
+    others = [entry for entry in repository.objects(tips, known) if entry.object not in seen]
+    for entry, content in zip(
+        others, repository.contents([e.object for e in others], MOST_BYTES), strict=True
+    ):
+        if content.kind == "blob":
+            yield Blob(entry.path or f"object {entry.object[:12]}", content.data, content.size)
+        elif content.kind != "tree":
+            head, _, message = (content.data or b"").partition(b"\n\n")
+            heads.update(_DULL.sub(b"", head).splitlines())
+            whole = None if content.data is None else message
+            yield Blob(f"{content.kind} {entry.object[:12]}", whole, content.size, named=False)
+    for says, lines in (("names of refs", [os.fsencode(name) for name in names]), ("authors", sorted(heads))):
+        data = b"\n".join(lines)
+        yield Blob(f"<{says}>", data, len(data), named=False)
 
 
 def _of_range(repository: Repository, bounds: str, policy_from: str) -> Task:
+    """Return A..B; A all zeros (a new branch) means every commit of B. Tags and names of refs in the range belong to it."""
     lower, dots, upper = bounds.partition("..")
     if not dots or not lower or upper.startswith("."):
         raise UsageError("the range is not of the form A..B; expected two commits, as in main..HEAD")
-    upper = upper or "HEAD"
-    commits = repository.commits(lower, upper)
-    policy, notes = _policy_between(repository, commits, lower, upper, policy_from)
-    refs = [ref for ref in repository.refs(*_REFS, "refs/remotes") if ref.target in frozenset(commits)]
-    return Task(chain(of_commits(repository, commits), of_refs(repository, refs)), policy, notes)
+    known = [repository.commit(lower)] if lower.strip("0") else []
+    tips = [repository.commit(upper or "HEAD")]
+    commits = frozenset(repository.commits(tips, known))
+    refs = [ref for ref in repository.refs(*_REFS[:2], "refs/remotes") if ref[2] in commits]
+    tips += [one for _, one, _ in refs]
+    contents = of_tips(repository, tips, known, [name for name, _, _ in refs])
+    return Task(contents, *_policy_between(repository, known, repository.commits(tips, known), policy_from))
 
 
-def _of_push(repository: Repository, policy_from: str) -> Task:
-    """Return every ref that a push may publish.
+def _of_push(repository: Repository, remote: str) -> Task:
+    """Return what a push publishes.
 
-    Git names each on standard input. pre-commit keeps that to itself and names one; `git push --all` or `--tags` may
-    take any other, so that every branch and tag is scanned as far as the remote is not known to have it.
+    Git names each ref on standard input. pre-commit keeps that to itself and names the first; the push may take any
+    other, so that every branch, tag, note and stash is scanned as far as the remote is not known to have it.
     """
     lower, upper = (os.environ.get(f"PRE_COMMIT_{end}_REF", "") for end in ("FROM", "TO"))
     names = [os.environ.get(f"PRE_COMMIT_{end}_BRANCH", "") for end in ("LOCAL", "REMOTE")]
-    if not (lower or upper or names[0]):
-        return _of_named_refs(repository, policy_from)
-    if names[0] and not lower:  # everything is new
-        lower, upper = NO_COMMIT, names[0]
-    named = repository.commits(lower, upper)
-    remote = os.environ.get(REMOTE_VARIABLE)
-    known = [f"--remotes={remote}"] if remote else []
-    known += [repository.commit(lower)] if lower.strip("0") else []
-    commits = list(dict.fromkeys(named + repository.listed("--branches", "--tags", "--not", *known)))
-    return _of_refs_and(repository, commits, (repository.refs(*_REFS), names), (lower, upper, policy_from))
-
-
-def _of_named_refs(repository: Repository, policy_from: str) -> Task:
-    """Return the refs that git names to its hook: local name, object, remote name, object, one push per line."""
-    rows = [line.rsplit(" ", 3) for line in sys.stdin.read().splitlines()]
-    if not rows or any(len(row) != 4 for row in rows):
-        raise UsageError("nothing says what is pushed; without a pre-push hook: --range origin/main..HEAD")
-    refs = [repository.ref(name, one) for name, one, _, _ in rows if one.strip("0")]  # the others are deleted
-    known = [one for *_, one in rows if one.strip("0") and repository.has(f"{one}^{{commit}}")]
-    tips = [ref.target for ref in refs if ref.target_kind == "commit"]
-    commits = repository.listed(*tips, *(f"^{one}" for one in known)) if tips else []
-    bounds = (known[0] if known else NO_COMMIT, tips[0] if tips else "HEAD", policy_from)
-    return _of_refs_and(repository, commits, (refs, [row[2] for row in rows]), bounds)
-
-
-def _of_refs_and(
-    repository: Repository,
-    commits: list[str],
-    named: tuple[Sequence[Ref], Sequence[str]],
-    bounds: tuple[str, str, str],
-) -> Task:
-    """Return commits and refs under the policy between two commits. Raises `UsageError` if the history is cut."""
-    if repository.cut(commits):
-        raise UsageError("the history is cut within what is pushed (shallow clone); fetch all: fetch-depth 0")
-    policy, notes = _policy_between(repository, commits, *bounds)
-    return Task(chain(of_commits(repository, commits), of_refs(repository, *named)), policy, notes)
+    remote = remote or os.environ.get(REMOTE_VARIABLE, "")
+    known = [one for _, one, _ in repository.refs(f"refs/remotes/{remote}")] if remote else []
+    if upper or names[0]:
+        first = repository.ask("rev-parse", "--verify", "--quiet", "--end-of-options", upper or names[0])
+        if first is None:
+            raise UsageError("what pre-commit says is pushed is not here; run the hook through git push")
+        refs = repository.refs(*_REFS)
+        pushed, tips = [first], [first, *(one for _, one, _ in refs)]
+        tips += (repository.ask("log", "-g", "--format=%H", "refs/stash", "--") or "").split()
+        names += [name for name, _, _ in refs]
+        known += [repository.commit(lower)] if lower.strip("0") else []
+    else:
+        rows = [line.rsplit(" ", 3) for line in sys.stdin.read().splitlines()]
+        if not rows or any(len(row) != 4 for row in rows):
+            raise UsageError(
+                "nothing says what is pushed; without a pre-push hook: --range origin/main..HEAD"
+            )
+        pushed = tips = [one for _, one, _, _ in rows if one.strip("0")]  # the others are deleted
+        names = [name for row in rows for name in (row[0], row[2])]
+        theirs = (repository.ask("rev-parse", "--verify", "--quiet", f"{row[3]}^{{commit}}") for row in rows)
+        known += [one for one in theirs if one]
+    contents = of_tips(repository, tips, known, names)
+    return Task(contents, *_policy_between(repository, pushed, repository.commits(tips, known), "head"))
 
 
 def _policy_between(
-    repository: Repository, commits: list[str], lower: str, upper: str, policy_from: str
+    repository: Repository, start: Iterable[str], commits: Sequence[str], policy_from: str
 ) -> tuple[Policy, tuple[str, ...]]:
-    """Return the policy of a range, and what to say of it.
+    """Return the policy for new commits, and what to say of it: that of where they start, and perhaps their own.
 
-    `base` is the policy that the range begins with. `head` adds every entry that one of its commits had, so that a
-    content which a later commit replaced keeps its entry. `apart` adds them only from commits that change nothing else.
+    `base` adds nothing. `head` adds every entry that one of the commits had, so that a content which a later commit
+    replaced keeps its entry. `apart` adds them only from commits that change nothing else.
     """
-    old = _entries_at(repository, lower) if lower.strip("0") else frozenset()
-    if policy_from == "base":
-        return Policy(tuple(old)), ()
+    old = {entry for commit in start for entry in _entries_at(repository, commit)}
     new, together = set[AllowEntry](), set[AllowEntry]()
-    at_end = frozenset(_policy_at(repository, upper).entries)
-    for commit in repository.touching(NAME, commits):
+    for commit in repository.touching(NAME, commits) if policy_from != "base" else ():
         alone = {entry.path for entry in repository.changed([commit])} == {NAME}
         (new if alone or policy_from == "head" else together).update(_entries_at(repository, commit))
-    new = (new | at_end if policy_from == "head" else new) - old
-    dropped = len((together & at_end) - new - old)
     notes = []
-    if new and policy_from == "apart":
-        notes.append(
-            f"{len(new)} entries of the allow list are newer than the base: a person must look at them"
-        )
-    if dropped:
-        notes.append(
-            f"{dropped} new entries of the allow list do not count: they came in one commit with something else;"
-            f" commit {NAME} alone"
-        )
+    if policy_from == "apart" and (n := len(new - old)):
+        notes.append(f"{n} entries of the allow list are newer than the base: a person must look at them")
+    if n := len(together - new - old):
+        why = f"they came in one commit with something else; commit {NAME} alone"
+        notes.append(f"{n} new entries of the allow list do not count: {why}")
     return Policy((*old, *new)), tuple(notes)
 
 
-def _entries_at(repository: Repository, commit: str) -> frozenset[AllowEntry]:
+def _entries_at(repository: Repository, commit: str) -> tuple[AllowEntry, ...]:
     """Return the entries of a commit's policy; none if it cannot be trusted."""
     try:
-        return frozenset(_policy_at(repository, commit).entries)
+        return _policy_at(repository, commit).entries
     except DataError:
-        return frozenset()
+        return ()
 
 
 def _policy_at(repository: Repository, commit: str) -> Policy:
-    """Return the policy of a commit; none if the commit has no such file or there is no commit yet."""
-    try:
-        return _policy(repository, repository.at(repository.commit(commit), NAME))
-    except UsageError:
-        if commit == "HEAD":
-            return Policy()
-        raise
-
-
-def _policy(repository: Repository, entry: TreeEntry | None) -> Policy:
-    for _, _, data in repository.contents([entry.object], MOST_BYTES) if entry else ():
-        return parse_policy((data or b"").decode("utf-8", "replace"), f"{NAME} (as committed)", date.today())
-    return Policy()
+    """Return the policy of a commit, or of the index for an empty name; none if it has no such file."""
+    data = repository.at(commit, NAME)
+    where = f"{NAME} (as committed)"
+    return (
+        parse_policy(data.decode("utf-8", "replace"), where, date.today()) if data is not None else Policy()
+    )

@@ -1,40 +1,201 @@
-"""Text as folded words, so that disguises of the same words give the same words, and the lexicon of categories.
+"""Text in every form in which it may be read, and as folded words; the lexicon of categories.
 
-Case, punctuation, accents, look-alike letters, digits put for letters, full-width and styled letters and invisible
-characters all fall away. This canon serves matching only: it is not the canon of item ids.
+`readings` undo escapes, entities, tags and colours; `rejoined` puts pieces together. Folding then drops case, punctuation,
+accents, look-alike letters, digits put for letters, width, style and invisible characters, so that disguises of the same
+words give the same words. This canon serves matching only: it is not the canon of item ids.
 """
 
+import html
 import json
 import re
 import unicodedata
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
-from itertools import compress, islice
+from itertools import islice
 from pathlib import Path
 
-LOOKALIKES: dict[str, str] = {
-    "a": "аАαΑɑᴀɐ", "b": "ЬьВβΒʙɓв", "c": "сСϲᴄɔ", "d": "ԁđðɗᴅԀ", "e": "еЕεΕёєɛəᴇ", "f": "ƒꜰ", "g": "ɡɢցɠԍ",
-    "h": "һҺНнΗʜհħ", "i": "іІıɩιΙӏӀɪɨ", "j": "јЈյᴊȷ", "k": "кКκΚᴋ", "l": "ʟł", "m": "мМΜᴍɯ", "n": "пηΝɴոи",
-    "o": "оОοΟօøᴏσς", "p": "рРρΡᴘ", "q": "ԛԚ", "r": "гГґʀ", "s": "ѕЅꜱ", "t": "тТτΤᴛŧ", "u": "υսᴜʉʋ",
-    "v": "νѵѴᴠʌ", "w": "ԝԜωѡᴡ", "x": "хХχΧ", "y": "уУγΥүʏў", "z": "ΖᴢЗз",
-}  # fmt: skip
-"""Letters that look like an ASCII letter, before case folding."""
 INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\U000e0000\U000e0001\U000e007f-\U000e0fff]"
 )
 LEAST_TERMS = 2
 """Different terms of the lexicon that make a text one about controlled categories."""
+BREAK = "\x0b"
+"""What a newline that was written as an escape becomes: it parts lines but is not counted as one of the file, so that a
+finding in an unescaped text names the file's own line."""
+
+# Readings.
+
+_ROUNDS = 4
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});?")
+# Patterns begin with a literal where they can: the search then skips to it.
+_PERCENT = re.compile(r"%[0-9A-Fa-f]{2}(?:%[0-9A-Fa-f]{2})*")
+_QUOTED_BYTES = re.compile(r"=[0-9A-F]{2}(?:=[0-9A-F]{2})*")
+_SOFT = re.compile(r"=(?:20|3D|\r?\n)")
+_RETURN = re.compile(r"\r\x0b|\r(?!\n)")
+"""A carriage return that ends a line without a newline, as old programs write it."""
+_ESCAPE = re.compile(
+    r"\\(?:u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2})"
+    r"|N\{([A-Za-z0-9 -]{1,80})\}|([0-3]?[0-7]{2})|([nrtvfabe\"'/\\]))"
+)
+_SHORT = {"n": BREAK, "r": "\r", "t": "\t", "v": BREAK, "f": BREAK, "a": "", "b": "", "e": "\x1b"}
+_COLOUR = re.compile(r"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
+_COMMAND = re.compile(r"\\[A-Za-z]+\*?")
+_HYPHEN = re.compile(r"-(?:\r?\n|\x0b)(?:\",\r?\n)?[ \t#>*/+|!;%\"-]*(\w+)")
+_TAG = re.compile(r"<(/?)([A-Za-z!?][\w:.-]{0,40})((?:\s[^<>]{0,4000})?)/?>")
+_SIGN = re.compile(r"<(?:[/!?pPtTq]|br|BR|li|LI|wbr|hr|in)|/>")
+"""Every text with tags has one of these; code that only names things in angle brackets has none."""
+_SECTIONS = ("<!--", "-->", "<![CDATA[", "]]>")
+_INLINE = {
+    "a", "abbr", "b", "bdi", "bdo", "big", "cite", "code", "del", "dfn", "em", "font", "i", "ins", "kbd", "mark", "q",
+    "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "tspan", "tt", "u", "var", "wbr",
+}  # fmt: skip
+_PARTING = {"p", "h", "br", "cr", "tr", "tbl", "line-break", "table-row", "list-item"}
+"""Elements of office files that part lines; every other one may stand within a word."""
+_CELL = {"td", "th", "tc", "tab", "table-cell"}
+_CELLS = re.compile(r"(</t[dh]>)[\s\",]+(?=<t[dh])")
+
+
+def readings(text: str) -> Iterator[str]:
+    """Yield the forms of a text that differ from it, each made of the one before."""
+    for step in (_ended, _narrow, _unescaped, _without_tags):
+        changed = step(text)
+        if changed != text:
+            text = changed
+            yield text
+
+
+def _ended(text: str) -> str:
+    return _RETURN.sub("\n", text) if "\r" in text else text
+
+
+def _narrow(text: str) -> str:
+    """Return the text with full-width and styled characters as plain ones, without invisible characters."""
+    lines = [text] if text.isascii() else text.split("\n")
+    for i, line in enumerate(lines):
+        if not line.isascii():
+            lines[i] = (
+                INVISIBLE.sub("", unicodedata.normalize("NFKC", line)).replace("\n", BREAK).replace("、", ",")
+            )
+    return "\n".join(lines)
+
+
+def _unescaped(text: str) -> str:
+    """Return the text with its escapes undone, at most four deep; tags stay."""
+    if "\\begin{" in text or "\\item" in text:
+        text = _COMMAND.sub(lambda match: " " * len(match[0]), text)
+    for _ in range(_ROUNDS):
+        before = text
+        if "&" in text:
+            text = _ENTITY.sub(lambda match: html.unescape(match[0]).replace("\n", BREAK), text)
+        if "%" in text:
+            text = _PERCENT.sub(_from_hex, text)
+        if "\\" in text:
+            text = _paired(_ESCAPE.sub(_from_escape, text))
+        if "=" in text and _SOFT.search(text):
+            text = _QUOTED_BYTES.sub(_from_hex, text.replace("=\r\n", "").replace("=\n", ""))
+        if text == before:
+            break
+    text = _RETURN.sub(BREAK, text) if "\r" in text else text
+    text = _COLOUR.sub("", text) if "\x1b" in text else text
+    return _HYPHEN.sub(lambda match: match[1] + ("\n" * match[0].count("\n") or BREAK), text)
+
+
+def _from_hex(match: re.Match[str]) -> str:
+    """Return `%41%42` or `=41=42` as text."""
+    return bytes.fromhex(match[0].replace(match[0][0], "")).decode("utf-8", "replace").replace("\n", BREAK)
+
+
+def _from_escape(match: re.Match[str]) -> str:
+    digits = match[1] or match[2] or match[3] or match[4]
+    if match[5]:
+        try:
+            return unicodedata.lookup(match[5])
+        except KeyError:
+            return " "
+    if match[7]:
+        return _SHORT.get(match[7], match[7])
+    code = int(digits, 16) if digits else int(match[6], 8)
+    return chr(code).replace("\n", BREAK) if code < 0x110000 else " "
+
+
+def _paired(text: str) -> str:
+    """Return the text with surrogate pairs joined that escapes left behind; lone ones become question marks."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def _without_tags(text: str) -> str:
+    """Return the text without its tags: cells become tabs, other blocks become breaks, inline marks vanish."""
+    if not _SIGN.search(text):
+        return text
+    for mark in _SECTIONS:
+        text = text.replace(mark, BREAK)
+    return _TAG.sub(_from_tag, _CELLS.sub(r"\1", text))
+
+
+def _from_tag(match: re.Match[str]) -> str:
+    space, _, name = match[2].lower().rpartition(":")
+    inline = name not in _PARTING if space else name in _INLINE
+    mark = "\t" if name in _CELL else "" if inline else BREAK
+    return ("" if match[1] and name in _CELL else mark) + "\n" * match[0].count("\n")
+
+
+_JOINT = re.compile(r"([\"'`])\s*(?:[+.&|,]|\\?\n)?\s*[rbfu]{0,2}([\"'`])")
+"""What stands between two pieces of a text in a program: `"one pi" + "ece"`."""
+_CAMEL = re.compile(r"(?:[A-Z][a-z]+){7,}")
+_ALONE = re.compile(r"^[\d \t,;:|#>*.-]{0,40}\b([^\W\d][\w'-]{0,40})[?.,!]?[\d \t,;:|.-]{0,40}$", re.M)
+"""A word with nothing but numbers and delimiters in its line."""
+_VALUE = re.compile(r"[\"']?\s?[:=]\s?(?:\"((?:[^\"\\\n]|\\.){1,24})\"|'((?:[^'\\\n]|\\.){1,24})')")
+_NAME = re.compile(r"[\w-]*\Z")
+"""A short value under a name: a piece of a streamed reply, a token, a word of a transcript."""
+_BETWEEN_TAGS = re.compile(r">\s*\n\s*<")
+_ENOUGH = 8
+"""Pieces of a text that make it worth putting together."""
+
+
+def rejoined(text: str) -> Iterator[str]:
+    """Yield texts for the search of words alone, whose pieces were apart: in quotes, in one long name, in lines of their
+    own, between tags, or as values of one name."""
+    if len(_JOINT.findall(text)) >= _ENOUGH:
+        yield _JOINT.sub("", text)
+    if names := _CAMEL.findall(text):
+        yield "\n\n".join(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name) for name in names)
+    if len(words := _ALONE.findall(text)) >= _ENOUGH:
+        yield " ".join(words)
+    if _SIGN.search(text):
+        yield _TAG.sub("", _BETWEEN_TAGS.sub("><", text))
+    values: dict[str, list[str]] = defaultdict(list)
+    for match in _VALUE.finditer(text):
+        name = _NAME.search(text, max(0, match.start() - 30), match.start())
+        values[name[0] if name else ""].append(match[1] or match[2])
+    for pieces in values.values():
+        if len(pieces) >= _ENOUGH and len(set(pieces)) >= _ENOUGH:
+            yield _unescaped("".join(pieces))
+            yield _unescaped(" ".join(pieces))
+
+
+# Folded words.
+
+LOOKALIKES: dict[str, str] = {
+    "a": "аАΑαɑᴀɐ", "b": "ЬьВβΒʙɓв", "c": "сСϲᴄɔ", "d": "ԁđðɗᴅԀ", "e": "еЕεΕёєɛəᴇ", "f": "ƒꜰ", "g": "ɡɢցɠԍ",
+    "h": "һҺНнΗʜհħ", "i": "іІıɩιΙӏӀɪɨ", "j": "јЈյᴊȷ", "k": "кКκΚᴋ", "l": "ʟł", "m": "мМΜᴍɯ", "n": "пηΝɴոи",
+    "o": "оОοΟօøᴏσς", "p": "рРρΡᴘ", "q": "ԛԚ", "r": "гГґʀ", "s": "ѕЅꜱ", "t": "тТτΤᴛŧ", "u": "υսᴜʉʋ",
+    "v": "νѵѴᴠʌ", "w": "ԝԜωѡᴡ", "x": "хХχΧ", "y": "уУγΥүʏў", "z": "ΖᴢЗз",
+}  # fmt: skip
+"""Letters that look like an ASCII letter, before case folding."""
 _PLAIN = {ord(like): letter for letter, likes in LOOKALIKES.items() for like in likes}
-_TAGS = range(0xE0020, 0xE007F)
-"""Tag characters: invisible copies of the printable ASCII characters."""
-_REGIONAL = range(0x1F1E6, 0x1F200)
-"""Letters in boxes, of which flags are made."""
+_TAGS, _REGIONAL = range(0xE0020, 0xE007F), range(0x1F1E6, 0x1F200)
+"""Invisible copies of the printable ASCII characters, and letters in boxes, of which flags are made."""
 _LEET = dict(zip(b"0134578l", b"oieastbi", strict=True))
 _WIDE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
-_LONG = bytes([0, 0, *[1] * 254])
-_LONE = b"\x01" * 12
+_LONE = re.compile(rb"(?<![ \n])(?:[ \n]+[^ \n]){12}")
 _SPACED = re.compile(rb" [^ \n](?: [^ \n](?![^ \n]))+")
 _WORD = re.compile(rb"[^ \n]+")
 _FOREIGN = re.compile("[^\x00-\x7f]+")
@@ -72,32 +233,23 @@ class _Folds(dict[int, str]):
         return "".join(f" {p} " if _WIDE.match(p) else p if p.isalnum() else " " for p in kept) or " "
 
 
-_JOINED = _Folds("")
-_PARTED = _Folds(" ")
+_JOINED, _PARTED = _Folds(""), _Folds(" ")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Stream:
-    """A text as folded words. `folded` keeps newlines; `lengths` holds the length of each word, at most 255."""
+    """A text as folded words; `folded` keeps newlines."""
 
     folded: bytes
     words: list[bytes]
-    lengths: bytes
-    distinct: frozenset[bytes]
-
-    @classmethod
-    def of(cls, folded: bytes) -> "Stream":
-        """Return the stream of a folded text."""
-        words = folded.split()
-        return cls(folded, words, bytes(min(n, 255) for n in map(len, words)), frozenset(words))
 
     def kept(self) -> list[bytes]:
         """Return the words that count: articles and letters of options do not."""
-        return list(compress(self.words, self.lengths.translate(_LONG)))
+        return [word for word in self.words if len(word) > 1]
 
     def positions(self) -> list[int]:
         """Return the positions of the words that count among all words."""
-        return list(compress(range(len(self.words)), self.lengths.translate(_LONG)))
+        return [i for i, word in enumerate(self.words) if len(word) > 1]
 
     def line_of(self, position: int) -> int:
         """Return the line, from 1, of the word at a position."""
@@ -105,25 +257,16 @@ class Stream:
         return self.folded.count(b"\n", 0, word.start()) + 1
 
 
+def _stream(folded: bytes) -> Stream:
+    return Stream(folded, folded.split())
+
+
 def streams(text: str) -> list[Stream]:
     """Return the text as folded words; if it has invisible characters, once more with these parting words."""
-    return [Stream.of(plain.encode("utf-8", "replace").translate(_BYTES)) for plain in _plain(text)]
-
-
-def _plain(text: str) -> list[str]:
-    if text.isascii():
-        return [text]
-    lines = text.split("\n")
-    foreign = [i for i, line in enumerate(lines) if not line.isascii()]
-    parted = any(INVISIBLE.search(lines[i]) for i in foreign)
-    return [_folded(lines, foreign, folds) for folds in ((_JOINED, _PARTED) if parted else (_JOINED,))]
-
-
-def _folded(lines: list[str], foreign: list[int], folds: _Folds) -> str:
-    out = list(lines)
-    for i in foreign:
-        out[i] = _FOREIGN.sub(lambda match: match[0].translate(folds), lines[i])
-    return "\n".join(out)
+    parted = not text.isascii() and INVISIBLE.search(text)
+    plain = [_FOREIGN.sub(lambda match: match[0].translate(_JOINED), text)]
+    plain += [_FOREIGN.sub(lambda match: match[0].translate(_PARTED), text)] if parted else []
+    return [_stream(one.encode("utf-8", "replace").translate(_BYTES)) for one in plain]
 
 
 def kept_words(text: str) -> list[bytes]:
@@ -133,28 +276,29 @@ def kept_words(text: str) -> list[bytes]:
 
 def joined_letters(stream: Stream) -> Stream | None:
     """Return the stream with `l e t t e r s` put together, or None if it has no run of twelve lone letters."""
-    if _LONE not in stream.lengths:
+    if not _LONE.search(stream.folded):
         return None
     spaced = b" " + stream.folded.replace(b"\n", b"\n ")
-    return Stream.of(_SPACED.sub(lambda match: b" " + match[0].replace(b" ", b""), spaced))
+    return _stream(_SPACED.sub(lambda match: b" " + match[0].replace(b" ", b""), spaced))
+
+
+# The lexicon.
 
 
 @dataclass(frozen=True, slots=True)
 class Lexicon:
-    """The folded terms by their first word, and the day of the last review."""
+    """The folded terms, the longest first, and the day of the last review."""
 
     reviewed: date
-    terms: dict[bytes, tuple[tuple[bytes, ...], ...]]
+    terms: tuple[bytes, ...]
 
     def named(self, stream: Stream) -> int:
         """Return how many different terms a text names; a term within a longer one counts once."""
-        found = set()
-        for at, word in enumerate(stream.words if stream.distinct.intersection(self.terms) else ()):
-            if word in self.terms:
-                rest = stream.words[at : at + 12]
-                matches = [term for term in self.terms[word] if tuple(rest[: len(term)]) == term]
-                found |= {max(matches, key=len)} if matches else set()
-        return len(found)
+        text, n = b" %s " % b"  ".join(stream.words), 0
+        for term in self.terms:
+            n += term in text
+            text = text.replace(term, b"") if term in text else text
+        return n
 
 
 def lexicon_file() -> dict[str, list[str]]:
@@ -167,8 +311,5 @@ def lexicon_file() -> dict[str, list[str]]:
 def lexicon() -> Lexicon:
     """Return the shipped lexicon, folded."""
     data = lexicon_file()
-    terms: dict[bytes, list[tuple[bytes, ...]]] = {}
-    for term in (*data["regimes"], *data["categories"]):
-        parts = tuple(streams(term)[0].words)
-        terms.setdefault(parts[0], []).append(parts)
-    return Lexicon(date.fromisoformat(str(data["reviewed"])), {w: tuple(t) for w, t in terms.items()})
+    terms = (b" %s " % b"  ".join(streams(term)[0].words) for term in (*data["regimes"], *data["categories"]))
+    return Lexicon(date.fromisoformat(str(data["reviewed"])), tuple(sorted(terms, key=len, reverse=True)))

@@ -1,25 +1,79 @@
-"""A repository in a temporary folder, for the gate's tests, and what a scan of it finds."""
+"""Keys, registered sets, and a repository in a temporary folder for the gate's tests; what a scan finds in them."""
 
 import hashlib
 import json
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from robustify.gate.check import scan
 from robustify.gate.command import INDEX_VARIABLE, main
-from robustify.gate.fingerprints import write_index
-from robustify.gate.key_file import FILE_VARIABLE
+from robustify.gate.fingerprints import Fingerprints, Index, build_index, write_index
+from robustify.gate.key_file import FILE_VARIABLE, Key
 from robustify.gate.policy import FORMAT
-from tests.gate.corpus import Made
+from tests.gate.corpus import Made, made
 from tests.gate.layouts import LAYOUTS
-from tests.gate.sets import KEY, key_file, mock_items, mock_tables
 
 ROOT = Path(__file__).parents[2]
+
+
+# Keys and registered sets: fixed, so that a failure repeats.
+
+
+def key(name: str) -> Key:
+    return Key.of(hashlib.sha256(f"a test key, {name}".encode()).digest())
+
+
+KEY = key("one")
+
+
+def key_file(folder: Path, key: Key = KEY) -> Path:
+    place = folder / f"{key.id}.key"
+    place.write_text(key.as_text())
+    place.chmod(0o600)
+    return place
+
+
+def opened(sets: Mapping[str, Sequence[Sequence[str]]], key: Key = KEY) -> Fingerprints:
+    return Fingerprints(build_index(sets, key, library=False), key)
+
+
+@cache
+def mock_items(n: int = 200) -> list[Made]:
+    """The mock restricted set: made up, harmless."""
+    return made(n, 2026)
+
+
+@cache
+def mock_index(n: int = 200) -> Index:
+    return build_index({"mock": [item.texts for item in mock_items(n)]}, KEY, library=False)
+
+
+@cache
+def mock_prints(n: int = 200) -> Fingerprints:
+    return Fingerprints(mock_index(n), KEY)
+
+
+def registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put the index of the mock set and its key into the environment."""
+    write_index(tmp_path / "mock.idx", mock_index(), KEY)
+    monkeypatch.setenv(FILE_VARIABLE, str(key_file(tmp_path)))
+    monkeypatch.setenv(INDEX_VARIABLE, str(tmp_path / "mock.idx"))
+
+
+def rules_of(content: str | bytes, prints: Fingerprints | None = None) -> set[str]:
+    """The rules that a content breaks."""
+    data = content.encode() if isinstance(content, str) else content
+    return {finding.rule.id for finding in scan(data, prints)}
+
+
 LEAK = mock_items()[0].stem
 HARMLESS = LAYOUTS["jsonl"](
     [
@@ -76,7 +130,7 @@ class Scanned(Repo):
     ) -> None:
         place = tmp_path / "repo"
         place.mkdir()
-        for name in [name for name in os.environ if name.startswith(("GIT_", "ROBUSTIFY_"))]:
+        for name in [name for name in os.environ if name.startswith(("GIT_", "ROBUSTIFY_", "PRE_COMMIT_"))]:
             monkeypatch.delenv(name)
         monkeypatch.chdir(place)
         registered(tmp_path, monkeypatch)
@@ -110,21 +164,14 @@ def hook_repo(place: Path) -> Repo:
     """A repository of the gate alone, with its hooks and its CI step, as another repository would name it."""
     place.mkdir()
     held = Repo(place)
-    package = [f"robustify/{name}.py" for name in ("__init__", "errors", "files")]
-    for name in (".pre-commit-hooks.yaml", ".ci/gate", *package):
+    for name in (
+        ".pre-commit-hooks.yaml",
+        ".ci/gate",
+        *(f"robustify/{n}.py" for n in ("__init__", "errors", "files")),
+    ):
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, place / name)
-    shutil.copytree(
-        ROOT / "robustify" / "gate",
-        place / "robustify" / "gate",
-        ignore=shutil.ignore_patterns("__pycache__"),
-    )
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "robustify" / "gate", place / "robustify" / "gate", ignore=ignored)
     held.commit("The gate")
     return held
-
-
-def registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The index of the mock set and its key in the environment."""
-    write_index(tmp_path / "mock.idx", mock_tables(), KEY)
-    monkeypatch.setenv(FILE_VARIABLE, str(key_file(tmp_path)))
-    monkeypatch.setenv(INDEX_VARIABLE, str(tmp_path / "mock.idx"))

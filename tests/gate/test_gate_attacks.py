@@ -12,9 +12,9 @@ from collections.abc import Callable
 
 import pytest
 
-from robustify.gate.opaque import is_image
+from robustify.gate.opaque import image_fault
 from tests.gate.corpus import whole
-from tests.gate.sets import mock_items, mock_prints, rules_of
+from tests.gate.repo import mock_items, mock_prints, rules_of
 
 RAW = "\n\n".join(map(whole, mock_items()[:5])).encode()
 DATA = {
@@ -145,11 +145,6 @@ def gif(*more: bytes) -> bytes:
     return b"GIF89a" + struct.pack("<HHBBB", 1, 1, 0x80, 0, 0) + bytes(6) + b"".join(more) + image + b"\x3b"
 
 
-def webp(*more: bytes) -> bytes:
-    body = b"WEBPVP8L" + struct.pack("<I", 4) + bytes(4) + b"".join(more)
-    return b"RIFF" + struct.pack("<I", len(body)) + body
-
-
 def icon(image: bytes) -> bytes:
     return struct.pack("<HHH", 0, 1, 1) + struct.pack("<BBBBHHII", 3, 3, 0, 0, 1, 32, len(image), 22) + image
 
@@ -163,7 +158,7 @@ def font(meta: int = 0, tail: bytes = b"") -> bytes:
 
 
 NOTE = STEM.encode()
-IMAGES = {"png": png(), "jpeg": jpeg(), "gif": gif(), "webp": webp(), "icon": icon(png()), "font": font()}
+IMAGES = {"png": png(), "jpeg": jpeg(), "gif": gif(), "icon": icon(png()), "font": font()}
 TAINTED = {
     **{f"{name} with a tail": data + NOTE for name, data in IMAGES.items()},
     **{f"png with {name}": png(chunk(name.encode(), NOTE)) for name in ("tEXt", "zTXt", "iTXt", "eXIf", "iCCP", "noTe")},
@@ -178,17 +173,16 @@ TAINTED = {
     "jpeg with a thumbnail": jpeg(part(0xE0, b"JFXX\0" + NOTE)),
     "gif with a comment": gif(b"\x21\xfe" + bytes((len(NOTE),)) + NOTE + b"\0"),
     "gif with another program's block": gif(b"\x21\xff\x0bXMP DataXMP" + bytes((len(NOTE),)) + NOTE + b"\0"),
-    "webp with EXIF": webp(b"EXIF" + struct.pack("<I", len(NOTE)) + NOTE + bytes(len(NOTE) % 2)),
     "icon of a png with text": icon(png(chunk(b"tEXt", NOTE))),
     "icon of noise": icon(NOTE),
     "font with metadata": font(meta=80),
-    "another RIFF file": b"RIFF" + struct.pack("<I", 4) + b"WAVE",
+    "a RIFF file": b"RIFF" + struct.pack("<I", 4) + b"WEBP",
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", IMAGES)
 def test_an_image_without_text_passes_as_a_file_and_in_base64(name: str) -> None:
-    assert is_image(IMAGES[name])
+    assert not image_fault(IMAGES[name])
     assert rules_of(IMAGES[name], mock_prints()) == set()
     encoded = base64.encodebytes(IMAGES[name] if len(IMAGES[name]) > 120 else png(pixels=bytes(30))).decode()
     assert rules_of(f'<img src="data:image/png;base64,{encoded}">', mock_prints()) == set()

@@ -1,4 +1,4 @@
-"""The gate where nobody can skip it: the CI step over the commits, and the hooks as pre-commit installs them."""
+"""The gate where nobody can skip it: the CI step over the commits, the hooks as pre-commit installs them, the doctor."""
 
 import os
 import re
@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from robustify.gate.command import main
+from robustify.gate.doctor import HOOKS
+from robustify.gate.key_file import FILE_VARIABLE
 from robustify.gate.policy import NAME
 from tests.gate.repo import HARMLESS, LEAK, ROOT, Repo, Scanned, entry, hook_repo, policy
 
@@ -159,3 +162,61 @@ def test_pre_commit_takes_our_hooks_without_a_network(repo: Scanned, tmp_path: P
     )
     assert told.returncode == 1
     assert "<commit message>:1: RBG301" in told.stdout
+
+
+# The doctor.
+
+GATE = f"exec {sys.executable} {ROOT}/robustify/gate/hook.py"
+RUNS = {"pre-commit": f"{GATE} --staged", "pre-merge-commit": f"{GATE} --staged", "commit-msg": f'{GATE} --commit-msg "$1"',
+        "pre-push": f'{GATE} --pushed "$1"'}  # fmt: skip
+
+
+def off(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
+    """Return what is said of each part that is off; the exit code says whether any is."""
+    capsys.readouterr()
+    code = main(["doctor"])
+    lines = capsys.readouterr().out.splitlines()
+    found = dict(line.removeprefix("OFF  ").split(": ", 1) for line in lines if line.startswith("OFF"))
+    assert code == (4 if found else 0)
+    return found
+
+
+def install(repo: Scanned, stage: str, script: str, folder: str = ".git/hooks") -> None:
+    repo.write(f"{folder}/{stage}", f"#!/bin/sh\n{script}\n").chmod(0o755)
+
+
+def test_each_hook_is_run_on_a_canary(repo: Scanned, capsys: pytest.CaptureFixture[str]) -> None:
+    before = repo.git("rev-parse", "HEAD")
+    assert set(off(capsys)) == {f"{stage} hook" for stage in HOOKS}
+    for stage, script in RUNS.items():
+        install(repo, stage, script)
+    assert off(capsys) == {}
+    (repo.place / ".git/hooks/pre-push").chmod(0o644)
+    os.chmod(os.environ[FILE_VARIABLE], 0o644)
+    repo.write(NAME, "{}")
+    found = off(capsys)
+    assert found.pop("pre-push hook") == "is not executable: git leaves it out"
+    assert set(found) > {"fingerprints", "policy"}  # and every hook, which trusts neither
+    assert (repo.git("rev-parse", "HEAD"), repo.git("status", "--short")) == (before, f"?? {NAME}")
+    os.chdir(repo.place.parent)
+    assert set(off(capsys)) == {"fingerprints", "repository"}
+
+
+@pytest.mark.parametrize(
+    ("script", "says"),
+    [
+        ("# runs robustify gate --staged\ntrue", "let the canary pass"),
+        ("exit 3", "refused a harmless change too"),
+        (
+            "grep -q bowline robustify-canary.md && exit 5 || exit 0",
+            "refused, but not by a finding of the gate",
+        ),
+        (f"{GATE[5:]} --staged || true", "let the canary pass"),
+    ],
+)
+def test_a_hook_that_only_looks_like_the_gate_s_is_off(
+    repo: Scanned, script: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repo.git("config", "core.hooksPath", "mine")
+    install(repo, "pre-commit", script, "mine")
+    assert off(capsys)["pre-commit hook"].startswith(says)

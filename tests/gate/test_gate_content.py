@@ -7,8 +7,6 @@ import base64
 import gzip
 import json
 import random
-import signal
-import threading
 import time
 from collections.abc import Iterator
 from datetime import date
@@ -20,11 +18,11 @@ from hypothesis import strategies as st
 from robustify.gate.check import scan
 from robustify.gate.fingerprints import Fingerprints
 from robustify.gate.opaque import MOST_BYTES
-from robustify.gate.policy import RULES, Finding, explanation
+from robustify.gate.policy import RULES, explanation
 from robustify.gate.words import lexicon, lexicon_file, streams
-from tests.gate.corpus import DISGUISES, FORMS, made, whole, zipped
+from tests.gate.corpus import DISGUISES, FORMS, made, zipped
 from tests.gate.layouts import KEY_STYLES, LAYOUTS
-from tests.gate.sets import mock_items, mock_prints, opened, rules_of
+from tests.gate.repo import mock_items, mock_prints, opened, rules_of
 
 REGISTERED = (
     ("Which copper lantern does the ferryman Dovaru hang above the eastern towpath before the second bell",
@@ -85,7 +83,6 @@ def _refused() -> Iterator[tuple[str, str, bytes]]:
         _text("# COPPER lantern does (the ferryman) Dovaru, hang: above the eastern quay"),
     )
     yield "RBG301", "choices in base64", base64.b64encode(_text(*REGISTERED[0][1:]))
-    yield "RBG302", "a few words", _text("He lost the copper lantern does the ferryman Dovaru know it?")
     yield "RBG401", "a canary", _text(f"data {_CANARY}")
     yield "RBG402", "a key", _text(f"export KEY={_KEY}")
     yield (
@@ -252,8 +249,6 @@ ODD: dict[str, str] = {
     + "".join(f"Which boat of number {i} is meant?\ttub\toar\tmast\tB\n" for i in range(4)),
     "a capital that is longer when small": 'İ\nquestion = ["Which knot is this?"]\nanswer = 0\n'
     'choices = ["a tub", "oar", "mast"]\n',
-    "a frame as it is printed": "                      question  choice_a  choice_b  choice_c  answer\n"
-    + "".join(f"{i}  Which boat of number {i} is meant?       tub       oar      mast       B\n" for i in range(4)),
     "a frame as JSON": json.dumps(
         {"question": {"0": _STEM}, **{f"choice_{c}": {"0": "tub", "1": "oar"} for c in "abc"}, "answer": {"0": 1}}
     ),
@@ -357,21 +352,6 @@ def test_hostile_repetition_costs_no_more_than_its_size(piece: str) -> None:
     assert seconds(48_000) <= 10 * max(seconds(12_000), 0.008)
 
 
-def test_a_file_that_takes_too_long_is_refused_with_what_was_found() -> None:
-    data = whole(mock_items()[0]).encode() + b"\nA) x\nB) y\nC) z\n" * 20_000
-    (late,) = [found for found in scan(data, mock_prints(), seconds=0.05) if found.rule.id == "RBG503"]
-    assert "s of the processor" in late.says
-
-
-def test_a_timer_is_taken_back_and_another_thread_has_none() -> None:
-    before = signal.getsignal(signal.SIGPROF)
-    scan(b"a note")
-    assert (signal.getsignal(signal.SIGPROF), signal.getitimer(signal.ITIMER_PROF)) == (before, (0.0, 0.0))
-    found: list[list[Finding]] = []
-    threads = [
-        threading.Thread(target=lambda s=s: found.append(scan(b"a note", seconds=s))) for s in (9.0, 0.0)
-    ]
-    for thread in threads:
-        thread.start()
-        thread.join()
-    assert [len(findings) for findings in found] == [0, 1]
+def test_a_file_that_takes_too_long_is_refused() -> None:
+    (late,) = scan(b"a note", seconds=0.0)
+    assert late.rule.id == "RBG503"

@@ -1,24 +1,98 @@
-"""The gate in a repository: the index, ranges, messages, odd paths."""
+"""The gate in a repository: every way in, odd paths, allow lists, and a repository or a git that is hostile."""
 
 import io
+import json
 import os
+import resource
 import shutil
 import subprocess
+import sys
+from collections.abc import Callable
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
 
-from robustify.gate.command import main
-from robustify.gate.policy import NAME
-from tests.gate.repo import HARMLESS, LEAK, Repo, Scanned, entry, policy
-from tests.gate.sets import mock_items
+from robustify.gate.command import INDEX_VARIABLE, main
+from robustify.gate.git import environment
+from robustify.gate.key_file import FILE_VARIABLE, VARIABLE
+from robustify.gate.policy import FORMAT, NAME
+from tests.gate.repo import HARMLESS, KEY, LEAK, ROOT, Repo, Scanned, entry, key_file, policy
 
-# What is scanned.
+ZERO = "0" * 40
+LEAKY = LEAK.rstrip("?").replace(" ", "-")
+"""A name that is a leak."""
+Found = set[tuple[str, str]]
+
+
+# Ways in.
+
+
+def _removed(repo: Scanned) -> None:
+    repo.commit(notes=LEAK)
+    repo.git("rm", "-q", "notes")
+    repo.commit("Remove it")
+
+
+def _renamed(repo: Scanned) -> None:
+    repo.git("mv", "README", f"{LEAKY}.txt")
+    repo.commit("Move")
+    repo.git("mv", f"{LEAKY}.txt", "README")
+    repo.commit("Move back")
+
+
+def _merged(repo: Scanned) -> None:
+    start = repo.git("rev-parse", "HEAD")
+    repo.commit("Go on")
+    repo.git("checkout", "-q", "-b", "side", start)
+    repo.commit(side="harmless")
+    repo.git("checkout", "-q", "main")
+    repo.git("merge", "-q", "--no-ff", "--no-commit", "side")
+    repo.write("notes", LEAK)  # only the merge itself brings it
+    repo.git("add", "-A")
+    repo.git("commit", "-q", "-m", "Merge")
+
+
+def _authored(repo: Scanned) -> None:
+    repo.git("commit", "-q", "--allow-empty", "--author", f"{LEAK} <a@b.invalid>", "-m", "Go on")
+
+
+def _tagged(repo: Scanned) -> None:
+    repo.commit("Go on")
+    repo.git("tag", "-a", "v1", "-m", LEAK)
+    repo.git("tag", "-a", "v2", "v1", "-m", "A tag of a tag")
+    repo.git("tag", "-d", "v1")
+
+
+def _branched(repo: Scanned) -> None:
+    repo.commit("Go on")
+    repo.git("branch", LEAKY)
+
+
+RANGES: dict[str, tuple[Callable[[Scanned], object], str]] = {
+    "a file that a later commit removes": (_removed, "notes"),
+    "a message": (lambda repo: repo.commit(f"Mend\n\n{LEAK}"), "commit"),
+    "a path that a later commit takes back": (_renamed, "<a path"),
+    "what only a merge brings": (_merged, "notes"),
+    "the name of an author": (_authored, "<authors>"),
+    "the message of a tag of a tag": (_tagged, "tag"),
+    "the name of a branch": (_branched, "<names of refs>"),
+}
+
+
+@pytest.mark.parametrize("way", RANGES)
+def test_everything_that_a_range_of_commits_brings_is_scanned(repo: Scanned, way: str) -> None:
+    start = repo.git("rev-parse", "HEAD")
+    act, where = RANGES[way]
+    act(repo)
+    for bounds in (f"{start}..HEAD", f"{start}..", f"{ZERO}..HEAD"):
+        code, ((path, rule), *others) = repo.rules("--range", bounds)
+        assert (code, path.startswith(where), rule, others) == (4, True, "RBG301", [])
+    assert repo.rules("--range", f"HEAD..{start}") == (0, set())
 
 
 def test_the_index_is_scanned_and_not_the_work_tree(repo: Scanned) -> None:
-    repo.write("notes.md", LEAK)
-    repo.git("add", "notes.md")
+    repo.stage("notes.md", LEAK)
     repo.write("notes.md", "harmless by now")
     assert repo.rules("--staged") == (4, {("notes.md", "RBG301")})
     repo.git("add", "notes.md")
@@ -28,59 +102,19 @@ def test_the_index_is_scanned_and_not_the_work_tree(repo: Scanned) -> None:
 
 
 def test_only_what_changes_is_scanned_when_staged_and_everything_with_all(repo: Scanned) -> None:
-    repo.commit(old=LEAK)
+    repo.commit(old=LEAK, a=LEAK + " Again.", b=LEAK + " And again.", inner__c="harmless")
     repo.stage("new.md", "harmless")
-    assert repo.rules("--staged") == (0, set())
-    assert repo.rules("--all") == (4, {("old", "RBG301")})
+    repo.git("rm", "-q", "a")
+    repo.git("mv", "b", "d")
+    os.chdir(repo.place / "inner")
+    assert repo.rules("--staged") == (4, {("d", "RBG301")})
+    assert repo.rules("--all") == (4, {("old", "RBG301"), ("d", "RBG301")})
+    assert repo.rules("../old") == (4, {("old", "RBG301")})
 
 
 def test_the_first_commit_of_a_repository_is_scanned(fresh: Repo, repo: Scanned) -> None:
     fresh.stage("a.md", LEAK)
     assert repo.rules("--staged") == (4, {("a.md", "RBG301")})
-
-
-def test_a_deleted_file_is_no_finding_and_a_renamed_one_is(repo: Scanned) -> None:
-    repo.commit(a=LEAK, b=LEAK + " Again.")
-    repo.git("rm", "-q", "a")
-    repo.git("mv", "b", "c")
-    assert repo.rules("--staged") == (4, {("c", "RBG301")})
-
-
-def test_a_leak_that_a_later_commit_removes_is_found_in_the_range(repo: Scanned) -> None:
-    start = repo.git("rev-parse", "HEAD")
-    repo.commit(notes=LEAK)
-    repo.git("rm", "-q", "notes")
-    repo.commit("Remove it")
-    assert repo.rules("--all") == (0, set())
-    assert repo.rules("--range", f"{start}..HEAD") == (4, {("notes", "RBG301")})
-    assert repo.rules("--range", f"{start}..") == (4, {("notes", "RBG301")})
-    assert repo.rules("--range", f"{'0' * 40}..HEAD") == (4, {("notes", "RBG301")})
-
-
-def test_a_path_that_a_later_commit_removes_is_found_in_the_range(repo: Scanned) -> None:
-    start = repo.git("rev-parse", "HEAD")
-    name = LEAK.rstrip("?").replace(" ", "_")
-    repo.commit(**{f"{name}.txt": "harmless"})
-    repo.git("rm", "-q", f"{name}.txt")
-    repo.commit("Remove it")
-    code, findings = repo.found("--range", f"{start}..HEAD")
-    assert (code, [f["rule"] for f in findings]) == (4, ["RBG301"])
-    assert "in the path itself" in findings[0]["says"]
-    assert name not in str(findings)
-
-
-def test_messages_and_merges_of_a_range_are_scanned(repo: Scanned) -> None:
-    start = repo.git("rev-parse", "HEAD")
-    told = repo.commit(f"Mend\n\n{LEAK}")
-    repo.git("checkout", "-q", "-b", "side", start)
-    repo.commit(side="harmless")
-    repo.git("checkout", "-q", "main")
-    repo.git("merge", "-q", "--no-ff", "--no-commit", "side")
-    repo.write("evil.md", mock_items()[1].stem)  # only the merge itself brings it
-    repo.git("add", "-A")
-    repo.git("commit", "-q", "-m", "Merge")
-    code, pairs = repo.rules("--range", f"{start}..HEAD")
-    assert (code, pairs) == (4, {(f"commit {told[:12]}", "RBG301"), ("evil.md", "RBG301")})
 
 
 SCISSORS = "# ------------------------ >8 ------------------------\n"
@@ -92,7 +126,7 @@ CUT = SCISSORS + "# Do not modify or remove the line above.\n# Everything below 
     [(f"Mend\n\n{LEAK}\n", 4), (f"Mend\n{CUT}diff --git a/x b/x\n-{LEAK}\n", 0), (f"{LEAK}\n{CUT}", 4),
      (f"Mend\n{SCISSORS}{LEAK}\n", 4), (f"Mend\n{CUT}{LEAK}\n", 4), (f"Mend {SCISSORS}{LEAK}\n", 4)],
 )  # fmt: skip
-def test_a_message_being_written_is_scanned_but_for_the_diff_that_git_shows_below_it(
+def test_a_message_is_scanned_but_for_the_diff_that_git_shows_below_it(
     repo: Scanned, tmp_path: Path, message: str, code: int
 ) -> None:
     place = tmp_path / "MESSAGE"
@@ -101,322 +135,495 @@ def test_a_message_being_written_is_scanned_but_for_the_diff_that_git_shows_belo
     assert repo.found("--commit-msg", "--require-fingerprints", str(place))[0] == code  # with a hook's args
 
 
-def test_the_range_that_pre_commit_names_is_scanned(repo: Scanned, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PRE_COMMIT_FROM_REF", repo.git("rev-parse", "HEAD"))
-    repo.commit(notes=LEAK)
-    monkeypatch.setenv("PRE_COMMIT_TO_REF", "HEAD")
-    assert repo.rules("--pushed") == (4, {("notes", "RBG301")})
-    monkeypatch.delenv("PRE_COMMIT_FROM_REF")
-    assert main(["--pushed"]) == 2
-    monkeypatch.setenv("PRE_COMMIT_LOCAL_BRANCH", "refs/heads/main")
-    assert repo.rules("--pushed") == (4, {("notes", "RBG301")})
-
-
 @pytest.fixture
-def several(repo: Scanned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scanned:
-    """A repository that its remote has, and beside `main` the branch `side` with a leak that it has not."""
+def pushed(repo: Scanned, tmp_path: Path) -> Scanned:
+    """A repository whose remote `far` has all but one commit of `main`."""
     subprocess.run(["git", "init", "-q", "--bare", str(tmp_path / "far")], check=True)
     repo.git("remote", "add", "far", str(tmp_path / "far"))
     repo.git("push", "-q", "far", "main")
-    repo.git("checkout", "-q", "-b", "side")
-    repo.commit(notes=LEAK)
-    repo.git("checkout", "-q", "main")
     repo.commit(more="harmless")
-    monkeypatch.setenv("PRE_COMMIT_REMOTE_NAME", "far")
     return repo
 
 
-def pushing(repo: Scanned, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What pre-commit says of `git push --all far`: its first ref alone."""
-    monkeypatch.setenv("PRE_COMMIT_FROM_REF", repo.git("rev-parse", "far/main"))
-    monkeypatch.setenv("PRE_COMMIT_TO_REF", repo.git("rev-parse", "main"))
-    monkeypatch.setenv("PRE_COMMIT_LOCAL_BRANCH", "refs/heads/main")
+def _branch(repo: Scanned) -> str:
+    repo.git("checkout", "-q", "-b", "side")
+    repo.commit(notes=LEAK)
+    repo.git("checkout", "-q", "main")
+    return "side"
 
 
-def test_every_branch_that_a_push_may_publish_is_scanned(
-    several: Scanned, monkeypatch: pytest.MonkeyPatch
+def _tag(repo: Scanned) -> str:
+    repo.git("tag", "-a", "v1", "far/main", "-m", LEAK)
+    return "v1"
+
+
+def _blob(repo: Scanned) -> str:
+    repo.git("tag", "held", repo.git("hash-object", "-w", "--stdin", given=LEAK))
+    return "held"
+
+
+def _tree(repo: Scanned) -> str:
+    blob = repo.git("hash-object", "-w", "--stdin", given=LEAK)
+    repo.git("tag", "held", repo.git("mktree", given=f"100644 blob {blob}\tnotes.md\n"))
+    return "held"
+
+
+def _note(repo: Scanned) -> str:
+    repo.git("notes", "add", "-m", LEAK)
+    return "refs/notes/commits:refs/notes/commits"
+
+
+def _stash(repo: Scanned) -> str:
+    repo.write("untracked", LEAK)
+    repo.git("stash", "push", "-q", "--include-untracked")
+    return "refs/stash:refs/heads/work"
+
+
+def _older_stash(repo: Scanned) -> str:
+    _stash(repo)
+    repo.write("README", "a second one")
+    repo.git("stash", "push", "-q")
+    return "stash@{1}:refs/heads/work"
+
+
+def _name(repo: Scanned) -> str:
+    return f"main:refs/heads/{LEAKY}"
+
+
+PUSHES = {"branch": _branch, "tag": _tag, "tag of a file": _blob, "tag of a folder": _tree, "note": _note,
+          "stash": _stash, "older stash": _older_stash, "name": _name}  # fmt: skip
+HOOK = f"{sys.executable} {ROOT}/robustify/gate/hook.py --pushed"
+
+
+@pytest.mark.parametrize("way", PUSHES)
+def test_everything_that_a_push_publishes_is_scanned(pushed: Scanned, way: str) -> None:
+    pushed.write(".git/hooks/pre-push", f'#!/bin/sh\nexec {HOOK} "$1"\n').chmod(0o755)
+    what = PUSHES[way](pushed)
+    pushed.git("push", "-q", "far", "main:refs/heads/fine")
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        pushed.git("push", "-q", "far", what)
+    assert "RBG301" in refused.value.stderr
+
+
+@pytest.mark.parametrize("way", PUSHES)
+def test_pre_commit_names_one_ref_and_every_other_is_scanned_too(
+    pushed: Scanned, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    pushing(several, monkeypatch)
-    assert several.rules("--pushed", "--policy-from", "head") == (4, {("notes", "RBG301")})
-    several.git("push", "-q", "--no-verify", "far", "side")  # the remote has it by now
-    assert several.rules("--pushed", "--policy-from", "head") == (0, set())
+    hook_impl = pytest.importorskip("pre_commit.commands.hook_impl", reason="pre-commit is not installed")
+    what = PUSHES[way](pushed)
+    for first in ([], ["main"]):  # pushed alone, and behind another
+        lines = pushed.write(".git/hooks/pre-push", '#!/bin/sh\ncat > "$0.lines"\nexit 1\n')
+        lines.chmod(0o755)
+        with pytest.raises(subprocess.CalledProcessError):
+            pushed.git("push", "far", *first, what)
+        named = hook_impl._pre_push_ns(False, ["far", "there"], Path(f"{lines}.lines").read_bytes())
+        if named is None:
+            assert (
+                way.startswith("tag") or way == "name"
+            )  # pre-commit runs no hook at all: docs/security.md says so
+            continue
+        for end in ("from_ref", "to_ref", "local_branch", "remote_branch", "remote_name"):
+            monkeypatch.setenv(f"PRE_COMMIT_{end.upper()}", getattr(named, end) or "")
+        code, findings = pushed.rules("--pushed")
+        expected = 0 if way == "name" and first else 4  # a name of the remote alone
+        assert (code, {rule for _, rule in findings}) == (expected, {"RBG301"} if expected else set()), first
 
 
-def test_tags_their_messages_and_all_names_are_scanned_before_a_push(
-    several: Scanned, monkeypatch: pytest.MonkeyPatch
+def test_the_lines_that_git_gives_to_its_own_hook_are_read(
+    pushed: Scanned, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    several.git("branch", "-q", "-D", "side")
-    pushing(several, monkeypatch)
-    start = several.git("rev-parse", "HEAD^")
-    several.git("tag", "-a", "v1", start, "-m", LEAK)
-    several.git("tag", "-a", "v2", "v1", "-m", "A tag of a tag")
-    code, pairs = several.rules("--pushed")
-    assert (code, {rule for _, rule in pairs}) == (4, {"RBG301"})
-    assert several.rules("--range", f"{start}..HEAD") == (0, set())  # the tag is of an earlier commit
-    assert several.found("--range", f"{'0' * 40}..HEAD")[0] == 4
-    for name in ("v1", "v2"):
-        several.git("tag", "-d", name)
-    several.git("tag", "held", several.git("hash-object", "-w", "--stdin", given=LEAK))
-    assert several.found("--pushed")[0] == 4
-    several.git("tag", "-d", "held")
-    several.git("branch", LEAK.rstrip("?").replace(" ", "-"))
-    assert several.rules("--pushed") == (4, {("<names of branches and tags>", "RBG301")})
-    assert several.rules("--range", f"{start}..HEAD") == (4, {("<names of branches and tags>", "RBG301")})
-
-
-def test_the_refs_that_git_names_to_its_own_hook_are_scanned(
-    several: Scanned, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    zero, old, main, side = (
-        "0" * 40,
-        *(several.git("rev-parse", name) for name in ("far/main", "main", "side")),
-    )
-    several.git("tag", "-a", "v1", old, "-m", LEAK)
-    tag = several.git("rev-parse", "v1")
+    _branch(pushed)
+    old, main_, side = (pushed.git("rev-parse", name) for name in ("far/main", "main", "side"))
+    blobs = [pushed.git("hash-object", "-w", "--stdin", given=text) for text in ("one", "two")]
     for line, code in (
-        (f"refs/heads/main {main} refs/heads/main {old}", 0),
-        (f"refs/heads/side {side} refs/heads/side {zero}", 4),
-        (f"refs/tags/v1 {tag} refs/tags/v1 {zero}", 4),
-        (f"(delete) {zero} refs/heads/side {side}", 0),
-        (f"refs/heads/main {main} refs/heads/{LEAK.rstrip('?').replace(' ', '-')} {old}", 4),
+        (f"refs/heads/main {main_} refs/heads/main {old}", 0),
+        (f"refs/heads/side {side} refs/heads/side {ZERO}", 4),
+        (f"(delete) {ZERO} refs/heads/side {side}", 0),
+        (f"refs/tags/held {blobs[0]} refs/tags/held {blobs[1]}", 0),
         ("", 2),
         ("one two", 2),
     ):
         monkeypatch.setattr("sys.stdin", io.StringIO(line))
-        assert several.found("--pushed", "--policy-from", "head")[0] == code, line
+        assert main(["--pushed"]) == code, line
+    pushed.git("push", "-q", "--no-verify", "far", "side")  # the remote has it by now
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"refs/heads/two {side} refs/heads/two {ZERO}"))
+    assert main(["--pushed", "far"]) == 0
+    monkeypatch.setenv("PRE_COMMIT_LOCAL_BRANCH", "refs/heads/gone")
+    assert main(["--pushed"]) == 2
 
 
 def test_a_range_that_is_none_is_a_usage_error(repo: Scanned, capsys: pytest.CaptureFixture[str]) -> None:
     for bounds in ("HEAD", "nowhere..HEAD", "HEAD..nowhere", "..HEAD", "HEAD...HEAD", "--output=x..HEAD"):
         assert main(["--range", bounds]) == 2
-    told = capsys.readouterr().err
-    assert "nowhere" not in told
+    assert "nowhere" not in capsys.readouterr().err
     assert not (repo.place / "x..HEAD").exists()
 
 
-def test_a_history_cut_within_the_range_is_not_taken_for_clean(
-    repo: Scanned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_history_that_is_cut_is_not_taken_for_clean(
+    repo: Scanned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    start = repo.git("rev-parse", "HEAD")
-    for i in range(3):
-        repo.commit(f"Change {i}")
-    subprocess.run(
-        ["git", "clone", "-q", "--depth", "1", repo.place.as_uri(), str(tmp_path / "cut")],
-        check=True,
-        capture_output=True,
-    )
+    start, tip = repo.git("rev-parse", "HEAD"), repo.commit("Change")
+    clone = ["git", "clone", "-q", "--depth", "1", repo.place.as_uri(), str(tmp_path / "cut")]
+    subprocess.run(clone, check=True, capture_output=True)
     monkeypatch.chdir(tmp_path / "cut")
-    assert main(["--range", f"{start}..HEAD"]) == 2
-    assert main(["--range", f"{'0' * 40}..HEAD"]) == 2
-
-
-def test_a_folder_within_the_repository_sees_all_of_it(
-    repo: Scanned, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    start = repo.git("rev-parse", "HEAD")
-    repo.commit(a=LEAK, inner__b="harmless")
-    repo.stage("c", mock_items()[1].stem)
-    monkeypatch.chdir(repo.place / "inner")
-    assert repo.rules("--all") == (4, {("a", "RBG301"), ("c", "RBG301")})
-    assert repo.rules("--staged") == (4, {("c", "RBG301")})
-    assert repo.rules("--range", f"{start}..HEAD") == (4, {("a", "RBG301")})
-    assert repo.rules("../a") == (4, {("a", "RBG301")})
+    assert main(["--range", f"{start}..HEAD"]) == main(["--range", f"{ZERO}..HEAD"]) == 2
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"refs/heads/main {tip} refs/heads/main {ZERO}"))
+    assert main(["--pushed"]) == 2
+    assert "the history is cut" in capsys.readouterr().err
 
 
 # Odd paths and contents.
 
 
-def test_odd_names_are_escaped_and_told_in_one_line(
-    repo: Scanned, capsys: pytest.CaptureFixture[str]
-) -> None:
-    names = [
-        "two\nlines.md", "tab\there", "\x1b[31mred", "-rf", "spac e", "‮reversed", os.fsdecode(b"latin-\xe9"),
-    ]  # fmt: skip
-    for name in names:
-        repo.stage(name, LEAK + name.encode("utf-8", "surrogateescape").hex())
-    assert main(["--staged"]) == 4
-    out = capsys.readouterr().out
-    assert len(out.splitlines()) == len(names)
-    assert all(c.isprintable() for line in out.splitlines() for c in line)
-    assert "\\n" in out
-    assert main(["--", "-rf"]) == 4
-
-
 def test_a_path_that_holds_registered_text_is_refused_and_not_told(
     repo: Scanned, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    name = LEAK.rstrip("?").replace(" ", "_") + ".txt"
-    repo.stage(name, "harmless")
-    for args in (["--staged"], ["--staged", "--json"], [name], [name, "--json"]):
+    repo.stage(f"{LEAKY}.txt", "harmless")
+    for args in (["--staged"], ["--staged", "--json"], [f"{LEAKY}.txt"]):
         assert main(args) == 4
         told = "".join(capsys.readouterr())
-        assert name not in told
-        assert not any(word in told for word in LEAK.rstrip("?").split() if len(word) > 5)
+        assert not any(word in told for word in LEAKY.split("-") if len(word) > 5)
 
 
 def test_a_link_is_read_as_a_link_and_never_followed(repo: Scanned, tmp_path: Path) -> None:
     (tmp_path / "outside").write_text(LEAK)
     (repo.place / "link").symlink_to(tmp_path / "outside")
     (repo.place / "loop").symlink_to("loop")
-    (repo.place / "telling").symlink_to(LEAK.replace(" ", "_"))
+    (repo.place / "telling").symlink_to(LEAKY)
+    (repo.place / "annexed").symlink_to("../.git/annex/objects/Kj/9Q/MD5E-s12--0/MD5E-s12--0.jsonl")
     repo.git("add", "-A")
-    assert repo.rules("--staged") == (4, {("telling", "RBG301")})
-    assert repo.rules("link", "loop", "telling") == (4, {("telling", "RBG301")})
+    for args in (["--staged"], ["link", "loop", "telling", "annexed"]):
+        assert repo.rules(*args) == (4, {("telling", "RBG301"), ("annexed", "RBG505")})
 
 
-def test_a_submodule_is_a_pointer_that_an_entry_lifts(
-    repo: Scanned, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_submodule_is_a_pointer_that_an_entry_lifts(repo: Scanned) -> None:
     repo.git("update-index", "--add", "--cacheinfo", f"160000,{repo.git('rev-parse', 'HEAD')},module")
     assert repo.rules("--staged") == (4, {("module", "RBG505")})
     assert main(["allow", "module", "--reason", "ours", "--by", "a test"]) == 0
-    capsys.readouterr()
     repo.git("add", NAME)
-    assert repo.rules("--staged") == (0, set())
+    assert main(["--staged"]) == 0
 
 
-POINTERS = {
-    "lfs": "version https://git-lfs.github.com/spec/v1\noid sha256:" + "0" * 64 + "\nsize 12\n",
-    "hawser": "version https://hawser.github.com/spec/v1\noid sha256:" + "0" * 64 + "\nsize 12\n",
-    "media": "version http://git-media.io/v/2\noid sha256:" + "0" * 64 + "\nsize 12\n",
-    "annex": "/annex/objects/MD5E-s12--" + "0" * 32 + ".jsonl\n",
-    "dvc": "outs:\n- md5: " + "0" * 32 + "\n  size: 12\n  path: items.jsonl\n",
-    "dvc_lock": "schema: '2.0'\nstages:\n  make:\n    outs:\n    - path: items\n      hash: md5\n      md5: "
-    + "0" * 32 + ".dir\n",
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("kind", POINTERS)
-def test_a_pointer_to_content_elsewhere_is_refused(repo: Scanned, kind: str) -> None:
-    repo.stage("big.jsonl", POINTERS[kind])
-    assert repo.rules("--staged") == (4, {("big.jsonl", "RBG505")})
-
-
-def test_a_link_into_an_annex_is_refused(repo: Scanned) -> None:
-    (repo.place / "big.jsonl").symlink_to("../.git/annex/objects/Kj/9Q/MD5E-s12--0/MD5E-s12--0.jsonl")
-    repo.git("add", "-A")
-    assert repo.rules("--staged") == (4, {("big.jsonl", "RBG505")})
-
-
-def test_a_huge_file_is_refused_without_being_read(repo: Scanned) -> None:
-    with (repo.place / "huge").open("wb") as file:
-        file.truncate(200 << 20)
-    assert repo.rules("huge") == (4, {("huge", "RBG503")})
+def test_a_huge_file_is_refused_and_gets_no_entry(repo: Scanned, capsys: pytest.CaptureFixture[str]) -> None:
     with (repo.place / "huge").open("wb") as file:
         file.truncate(20 << 20)
     repo.git("add", "-A")
-    assert repo.rules("--staged") == (4, {("huge", "RBG503")})
+    assert repo.rules("--staged") == repo.rules("huge") == (4, {("huge", "RBG503")})
+    assert main(["allow", "huge", "--reason", "made up", "--by", "a test"]) == 4
+    assert "huge is larger than the gate reads" in capsys.readouterr().err
 
 
-def test_a_file_that_is_not_there_is_a_usage_error(repo: Scanned, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["thing"]) == 2
-    assert len(capsys.readouterr().err.splitlines()) == 1
+@pytest.mark.parametrize("thing", ["pipe", "/dev/zero", "folder"])
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [(["THING"], 2), (["--commit-msg", "THING"], 2), (["--index", "THING", "README"], 3),
+     (["--key", "THING", "README"], 4), (["index", "THING", "-o", "out"], 3)],
+    ids=["file", "message", "index", "key", "items"],
+)  # fmt: skip
+def test_what_has_no_end_is_refused_wherever_a_file_is_expected(
+    repo: Scanned, thing: str, args: list[str], code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo("pipe", 0o600)
+    Path("folder").mkdir()
+    assert main([thing if arg == "THING" else arg for arg in args]) == code
+    out, err = capsys.readouterr()
+    assert (out, len(err.splitlines())) == ("", 1)
+    os.mkfifo(NAME)  # a policy that is a pipe lifts nothing
+    assert main(["README"]) == 0
 
 
-# Whole histories, tags of other things than commits, git itself.
+def test_no_message_can_steer_a_terminal_whatever_holds_the_name(
+    repo: Scanned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evil = "\x1b]0;owned\x07\x1b[2Jx\u202e\r\n"
+    for name in (f"{evil}.md", "two\nlines", "-rf", os.fsdecode(b"latin-\xe9")):
+        repo.stage(name, LEAK + name.encode("utf-8", "surrogateescape").hex())
+    key, says = str(key_file(tmp_path)), ["--reason", "x", "--by", "y"]
+    monkeypatch.setenv(INDEX_VARIABLE, str(tmp_path / f"{evil}index"))
+    for args in (
+        [f"{evil}.md"], ["--index", f"{evil}gone", "README"], ["--key", f"{evil}gone", "README"],
+        ["--range", f"{evil}..HEAD"], [f"{evil}gone"], ["--explain", evil], ["allow", f"{evil}gone", *says],
+        ["index", f"{evil}gone.jsonl", "--key", key, "-o", "out"], ["--policy-from", evil, "--all"],
+        ["--staged", "--index", str(tmp_path / "mock.idx")], ["--index", str(tmp_path / "mock.idx"), "--", "-rf"],
+    ):  # fmt: skip
+        assert main(args) != 0
+        told = "".join(capsys.readouterr())
+        assert all(c.isprintable() for line in told.splitlines() for c in line), args
 
 
-def test_the_whole_history_is_scanned_also_what_a_later_commit_removed(repo: Scanned) -> None:
-    whole = ["--range", f"{'0' * 40}..HEAD"]
-    assert main(whole) == 0
-    repo.commit(notes=LEAK)
-    repo.git("rm", "-q", "notes")
-    repo.commit("Remove it")
-    assert repo.rules("--all") == (0, set())
-    assert repo.rules(*whole) == (4, {("notes", "RBG301")})
+# Allow lists.
+
+SAYS = ["--reason", "made up", "--by", "a test"]
 
 
-def test_no_entry_counts_that_came_together_with_something_else(
+def test_an_entry_lifts_what_is_found_at_its_path_in_its_content_until_its_day(repo: Scanned) -> None:
+    yesterday = (date.today() - timedelta(days=1)).isoformat()
+    fits = entry("a.jsonl", HARMLESS)
+    for allow, code in (
+        (fits, 0), (entry("b.jsonl", HARMLESS), 4), (entry("a.jsonl", "other"), 4), (fits | {"expires": yesterday}, 4),
+    ):  # fmt: skip
+        repo.write("a.jsonl", HARMLESS)
+        repo.stage(NAME, policy(allow))
+        assert main(["--staged"]) == main(["a.jsonl"]) == code
+    repo.write(NAME, policy(fits))  # not staged: does not count
+    assert main(["--staged"]) == 4
+
+
+@pytest.mark.parametrize(
+    "pragma", ["pragma: allowlist secret", "gitleaks:allow", "noqa", "robustify-gate: off", NAME]
+)
+def test_nothing_lifts_a_fingerprint(repo: Scanned, pragma: str) -> None:
+    content = f"# {pragma}\n{LEAK}  # {pragma}\n"
+    repo.write("a.md", content)
+    repo.stage(NAME, policy(entry("a.md", content)))
+    assert main(["--staged"]) == main(["allow", "a.md", *SAYS]) == 4
+    assert len(json.loads((repo.place / NAME).read_text())["allow"]) == 1
+
+
+def test_allow_binds_one_entry_per_path_and_renews_it_without_a_word(
     repo: Scanned, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """By `--policy-from apart`; an entry that a commit wrote alone counts, and is said to be new."""
+    repo.write("demo/a.jsonl", HARMLESS)
+    repo.write("b.md", "harmless")
+    assert main(["allow", "demo/a.jsonl", "b.md"]) == 2
+    assert "demo/a.jsonl has no entry yet" in capsys.readouterr().err
+    assert main(["allow", "demo/a.jsonl", "b.md", *SAYS]) == 0
+    assert capsys.readouterr().out == "demo/a.jsonl: RBG101\nb.md: nothing to allow\n"
+    assert main(["demo/a.jsonl"]) == 0
+    repo.write("demo/a.jsonl", HARMLESS + HARMLESS)
+    assert main(["demo/a.jsonl"]) == 4
+    assert main(["allow", "demo/a.jsonl"]) == main(["demo/a.jsonl"]) == 0
+    (row,) = json.loads((repo.place / NAME).read_text())["allow"]
+    assert (row["path"], row["reason"], row["by"]) == ("demo/a.jsonl", "made up", "a test")
+    assert row["expires"] == (date.today() + timedelta(days=180)).isoformat()
+
+
+def test_a_range_counts_entries_of_its_base_or_of_commits_that_change_nothing_else(
+    repo: Scanned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     start = repo.git("rev-parse", "HEAD")
-    apart = ["--range", f"{start}..HEAD", "--policy-from", "apart"]
+    base = ["--range", f"{start}..HEAD"]
+    apart = [*base, "--policy-from", "apart"]
     held = {"items.jsonl": HARMLESS, NAME: policy(entry("items.jsonl", HARMLESS))}
-    repo.commit("Items with their entry", **held)
-    assert main(apart) == 4
+    tip = repo.commit("Items with their entry", **held)
+    assert main(base) == main(apart) == 4
     assert "1 new entries of the allow list do not count" in capsys.readouterr().err
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"refs/heads/main {tip} refs/heads/main {start}"))
+    assert main(["--pushed"]) == 0  # of one's own push every entry counts
     repo.git("reset", "-q", "--hard", start)
     repo.commit("Items", **{"items.jsonl": HARMLESS})
-    assert main(apart) == 4
     repo.commit("An allow list that cannot be read", **{NAME: "{"})
     repo.commit("Allow list", **{NAME: held[NAME]})
     capsys.readouterr()
-    assert main(apart) == 0
+    assert (main(base), main(apart)) == (4, 0)
     assert "1 entries of the allow list are newer than the base" in capsys.readouterr().err
+    for content in (
+        HARMLESS * 2,
+        HARMLESS * 3,
+    ):  # one entry a path: the range finds the earlier ones in its commits
+        repo.commit(**{"items.jsonl": content})
+        assert main(["allow", "items.jsonl"]) == 0
+        repo.commit("Allow")
+    assert len(json.loads((repo.place / NAME).read_text())["allow"]) == 1
+    assert main(apart) == 0
     later = repo.commit(notes="harmless")
     capsys.readouterr()
     assert main(["--range", f"{later}^..{later}", "--policy-from", "apart"]) == 0
     assert "allow list" not in capsys.readouterr().err
 
 
-def test_a_push_from_a_cut_history_is_refused(
+FAULTY = (
+    "{", "[]", "[" * 99999, '{"format": "robustify.gate-policy/1", "allow": []}',
+    json.dumps({"format": FORMAT, "extra": 1}), json.dumps({"format": FORMAT, "allow": 3}), policy({"path": "a"}),
+    *(policy(entry("a", "", **fault)) for fault in (
+        {"expires": "soon"}, {"expires": "2099-01-01"}, {"reason": " "}, {"sha256": "0" * 63})),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", FAULTY)
+def test_a_policy_that_cannot_be_trusted_stops_the_gate(
+    repo: Scanned, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repo.stage(NAME, text)
+    assert main(["--staged"]) == 3
+    told = capsys.readouterr().err
+    assert NAME in told
+    assert "policy/1" not in text or "robustify gate allow" in told
+
+
+def test_outside_a_repository_files_can_be_scanned_and_git_modes_say_so(
     repo: Scanned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    tip = repo.commit("Change")
-    subprocess.run(
-        ["git", "clone", "-q", "--depth", "1", repo.place.as_uri(), str(tmp_path / "cut")],
-        check=True,
-        capture_output=True,
-    )
-    monkeypatch.chdir(tmp_path / "cut")
-    monkeypatch.setattr("sys.stdin", io.StringIO(f"refs/heads/main {tip} refs/heads/main {'0' * 40}"))
-    assert main(["--pushed", "--policy-from", "head"]) == 2
-    assert "the history is cut within what is pushed" in capsys.readouterr().err
+    (tmp_path / "plain").mkdir()
+    monkeypatch.chdir(tmp_path / "plain")
+    Path("a.md").write_text(LEAK)
+    assert repo.rules("a.md") == (4, {("a.md", "RBG301")})
+    assert main(["--staged"]) == main(["allow", "a.md", *SAYS]) == main(["gone.md"]) == 2
+    assert "not inside a git repository" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("kind", ["tree", "blob"])
-@pytest.mark.parametrize("policy_from", ["base", "head", "apart"])
-def test_a_tag_of_no_commit_is_scanned_and_may_be_moved(
-    repo: Scanned, monkeypatch: pytest.MonkeyPatch, kind: str, policy_from: str
+def test_without_a_key_the_gate_says_so_or_refuses_and_a_secret_store_has_it(
+    repo: Scanned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def held(text: str) -> str:
-        blob = repo.git("hash-object", "-w", "--stdin", given=text)
-        return blob if kind == "blob" else repo.git("mktree", given=f"100644 blob {blob}\tnotes.md\n")
-
-    old, new, bad = (held(text) for text in ("harmless", "harmless too", LEAK))
-    for before, after, code in ((old, new, 0), (old, bad, 4), ("0" * 40, bad, 4)):
-        line = f"refs/tags/held {after} refs/tags/held {before}"
-        monkeypatch.setattr("sys.stdin", io.StringIO(line))
-        assert repo.found("--pushed", "--policy-from", policy_from)[0] == code, line
+    repo.write("a.md", LEAK)
+    monkeypatch.delenv(FILE_VARIABLE)
+    assert (main(["a.md"]), main(["a.md", "--require-fingerprints"])) == (0, 4)
+    assert "did not run: no key" in capsys.readouterr().err
+    monkeypatch.setenv(VARIABLE, KEY.as_text())
+    assert main(["a.md", "--require-fingerprints"]) == 4
+    assert "a.md:1: RBG301" in capsys.readouterr().out
 
 
-def faked(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
-    """A `git` that comes before the real one, whose path is its `$REAL`."""
-    real = shutil.which("git")
-    folder.mkdir()
-    (folder / "git").write_text(f"#!/bin/sh\nREAL={real}\n{script}\n")
-    (folder / "git").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+# A hostile repository, and a git that stops.
+
+
+def evil(folder: Path) -> tuple[Path, Path]:
+    """A script, and the file that is there once it ran."""
+    script, mark = folder / "evil.sh", folder / "ran"
+    script.write_text(f"#!/bin/sh\ntouch {mark}\ncat\n")
+    script.chmod(0o755)
+    return script, mark
+
+
+def test_no_setting_of_a_hostile_repository_runs_anything(repo: Scanned, tmp_path: Path) -> None:
+    script, mark = evil(tmp_path)
+    start = repo.git("rev-parse", "HEAD")
+    repo.write(".gitattributes", "* diff=evil filter=evil merge=evil\n")
+    repo.commit(**{"notes.md": LEAK})
+    repo.stage("more.md", LEAK)
+    for name in ("core.fsmonitor", "core.pager", "core.sshCommand", "core.askPass", "core.editor", "diff.external",
+                 "gpg.program", "diff.evil.textconv", "diff.evil.command", "filter.evil.clean", "filter.evil.smudge",
+                 "filter.evil.process", "core.alternateRefsCommand", "credential.helper",
+                 "alias.diff-index", "alias.cat-file", "diff.orderFile"):  # fmt: skip
+        repo.git("config", name, str(script))
+    repo.git("config", "core.hooksPath", str(tmp_path))
+    mark.unlink(missing_ok=True)
+    assert repo.rules("--staged") == (4, {("more.md", "RBG301")})
+    assert repo.rules("--all")[0] == 4
+    assert repo.rules("--range", f"{start}..HEAD") == (4, {("notes.md", "RBG301")})
+    assert not mark.exists()
+
+
+def test_no_replaced_object_and_no_graft_hides_a_leak(repo: Scanned) -> None:
+    start = repo.git("rev-parse", "HEAD")
+    bad = repo.commit(notes=LEAK)
+    repo.git("replace", "HEAD:notes", repo.git("hash-object", "-w", "--stdin", given="harmless"))
+    repo.git("replace", "--graft", bad)
+    assert repo.rules("--all") == (4, {("notes", "RBG301")})
+    repo.git("rm", "-q", "notes")
+    last = repo.commit("Remove it")
+    (repo.place / ".git" / "info" / "grafts").write_text(f"{last} {start}\n")
+    assert repo.rules("--range", f"{start}..HEAD") == (4, {("notes", "RBG301")})
+
+
+def test_git_gets_no_variable_that_names_a_program(repo: Scanned, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (
+        "EXTERNAL_DIFF",
+        "CONFIG_PARAMETERS",
+        "CONFIG_COUNT",
+        "SSH_COMMAND",
+        "PAGER",
+        "EXEC_PATH",
+        "TRACE",
+    ):
+        monkeypatch.setenv(f"GIT_{name}", "evil")
+    assert "evil" not in environment().values()
+    # The index that git names to its hook is the one that is scanned.
+    monkeypatch.setenv("GIT_INDEX_FILE", str(repo.place / ".git" / "other"))
+    repo.write("notes.md", LEAK)
+    for line in (["git", "read-tree", "HEAD"], ["git", "add", "notes.md"]):
+        subprocess.run(line, check=True, env={n: v for n, v in os.environ.items() if v != "evil"})
+    assert repo.rules("--staged") == (4, {("notes.md", "RBG301")})
+    monkeypatch.delenv("GIT_INDEX_FILE")
+    assert repo.rules("--staged") == (0, set())
+
+
+def test_modules_in_the_scanned_repository_are_not_imported(repo: Scanned) -> None:
+    for name in ("json", "re", "robustify", "csv", "argparse"):
+        repo.write(f"{name}.py", "raise SystemExit(0)\n")
+    repo.stage("notes.md", LEAK)
+    line = [sys.executable, str(ROOT / "robustify" / "gate" / "hook.py"), "--staged"]
+    done = subprocess.run(line, cwd=repo.place, capture_output=True, text=True, check=False)
+    assert done.returncode == 4
+    assert "notes.md:1: RBG301" in done.stdout
+
+
+def test_a_missing_or_damaged_object_is_an_error_and_runs_no_transport(
+    repo: Scanned, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script, mark = evil(tmp_path)
+    start = repo.git("rev-parse", "HEAD")
+    repo.commit(notes=LEAK)
+    name = repo.git("rev-parse", "HEAD:notes")
+    place = repo.place / ".git" / "objects" / name[:2] / name[2:]
+    place.chmod(0o644)
+    place.write_bytes(b"no object")
+    assert main(["--all"]) == 6
+    place.unlink()
+    for setting, value in (
+        ("core.repositoryformatversion", "1"), ("extensions.partialClone", "evil"),
+        ("remote.evil.promisor", "true"), ("remote.evil.url", f"ext::{script}"),
+        ("protocol.ext.allow", "always"), ("protocol.allow", "always"),
+    ):  # fmt: skip
+        repo.git("config", setting, value)
+    assert main(["--range", f"{start}..HEAD"]) == 6
+    out, err = capsys.readouterr()
+    assert (out, len(err.splitlines()), mark.exists()) == ("", 2, False)
+    (repo.place / ".git" / "HEAD").write_text("no ref")
+    assert main(["--staged"]) == 2
 
 
 @pytest.mark.parametrize(
     "answer",
-    ["name blob 500\\nshort", "name blob 0\\nno newline", "name blob 99999999\\nshort", "gone missing\\n"],
+    [
+        "name blob 500\\nshort",
+        "name blob 0\\nno newline",
+        "name blob 99999999\\nshort",
+        "gone missing\\n",
+        "",
+    ],
 )
-def test_a_git_that_stops_within_an_object_is_an_error_and_no_pass(
+def test_a_git_that_stops_or_is_not_there_is_an_error_and_no_pass(
     repo: Scanned,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
     answer: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     repo.stage("notes.md", LEAK)
-    script = f"case \"$*\" in *'cat-file --batch') printf '{answer}';; *) exec $REAL \"$@\";; esac"
-    faked(tmp_path / "fake", monkeypatch, script)
+    (tmp_path / "fake").mkdir()
+    (tmp_path / "fake" / "git").write_text(
+        f"#!/bin/sh\ncase \"$*\" in *'cat-file --batch') printf '{answer}';; *) exec {shutil.which('git')} \"$@\";; esac"
+    )
+    (tmp_path / "fake" / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'fake'}{os.pathsep}{os.environ['PATH']}")
     assert main(["--staged"]) == 6
-    out, err = capsys.readouterr()
-    assert (out, len(err.splitlines())) == ("", 1)
-
-
-def test_a_git_that_fails_or_is_not_there_is_an_error_and_no_pass(
-    repo: Scanned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    repo.stage("notes.md", LEAK)
-    script = 'case "$*" in *diff-index*) exit 7;; *) exec $REAL "$@";; esac'
-    faked(tmp_path / "fake", monkeypatch, script)
-    assert main(["--staged"]) == 6
-    assert "git diff-index ended with 7" in capsys.readouterr().err
     monkeypatch.setenv("PATH", str(tmp_path))
     assert main(["--staged"]) == 6
-    assert "git cannot be started" in capsys.readouterr().err
+    out, err = capsys.readouterr()
+    assert (out, len(err.splitlines())) == ("", 2)
+    assert "git cannot be started" in err
+
+
+HUGE: dict[str, Callable[[], bytes]] = {
+    "one_line": lambda: b"a word of the pond " * 850_000,
+    "one_word": lambda: b"a" * (16 << 20),
+    "escapes": lambda: b"\\u0041" * 2_700_000,
+    "nested": lambda: b"[" * (16 << 20),
+    "numbers": lambda: b"12, " * 4_000_000,
+    "blanks": lambda: b" " * (16 << 20),
+}
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("kind", HUGE)
+def test_the_largest_file_is_scanned_in_a_minute_and_two_gibibytes(repo: Scanned, kind: str) -> None:
+    def limits() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+        resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
+
+    repo.write("huge", HUGE[kind]())
+    line = [sys.executable, str(ROOT / "robustify" / "gate" / "hook.py"), "huge"]
+    done = subprocess.run(line, capture_output=True, text=True, check=False, preexec_fn=limits)
+    assert done.returncode in (0, 4), done.stderr
+    assert "error in" not in done.stderr

@@ -13,7 +13,7 @@ from robustify.policy.releases import publish
 from robustify.restricted import secret_key
 from robustify.restricted.ids import hashed
 from robustify.run import open_run
-from tests.gate.sets import rules_of
+from tests.gate.repo import rules_of
 from tests.support import restricted_run
 
 IDS = tuple(

@@ -15,7 +15,7 @@ from robustify.report import explorer as islands
 from robustify.report.explaining import explained
 from robustify.report.explorer import page
 from robustify.run import EXPLORER, Run
-from tests.gate.sets import rules_of
+from tests.gate.repo import rules_of
 from tests.report.explorer_islands import TRIES, hostile_island, large_island, read_island
 from tests.support import exported_run
 
