@@ -72,7 +72,7 @@ ROWS: dict[str, tuple[str, str]] = {
     "key 4 of 4": (row(key=4), "key 4, but only 4 choices (0 to 3); counted from 1? say `fields: {key_is: number}`"),
     "key -1": (row(key=-1), "key -1, but only 4 choices (0 to 3)"),
     "key true": (row(key=True), "key is true or false; expected a whole number from 0 to 3"),
-    "key 1.0": (row(key=1.0), "key is a number with a decimal point"),
+    "key 1.5": (row(key=1.5), "key is a number; expected a whole number"),
     "key NaN": (row(key=float("nan")), "NaN is no JSON number"),
     "key is text": (row(key="ZQX b"), "key is text; expected a whole number"),
     "key of 5000 digits": (row().replace('"key": 1', '"key": 1' + "0" * 5000), "a number with too many digits"),
@@ -157,16 +157,15 @@ FILES: dict[str, tuple[bytes, str]] = {
     "letter out of range": (asked(answer="C"), "key C, but only 2 choices (A to B)"),
     "key of no choice": (asked(answer="ZQX c"), "key is neither an index, nor a letter"),
     "key of two": (asked(choices=["ZQX a", "ZQX a", "b"], answer="ZQX a"), "key is the text of 2 identical choices"),
-    "label of no choice": (asked(choices=labelled("1", "2"), answer="3"), "key 3, but only 2 choices"),
+    "label of no choice": (asked(choices=labelled("1", "2"), answer="3"), "key is none of the 2 labels"),
     "number that is no label": (asked(choices=labelled("1", "2"), answer=0), "key is none of the 2 labels"),
     "labels too few": (asked(choices=labelled("A"), answer="A"), "not as many labels"),
     "contexts that are the same": (contexts("ZQX a", "ZQX a"), "differ by no word"),
     "three contexts": (contexts("ZQX a", "ZQX b", "ZQX c"), "has 3 contexts; expected 2"),
     "prose out of order": (prose("Answer Choices: (A) x (C) y (B) z", "A"), "do not come once each and in order"),
-    "numbered prose": (prose("\n\nAnswer1: x Answer2: y", "ZQX"), "is not of the form answer1 to answer2"),
-    "hellaswag without label": (b'{"ctx": "ZQX", "endings": ["ZQX a", "b"], "label": ""}', "key is empty"),
+    "numbered prose": (prose("\n\nAnswer1: x Answer2: y", "ZQX"), "key is none of the 2 labels"),
     "two right answers": (
-        b'{"question": "ZQX?", "mc1_targets": {"choices": ["a", "b"], "labels": [1, 1]}}', "does not hold exactly one 1"
+        b'{"question": "ZQX?", "mc1_targets": {"choices": ["a", "b"], "labels": [1, 1]}}', "2 choices are marked as right"
     ),
 }  # fmt: skip
 

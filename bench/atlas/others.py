@@ -5,7 +5,9 @@ pairs and four models on clinical options did not. Who saw the question gives or
 the model-free scorer knows, and by every heuristic that is above chance on the set.
 """
 
+import json
 import os
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -39,10 +41,13 @@ PAIRS = (
 def judged(sets: Mapping[str, Any], work: Path) -> Entry:
     """Every part of which the files are here, the sets' own runs without models made before (`work`/free-NAME)."""
     folder = Path(os.path.expandvars(PREDICTIONS))
+    tables = sorted((folder / "helm_mmlu_full_prompt").glob("*.csv"))
+    models = tables[0].open().readline().strip().split(",")[2:]
     helm = import_logs(
-        [LogPath(path) for path in sorted((folder / "helm_mmlu_full_prompt").glob("*.csv"))],
+        [LogPath(path) for path in tables],
         work / "import-helm",
         data=[Path(os.path.expandvars(path)) for path in sets["mmlu-ten"]],
+        options=LogOptions(columns={"pick": ",".join(models)}),
         name="helm-mmlu-ten",
     )
     five = import_logs(
@@ -80,13 +85,26 @@ def judged(sets: Mapping[str, Any], work: Path) -> Entry:
             ),
             "medbench": _without_question(
                 import_logs(
-                    [LogPath(folder / "medbench_options_only" / "multi_options.json")],
+                    [LogPath(numbered(folder / "medbench_options_only" / "multi_options.json", work))],
                     work / "import-medbench",
+                    options=LogOptions(view="choices_only"),
                     overrides={"screen.criterion": "majority"},
                 )
             ),
         },
     }
+
+
+def numbered(path: Path, work: Path) -> Path:
+    """Write a copy of a table without ids, in which each row has its number among those of its model; return its path."""
+    counts = Counter[str]()
+    rows = json.loads(path.read_text(encoding="utf-8"))
+    for row in rows:
+        counts[row["model"]] += 1
+        row["id"] = f"item-{counts[row['model']]:04d}"
+    copy = work / path.name
+    copy.write_text(json.dumps(rows), encoding="utf-8")
+    return copy
 
 
 def credits(answers: Answers, view: str = "full") -> dict[str, dict[str, float]]:

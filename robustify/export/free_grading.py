@@ -1,10 +1,9 @@
-"""Items as questions without options: rows that other tools read, and the lm-eval tasks over them.
+"""Items as questions without options: rows that other tools read, and the lm-eval task over them.
 
-Only what rules can grade is exported (numbers and short texts); what cannot be asked so is counted. Of the two tasks,
-one is plain YAML and compares texts: a lower bound, because YAML knows no tolerance, no unit, no other option and
-nothing undecided. The other lets our graders read the replies, so it needs robustify beside lm-eval: it names
-`process_results` of this module. The rules alone grade. What they cannot decide has no score: it is counted beside the
-accuracy and never as wrong. Nor has a reply that was cut off, where the other tool says so (Inspect does).
+Only what rules can grade is exported (numbers and short texts); what cannot be asked so is counted. The task lets our
+graders read the replies, so it needs robustify beside lm-eval: it names `process_results` of this module. The rules
+alone grade. What they cannot decide has no score: it is counted beside the accuracy and never as wrong. Nor has a reply
+that was cut off, where the other tool says so (Inspect does).
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from robustify.export.heading import Heading
-from robustify.export.lm_eval_tasks import VERSION, Function, accuracies, starting, task_name, write_yaml
+from robustify.export.lm_eval_tasks import (
+    VERSION,
+    Function,
+    accuracies,
+    data_of,
+    starting,
+    task_name,
+    write_yaml,
+)
 from robustify.freeform.grade.graders import grade_answer
 from robustify.freeform.questions import Generation, convert_item, prompt_of
 from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult
@@ -24,12 +31,6 @@ FREE_DATA = "robust_free.jsonl"
 MOST_TOKENS = 512
 GRADER = "robustify.export.free_grading.process_results"
 _RULES = Grading(mode="deterministic")
-_NOT_DONE = (
-    "What this file can do: take the first line of the reply without its full stop, and compare it with the reference",
-    "without case.",
-    "What it cannot: numbers within a tolerance, units, a longer reply that names the option, refusals, replies",
-    "nobody can decide. All of these count as wrong, so its exact_match is a lower bound; NAME_graded decides them.",
-)
 _GRADED = (
     "robustify's graders read the replies: numbers within 5 %, units, whole words; no judge. acc is over the replies",
     "that they can decide, decided is the share of those; acc_low and acc_high take the others as wrong and as right.",
@@ -82,57 +83,25 @@ def _row(item: Item, free: FreeItem, prompt: str) -> dict[str, Any]:
     }
 
 
-def write_free_tasks(folder: Path, heading: Heading, free: FreeRows) -> list[Path]:
-    """Write the two tasks for `robust_free.jsonl` in the parent folder; none if no item can be asked so."""
+def write_free_task(folder: Path, heading: Heading, free: FreeRows) -> list[Path]:
+    """Write the task for `robust_free.jsonl` in the parent folder; none if no item can be asked so. Return its path."""
     if not free.rows:
         return []
-    plain, graded = (task_name(heading.benchmark, end) for end in ("robust_free", "robust_free_graded"))
-    says = heading.lines(f"the robust items without options, answered in words; {free.says}.")
-    limits = [line.replace("NAME", plain) for line in _NOT_DONE]
-    return [
-        write_yaml(folder / f"{name}.yaml", [*says, *more, *starting(folder.name, name)], tree)
-        for name, more, tree in ((plain, limits, _plain(plain)), (graded, _GRADED, _graded(graded)))
-    ]
-
-
-def _asked(name: str) -> dict[str, Any]:
-    return {
+    name = task_name(heading.benchmark, "robust_free_graded")
+    says = heading.lines(f"the robust items without options, answered in words; {free.says}.", *_GRADED)
+    tree = {
         "task": name,
-        "dataset_path": "json",
-        "dataset_kwargs": {"data_files": {"test": [FREE_DATA]}},
-        "test_split": "test",
+        **data_of([FREE_DATA]),
         "output_type": "generate_until",
         "num_fewshot": 0,
         "doc_to_text": "prompt",
         "doc_to_target": "reference",
         "generation_kwargs": {"until": ["</s>"], "do_sample": False, "max_gen_toks": MOST_TOKENS},
-    }
-
-
-def _plain(name: str) -> dict[str, Any]:
-    return {
-        **_asked(name),
-        "filter_list": [
-            {
-                "name": "trimmed",
-                "filter": [
-                    {"function": "regex", "regex_pattern": r"^\s*([^\n]*?)[\s.]*(?:\n|$)", "fallback": ""},
-                    {"function": "take_first"},
-                ],
-            }
-        ],
-        "metric_list": [one | {"ignore_case": True} for one in accuracies("exact_match")],
-        "metadata": {"version": VERSION},
-    }
-
-
-def _graded(name: str) -> dict[str, Any]:
-    return {
-        **_asked(name),
         "process_results": Function(GRADER),
         "metric_list": accuracies("acc", "decided", "acc_low", "acc_high"),
         "metadata": {"version": VERSION},
     }
+    return [write_yaml(folder / f"{name}.yaml", [*says, *starting(folder.name, name)], tree)]
 
 
 # Grading

@@ -3,7 +3,6 @@
 ```console
 inspect eval TASK --no-score --solver robustify/permute
 inspect eval TASK --no-score --solver robustify/choices_only
-inspect eval TASK --no-score --solver robustify/robust_split -S run=results/demo
 inspect score LOG --scorer robustify/picked
 ```
 
@@ -18,11 +17,11 @@ by its entry point; nothing else of robustify does.
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
 from string import ascii_uppercase
-from typing import Literal, NoReturn
+from typing import Literal
 
 from inspect_ai.model import ModelOutput
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
@@ -31,14 +30,11 @@ from inspect_ai.solver import Generate, Solver, TaskState, multiple_choice, solv
 
 from robustify.errors import UsageError
 from robustify.export.free_grading import grade
-from robustify.export.writing import require_public
-from robustify.item import unspaced
 from robustify.orders import Order, base, own, rotations, spread
-from robustify.run import Run, open_run
 
 WITHOUT_QUESTION = "The question is not shown. Which choice is most likely its right answer?"
-PICKS, OUTSIDE = "robustify:picks", "robustify:outside"
-"""In a sample's store: its picks, one an order, in its own numbering from 0; and the verdict that leaves it unasked."""
+PICKS = "robustify:picks"
+"""In a sample's store: its picks, one an order, in its own numbering from 0."""
 Orders = Literal["rotations", "spread", "own"]
 _ANSWER = re.compile(r"(?im)^ANSWER\s*:\s*\(?([A-Z])\)?\s*\.?\s*$")
 METRICS = {"accuracy": [mean(), stderr()], "coverage": [mean()], "low": [mean()], "high": [mean()]}
@@ -77,58 +73,11 @@ def choices_only(orders: Orders = "rotations", n: int = 5, seed: int = 0) -> Sol
     return solve
 
 
-@solver(name=_named("robust_split"))
-def robust_split(run: str, split: str = "robust", orders: Orders = "own") -> Solver:
-    """Ask the samples of one split of a finished public run alone; the others are unscored and cost nothing.
-
-    It needs the scorer `picked`: any other one would count what was not asked as wrong, so it is stopped.
-
-    Args:
-        run: the run's folder.
-        split: `robust`, `shortcut` or `undecided`.
-        orders: as in `permute`.
-    """
-    verdicts = Verdicts(open_run(Path(run)))
-
-    async def solve(state: TaskState, generate: Generate) -> TaskState:
-        verdict = verdicts.of(str(state.sample_id), state.input_text, [c.value for c in state.choices])
-        if verdict != split:
-            state.store.set(OUTSIDE, verdict)
-            state.choices = NotAsked([])
-            state.completed = True
-            return state
-        return await _ask(state, generate, _orders(state, orders, 5, 0))
-
-    return solve
-
-
-class NotAsked(Shown):
-    """The choices of a sample that was not asked: no other scorer may take them for a wrong answer."""
-
-    def __getitem__(self, _index: object) -> NoReturn:
-        _not_asked()
-
-    def __iter__(self) -> Iterator[NoReturn]:
-        _not_asked()
-
-    def __len__(self) -> int:
-        _not_asked()
-
-
-def _not_asked() -> NoReturn:
-    raise UsageError(
-        "a sample outside the split was not asked; expected --no-score and the scorer robustify/picked"
-    )
-
-
 @scorer(metrics=METRICS, name=_named("picked"))
 def picked() -> Scorer:
     """What was picked, in one order or in several; a reply that could not be read is unanswered and never wrong."""
 
     async def score(state: TaskState, target: Target) -> Score:
-        outside = state.store.get(OUTSIDE)
-        if outside is not None:
-            return Score.unscored(explanation=f"not asked: {outside}")
         picks = state.store.get(PICKS)
         if picks is None:
             picks = [_marked(state) if any(c.correct is not None for c in state.choices) else _written(state)]
@@ -170,28 +119,6 @@ def bounded(right: float, answered: int, asked: int) -> dict[str, str | int | fl
         "low": right / asked,
         "high": (right + asked - answered) / asked,
     }
-
-
-class Verdicts:
-    """The verdict of each item of a public run: by its text, by its choices where no other item has them, by its id."""
-
-    def __init__(self, run: Run) -> None:
-        require_public(run)
-        self._by_id = run.verdicts
-        items = run.items or ()
-        self._by_text = {self._text(i.stem, i.choices): self._by_id[i.id] for i in items}
-        n = Counter(self._text("", i.choices) for i in items)
-        alone = [i for i in items if n[self._text("", i.choices)] == 1]
-        self._by_choices = {self._text("", i.choices): self._by_id[i.id] for i in alone}
-
-    def of(self, name: str, stem: str, choices: Sequence[str]) -> str:
-        """The verdict of a sample, `unknown` where the run has no such item."""
-        found = self._by_text.get(self._text(stem, choices)) or self._by_choices.get(self._text("", choices))
-        # An id proves nothing where the text is known.
-        return found or ("unknown" if self._by_text else self._by_id.get(name, "unknown"))
-
-    def _text(self, stem: str, choices: Sequence[str]) -> tuple[str, ...]:
-        return (unspaced(stem), *sorted(map(unspaced, choices)))
 
 
 def _orders(state: TaskState, orders: Orders, n: int, seed: int) -> tuple[Order, ...]:

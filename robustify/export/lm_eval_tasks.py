@@ -1,17 +1,12 @@
-"""Tasks for lm-eval: the splits of a run under our own prompts, groups of tasks by topic, tasks over hashed splits.
+"""Tasks for lm-eval: the splits of a run under our own prompts, and tasks over hashed splits.
 
 A task is plain YAML over the split file beside it: no code travels, and the prompt is the text of our own template, so
 that lm-eval asks what we asked. A split without items gets no task, because lm-eval could not load it.
-
-In a group each topic has a task, and the group's accuracy is that of the split. The items of all topics are in one JSON
-file, each topic under a name of its own, so that no topic names a file. Small topics share one task: none is left out,
-or the group would be of fewer items than the split.
 
 A task of a restricted run holds neither text nor code: it names a function of the installed package, which finds the
 items in the reader's own copy with the reader's own key. Where either is missing nothing is loaded.
 """
 
-import json
 import re
 import string
 from collections.abc import Collection, Mapping, Sequence
@@ -23,18 +18,11 @@ from typing import Any
 import yaml
 
 from robustify.errors import DataError
-from robustify.export.heading import Heading, commented, one_line
+from robustify.export.heading import Heading, commented
 from robustify.judging.cloze import Profile
 from robustify.views import DEFAULT_TEMPLATE, View, template
 
 VERSION = 1
-Row = Mapping[str, Any]
-FEWEST = 10
-"""Items of a topic below which its accuracy says nothing by itself."""
-GROUPED = ("robust", "cloze")
-OTHER = "other"
-UNNAMED = "without topic"
-LONGEST = 60
 LETTERS = f"{{% set letters = '{string.ascii_uppercase}' %}}"
 """lm-eval gives a template the fields of an item and nothing else, so it has to bring the letters along."""
 
@@ -126,9 +114,7 @@ def task_tree(name: str, task: Task, data: Sequence[str], *, tag: str = "") -> d
     return {
         "task": name,
         **({"tag": [tag]} if tag else {}),
-        "dataset_path": "json",
-        "dataset_kwargs": {"data_files": {"test": list(data)}},
-        "test_split": "test",
+        **data_of(data),
         "output_type": "multiple_choice",
         "num_fewshot": 0,
         "description": words["description"],
@@ -141,6 +127,12 @@ def task_tree(name: str, task: Task, data: Sequence[str], *, tag: str = "") -> d
         "metric_list": accuracies(*metrics),
         "metadata": {"version": VERSION},
     }
+
+
+def data_of(files: Sequence[str]) -> dict[str, Any]:
+    """Return where lm-eval finds the items: in files beside which it is started."""
+    kwargs = {"data_files": {"test": list(files)}}
+    return {"dataset_path": "json", "dataset_kwargs": kwargs, "test_split": "test"}
 
 
 def accuracies(*metrics: str) -> list[dict[str, Any]]:
@@ -174,78 +166,6 @@ def _function(dumper: yaml.SafeDumper, name: Function) -> yaml.ScalarNode:
 
 
 _Quoted.add_representer(Function, _function)
-
-
-def write_topics(folder: Path, heading: Heading, splits: Mapping[str, Sequence[Row]]) -> list[Path]:
-    """One group for each of the robust and the cloze split that has two topics or more; the paths written.
-
-    `folder` holds the tasks of the splits, its parent their data; `splits` are the rows of their files.
-    """
-    groups = [(task, topic_parts(splits[task.ending])) for task in TASKS if task.ending in GROUPED]
-    return [path for task, parts in groups if len(parts) > 1 for path in _group(folder, heading, task, parts)]
-
-
-def topic_parts(rows: Sequence[Row]) -> dict[str, tuple[str, list[Row]]]:
-    """The rows of each topic under a plain name, with the topic as it is shown; small topics are one part, the last."""
-    by_topic: dict[str, list[Row]] = {}
-    for row in rows:
-        by_topic.setdefault(str(row["topic"]), []).append(row)
-    parts: dict[str, tuple[str, list[Row]]] = {}
-    rest: list[Row] = []
-    for topic in sorted(by_topic):
-        if len(by_topic[topic]) < FEWEST:
-            rest += by_topic[topic]
-        else:
-            parts[_free_name(topic, parts)] = (topic.strip() or UNNAMED, by_topic[topic])
-    if rest:
-        parts[_free_name(OTHER, parts)] = (f"topics of fewer than {FEWEST} items", rest)
-    return parts
-
-
-def topic_task(whole: str, name: str) -> str:
-    """The task of a topic of the task `whole`; no other task is called so."""
-    return f"{whole}_topic_{name}"
-
-
-def _free_name(topic: str, taken: Mapping[str, object]) -> str:
-    plain = re.sub(r"[^a-z0-9]+", "_", topic.lower())[:LONGEST].strip("_") or "topic"
-    names = (plain if n == 1 else f"{plain}_{n}" for n in range(1, len(taken) + 2))
-    return next(name for name in names if name not in taken)
-
-
-def _group(
-    folder: Path, heading: Heading, task: Task, parts: Mapping[str, tuple[str, list[Row]]]
-) -> list[Path]:
-    whole = task_name(heading.benchmark, task.ending)
-    group = f"{whole}_topics"
-    data = folder.parent / f"{task.ending}_by_topic.json"
-    tree = {name: rows for name, (_, rows) in parts.items()}
-    data.write_text(
-        json.dumps(tree, ensure_ascii=False, indent=0) + "\n", encoding="utf-8", errors="surrogatepass"
-    )
-    inner = folder / "topics"
-    inner.mkdir(exist_ok=True)
-    head = heading.lines(f"{task.says}; one task a topic.") + starting(folder.name, group)
-    paths = [write_yaml(inner / f"{group}.yaml", head, _group_tree(group, whole, task, parts))]
-    for name, (topic, rows) in parts.items():
-        own = {
-            "include": f"../{whole}.yaml",
-            "task": topic_task(whole, name),
-            "task_alias": one_line(topic)[:LONGEST],
-            # Not the split's tag, or all tasks of the run would ask every item twice.
-            "tag": [f"{group}_alone"],
-            "dataset_kwargs": {"data_files": {"test": data.name}, "field": name},
-        }
-        says = [f"{heading.benchmark}, topic {topic}: {len(rows)} items of {whole}."]
-        paths.append(write_yaml(inner / f"{topic_task(whole, name)}.yaml", says, own))
-    return paths
-
-
-def _group_tree(group: str, whole: str, task: Task, parts: Mapping[str, object]) -> dict[str, Any]:
-    metrics = ("acc", "acc_norm") if task.ending == "cloze" else ("acc",)
-    means = [{"metric": metric, "aggregation": "mean", "weight_by_size": True} for metric in metrics]
-    tasks = [topic_task(whole, name) for name in parts]
-    return {"group": group, "task": tasks, "aggregate_metric_list": means, "metadata": {"version": VERSION}}
 
 
 LOADER = Function("robustify.restricted.loader.local_items")

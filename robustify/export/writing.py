@@ -11,14 +11,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from robustify.errors import AuthorisationError, DataError, GuardrailError, UsageError
-from robustify.export.free_grading import FREE_DATA, FreeRows, free_rows, write_free_tasks
+from robustify.export.free_grading import FREE_DATA, FreeRows, free_rows, write_free_task
 from robustify.export.heading import ENVIRONMENT, Heading, commented
-from robustify.export.lm_eval_tasks import GROUPED, VERSION, task_name, write_tasks, write_topics
+from robustify.export.lm_eval_tasks import VERSION, task_name, write_tasks
 from robustify.files import OTHER_FOLDER, writable, write_text
 from robustify.item import Item
 from robustify.report.format import counted
 from robustify.report.messages import guardrail_sentence
-from robustify.run import SPLIT_FILES, Run, json_values, split_items, write_lines
+from robustify.run import SPLIT_FILES, Run, split_items, write_lines
 
 SPLITS = (*(name.removesuffix(".jsonl") for name in SPLIT_FILES), "cloze")
 """The parts of a run that hold items; cloze overlaps with the others."""
@@ -35,7 +35,7 @@ def require_public(run: Run) -> None:
 
 
 def export_lm_eval(run: Run, folder: Path, force: bool = False) -> list[Path]:
-    """A run's splits as lm-eval tasks with their data beside them, by topic and without options too; the files.
+    """A run's splits as lm-eval tasks with their data beside them, without options too; the files.
 
     Raises:
         AuthorisationError: a restricted set.
@@ -47,10 +47,7 @@ def export_lm_eval(run: Run, folder: Path, force: bool = False) -> list[Path]:
     with exporting(run, folder, force) as (staging, heading):
         free, tasks = _copied(run, staging, SPLITS), staging / "lm_eval_tasks"
         write_tasks(tasks, heading.benchmark, signature=heading.signature, warning=heading.warning)
-        write_topics(
-            tasks, heading, {name: list(json_values(run.folder / f"{name}.jsonl")) for name in GROUPED}
-        )
-        write_free_tasks(tasks, heading, free)
+        write_free_task(tasks, heading, free)
     return files_of(folder)
 
 

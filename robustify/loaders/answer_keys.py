@@ -1,20 +1,20 @@
 """The labels inside choices, which are taken off, and what a file says about the right choice as its index from 0.
 
 What a file writes around its stems and choices belongs to somebody's prompt: ours has its own. It is taken off where every
-row of a file has it, and never from some rows alone. A key that can be read in two ways is refused, rather than guessed:
-a wrong key looks like a hard item.
+row of a file has it, and never from some rows alone. A key that can be read in two ways is read as all other rows of
+the file are, or refused, rather than guessed: a wrong key looks like a hard item.
 """
 
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from string import ascii_uppercase
 
 from robustify.errors import ItemError
-from robustify.item import FEWEST, MOST
+from robustify.item import FEWEST, MOST, unspaced
 from robustify.loaders.loaded import KeyKind
-from robustify.loaders.rows import RawItem, json_kind, require_text
+from robustify.loaders.rows import RawItem, json_kind, require_text, whole
 
 _LEAD, _TAIL = "Question: ", "\nAnswer:"
 _LABEL = re.compile(
@@ -76,164 +76,204 @@ def _bare(raw: RawItem, labels: tuple[str, ...]) -> RawItem:
     return replace(raw, choices=texts, labels=labels, key=named, key_is="label")
 
 
-_DIGITS = re.compile(r"-?[0-9]{1,9}")
+_DIGITS = re.compile(r"(-?[0-9]{1,9})(?:\.0)?")
 _LETTER = re.compile(r"\(?([A-Za-z])[.):]?")
+_FORMS: dict[KeyKind, str] = {"index": "number from 0", "number": "number from 1"}
 ROWS_THAT_TELL = 50
 ALMOST_NEVER = 1e-4
+Readings = dict[KeyKind, tuple[int, ...]]
+"""By form the positions that a key names; several if choices are identical."""
 
 
-def key_index(raw: RawItem) -> int:
-    """The index of the right choice, from 0.
+@dataclass(frozen=True, slots=True)
+class ReadKey:
+    """The index of the right choice, from 0, and for people the form in which the file gives it; or why there is none."""
 
-    With `key_is="auto"` a label wins (an ARC key "1" is the label "1"); a whole number is an index from 0; a
-    text is a letter, a written index or the text of exactly one choice, and must not be two of these at once.
-    Raises `ItemError`: too few or many choices; no key, another type, out of range, or readable in two
-    ways."""
-    if not FEWEST <= len(raw.choices) <= MOST:
-        n = len(raw.choices)
-        raise ItemError(f"{n} choice{'s' if n != 1 else ''}; expected {FEWEST} to {MOST}")
-    match raw.key:
-        case bool() | float() | None:
-            kind = json_kind(raw.key)
-            if isinstance(raw.key, float):
-                kind = "not a number (NaN)" if math.isnan(raw.key) else "a number with a decimal point"
-            raise ItemError(f"key is {kind}; expected {_expected(raw)}")
-        case int():
-            return _from_number(raw, raw.key)
-        case str():
-            return _from_text(raw, require_text(raw.key, "key").strip())
-        case _:
-            raise ItemError(f"key is {json_kind(raw.key)}; expected {_expected(raw)}")
+    index: int = -1
+    form: str = ""
+    fault: str = ""
 
 
-def key_form(raw: RawItem) -> str:
-    """In which form the file gives a key that `key_index` has read: for people, who know what to expect."""
-    key = raw.key.strip() if isinstance(raw.key, str) else raw.key
-    match raw.key_is:
-        case "index":
-            return "number from 0"
-        case "number":
-            return "number from 1"
-        case "letter" | "label" | "text":
-            return raw.key_is
-        case "auto" if str(key).casefold() in [name.casefold() for name in raw.labels]:
-            return "label"
-        case "auto" if isinstance(key, int) or _DIGITS.fullmatch(str(key)):
-            return "number from 0"
-        case _:
-            return "letter" if letter_index(str(key)) is not None and key not in raw.choices else "text"
+def read_key(raw: RawItem, found: Readings | None = None) -> ReadKey:
+    """Return the key of a row.
+
+    With `key_is="auto"` a key may be a label, a whole number (an index from 0), a letter, or the text of exactly one
+    choice (also with its label before it, or in another case), and all that it can be must be one choice.
+    Raises `ItemError`: too few or many choices; no key, another type, out of range, or readable in two ways."""
+    k = len(raw.choices)
+    if not FEWEST <= k <= MOST:
+        raise ItemError(f"{k} choice{'s' if k != 1 else ''}; expected {FEWEST} to {MOST}")
+    key = _written(raw)
+    if raw.key_is == "auto":
+        return _only_reading(raw, key, readings(raw, key) if found is None else found)
+    positions = _all_readings(raw, key).get(raw.key_is, ())
+    if len(positions) == 1:
+        return ReadKey(positions[0], _FORMS.get(raw.key_is, raw.key_is))
+    raise ItemError(_not_of_this_form(raw, key, len(positions)))
 
 
-def count_from_one(raws: Sequence[RawItem]) -> bool:
+def read_keys(raws: Sequence[RawItem]) -> list[ReadKey]:
+    """Return for each row of a file what `read_key` says, or why it has no key.
+
+    A row that can be read in two ways is read as all rows that can be read in one way must be.
+    """
+    found = [_tried(raw) for raw in raws]
+    plain = [one for one in found if len(_positions(one)) == 1]
+    forms = [form for form in plain[0] if all(form in one for one in plain)] if plain else []
+    out = []
+    for raw, one in zip(raws, found, strict=True):
+        fits = {form: one[form] for form in forms if form in one}
+        settled = fits if len(_positions(one)) > 1 and len(_positions(fits)) == 1 else one
+        try:
+            out.append(read_key(raw, settled))
+        except ItemError as error:
+            out.append(ReadKey(fault=str(error)))
+    return out
+
+
+def _tried(raw: RawItem) -> Readings:
+    try:
+        return readings(raw, _written(raw)) if raw.key_is == "auto" else {}
+    except ItemError:
+        return {}
+
+
+def readings(raw: RawItem, key: str) -> Readings:
+    """Return by form what a key can mean if nobody says which it is; loose readings only where there is no other."""
+    found = _all_readings(raw, key)
+    labels = [name.casefold() for name in raw.labels]
+    found.pop("number", None)
+    # An ARC key "1" is the label "1"; a letter names a position unless the labels are letters in another order.
+    if labels and all(map(_DIGITS.fullmatch, labels)):
+        found.pop("index", None)
+    in_order = labels == [*ascii_uppercase[: len(labels)].casefold()]
+    if not in_order and any(letter_index(name) is not None for name in labels):
+        found.pop("letter", None)
+    if not found and (mark := _LABEL.match(key)) and (equal := _equal(key[mark.end() :], raw.choices)):
+        # "B) blue": the label must be that of the text.
+        named = _all_readings(raw, mark[mark.lastindex or 1])
+        named.pop("text", None)
+        if named:
+            found = {"text": equal} if set(equal) & _positions(named) else {**named, "text": equal}
+    return found
+
+
+def _all_readings(raw: RawItem, key: str) -> Readings:
+    k, letter, match = len(raw.choices), letter_index(key), _DIGITS.fullmatch(key)
+    folded = key.casefold()
+    found: Readings = {"label": tuple(at for at, name in enumerate(raw.labels) if name.casefold() == folded)}
+    if match:
+        number = int(match[1])
+        found |= {"index": (number,) * (0 <= number < k), "number": (number - 1,) * (1 <= number <= k)}
+    if letter is not None and letter < k:
+        found["letter"] = (letter,)
+    found["text"] = _equal(key, raw.choices, loosely=not any(found.values()))
+    return {form: positions for form, positions in found.items() if positions}
+
+
+def _positions(found: Readings) -> set[int]:
+    return {at for positions in found.values() for at in positions}
+
+
+def count_from_one(raws: Iterable[RawItem]) -> bool:
     """Return whether the whole-number keys of a file look counted from 1, if only their values can say it.
 
     They run from 1, never 0, in at least 50 rows, and reach the number of choices, or the probability that keys drawn at
     random never are 0 (product of 1 - 1/k) is below 1 in 10,000.
     """
-    found = [(n, len(raw.choices)) for raw in raws if raw.choices and (n := _bare_number(raw)) is not None]
-    if len(found) < ROWS_THAT_TELL or not all(1 <= number <= k for number, k in found):
-        return False
-    log_chance = sum(math.log1p(-1 / k) if k > 1 else -math.inf for _, k in found)
-    return any(number == k for number, k in found) or log_chance < math.log(ALMOST_NEVER)
+    n, reached, log_chance = 0, False, 0.0
+    for raw in raws:
+        if (number := _bare_number(raw)) is None:
+            continue
+        k = len(raw.choices)
+        if not 1 <= number <= k:
+            return False
+        n, reached = n + 1, reached or number == k
+        log_chance += math.log1p(-1 / k) if k > 1 else -math.inf
+    return n >= ROWS_THAT_TELL and (reached or log_chance < math.log(ALMOST_NEVER))
 
 
 def _bare_number(raw: RawItem) -> int | None:
-    """The key as a number, where nothing but its value could say what it counts from."""
-    if raw.key_is != "auto":
-        return None
-    match raw.key:
-        case bool():
-            return None
-        case int():
-            return raw.key if _written(raw.key) not in raw.labels else None
-        case str() if _DIGITS.fullmatch(key := raw.key.strip()):
-            return int(key) if key not in raw.labels and key not in raw.choices else None
-        case _:
-            return None
+    """Return the key as a number if nothing but its value could say what it counts from."""
+    plain = raw.key_is == "auto" and isinstance(raw.key, int | float | str) and not isinstance(raw.key, bool)
+    match = _DIGITS.fullmatch(str(raw.key).strip()) if plain and raw.choices else None
+    return None if match is None or {"label", "text"} & set(_tried(raw)) else int(match[1])
 
 
-def _written(number: int) -> str:
-    return str(number) if abs(number) < 10**9 else "with more than 9 digits"
-
-
-def _from_number(raw: RawItem, number: int) -> int:
-    match raw.key_is:
-        case "number":
-            return _ranged(number, len(raw.choices), first=1)
-        case "label":
-            return _labelled(raw, _written(number))
-        case "auto" if raw.labels and all(_DIGITS.fullmatch(name) for name in raw.labels):
-            return _labelled(raw, _written(number))
-        case "auto" | "index":
-            return _ranged(number, len(raw.choices), first=0)
-        case "letter" | "text":
-            raise ItemError(f"key is a number; expected {_expected(raw)}")
-
-
-def _from_text(raw: RawItem, key: str) -> int:
-    if not key:
+def _written(raw: RawItem) -> str:
+    """Return the key as text. Raises `ItemError`: it is empty, or neither a number nor text."""
+    key: object = raw.key
+    if (number := whole(key)) is not None:
+        return str(number) if abs(number) < 10**9 else "with more than 9 digits"
+    if isinstance(key, float) and math.isfinite(key):
+        return repr(key)
+    if not isinstance(key, str):
+        raise ItemError(f"key is {json_kind(key)}; expected {_expected(raw)}")
+    if not (text := require_text(key, "key").strip()):
         raise ItemError(f"key is empty; expected {_expected(raw)}")
-    match raw.key_is:
-        case "label":
-            return _labelled(raw, key)
-        case "index" | "number" if _DIGITS.fullmatch(key):
-            return _ranged(int(key), len(raw.choices), first=1 if raw.key_is == "number" else 0)
-        case "index" | "number":
-            raise ItemError(f"key is text; expected {_expected(raw)}")
-        case "letter":
-            if (at := letter_index(key)) is None:
-                raise ItemError(f"key is no letter; expected {_expected(raw)}")
-            return _in_letters(at, len(raw.choices))
-        case "text":
-            equal = _equal(key, raw.choices)
-            if len(equal) != 1:
-                raise ItemError(f"key is the text of {len(equal)} choices; expected {_expected(raw)}")
-            return equal[0]
-        case "auto":
-            return _guessed(raw, key)
+    return text
 
 
-def _guessed(raw: RawItem, key: str) -> int:
-    if [name.casefold() for name in raw.labels].count(key.casefold()) == 1:
-        return _labelled(raw, key)
-    k = len(raw.choices)
-    number = int(key) if _DIGITS.fullmatch(key) else None
-    # A letter that is no label still names a position where no label is a letter, or they are A, B, C ... themselves.
-    in_order = [name.upper() for name in raw.labels] == list(ascii_uppercase[: len(raw.labels)])
-    lettered = any(letter_index(name) is not None for name in raw.labels)
-    letter = letter_index(key) if in_order or not lettered else None
-    readings = {at for at in (number, letter) if at is not None and 0 <= at < k}
-    equal = _equal(key, raw.choices)
-    if len(equal) > 1 and readings <= set(equal):
+def _only_reading(raw: RawItem, key: str, found: Readings) -> ReadKey:
+    k, positions = len(raw.choices), _positions(found)
+    if len(positions) == 1:
+        form = next(iter(found))
+        return ReadKey(positions.pop(), _FORMS.get(form, form))
+    equal = found.get("text", ())
+    if len(equal) > 1 and positions == set(equal):
         raise ItemError(
             f"key is the text of {len(equal)} identical choices; expected its position or letter, or choices that differ"
         )
-    readings |= set(equal)
-    if len(readings) == 1:
-        return readings.pop()
-    if len(readings) > 1:
+    if positions:
+        ways = " and ".join(f"as {form} choice {at[0] + 1}" for form, at in found.items())
+        forms = " or ".join(f"`--map key_is={form}`" for form in found)
         raise ItemError(
-            "key can be read in two ways (a position or letter, and the text of a choice, or of several); "
-            "expected one: say which with `fields: {key_is: index|number|letter|text}`"
+            f"key can be read in two ways ({ways}), and no other row decides; expected it to be said: {forms} "
+            "(in a config `fields: {key_is: ...}`)"
         )
-    if letter is not None:
-        return _in_letters(letter, k)
-    if number is not None and abs(number) <= MOST:
-        return _ranged(number, k, first=0)
+    if (letter := letter_index(key)) is not None:
+        raise ItemError(_beyond(letter, k))
+    if match := _DIGITS.fullmatch(key):
+        if raw.labels and all(map(_DIGITS.fullmatch, raw.labels)):
+            raise ItemError(
+                f"key is none of the {len(raw.labels)} labels; expected one of them (if it counts from 0: "
+                "`--map key_is=index`)"
+            )
+        if abs(int(match[1])) <= MOST:
+            raise ItemError(_out_of_range(match[1], k, 0))
+    if len(key.strip("().:")) == 1 and not key.isascii():
+        raise ItemError(f"key is a letter or digit of another script; expected {_expected(raw)}")
     raise ItemError(
         f"key is neither an index, nor a letter, nor the text of a choice; expected {_expected(raw)}"
     )
 
 
-def _labelled(raw: RawItem, key: str) -> int:
-    names = [name.casefold() for name in raw.labels]
-    if names.count(key.casefold()) != 1:
-        raise ItemError(f"key is none of the {len(names)} labels; expected {_expected(raw)}")
-    return names.index(key.casefold())
+def _not_of_this_form(raw: RawItem, key: str, n: int) -> str:
+    k, number = len(raw.choices), _DIGITS.fullmatch(key)
+    match raw.key_is:
+        case "index" | "number" if number or whole(raw.key) is not None:
+            return _out_of_range(number[1] if number else key, k, 1 if raw.key_is == "number" else 0)
+        case "index" | "number":
+            return f"key is {json_kind(raw.key)}; expected {_expected(raw)}"
+        case "letter" if (letter := letter_index(key)) is not None and isinstance(raw.key, str):
+            return _beyond(letter, k)
+        case "letter":
+            kind = "no letter" if isinstance(raw.key, str) else "a number"
+            return f"key is {kind}; expected {_expected(raw)}"
+        case "label":
+            return f"key is none of the {len(raw.labels)} labels; expected {_expected(raw)}"
+        case _:
+            return f"key is the text of {n} choices; expected {_expected(raw)}"
 
 
-def _equal(key: str, choices: Sequence[str]) -> list[int]:
-    return [at for at, choice in enumerate(choices) if choice.strip() == key]
+def _equal(key: str, choices: Sequence[str], *, loosely: bool = True) -> tuple[int, ...]:
+    """Return the choices whose text this is: exactly, else `loosely` but for its white space, else but for its case."""
+    bare = unspaced(key)
+    for same in (str.strip, unspaced, lambda text: unspaced(text).casefold())[: None if loosely else 1]:
+        wanted = same(key)
+        if bare and (found := tuple(at for at, choice in enumerate(choices) if same(choice) == wanted)):
+            return found
+    return ()
 
 
 def letter_index(key: str) -> int | None:
@@ -242,17 +282,13 @@ def letter_index(key: str) -> int | None:
     return ascii_uppercase.index(match[1].upper()) if match else None
 
 
-def _in_letters(at: int, k: int) -> int:
-    if at >= k:
-        raise ItemError(f"key {ascii_uppercase[at]}, but only {k} choices (A to {ascii_uppercase[k - 1]})")
-    return at
+def _beyond(letter: int, k: int) -> str:
+    return f"key {ascii_uppercase[letter]}, but only {k} choices (A to {ascii_uppercase[k - 1]})"
 
 
-def _ranged(number: int, k: int, *, first: int) -> int:
-    if not first <= number < first + k:
-        hint = "; counted from 1? say `fields: {key_is: number}`" if (number, first) == (k, 0) else ""
-        raise ItemError(f"key {_written(number)}, but only {k} choices ({first} to {first + k - 1}){hint}")
-    return number - first
+def _out_of_range(key: str, k: int, first: int) -> str:
+    hint = "; counted from 1? say `fields: {key_is: number}`" if (key, first) == (str(k), 0) else ""
+    return f"key {key}, but only {k} choices ({first} to {first + k - 1}){hint}"
 
 
 def _expected(raw: RawItem) -> str:

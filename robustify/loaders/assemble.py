@@ -11,11 +11,10 @@ from pathlib import Path
 
 from robustify.errors import DataError, UsageError
 from robustify.item import Item
-from robustify.loaders.answer_keys import key_form, key_index
-from robustify.loaders.layouts import BY_FIELDS, RawItems, field_map, groups, item_table, raw_items
-from robustify.loaders.loaded import FieldMap, Loaded, Quarantined, Recognised, Source
+from robustify.loaders.layouts import RawItems, groups, item_table, raw_items
+from robustify.loaders.loaded import Loaded, Quarantined, Recognised, Source
 from robustify.loaders.open_file import Opened, open_rows
-from robustify.loaders.rows import Fault, RawItem, SourceRow, SourceTable, fault_lines, rows_or_faults
+from robustify.loaders.rows import Fault, RawItem, SourceRow, fault_lines, rows_or_faults
 from robustify.loaders.survey import find_defects
 
 _SPLITS = frozenset({"test", "dev", "val", "valid", "validation", "train", "eval", "data"})
@@ -93,6 +92,7 @@ def _load(source: Source, base: str) -> Loaded:
         raise _refused(path.name, faults)
     layout = f"{table.outer}/{raw.layout}" if table.outer else raw.layout
     files = (path.name,) * len(items)
+    parts = raw.fields.model_dump(exclude_defaults=True, exclude_none=True)
     return Loaded(
         name=source.name or (_called(path) if source.hub is None else base),
         layout=layout,
@@ -103,7 +103,7 @@ def _load(source: Source, base: str) -> Loaded:
         sha256=opened.sha256,
         path=str(path),
         files=files,
-        recognised=(_recognised(path.name, table, raw, layout, source),),
+        recognised=(Recognised(path.name, layout, parts, raw.forms, raw.labelled),),
     )
 
 
@@ -117,14 +117,6 @@ def _opened(source: Source) -> tuple[Path, Opened]:
     return Path(f"{source.hub}@{str(source.revision)[:8]}"), open_hub(source)
 
 
-def _recognised(name: str, table: SourceTable, raw: RawItems, layout: str, source: Source) -> Recognised:
-    """How this table was read."""
-    by_fields = raw.layout in BY_FIELDS
-    fields = field_map(name, table, source.fields or FieldMap()) if by_fields else FieldMap()
-    parts = fields.model_dump(exclude_defaults=True, exclude_none=True)
-    return Recognised(name, layout, parts, dict(Counter(map(key_form, raw.raws))), raw.labelled)
-
-
 def _refused(name: str, faults: Sequence[Fault]) -> DataError:
     """All faults of the file of this name in one error."""
     if not faults:
@@ -136,14 +128,14 @@ def _items(raw: RawItems, source: Source, base: str) -> tuple[list[Item], list[i
     """Return the items, their lines, and why the other rows are none; ids that are made begin with `base`."""
     own = (source.config or _base(source)) if raw.layout == "mmlu_csv" else ""
 
-    def item(row: SourceRow, read: tuple[RawItem, str]) -> Item:
-        it, group = read
+    def item(row: SourceRow, read: tuple[RawItem, int, str]) -> Item:
+        it, key, group = read
         topic = source.topic if source.topic is not None else it.topic.strip() or own
         name = it.id or f"{base}-{row.number:04d}"
-        return Item(name, it.stem, it.choices, key_index(it), topic, it.group or group)
+        return Item(name, it.stem, it.choices, key, topic, it.group or group)
 
-    with_groups = zip(raw.raws, groups(raw.raws, base), strict=True)
-    made, faults = rows_or_faults(zip(raw.rows, with_groups, strict=True), item)
+    read = zip(raw.raws, raw.keys, groups(raw.raws, base), strict=True)
+    made, faults = rows_or_faults(zip(raw.rows, read, strict=True), item)
     first: dict[str, int] = {}
     kept = [(row.line, one) for row, one in made if first.setdefault(one.id, row.line) == row.line]
     for row, one in made:

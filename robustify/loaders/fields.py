@@ -1,88 +1,88 @@
 """Reads an item by the names of its fields: the user's map, completed by the names usually met.
 
-It refuses to choose between two fields that could both be the stem, the choices or the key, and labels that do not
-fit their texts: a key that names a label must name one choice.
+It refuses to choose between two fields that could both be the stem, the choices or the key. The right choice may have a
+column of its own, which is then one of the choices (`choices: [right, wrong1, wrong2], key: right`).
 """
 
-import ast
-import json
-import re
-import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from string import ascii_lowercase
+from collections.abc import Collection, Iterable, Sequence
 
-from robustify.errors import DataError, ItemError
-from robustify.loaders.answer_keys import key_index
-from robustify.loaders.loaded import FieldMap
-from robustify.loaders.rows import (
-    Cells,
-    RawItem,
-    cell_label,
-    cell_text,
-    cell_value,
-    has,
-    json_kind,
-    require_text,
-    text_list,
+from robustify.errors import DataError
+from robustify.loaders.choices import (
+    WRONG_COLUMNS,
+    choice_columns,
+    name_key,
+    read_choices,
+    usual_names,
 )
+from robustify.loaders.loaded import FieldMap
+from robustify.loaders.rows import Cells, RawItem, cell_label, cell_text, cell_value, has
 
 # Each line: names that mean the same. A later line counts only where no name of an earlier one is there.
-STEMS = (("stem", "question", "query", "question_stem"), ("prompt", "input", "sentence"), ("question_text",))
-CHOICES = (("choices", "options"), ("endings", "answers", "candidates"))
+STEMS = (
+    ("stem", "question", "query", "question_stem"),
+    ("prompt", "input", "sentence", "ctx", "goal"),
+    ("question_text",),
+)
+CHOICES = (("choices", "options"), ("mc1_targets", "target_scores"), ("endings", "answers", "candidates"))
 KEYS = (
-    ("key", "answerKey", "answer_key", "answer_idx", "answer_index", "gold", "gold_index", "correct_index"),
+    ("correct_answer", "correct_option", "correct_choice", "correct_index", "right_answer", "right_option", "cop"),
+    ("key", "answerKey", "answer_key", "answer_idx", "answer_index", "gold", "gold_index"),
     ("answer",),
     ("label", "target"),
-    ("correct_answer", "correct_option", "correct_choice", "correct", "right_answer", "right_option"),
+    ("correct",),
+)  # fmt: skip
+RIGHT = (("correct_answer", "right_answer", "best_answer", "chosen"), ("answer", "correct"))
+WRONG = (
+    ("incorrect_answers", "wrong_answers", "distractors", "rejected", "incorrect_answer", "wrong_answer"),
 )
-IDS = (("id", "#id"), ("question_id", "qid", "item_id", "uid"))
-TOPICS = (("topic",), ("subject",), ("category",))
+IDS = (("id", "#id"), ("question_id", "qid", "item_id", "uid", "record_id"))
+TOPICS = (("topic",), ("subject",), ("category",), ("activity_label", "high-level domain"))
 PASSAGES = (("passage", "context", "article"),)
-_BETWEEN = re.compile(r"[\s_-]+")
-
-
-def name_key(name: str) -> str:
-    """A name as it is compared: `Correct Answer`, `correct-answer` and `correct_answer` are one."""
-    return _BETWEEN.sub("", name).casefold()
-
-
 KNOWN_NAMES = frozenset(
-    name_key(name) for part in (STEMS, CHOICES, KEYS, IDS, TOPICS, PASSAGES) for line in part for name in line
+    name_key(name)
+    for part in (STEMS, CHOICES, KEYS, RIGHT, WRONG, IDS, TOPICS, PASSAGES)
+    for line in part
+    for name in line
 )
-Labelled = tuple[tuple[str, ...], tuple[str, ...]]
-"""Texts and labels; no labels, or one for each text."""
-_COLUMN = re.compile(
-    r"\(?(|option|choice|opt|answer|ending)[ _-]?\(?([a-z]|[0-9]{1,2})\s*[).:]?", re.IGNORECASE
-)
-_ORDERS = (list(ascii_lowercase), [str(n) for n in range(26)], [str(n) for n in range(1, 27)])
 
 
 class AmbiguousError(DataError):
     """Fields that could be read in two ways, or a part of an item for which there is none."""
 
 
-def complete(fields: FieldMap, cells: Cells, absent: Collection[str] = ()) -> FieldMap:
-    """`fields` with what it leaves out taken from the names of `cells`; `absent`: those that are null in every row.
+def complete(
+    fields: FieldMap, cells: Cells, more: Sequence[str] = (), absent: Collection[str] = ()
+) -> FieldMap:
+    """Return `fields` with what it leaves out taken from the names of `cells`, a row as most of them are.
 
-    An id, a topic or a passage that `fields` calls null is left out.
+    `more`: names that only other rows have. `absent`: those that are null in every row. An id, a topic or a passage that
+    `fields` calls null is left out. A key is left out if the choices themselves mark the right one.
     Raises `AmbiguousError`: a part is missing, or two fields could be it. The message names the part."""
-    taken = {fields.stem, fields.key, fields.id, fields.topic, fields.passage}
-    names = [name for name in cells if name not in taken and not _is_choice(name, fields.choices)]
-    choices = fields.choices or _choices(names, absent)
-    free = [name for name in names if not _is_choice(name, choices)]
-    there = [name for name in free if name not in absent]
-    stem = fields.stem or _only("stem", there, STEMS)
+    taken = {fields.stem, fields.key, fields.id, fields.topic, fields.passage, *_several(fields.choices)}
+    every = [name for name in (*cells, *more) if name not in taken]
+    own = [name for name in every if name in cells and name not in absent]
+    choices, key = fields.choices, fields.key
+    if choices is None:
+        choices, right = _choices(own, every, absent)
+        key = key or right
+    chosen = _several(choices)
+    own = [name for name in own if name not in chosen]
+    if key is None and not (isinstance(choices, str) and _marks(cells, choices)):
+        key = _only("key", own, KEYS)
+    stem = fields.stem or _only("stem", [name for name in own if name != key], STEMS)
 
     def usual(part: str, said: str | None, ranks: Sequence[Sequence[str]]) -> str | None:
         if part in fields.model_fields_set:
             return said
+        free = [name for name in every if name != stem and name not in chosen]
         # Another part of a large file may hold what is null in this one.
-        return _first((n for n in there if n != stem), ranks) or _first((n for n in free if n != stem), ranks)
+        found = usual_names([name for name in free if name not in absent], ranks) or usual_names(free, ranks)
+        return found[0] if found else None
 
     return FieldMap(
         stem=stem,
         choices=choices,
-        key=fields.key or _only("key", there, KEYS),
+        key=key,
         key_is=fields.key_is,
         id=usual("id", fields.id, IDS),
         topic=usual("topic", fields.topic, TOPICS),
@@ -90,74 +90,57 @@ def complete(fields: FieldMap, cells: Cells, absent: Collection[str] = ()) -> Fi
     )
 
 
-def read_fields(cells: Cells, fields: FieldMap, *, literals: bool) -> RawItem:
-    """The item that a complete map gives for a row. `literals`: a list may be written out in a flat cell.
+def rival_keys(fields: FieldMap, names: Iterable[str]) -> list[str]:
+    """Return other columns that usually hold a key; none if the key's own name says that it is the correct one."""
+    if fields.key is None or fields.key in _several(fields.choices) or usual_names([fields.key], KEYS[:1]):
+        return []
+    known = {name_key(name) for rank in KEYS for name in rank}
+    taken = {fields.key, fields.id, fields.topic, *_several(fields.choices)}
+    return [name for name in names if name_key(name) in known and name not in taken]
+
+
+def read_fields(cells: Cells, fields: FieldMap) -> RawItem:
+    """Return the item that a complete map gives for a row.
     Raises `ItemError`: a field is missing or holds another type."""
-    choices, labels = choice_texts(cells, fields.choices or "choices", literals=literals)
+    found = read_choices(cells, fields.choices or "choices", fields.key)
     stem, passage = cell_text(cells, fields.stem or "stem"), ""
-    if (
-        fields.passage is not None
-        and has(cells, fields.passage)
-        and cell_value(cells, fields.passage) is not None
-    ):
+    if fields.passage and has(cells, fields.passage) and cell_value(cells, fields.passage) is not None:
         passage = cell_text(cells, fields.passage)
-    raw = RawItem(
+    marked = fields.key is None or fields.key in _several(fields.choices)
+    right = found.right if marked or found.marks else None
+    return RawItem(
         stem=f"{passage}\n\n{stem}" if passage.strip() else stem,
-        choices=choices,
-        key=_key(cell_value(cells, fields.key or "key"), fields.choices, labels),
-        key_is=fields.key_is,
-        labels=labels,
+        choices=found.texts,
+        key=right if marked else _key(cell_value(cells, fields.key or ""), fields, found.labels),
+        key_is="index" if marked else fields.key_is,
+        labels=found.labels,
         id=cell_label(cells, fields.id),
         topic=cell_label(cells, fields.topic),
         passage=passage,
+        marked=right,
+        cut=found.cut,
     )
-    _require_one_key(raw, cells, fields)
-    return raw
 
 
-def _key(key: object, choices: str | Sequence[str] | None, labels: tuple[str, ...]) -> object:
-    """The key; where it is the name of a choice's own column (`Option B`), that choice's label."""
-    if isinstance(key, str) and choices is not None and not isinstance(choices, str):
-        named = [
-            label for name, label in zip(choices, labels, strict=False) if name_key(name) == name_key(key)
-        ]
+def _key(key: object, fields: FieldMap, labels: tuple[str, ...]) -> object:
+    """Return the key, or if it is the name of a choice's own column (`Option B`) that choice's label."""
+    if isinstance(key, str):
+        columns = zip(_several(fields.choices), labels, strict=False)
+        named = [label for name, label in columns if name_key(name) == name_key(key)]
         return named[0] if len(named) == 1 else key
     return key
 
 
-def _require_one_key(raw: RawItem, cells: Cells, fields: FieldMap) -> None:
-    """Where a row gives its key twice (MMLU-Pro: a letter and an index), both must mean the same choice."""
-    other = "answer"
-    if fields.key == other or other not in cells or fields.key_is != "auto":
-        return
-    second = RawItem(raw.stem, raw.choices, cells[other], labels=raw.labels)
+def _several(choices: str | Sequence[str] | None) -> tuple[str, ...]:
+    return (choices,) if isinstance(choices, str) else tuple(choices or ())
+
+
+def _marks(cells: Cells, choices: str) -> bool:
+    """Return whether the choices of this row say themselves which one is right."""
     try:
-        both = key_index(raw), key_index(second)
-    except ItemError:
-        return
-    if both[0] != both[1]:
-        raise ItemError(
-            f"`{fields.key}` means choice {both[0] + 1}, but `{other}` choice {both[1] + 1}; expected one"
-        )
-
-
-def _is_choice(name: str, choices: str | Sequence[str] | None) -> bool:
-    return choices is not None and (name == choices if isinstance(choices, str) else name in choices)
-
-
-def usual_names(names: Iterable[str], ranks: Sequence[Sequence[str]]) -> list[str]:
-    """Those of these names that the first line of `ranks` holds of which any is there, compared as `name_key` says."""
-    there: dict[str, list[str]] = {}
-    for name in names:
-        there.setdefault(name_key(name), []).append(name)
-    for rank in ranks:
-        if usual := [name for known in dict.fromkeys(map(name_key, rank)) for name in there.get(known, ())]:
-            return usual
-    return []
-
-
-def _first(names: Iterable[str], ranks: Sequence[Sequence[str]]) -> str | None:
-    return next(iter(usual_names(names, ranks)), None)
+        return has(cells, choices) and bool(read_choices(cells, choices).marks)
+    except DataError:
+        return False
 
 
 def _only(part: str, names: Iterable[str], ranks: Sequence[Sequence[str]]) -> str:
@@ -169,117 +152,20 @@ def _only(part: str, names: Iterable[str], ranks: Sequence[Sequence[str]]) -> st
     return usual[0]
 
 
-def _choices(names: Sequence[str], absent: Collection[str]) -> str | tuple[str, ...]:
-    there = [name for name in names if name not in absent]
-    usual = usual_names(there, CHOICES)
-    columns = [series for series in choice_columns(names) if not set(series) <= set(absent)]
-    if usual and not (columns and name_key(usual[0]) not in CHOICES[0]):
-        return _only("choices", there, CHOICES)
+def _choices(
+    own: Sequence[str], every: Sequence[str], absent: Collection[str]
+) -> tuple[str | tuple[str, ...], str | None]:
+    """Return the field or columns of the choices, and the column of the right one if that is one of them."""
+    usual = usual_names(own, CHOICES)
+    columns = [series for series in choice_columns(every) if not set(series) <= set(absent)]
+    if usual and not (columns and name_key(usual[0]) not in map(name_key, CHOICES[0])):
+        return _only("choices", own, CHOICES), None
     if len(columns) == 1:
-        return columns[0]
-    raise AmbiguousError(
-        "several rows of columns could be the choices" if columns else "no field for the choices"
-    )
-
-
-def shape(cells: Cells, choices: str | Sequence[str], *, literals: bool) -> str:
-    """The name of the layout that a choices field makes: what `validate` prints and `layout:` takes."""
-    if not isinstance(choices, str):
-        return "choice_columns"
-    value = cell_value(cells, choices) if has(cells, choices) else None
-    match value:
-        case str() if literals:
-            return "choices_literal"
-        case Mapping() if "text" in value:
-            return "text_label"
-        case Mapping():
-            return "choices_by_letter"
-        case [Mapping(), *_]:
-            return "text_label"
-        case _:
-            return "query_gold" if {"query", "gold"} <= set(cells) else "choices_list"
-
-
-def choice_columns(names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Series like A B C D, a) b) c), option1 option2, Choice A: at least two in order, from a, 0 or 1."""
-    series: dict[str, dict[str, str]] = {}
-    for name in names:
-        if match := _COLUMN.fullmatch(name):
-            series.setdefault(match[1].casefold(), {})[match[2].casefold()] = name
-    return [
-        tuple(members[at] for at in order[: len(members)])
-        for members in series.values()
-        for order in _ORDERS
-        if len(members) > 1 and set(members) == set(order[: len(members)])
-    ]
-
-
-def choice_texts(cells: Cells, choices: str | Sequence[str], *, literals: bool) -> Labelled:
-    """The texts of the choices and their labels (none: no labels), from one field or from one field a choice.
-
-    One field may hold a list of texts, a list of {text, label}, {text: [..], label: [..]} or {label: text};
-    with `literals` also any of these written out as JSON or Python shows it.
-    Raises `ItemError`: another shape, a choice that is no text, or labels that do not fit."""
-    if not isinstance(choices, str):
-        return _from_columns(cells, choices)
-    value, what = cell_value(cells, choices), f"`{choices}`"
-    if isinstance(value, str) and literals:
-        value = _literal(value, what)
-    match value:
-        case {"text": texts, "label": names}:
-            return _labelled(text_list(texts, what), names, what)
-        case {"text": texts}:
-            return text_list(texts, what), ()
-        case Mapping():
-            members = list(value.items())
-            # Every row of an Arrow struct has all labels: null at the end means no such choice.
-            while literals and members and members[-1][1] is None:
-                members.pop()
-            return text_list([text for _, text in members], what), tuple(str(name) for name, _ in members)
-        case [Mapping(), *_]:
-            objects = [dict(member) if isinstance(member, Mapping) else {} for member in value]
-            found = text_list([member.get("text") for member in objects], what)
-            labels = [member["label"] for member in objects if "label" in member]
-            return _labelled(found, labels, what) if labels else (found, ())
-        case _:
-            return text_list(value, what), ()
-
-
-def _labelled(texts: tuple[str, ...], names: object, what: str) -> Labelled:
-    if isinstance(names, str) or not isinstance(names, Sequence) or len(names) != len(texts):
-        raise ItemError(f"{what} has {len(texts)} texts, but not as many labels; expected one label a choice")
-    labels = tuple(str(name).strip() if isinstance(name, str | int) else "" for name in names)
-    if "" in labels or len(set(labels)) < len(labels):
-        raise ItemError(
-            f"{what} has a label that is empty, no text, or there twice; expected one label a choice"
-        )
-    return texts, labels
-
-
-def _from_columns(cells: Cells, names: Sequence[str]) -> Labelled:
-    """One choice a column. Empty columns at the end are choices this item does not have."""
-    values = [cell_value(cells, name) for name in names]
-    while values and (values[-1] is None or values[-1] == ""):
-        values.pop()
-    texts = tuple(require_text(value, f"`{name}`") for value, name in zip(values, names, strict=False))
-    matches = [_COLUMN.fullmatch(name) for name in names[: len(texts)]]
-    suffixes = tuple(match[2].upper() for match in matches if match)
-    return texts, suffixes if len(suffixes) == len(texts) else tuple(names[: len(texts)])
-
-
-def _literal(cell: str, what: str) -> object:
-    """A list written into a flat cell, as JSON or as Python shows it."""
-    try:
-        return json.loads(cell)
-    except (ValueError, RecursionError):
-        pass
-    try:
-        with warnings.catch_warnings():
-            # Python warns of odd escapes with the text itself.
-            warnings.simplefilter("ignore")
-            value: object = ast.literal_eval(cell.strip())
-            return value
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        raise ItemError(
-            f"{what} is {json_kind(cell)}; expected a list, written as JSON or Python does"
-        ) from None
+        return columns[0], None
+    if columns:
+        raise AmbiguousError("several rows of columns could be the choices")
+    series = choice_columns(every, WRONG_COLUMNS)
+    wrong = usual_names(own, WRONG) or [name for columns in series[:1] for name in columns]
+    if wrong and (right := usual_names([name for name in own if name not in wrong], RIGHT)):
+        return (right[0], *wrong), right[0]
+    raise AmbiguousError("no field for the choices")

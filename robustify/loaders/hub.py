@@ -8,7 +8,7 @@ import sys
 from robustify.errors import AuthorisationError, DataError, UsageError
 from robustify.loaders.loaded import Source
 from robustify.loaders.open_file import Opened, require_pinned
-from robustify.loaders.rows import SourceRow, SourceTable
+from robustify.loaders.rows import table_of
 
 _RESTRICTED = re.compile(r"wmdp", re.IGNORECASE)
 
@@ -55,5 +55,4 @@ def open_hub(source: Source) -> Opened:
         (found,) = found.values()
     rows = found.to_list()
     digest = hashlib.sha256(json.dumps(rows, default=str).encode("utf-8", "surrogatepass")).hexdigest()
-    table = SourceTable(tuple(SourceRow(at, at, row) for at, row in enumerate(rows, start=1)), literals=True)
-    return Opened(table, require_pinned(named, digest, source.sha256))
+    return Opened(table_of(enumerate(rows, start=1), flat=True), require_pinned(named, digest, source.sha256))

@@ -7,10 +7,20 @@ repeated field names are refused. No message quotes the file: a JSONDecodeError 
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from robustify.errors import DataError
-from robustify.loaders.rows import NOT_UTF8, Fault, SourceRow, SourceTable, fault_lines, json_kind, undecoded
+from robustify.loaders.rows import (
+    NOT_UTF8,
+    Cells,
+    Fault,
+    SourceTable,
+    fault_lines,
+    json_kind,
+    table_of,
+    undecoded,
+)
 
 _BLANK = " \t\r\n"
 
@@ -83,11 +93,11 @@ def one_a_line(text: str) -> bool:
 def line_rows(text: str) -> SourceTable:
     """Return the rows of one object a line."""
     lines = ((at, one.strip(_BLANK)) for at, one in enumerate(text.split("\n"), start=1))
-    return _rows_and_faults((at, _value_or_reason(one)) for at, one in lines if one)
+    return table_of((at, _value_or_reason(one)) for at, one in lines if one)
 
 
-def _value_or_reason(line: str) -> object:
-    """The value on a line, or as a text why there is none."""
+def _value_or_reason(line: str) -> Cells | str:
+    """Return the object on a line, or why there is none."""
     if undecoded(line):
         return NOT_UTF8
     try:
@@ -96,7 +106,7 @@ def _value_or_reason(line: str) -> object:
         return _reason(error, line)
     if end < len(line):
         return f"not valid JSON: more after the first value (column {end + 1})"
-    return value if isinstance(value, dict) else _no_object(value)
+    return _object_or_reason(value)
 
 
 def _list_rows(name: str, text: str, start: int) -> SourceTable:
@@ -129,39 +139,25 @@ def _document_rows(name: str, value: Mapping[str, object]) -> SourceTable:
             raise DataError(
                 f"{name}: an Inspect log without samples (its header only?); expected a whole log"
             )
-        table = _members(name, value["samples"])
-        return SourceTable(table.rows, table.faults, outer="inspect_log")
+        return replace(_members(name, value["samples"]), outer="inspect_log")
     lists = [column for column in value.values() if isinstance(column, list) and column]
     objects = [column for column in lists if all(isinstance(member, dict) for member in column)]
     if len(objects) == 1 and not {"choices", "options", "question"} & set(value):
         return _members(name, objects[0])
     if len(value) > 2 and len(lists) == len(value) and len({len(column) for column in lists}) == 1:
         return _members(name, [dict(zip(value, cells, strict=True)) for cells in zip(*lists, strict=True)])
-    return SourceTable((SourceRow(1, 1, value),))
+    return table_of([(1, value)])
 
 
 def _members(name: str, values: Sequence[object], lines: Iterable[int] | None = None) -> SourceTable:
     if not values:
         raise DataError(f"{name}: an empty list; expected items")
     numbers = range(1, len(values) + 1) if lines is None else lines
-    reasons = (value if isinstance(value, dict) else _no_object(value) for value in values)
-    return _rows_and_faults(zip(numbers, reasons, strict=True))
+    return table_of(zip(numbers, map(_object_or_reason, values), strict=True))
 
 
-def _rows_and_faults(members: Iterable[tuple[int, object]]) -> SourceTable:
-    """Return rows from (line, object) and faults from (line, reason), numbered together in their order."""
-    rows: list[SourceRow] = []
-    faults: list[Fault] = []
-    for number, (line, value) in enumerate(members, start=1):
-        if isinstance(value, dict):
-            rows.append(SourceRow(line, number, value))
-        else:
-            faults.append(Fault(line, str(value)))
-    return SourceTable(tuple(rows), tuple(faults))
-
-
-def _no_object(value: object) -> str:
-    return f"{json_kind(value)}; expected an object"
+def _object_or_reason(value: object) -> Cells | str:
+    return value if isinstance(value, dict) else f"{json_kind(value)}; expected an object"
 
 
 def _line_numbers(text: str, offsets: Sequence[int]) -> list[int]:

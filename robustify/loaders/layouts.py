@@ -10,18 +10,25 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import partial
 from string import ascii_uppercase
 
 from robustify.errors import DataError, UsageError
-from robustify.loaders.answer_keys import bare_choices, bare_stems, count_from_one
+from robustify.loaders.answer_keys import (
+    ReadKey,
+    bare_choices,
+    bare_stems,
+    count_from_one,
+    read_keys,
+)
+from robustify.loaders.choices import BY_LABEL, name_key
 from robustify.loaders.datasets import LAYOUTS, NAMED_BY_READER, OWN, BenchmarkLayout
-from robustify.loaders.fields import KEYS, KNOWN_NAMES, AmbiguousError, complete, name_key, read_fields, shape
+from robustify.loaders.fields import KEYS, KNOWN_NAMES, AmbiguousError, complete, read_fields, rival_keys
 from robustify.loaders.loaded import FieldMap
 from robustify.loaders.rows import (
     Cells,
     Fault,
     RawItem,
-    Read,
     SourceRow,
     SourceTable,
     as_object,
@@ -32,104 +39,91 @@ from robustify.loaders.rows import (
 from robustify.redaction import KeptHere
 
 ROWS_LOOKED_AT = 200
-BY_FIELDS = (
-    "text_label", "choices_by_letter", "choices_literal", "query_gold", "choices_list", "choice_columns",
-)  # fmt: skip
 EVERY = (*LAYOUTS, *NAMED_BY_READER, OWN)
+BY_NAMES = "fields"
+"""The layout of rows that are read by the names of their fields."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RawItems(KeptHere):
-    """The rows that a layout could read, as it read them, and the faults of the others.
+    """The rows that a layout could read, with their `keys` as indexes, and the faults of the others.
 
-    `labelled`: of how many rows the labels inside their choices were taken off.
+    `fields`: which field is which, if that is not the layout's own. `forms`: in which forms the keys are written
+    {form: rows}. `labelled`: of how many rows the labels inside their choices were taken off.
     """
 
     layout: str
+    fields: FieldMap
     rows: tuple[SourceRow, ...]
     raws: tuple[RawItem, ...]
+    keys: tuple[int, ...]
     faults: tuple[Fault, ...]
+    forms: Mapping[str, int]
     labelled: int = 0
 
 
 def raw_items(
     name: str, table: SourceTable, layout: str | None = None, fields: FieldMap | None = None
 ) -> RawItems:
-    """The rows of a table as its layout reads them; `layout` or `fields` where the user has said it.
+    """Return the rows of a table as its layout reads them; `layout` or `fields` if the user has said it.
 
     Raises:
         UsageError: no such layout, a mapped field that no row has, or both said.
-        DataError: nothing recognised, or in two ways; the choices are only letters, or the keys look as if they
-            were counted from 1.
+        DataError: nothing recognised, or in two ways; the rows look right one by one and are wrong together.
     """
-    own, read = _chosen_layout(name, table, layout, fields)
+    known, found = _chosen_layout(name, table, layout, fields)
+    read = known.read if known else partial(read_fields, fields=found)
     made, faults = rows_or_faults(((row, row.cells) for row in table.rows), lambda _, cells: read(cells))
     raws = tuple(raw for _, raw in made)
     # What we wrote ourselves comes back exactly as it was.
-    bare = raws if own == OWN.name else bare_choices(bare_stems(raws))
-    labelled = sum(one.choices is not two.choices for one, two in zip(raws, bare, strict=True))
+    bare = raws if known is OWN else bare_choices(bare_stems(raws))
     _require_whole(name, bare)
-    return RawItems(own, tuple(row for row, _ in made), bare, tuple(faults), labelled)
+    keys = read_keys(bare)
+    if known is None and (fields is None or fields.key is None):
+        _require_one_key(name, found, [row for row, _ in made], bare, keys)
+    faults += [Fault(row.line, key.fault) for (row, _), key in zip(made, keys, strict=True) if key.fault]
+    good = [at for at, key in enumerate(keys) if not key.fault]
+    return RawItems(
+        layout=known.name if known else BY_NAMES,
+        fields=found,
+        rows=tuple(made[at][0] for at in good),
+        raws=tuple(bare[at] for at in good),
+        keys=tuple(keys[at].index for at in good),
+        faults=tuple(faults),
+        forms=dict(Counter(keys[at].form for at in good)),
+        labelled=sum(one.choices is not two.choices for one, two in zip(raws, bare, strict=True)),
+    )
 
 
 def _chosen_layout(
     name: str, table: SourceTable, layout: str | None, fields: FieldMap | None
-) -> tuple[str, Read]:
-    """The layout of a table, by its name, and how it is read. Raises as `raw_items`."""
+) -> tuple[BenchmarkLayout | None, FieldMap]:
+    """Return the layout of a table, or by which fields it is read. Raises as `raw_items`."""
     if layout is not None and fields is not None:
         raise UsageError(f"{name}: both `layout` and `fields` are given; expected one of them")
-    if fields is not None:
-        return _by_fields(name, table, fields)
     if layout is not None:
-        return _named(name, table, layout)
-    if table.layout:
-        return table.layout, _layout(table.layout).read
-    known = Counter(
-        match.name for row in table.rows[:ROWS_LOOKED_AT] if (match := _recognised(row.cells, table))
-    )
-    if known and known.most_common(1)[0][1] * 2 > min(len(table.rows), ROWS_LOOKED_AT):
-        most = _layout(known.most_common(1)[0][0])
-        return most.name, most.read
-    return _by_fields(name, table, FieldMap())
+        return _named(name, layout), FieldMap()
+    if table.layout and fields is None:
+        return _named(name, table.layout), FieldMap()
+    looked_at = table.rows[:ROWS_LOOKED_AT]
+    found = Counter(next((own for own in (OWN, *LAYOUTS) if own.has_it(r.cells)), None) for r in looked_at)
+    most, n = found.most_common(1)[0]
+    if most is not None and n * 2 > len(looked_at) and fields is None:
+        return most, FieldMap()
+    return None, field_map(name, table, fields or FieldMap())
 
 
-def _recognised(cells: Cells, table: SourceTable) -> BenchmarkLayout | None:
-    # A flat file writes its lists out: it is read by its fields, whatever they are called.
-    flat = table.literals and isinstance(cells.get("choices"), str)
-    if not flat and OWN.has_it(cells):
-        return OWN
-    return next((layout for layout in LAYOUTS if layout.has_it(cells)), None)
-
-
-def _layout(name: str) -> BenchmarkLayout:
-    return next(known for known in EVERY if known.name == name)
-
-
-def _named(name: str, table: SourceTable, layout: str) -> tuple[str, Read]:
-    every = [*(known.name for known in EVERY), *BY_FIELDS]
-    if layout not in every:
-        near = get_close_matches(layout, every, n=1)
-        hint = f"; did you mean `{near[0]}`?" if near else ""
-        raise UsageError(f"{name}: no layout is called `{layout}`{hint} (known: {', '.join(every)})")
-    if layout not in BY_FIELDS:
-        return layout, _layout(layout).read
-    own, read = _by_fields(name, table, FieldMap())
-    if own != layout:
-        raise DataError(
-            f"{name}: has the layout `{own}`, not `{layout}` as `layout` says; leave `layout` out"
-        )
-    return own, read
-
-
-def _by_fields(name: str, table: SourceTable, said: FieldMap) -> tuple[str, Read]:
-    fields = field_map(name, table, said)
-    choices = fields.choices or ""
-    kinds = Counter(shape(row.cells, choices, literals=table.literals) for row in table.rows[:ROWS_LOOKED_AT])
-    return kinds.most_common(1)[0][0], lambda cells: read_fields(cells, fields, literals=table.literals)
+def _named(name: str, layout: str) -> BenchmarkLayout:
+    every = {known.name: known for known in EVERY}
+    if layout in every:
+        return every[layout]
+    near = get_close_matches(layout, every, n=1)
+    hint = f"; did you mean `{near[0]}`?" if near else ""
+    raise UsageError(f"{name}: no layout is called `{layout}`{hint} (known: {', '.join(every)})")
 
 
 def field_map(name: str, table: SourceTable, said: FieldMap) -> FieldMap:
-    """Which field is which in a table that is read by its field names: what was said, completed by usual names.
+    """Return which field is which in a table that is read by its field names: what was said, completed by usual names.
 
     Raises:
         UsageError: a mapped field that no row has, or a table without field names.
@@ -143,14 +137,15 @@ def field_map(name: str, table: SourceTable, said: FieldMap) -> FieldMap:
     for mapped in (said.stem, *choices, said.key, said.id, said.topic, said.passage):
         if mapped is not None and not any(has(row.cells, mapped) for row in table.rows):
             raise UsageError(f"{name}: no row has a field `{mapped}`, as `fields` says; {_columns(table)}")
-    # The first rows may be bad ones: the fields are taken from the names that most rows have.
-    common = Counter(tuple(row.cells) for row in table.rows[:ROWS_LOOKED_AT]).most_common(1)[0][0]
+    # The first rows may be bad ones: the names that most rows have come first, and no row's fifth choice is lost.
+    shapes = Counter(tuple(row.cells) for row in table.rows)
+    common = shapes.most_common(1)[0][0]
     first = next(row.cells for row in table.rows if tuple(row.cells) == common)
+    more = dict.fromkeys(column for names in shapes for column in names if column not in first)
     looked_at = [row.cells for row in table.rows[:ROWS_LOOKED_AT]]
-    nothing = (None, "") if table.literals else (None,)
-    absent = {column for column in common if all(cells.get(column) in nothing for cells in looked_at)}
+    absent = {column for column in common if all(cells.get(column) in (None, "") for cells in looked_at)}
     try:
-        return complete(said, first, absent)
+        return complete(said, first, [*more], absent)
     except AmbiguousError as error:
         raise DataError(
             f"{name}: holds no items of a known layout ({error}); {_columns(table)}; expected it "
@@ -160,13 +155,13 @@ def field_map(name: str, table: SourceTable, said: FieldMap) -> FieldMap:
 
 
 def _columns(table: SourceTable) -> str:
-    names, what = list(table.rows[0].cells), "columns" if table.literals else "fields"
+    names, what = list(table.rows[0].cells), "columns" if table.flat else "fields"
     # Without a header the first record stands where the names should be, and that would be item text; and an
     # object may be keyed by its question. So names are shown only where they are plainly names: single words of which
     # one is a usual name, or a few words each of which two are.
     known = sum(name_key(name) in KNOWN_NAMES for name in names)
     if all(re.fullmatch(r"#?[A-Za-z_][\w.@:/+-]{0,59}", name) for name in names):
-        shown = known > 0 or not table.literals
+        shown = known > 0 or not table.flat
     else:
         shown = known > 1 and all(map(name_like, names))
     # A field of few records may be named by a choice or an id.
@@ -193,6 +188,37 @@ def _require_whole(name: str, raws: Sequence[RawItem]) -> None:
             f"{name}: the keys are whole numbers from 1 up and never 0, so that they may count from 1; "
             "expected it to be said: `fields: {key_is: number}` if they do, `fields: {key_is: index}` if not"
         )
+    cuts = {raw.cut for raw in raws}
+    sizes = {len(raw.choices) for raw in raws if raw.cut not in ("", BY_LABEL)}
+    if len(cuts) > 1 or (
+        len(sizes) > 1 and any(raw.choices.count(str(raw.key).strip()) != 1 for raw in raws)
+    ):
+        raise DataError(
+            f"{name}: the options come in one cell and its separator may also be part of an option (rows differ in "
+            "separator or number of options); expected a column for each option"
+        )
+
+
+def _require_one_key(
+    name: str, fields: FieldMap, rows: Sequence[SourceRow], raws: Sequence[RawItem], keys: Sequence[ReadKey]
+) -> None:
+    """Refuse a file that says in several columns which choice is right, and not the same one."""
+    read = [(row, raw, key.index) for row, raw, key in zip(rows, raws, keys, strict=True) if not key.fault]
+    said = {"what is marked as right": [-1 if raw.marked is None else raw.marked for _, raw, _ in read]}
+    for rival in rival_keys(fields, dict.fromkeys(column for row in rows for column in row.cells)):
+        others = read_keys([replace(raw, key=row.cells.get(rival), key_is="auto") for row, raw, _ in read])
+        said[f"`{rival}`"] = [other.index for other in others]
+    for what, meant in said.items():
+        both = [
+            (row.line, key, other) for (row, _, key), other in zip(read, meant, strict=True) if other >= 0
+        ]
+        differ = [one for one in both if one[1] != one[2]]
+        if differ and len(both) * 2 > len(read):
+            line, key, other = differ[0]
+            raise DataError(
+                f"{name}:{line}: `{fields.key}` means choice {key + 1}, but {what} choice {other + 1} ({len(differ)} such "
+                f"rows); expected it to be said which column is the key (`--map key={fields.key}`)"
+            )
 
 
 def groups(raws: Sequence[RawItem], base: str) -> list[str]:

@@ -5,6 +5,8 @@ Refuses by name what is no data: a Git LFS pointer, an archive, UTF-16, somethin
 
 import errno
 import hashlib
+import re
+from codecs import BOM_UTF8
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,13 +17,30 @@ from robustify.loaders.json_rows import json_rows
 from robustify.loaders.rows import SourceTable
 from robustify.loaders.tables import arrow_rows, block_rows, csv_rows, in_blocks
 
-_ARCHIVES = (
-    (b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"\xfd7zXZ\x00", "xz"), (b"BZh", "bzip2"),
-    (b"7z\xbc\xaf", "7z"),
-)  # fmt: skip
+_QUIZ = "a quiz export ({}); expected a table: save it as CSV with the columns question, A, B, C, D, answer"
+_UNPACK = "; expected a data file: unpack it first"
+_SHEET = "; expected a data file: save its sheet as CSV (UTF-8)"
+_KINDS = (
+    (b"version https://git-lfs", "a Git LFS pointer, not the data: run `git lfs pull`"),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", f"an old Office file (.xls?){_SHEET}"),
+    (b"\x1f\x8b", f"compressed (gzip){_UNPACK}"),
+    (b"\x28\xb5\x2f\xfd", f"compressed (zstd){_UNPACK}"),
+    (b"\xfd7zXZ\x00", f"compressed (xz){_UNPACK}"),
+    (b"BZh", f"compressed (bzip2){_UNPACK}"),
+    (b"7z\xbc\xaf", f"compressed (7z){_UNPACK}"),
+    (b"<?xml", _QUIZ.format("Moodle XML?")),
+    (b"<quiz", _QUIZ.format("Moodle XML")),
+)
+_EVAL = "a zipped Inspect log (.eval); expected its JSON form: run `inspect log convert --to json --output-dir DIR FILE`"
+_ZIPPED = (
+    (b"header.json", _EVAL),
+    (b"_journal/", _EVAL),
+    (b"xl/workbook", f"a spreadsheet{_SHEET}"),
+    (b"opendocument.spreadsheet", f"a spreadsheet{_SHEET}"),
+    (b"", f"a zip archive{_UNPACK}"),
+)
+_QUIZ_LINE = re.compile(rb"^(?:ANSWER:\s*[A-Z]\s*$|::.*::|[^{}\n]*\{\s*[=~])", re.MULTILINE)
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
-_LFS = b"version https://git-lfs"
-_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 HEAD = 4096
 
 
@@ -75,6 +94,10 @@ def _read(file: Path) -> bytes | None:
     except (OSError, ValueError) as error:
         kind = type(error).__name__
         match getattr(error, "errno", None):
+            case errno.ENOENT if re.match("https?:/", str(file)):
+                why = (
+                    "is a URL; expected a file: download it (`curl -LO URL`), or name a Hub dataset (`hub:`)"
+                )
             case errno.ENOENT:
                 why = f"{file}: no such file; expected a file of items or an Arrow folder"
             case errno.EINVAL:
@@ -102,30 +125,22 @@ def _rows(file: Path, data: bytes) -> SourceTable:
 
 
 def _refuse(name: str, head: bytes, data: bytes) -> None:
-    if head.startswith(_LFS):
-        raise DataError(f"{name}: is a Git LFS pointer, not the data: run `git lfs pull`")
-    if head.startswith(b"PK\x03\x04"):
-        if b"header.json" in data or b"_journal/" in data:
-            raise DataError(
-                f"{name}: is a zipped Inspect log (.eval); expected its JSON form: "
-                "run `inspect log convert --to json --output-dir DIR FILE`"
-            )
-        if b"xl/workbook" in data or b"opendocument.spreadsheet" in data[:HEAD]:
-            raise DataError(f"{name}: is a spreadsheet; expected a data file: save its sheet as CSV (UTF-8)")
-        raise DataError(f"{name}: is a zip archive; expected a data file: unpack it first")
-    if head.startswith(_OLE):
-        raise DataError(
-            f"{name}: is an old Office file (.xls?); expected a data file: save its sheet as CSV (UTF-8)"
-        )
-    for mark, kind in _ARCHIVES:
-        if head.startswith(mark):
-            raise DataError(f"{name}: is compressed ({kind}); expected a data file: unpack it first")
     # UTF-16 without its mark: mostly ASCII leaves every other byte zero.
     zeros, half = max(head[0::2].count(0), head[1::2].count(0)), len(head) // 2
-    if head.startswith(_WIDE_MARKS) or (half and zeros > half / 2):
-        raise DataError(f"{name}: is UTF-16 or UTF-32; expected UTF-8: run `iconv -f UTF-16 -t UTF-8`")
-    if b"\x00" in head:
-        raise DataError(f"{name}: is a binary file; expected JSON Lines, JSON, CSV, TSV, Parquet or Arrow")
+    text = head.removeprefix(BOM_UTF8).lstrip()
+    if head.startswith(b"PK\x03\x04"):
+        kind = next(kind for sign, kind in _ZIPPED if sign in data)
+    elif found := [kind for sign, kind in _KINDS if head.startswith(sign) or text.startswith(sign)]:
+        kind = found[0]
+    elif head.startswith(_WIDE_MARKS) or (half and zeros > half / 2):
+        kind = "UTF-16 or UTF-32; expected UTF-8: run `iconv -f UTF-16 -t UTF-8`"
+    elif b"\x00" in head:
+        kind = "a binary file; expected JSON Lines, JSON, CSV, TSV, Parquet or Arrow"
+    elif not text.startswith((b"{", b"[")) and _QUIZ_LINE.search(text):
+        kind = _QUIZ.format("Aiken or GIFT?")
+    else:
+        return
+    raise DataError(f"{name}: is {kind}")
 
 
 def _open_folder(folder: Path, pinned: str | None) -> Opened:

@@ -3,6 +3,7 @@
 A cell of the wrong type is refused by its field and type, never by its value. Reprs show no text.
 """
 
+import math
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -45,7 +46,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SourceTable(KeptHere):
-    """The rows of one file. `literals`: its cells are flat, so that a list may be written out in a cell.
+    """The rows of one file. `flat`: its cells are, so that their names are columns.
 
     `layout` is set by a reader that knows it (a CSV without header has no field names to recognise), `outer`
     by what the rows were wrapped in (a harness log).
@@ -55,12 +56,29 @@ class SourceTable(KeptHere):
     faults: tuple[Fault, ...] = ()
     layout: str = ""
     outer: str = ""
-    literals: bool = False
+    flat: bool = False
+
+
+def table_of(
+    members: Iterable[tuple[int, Cells | str]], layout: str = "", *, flat: bool = False
+) -> SourceTable:
+    """Return the table of (line, cells) and of (line, why there are none), numbered together in their order."""
+    rows: list[SourceRow] = []
+    faults: list[Fault] = []
+    for number, (line, cells) in enumerate(members, start=1):
+        if isinstance(cells, str):
+            faults.append(Fault(line, cells))
+        else:
+            rows.append(SourceRow(line, number, cells))
+    return SourceTable(tuple(rows), tuple(faults), layout, flat=flat)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RawItem(KeptHere):
-    """An item as a layout read it: the key is still what the file says, `key_is` says how to read it."""
+    """An item as a layout read it: the key is still what the file says, `key_is` says how to read it.
+
+    `marked` and `cut`: as in `Choices`.
+    """
 
     stem: str
     choices: tuple[str, ...]
@@ -71,11 +89,11 @@ class RawItem(KeptHere):
     topic: str = ""
     passage: str = ""
     group: str = ""
+    marked: int | None = None
+    cut: str = ""
 
 
 NOT_UTF8 = "not valid UTF-8"
-Read = Callable[[Cells], RawItem]
-"""How a layout reads a row; raises ItemError where the row cannot be an item."""
 
 
 def rows_or_faults(
@@ -213,10 +231,10 @@ def cell_label(cells: Cells, name: str | None) -> str:
     value = _value(cells, name) if name is not None else None
     if value is None or value is _MISSING:
         return ""
-    if isinstance(value, int) and not isinstance(value, bool):
-        if abs(value) >= 10**18:
+    if (number := whole(value)) is not None:
+        if abs(number) >= 10**18:
             raise ItemError(f"`{name}` is a number of more than 18 digits; expected a name")
-        return str(value)
+        return str(number)
     label = require_text(value, f"`{name}`")
     if _CONTROL.search(label):
         raise ItemError(f"`{name}` holds control characters; expected a plain name")
@@ -231,4 +249,20 @@ def text_list(values: object, what: str) -> tuple[str, ...]:
             return tuple(values)
     elif isinstance(values, str) or not isinstance(values, Sequence):
         raise ItemError(f"{what} is {json_kind(values)}; expected a list of texts")
-    return tuple(require_text(value, f"choice {at} of {what}") for at, value in enumerate(values, start=1))
+    return tuple(choice_text(value, f"choice {at} of {what}") for at, value in enumerate(values, start=1))
+
+
+def choice_text(value: object, what: str) -> str:
+    """Return the text of a choice; a number is written out. Raises `ItemError`: another type."""
+    if (number := whole(value)) is not None and abs(number) < 10**18:
+        return str(number)
+    if isinstance(value, float) and math.isfinite(value):
+        return repr(value)
+    return require_text(value, what)
+
+
+def whole(value: object) -> int | None:
+    """Return a whole number, also one that a column with gaps made 2.0; None for anything else."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

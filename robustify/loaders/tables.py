@@ -9,13 +9,13 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
 from robustify.errors import DataError
-from robustify.loaders.rows import NOT_UTF8, Fault, SourceRow, SourceTable, name_like, undecoded
+from robustify.loaders.rows import NOT_UTF8, Cells, SourceTable, name_like, table_of, undecoded
 
 Record = tuple[int, list[str]]
 """The line on which a record starts, and its cells."""
@@ -26,22 +26,33 @@ _HEADER_WORDS = {"id", "question", "stem", "query", "prompt", "choices", "option
 _BLOCK_KEY = re.compile(r"\s*[a-dA-D]\s*")
 _MARKER = re.compile(r"\s*([a-dA-D])(?:\s*[.:)]\s*|\s+(?=[A-Z]))")
 BLOCK_LINES = 7
+MOST_ABOVE = 6
 
 
 def csv_rows(name: str, text: str) -> SourceTable:
     """The rows of a CSV or TSV text, with a header or as MMLU writes it.
     Raises `DataError`: quoting that cannot be read, no records, or a header with a name twice."""
+    if above := _lines_above_header(text):
+        raise DataError(
+            f"{name}:1: is no header; expected it first: the header is on line {above + 1}, so remove what is above it"
+        )
     records = _records(name, text)
     if not records:
         raise DataError(f"{name}: no records; expected a header and items")
     if _without_header(records):
         # Another width is more often an unquoted comma than another number of choices.
         width = Counter(len(cells) for _, cells in records).most_common(1)[0][0]
-        rows = _rows_and_faults(
-            records, width, "as most records have",
-            lambda cells: {"stem": cells[0], "choices": cells[1:-1], "key": cells[-1]},
-        )  # fmt: skip
-        return SourceTable(*rows, layout="mmlu_csv")
+        rows = _of_width(records, width, "as most records have")
+        return table_of(
+            (
+                (
+                    line,
+                    row if isinstance(row, str) else {"stem": row[0], "choices": row[1:-1], "key": row[-1]},
+                )
+                for line, row in rows
+            ),
+            "mmlu_csv",
+        )
     header = [cell.strip() for cell in records[0][1]]
     if len(set(header)) < len(header):
         raise DataError(
@@ -49,25 +60,29 @@ def csv_rows(name: str, text: str) -> SourceTable:
         )
     if len(records) == 1:
         raise DataError(f"{name}: a single record of {len(header)} cells; expected a header and items")
-    rows = _rows_and_faults(
-        records[1:], len(header), "as many as the header", lambda cells: dict(zip(header, cells, strict=True))
+    rows = _of_width(records[1:], len(header), "as many as the header")
+    return table_of(
+        ((line, row if isinstance(row, str) else dict(zip(header, row, strict=True))) for line, row in rows),
+        flat=True,
     )
-    return SourceTable(*rows, literals=True)
 
 
-def _rows_and_faults(
-    records: Iterable[Record], width: int, why: str, cells_of: Callable[[list[str]], dict[str, object]]
-) -> tuple[tuple[SourceRow, ...], tuple[Fault, ...]]:
-    rows: list[SourceRow] = []
-    faults: list[Fault] = []
-    for number, (line, cells) in enumerate(records, start=1):
+def _of_width(records: Iterable[Record], width: int, why: str) -> Iterator[tuple[int, list[str] | str]]:
+    """Yield each record with its line, or why it is none."""
+    for line, cells in records:
         if any(map(undecoded, cells)):
-            faults.append(Fault(line, NOT_UTF8))
-        elif len(cells) != width:
-            faults.append(Fault(line, f"{len(cells)} cells; expected {width}, {why}"))
+            yield line, NOT_UTF8
         else:
-            rows.append(SourceRow(line, number, cells_of(cells)))
-    return tuple(rows), tuple(faults)
+            yield line, cells if len(cells) == width else f"{len(cells)} cells; expected {width}, {why}"
+
+
+def _lines_above_header(text: str) -> int:
+    """Return how many of the first lines, titles perhaps, stand before one that is plainly a header."""
+    for at, line in enumerate(text.split("\n", MOST_ABOVE)[:MOST_ABOVE]):
+        cells = {cell.strip(' "\r').casefold() for cell in re.split(r"[\t,;]", line)}
+        if len(_HEADER_WORDS & cells) > 1:
+            return at
+    return 0
 
 
 def _without_header(records: Sequence[Record]) -> bool:
@@ -156,25 +171,25 @@ def block_rows(text: str) -> SourceTable:
     starts = [
         at for at in range(1, len(lines)) if not lines[at - 1].strip() and _BLOCK_KEY.fullmatch(lines[at])
     ]
-    rows: list[SourceRow] = []
-    faults: list[Fault] = []
-    for number, (start, end) in enumerate(zip(starts, [*starts[1:], len(lines)], strict=True), start=1):
+    return table_of(_blocks(lines, starts), "logiqa")
+
+
+def _blocks(lines: Sequence[str], starts: Sequence[int]) -> Iterator[tuple[int, Cells | str]]:
+    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
         block = lines[start:end]
         while block and not block[-1].strip():
-            block.pop()
+            block = block[:-1]
         if len(block) != BLOCK_LINES:
-            reason = f"a block of {len(block)} lines; expected {BLOCK_LINES} after a blank line"
-            faults.append(Fault(start, reason))
+            yield start, f"a block of {len(block)} lines; expected {BLOCK_LINES} after a blank line"
         elif any(map(undecoded, block)):
-            faults.append(Fault(start, NOT_UTF8))
+            yield start, NOT_UTF8
         elif (options := _options(block[3:])) is None:
-            faults.append(
-                Fault(start, "an option's letter is not that of its line; expected A to D, one each")
-            )
+            yield start, "an option's letter is not that of its line; expected A to D, one each"
         else:
-            cells = {"key": block[0].strip(), "context": block[1], "question": block[2], "options": options}
-            rows.append(SourceRow(start, number, cells))
-    return SourceTable(tuple(rows), tuple(faults), layout="logiqa")
+            yield (
+                start,
+                {"key": block[0].strip(), "context": block[1], "question": block[2], "options": options},
+            )
 
 
 def _options(lines: Sequence[str]) -> list[str] | None:
@@ -206,7 +221,7 @@ def arrow_rows(name: str, files: Sequence[Path]) -> SourceTable:
     cells = [row for file in files for row in _arrow_cells(file)]
     if not cells:
         raise DataError(f"{name}: no rows; expected items")
-    return SourceTable(tuple(SourceRow(at, at, row) for at, row in enumerate(cells, start=1)), literals=True)
+    return table_of(enumerate(cells, start=1), flat=True)
 
 
 def _arrow_cells(file: Path) -> list[dict[str, object]]:

@@ -93,20 +93,12 @@ def read_logs(logs: Sequence[LogPath], options: LogOptions) -> list[Log]:
         raise UsageError(f"{twice[0]}: is named twice; expected each log once")
     names = Counter(log.path.name for log in logs)
 
-    def read_one(at: int, log: LogPath, columns: frozenset[str]) -> Log:
-        own = replace(
-            options, model=log.model or options.model, view=log.view or options.view, pick_columns=columns
-        )
-        file = log.path.name if names[log.path.name] == 1 else f"{at}/{log.path.name}"
-        return replace(read_log(log.path, own, before), file=file)
-
     before = ShownBefore()
-    read = [read_one(at, log, frozenset()) for at, log in enumerate(logs, start=1)]
-    # A model whose picks are unreadable in one table is known by its column in the others: it did not answer there.
-    columns = frozenset().union(*(log.guessed for log in read))
-    for at, (path, log) in enumerate(zip(logs, read, strict=True)):
-        if log.guessed and log.guessed != columns:
-            read[at] = read_one(at + 1, path, columns)
+    read = []
+    for at, log in enumerate(logs, start=1):
+        own = replace(options, model=log.model or options.model, view=log.view or options.view)
+        file = log.path.name if names[log.path.name] == 1 else f"{at}/{log.path.name}"
+        read.append(replace(read_log(log.path, own, before), file=file))
     strange = sorted(set(options.columns) - set(FieldMap.model_fields))
     if strange and all(log.kind != PICKS for log in read):
         raise UsageError(f"--map {strange[0]}: is for tables of picks, and none is given; leave it out")

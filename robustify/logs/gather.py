@@ -1,8 +1,7 @@
 """Logs of several models -> the items they were asked and one answer table.
 
 What does not match is listed by line and counted; what was assumed becomes a note. Two logs of one run are refused,
-and so is a log of which no row shows an item. Rows without any text of their items are joined by id; rows without an
-id can only be aligned by their order within each model, and then all models must have the same keys in the same positions.
+and so is a log of which no row shows an item. Rows without any text of their items are joined by id.
 """
 
 from collections import Counter
@@ -32,7 +31,6 @@ from robustify.logs.match import (
 from robustify.logs.prompts import BLIND
 from robustify.orders import own
 
-Row = tuple[Log, LogReply]
 MatchedRow = tuple[Log, LogReply, MatchedItem]
 
 
@@ -161,81 +159,40 @@ def _coverage(rows: Sequence[MatchedRow]) -> Iterator[str]:
 
 
 def _gather_textless(logs: Sequence[Log]) -> Gathered:
-    """The answers of these logs to items without text."""
+    """Return the answers of these logs to items of which only an id and a key are known."""
     rows = [(log, reply) for log in logs for reply in log.replies]
-    if not rows:
-        raise DataError.gather([f"{log.file}: no row could be read" for log in logs])
-    _require_keys(rows)
-    by_order = [row for row in rows if row[1].item.name.startswith("#")]
-    if by_order and len(by_order) < len(rows):
-        log, reply = by_order[0]
-        raise DataError(
-            f"{log.file}:{reply.line}: no item id, where other logs have one; expected ids in all rows or in none"
-        )
-    _require_as_many(by_order)
-    first = _agreed(rows)
-    names = {name: f"item-{name[1:]:0>4}" if name.startswith("#") else name for name in first}
-    refuse_repeats((log, reply, reply.item.name, own(reply.item.k)) for log, reply in rows)
-    position = {name: at for at, name in enumerate(first)}
-    answers = table_in_order(
-        (position[item.name], own(item.k), bare_row(reply, names[item.name], item.key, own(item.k)))
-        for _, reply in rows
-        if (item := reply.item).key is not None
-    )
-    return Gathered(
-        items=None,
-        topics={names[name]: item.topic for name, (_, item) in first.items()},
-        groups={},
-        answers=answers,
-        set_aside=tuple(unread(logs)),
-        notes=(*_textless_notes(by_order, len(first)), *unanswered_notes(answers)),
-    )
-
-
-def _require_keys(rows: Sequence[Row]) -> None:
-    missing = [f"{log.file}:{reply.line}" for log, reply in rows if reply.item.key is None]
-    if missing:
-        raise DataError(
-            f"{missing[0]}: no key ({len(missing)} such rows); expected a key in every row (--map key=NAME) or the "
-            "items with their keys (--data ITEMS)"
-        )
-
-
-def _require_as_many(rows: Sequence[Row]) -> None:
-    counts = Counter((reply.view, reply.model) for _, reply in rows)
-    for view in dict.fromkeys(v for v, _ in counts):
-        by_model = {model: n for (v, model), n in counts.items() if v == view}
-        if len(set(by_model.values())) > 1:
-            listed = ", ".join(f"{model} {n}" for model, n in by_model.items())
-            raise DataError(
-                f"{rows[0][0].file}: models have different numbers of rows in the view {view} ({listed}), so that "
-                "rows cannot be aligned by their order; expected an item id in each row (--map id=NAME)"
-            )
-
-
-def _agreed(rows: Sequence[Row]) -> dict[str, tuple[str, LoggedItem]]:
-    """By name the file and line of an item's first row, and the item; every other row must agree with it."""
     first: dict[str, tuple[str, LoggedItem]] = {}
-    faults = []
+    faults = [] if rows else [f"{log.file}: no row could be read" for log in logs]
     for log, reply in rows:
         item, here = reply.item, f"{log.file}:{reply.line}"
         there, other = first.setdefault(item.name, (here, item))
-        if (item.k, item.key, item.topic) != (other.k, other.key, other.topic):
+        if not item.name:
+            faults.append(
+                f"{here}: no item id and no text; expected one of both (--map id=NAME, --map stem=NAME)"
+            )
+        elif item.key is None:
+            faults.append(
+                f"{here}: no key; expected one (--map key=NAME), or the items with their keys (--data ITEMS)"
+            )
+        elif (item.k, item.key, item.topic) != (other.k, other.key, other.topic):
             faults.append(
                 f"{here}: another key, topic or number of choices than {there}, which is the same item"
             )
     if faults:
-        raise DataError.gather(
-            [*faults, "expected one key an item: rows without text are aligned by id, else by their order"]
-        )
-    return first
-
-
-def _textless_notes(by_order: Sequence[Row], n: int) -> Iterator[str]:
-    yield f"no text of the {n} items is known: what needs it (heuristics, probe, cloze, split files) is absent"
-    if by_order:
-        models = len({reply.model for _, reply in by_order})
-        yield (
-            f"rows have no item id: they were aligned by their order within each of {models} models, whose keys "
-            "agree in every position"
-        )
+        raise DataError.gather(faults)
+    refuse_repeats((log, reply, reply.item.name, own(reply.item.k)) for log, reply in rows)
+    position = {name: at for at, name in enumerate(first)}
+    answers = table_in_order(
+        (position[it.name], own(it.k), bare_row(reply, it.name, it.key or 0, own(it.k)))
+        for _, reply in rows
+        for it in [reply.item]
+    )
+    absent = f"no text of the {len(first)} items is known: what needs it (heuristics, probe, cloze, split files) is absent"
+    return Gathered(
+        items=None,
+        topics={name: item.topic for name, (_, item) in first.items()},
+        groups={},
+        answers=answers,
+        set_aside=tuple(unread(logs)),
+        notes=(absent, *unanswered_notes(answers)),
+    )

@@ -5,13 +5,14 @@ text of that choice is matched. A reply that Inspect scores as wrong because it 
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from robustify.errors import DataError, ItemError, UsageError
 from robustify.loaders.layouts import item_table
-from robustify.loaders.rows import Cells, Fault, SourceRow, SourceTable, as_object, rows_or_faults
+from robustify.loaders.rows import Cells, Fault, as_object, rows_or_faults, table_of
 from robustify.logs.checked_names import Name, as_label, as_name, facts_of, listed, names_in, path_name
 from robustify.logs.log import Log, LoggedItem, LogOptions, LogReply, logged_items, plain_model
 from robustify.logs.prompts import assumed, position_named
@@ -59,8 +60,8 @@ def read_inspect(path: Path, tree: Mapping[str, Any], sha256: str, options: LogO
     spec = tree["eval"]
     task = as_name(str(spec.get("task") or "").rsplit("/", 1)[-1]) or path_name(path.stem)
     samples = _in_order(tree, spec)
-    rows = tuple(SourceRow(at, at, sample) for at, sample in enumerate(samples, start=1))
-    inner = item_table(path.name, SourceTable(rows, outer="inspect_log"))
+    table = table_of(enumerate(samples, start=1))
+    rows, inner = table.rows, item_table(path.name, replace(table, outer="inspect_log"))
     names = {row.line: as_label(row.cells.get("id")) for row in rows}
     items, faults, said = logged_items(path.name, inner, options, task, names)
     scorer = _scorer(path.name, samples, options.filter)

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from robustify.loaders.answer_keys import key_index
 from robustify.loaders.layouts import groups, raw_items
 from robustify.loaders.loaded import FieldMap
 from robustify.loaders.rows import Fault, RawItem, SourceRow, SourceTable, rows_or_faults
@@ -26,15 +25,14 @@ class LogOptions:
 
     `view`: how the items were asked. `model`: whose replies these are. `filter`: which of lm-eval's filters or
     of Inspect's scorers. `columns`: for each part of a row the column (or columns) that holds it, with `=`
-    before a value that is the same in every row. `pick_columns`: columns that hold picks in another table of this import.
-    `keyed`: keys come from the benchmark's own file. `skip_bad`: set unreadable rows aside.
+    before a value that is the same in every row. `keyed`: keys come from the benchmark's own file.
+    `skip_bad`: set unreadable rows aside.
     """
 
     view: View | None = None
     model: str | None = None
     filter: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
-    pick_columns: frozenset[str] = frozenset()
     keyed: bool = False
     skip_bad: bool = False
 
@@ -98,8 +96,7 @@ class LogReply(KeptHere):
 class Log(KeptHere):
     """One file: its replies, the rows that could not be read, and what it says of its own making.
 
-    `facts` (a task's name, versions, dtype) describe every model of the log. `guessed`: the columns of a table that were
-    taken for models' picks by their cells alone. `templates`: sha256 by
+    `facts` (a task's name, versions, dtype) describe every model of the log. `templates`: sha256 by
     "view/name" of the templates of ours that all its prompts are. `notes` say what was assumed, without
     the file's name.
     """
@@ -113,7 +110,6 @@ class Log(KeptHere):
     facts: Mapping[str, Name] = field(default_factory=dict)
     templates: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    guessed: frozenset[str] = frozenset()
 
 
 Shown = tuple[dict[int, LoggedItem], list[Fault], list[str]]
@@ -157,15 +153,15 @@ def logged_items(
     raw = raw_items(file, table, None, options.fields)
     topics = topics_in(it.topic for it in raw.raws)
 
-    def item(row: SourceRow, read: tuple[RawItem, str]) -> LoggedItem:
-        it, group = read
-        key, name = key_index(it), names[row.line]
+    def item(row: SourceRow, read: tuple[RawItem, int, str]) -> LoggedItem:
+        it, key, group = read
+        name = names[row.line]
         group = it.group or group
         topic = topics.get(it.topic.strip(), NOTHING)
         return LoggedItem(len(it.choices), it.stem, it.choices, key, name, as_label(it.id), topic, group)
 
-    with_groups = zip(raw.raws, groups(raw.raws, task), strict=True)
-    made, faults = rows_or_faults(zip(raw.rows, with_groups, strict=True), item)
+    read = zip(raw.raws, raw.keys, groups(raw.raws, task), strict=True)
+    made, faults = rows_or_faults(zip(raw.rows, read, strict=True), item)
     notes = topic_notes((it.topic for it in raw.raws), topics)
     return {row.line: item for row, item in made}, [*table.faults, *raw.faults, *faults], notes
 

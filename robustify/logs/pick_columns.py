@@ -1,21 +1,20 @@
-"""Which column of a table of picks holds what: the user's word first, then usual names, then the cells.
+"""Which column of a table of picks holds what: the user's word first, then usual names.
 
 Two columns that could both be one part are not chosen between: the table is refused with the columns found and
 the mapping to write.
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
 from robustify.errors import DataError, UsageError
-from robustify.loaders.fields import choice_columns, usual_names
+from robustify.loaders.choices import choice_columns, usual_names
 from robustify.loaders.loaded import KeyKind
-from robustify.loaders.rows import SourceRow, SourceTable
+from robustify.loaders.rows import SourceTable
 from robustify.logs.checked_names import NOTHING, Name, columns_of, headings, listed
 from robustify.logs.log import LogOptions
-from robustify.logs.prompts import mostly_letters
 
 # Each line: names that mean the same. A later line counts only where no name of an earlier one is there.
 USUAL: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -44,8 +43,7 @@ class PickColumns:
     """`picks`: by model the column of its picks, with "" for a table that names the model in each row.
 
     `parts`: the column of every other part that the table has (`=value` where it is the same everywhere);
-    `choices` the column or columns of the choices. `scores` and `correct` by model, as `picks`. `guessed`: what was taken
-    for a model's picks by its cells alone; `note` says so, and what was not although some of its cells are letters.
+    `choices` the column or columns of the choices. `scores` and `correct` by model, as `picks`.
     """
 
     picks: Mapping[Name, str]
@@ -53,8 +51,6 @@ class PickColumns:
     choices: str | tuple[str, ...] | None
     scores: Mapping[Name, tuple[str, ...]]
     correct: Mapping[Name, str]
-    guessed: frozenset[str] = frozenset()
-    note: str = ""
 
 
 def mapping(pairs: Iterable[str]) -> dict[str, str]:
@@ -101,12 +97,12 @@ def pick_columns(file: str, table: SourceTable, options: LogOptions) -> PickColu
     }
     parts |= {part: said[part] for part in ("first",) if part in said}
     free = [n for n in free if n not in parts.values()]
-    mapped = said.get("pick") or _usual(file, "pick", free)
-    picks, note = _picks(file, table.rows, mapped, free, options.pick_columns)
+    picks = _picks(file, names, said.get("pick") or _usual(file, "pick", free) or _OF_A_MODEL)
     if not picks:
         raise DataError(
             f"{file}: no column holds picks; {_shown(names)}; expected a log of lm-eval, Inspect or lighteval, or "
-            "a table of picks: say which column is what (--map model=NAME --map key=NAME --map pick=NAME)"
+            "a table of picks: say which column is what (--map model=NAME --map key=NAME --map pick=NAME, "
+            "or --map pick=NAME,NAME for a column of each model)"
         )
     return PickColumns(
         picks=picks,
@@ -114,8 +110,6 @@ def pick_columns(file: str, table: SourceTable, options: LogOptions) -> PickColu
         choices=choices,
         scores={m: tuple(_of(m, c) for c in parts["scores"].split(",")) for m in picks if "scores" in parts},
         correct={m: _of(m, parts["correct"]) for m in picks if "correct" in parts},
-        guessed=frozenset(picks.values() if note else ()),
-        note=note,
     )
 
 
@@ -161,37 +155,11 @@ def _usual(file: str, part: str, names: Sequence[str]) -> str | None:
     return usual[0] if usual else None
 
 
-def _picks(
-    file: str, rows: Sequence[SourceRow], said: str | None, free: Sequence[str], also: Collection[str]
-) -> tuple[dict[Name, str], str]:
-    """By model the column of its picks, and a note where the cells alone say so; `also`: columns that another table has."""
-    names = list(rows[0].cells)
-    if said is not None and not {"*", ","} & set(said):
-        return {NOTHING: said}, ""
-    patterns, among = (said, names) if said is not None else (_OF_A_MODEL, free)
-    if named := _expanded(patterns, among):
-        return _by_model(file, named, names), ""
-    lettered = [name for name in free if name in also or mostly_letters(row.cells.get(name) for row in rows)]
-    if not lettered:
-        return {}, ""
-    picks = _by_model(file, [(name, name) for name in lettered], names)
-    note = f"columns taken for models' picks, as most of their cells are letters: {', '.join(picks)}"
-    known = headings(names)
-    partly = [
-        name
-        for name in free
-        if name not in lettered and any(mostly_letters([row.cells.get(name)]) for row in rows)
-    ]
-    if partly:
-        note += (
-            f"; not taken, as few of their cells are letters: {listed(partly, known)} (--map pick=NAME,NAME if they "
-            "hold picks)"
-        )
-    return picks, note
-
-
-def _by_model(file: str, found: Sequence[tuple[str, str]], names: Sequence[str]) -> dict[Name, str]:
-    if (models := columns_of(found, names)) is not None:
+def _picks(file: str, names: Sequence[str], said: str) -> dict[Name, str]:
+    """Return by model the column of its picks; "" for a column that the rows of all models share."""
+    if not {"*", ","} & set(said):
+        return {NOTHING: said}
+    if (models := columns_of(_expanded(said, names), names)) is not None:
         return models
     raise DataError(f"{file}: no model's name over a column of picks; {_shown(names)}; expected a word each")
 

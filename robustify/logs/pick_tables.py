@@ -1,19 +1,17 @@
 """Plain tables of picks (JSON, JSON Lines, CSV, Parquet) -> replies.
 
-A table names a model, a key and a pick in each row, or has a column of picks for each model. Rows without an
-item's id and without its text can only be aligned by their order within each model, and a note says so.
+A table names a model, a key and a pick in each row, or has a column of picks for each model.
 """
 
 import math
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from robustify.arrays import tied_best
 from robustify.errors import DataError, ItemError, UsageError
 from robustify.item import FEWEST, MOST, unspaced
-from robustify.loaders.fields import choice_texts
+from robustify.loaders.choices import read_choices
 from robustify.loaders.rows import (
     Cells,
     SourceRow,
@@ -39,14 +37,6 @@ from robustify.logs.prompts import Naming, assumed, naming, whole_number
 from robustify.views import VIEWS, View
 
 KIND = "picks"
-ASKED_AS: dict[View, tuple[str, ...]] = {
-    "choices_only": ("options", "options_only", "choices", "answer_only", "answers_only"),
-    "full": ("full_prompt", "question", "with_question"),
-}
-WORDS: dict[str, View] = {
-    **{view: view for view in VIEWS},
-    **{word: view for view, words in ASKED_AS.items() for word in words},
-}
 LEAST = 1e-12
 """A probability of 0 counts as this, because its logarithm has to be a number."""
 _NUMERIC = (str, int, float)
@@ -58,7 +48,7 @@ class TableReading:
 
     `k` and `view` stand where no column does (`k` 0: the item of a row's id says how many choices it has); `words` gives
     the view of each word of the view column, `models` and `topics` the names in those columns.
-    `literals`: lists may be written out in a cell. `probable`: scores are probabilities.
+    `probable`: scores are probabilities.
     """
 
     columns: PickColumns
@@ -70,7 +60,6 @@ class TableReading:
     model: Name | None
     models: Mapping[str, Name]
     topics: Mapping[str, Name]
-    literals: bool
     probable: bool
 
 
@@ -89,10 +78,8 @@ def read_picks(file: str, table: SourceTable, sha256: str, options: LogOptions) 
     if "key" not in columns.parts and not options.keyed:
         raise missing_column(file, "key", list(table.rows[0].cells))
     reading, notes = _reading(file, table, columns, options)
-    rows_so_far: Counter[tuple[str, str]] = Counter()
-    made, faults = rows_or_faults(
-        ((row, row.cells) for row in table.rows), lambda row, _: list(_replies(row, reading, rows_so_far))
-    )
+    every = ((row, reading) for row in table.rows)
+    made, faults = rows_or_faults(every, lambda row, reading: list(_replies(row, reading)))
     return Log(
         file=file,
         kind=KIND,
@@ -100,8 +87,7 @@ def read_picks(file: str, table: SourceTable, sha256: str, options: LogOptions) 
         task=path_name(re.sub(r"\.[^.]*$", "", file)),
         replies=tuple(reply for _, replies in made for reply in replies),
         faults=(*table.faults, *faults),
-        notes=tuple(note for note in (columns.note, *notes) if note),
-        guessed=columns.guessed,
+        notes=tuple(filter(None, notes)),
     )
 
 
@@ -132,9 +118,7 @@ def _reading(
         )
     models, said = _models(file, rows, columns), _column(rows, columns.parts.get("topic"))
     topics = topics_in(said, each=len(models) or 1)
-    reading = TableReading(
-        columns, by_key, by_pick, k, view, words, options.name, models, topics, table.literals, probable
-    )
+    reading = TableReading(columns, by_key, by_pick, k, view, words, options.name, models, topics, probable)
     return reading, [noted, counted, *topic_notes(said, topics)]
 
 
@@ -190,7 +174,7 @@ def _views(
     if column is None:
         return options.view or "full", {}, "" if options.view else assumed("full")
     said = {column[1:]} if column.startswith("=") else {str(cells.get(column)) for cells in rows}
-    words = {word: WORDS[plain] for word in said if (plain := re.sub(r"[- ]", "_", word).casefold()) in WORDS}
+    words = {word: view for word in said for view in VIEWS if word.casefold().replace("-", "_") == view}
     strange = said - set(words)
     if strange and (len(said) > 1 or options.view is None):
         raise DataError(
@@ -212,10 +196,8 @@ def _key(cells: Cells, columns: PickColumns) -> object:
     return column[1:] if column.startswith("=") else cells.get(column)
 
 
-def _replies(
-    row: SourceRow, reading: TableReading, rows_so_far: Counter[tuple[str, str]]
-) -> Iterator[LogReply]:
-    """One reply for each model that the row names. `rows_so_far` counts the rows of a model and view."""
+def _replies(row: SourceRow, reading: TableReading) -> Iterator[LogReply]:
+    """One reply for each model that the row names."""
     columns, cells = reading.columns, row.cells
     item = _item(cells, reading)
     word = _said(cells, columns.parts.get("view"))
@@ -224,19 +206,17 @@ def _replies(
         model = name or reading.model or reading.models.get(_said(cells, columns.parts.get("model")).strip())
         if not model:
             raise ItemError("no model is named, or by no name; expected whose pick it is")
-        rows_so_far[model, view] += 1
-        named = item if item.name else replace(item, name=as_label(f"#{rows_so_far[model, view]}"))
         pick = reading.picks.position(cells.get(column), item.k or MOST, item.choices)
         scores = _scores(cells, columns.scores.get(name, ()), item.k, reading.probable)
         _require_agreement(cells, columns.correct.get(name), item, pick, scores)
-        yield LogReply(row.line, model, view, KIND, named, pick, scores, reason="names no choice, or several")
+        yield LogReply(row.line, model, view, KIND, item, pick, scores, reason="names no choice, or several")
 
 
 def _item(cells: Cells, reading: TableReading) -> LoggedItem:
     parts = reading.columns.parts
     choices: tuple[str, ...] = ()
     if reading.columns.choices is not None:
-        choices, _ = choice_texts(cells, reading.columns.choices, literals=reading.literals)
+        choices = read_choices(cells, reading.columns.choices).texts
     counted = whole_number(_said(cells, parts["k"])) if "k" in parts else None
     k = len(choices) or counted or reading.k or 0
     if not FEWEST <= k <= MOST and (k or reading.k != 0):

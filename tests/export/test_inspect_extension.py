@@ -1,4 +1,4 @@
-"""`robustify/permute`, `choices_only`, `robust_split` and the scorer `picked`, found by their entry point and run by real
+"""`robustify/permute`, `choices_only` and the scorer `picked`, found by their entry point and run by real
 inspect-ai; its Python is looked for as in `test_inspect.py`."""
 
 import json
@@ -57,8 +57,6 @@ def known(run: Run, folder: Path, tmp_path_factory: pytest.TempPathFactory) -> d
         "spread": {**task, **later, "solver": "robustify/permute", "solver_args": {"orders": "spread", "n": 3}},
         "own scorer": {**task, "solver": "robustify/permute"},
         "choices only": {**blind, **later, "solver": "robustify/choices_only", "solver_args": {"orders": "own"}},
-        "split": {**task, **later, "solver": "robustify/robust_split", "solver_args": {"run": str(run.folder)}},
-        "wrong scorer": {**task, "solver": "robustify/robust_split", "solver_args": {"run": str(run.folder)}},
     }  # fmt: skip
     (place / "plan.json").write_text(json.dumps(list(plans.values())))
     found = asked(place / "plan.json", place, with_robustify=True, path=[place], ends=False)
@@ -106,21 +104,3 @@ def test_without_the_question_no_stem_is_asked(known: dict[str, dict[str, Any]],
     items = run.items or ()
     assert len(known["choices only"]["asked"]) == len(items)
     assert not any(i.stem in prompt for prompt in known["choices only"]["asked"] for i in items)
-
-
-def test_of_a_split_only_its_items_are_asked_and_scored(known: dict[str, dict[str, Any]], run: Run) -> None:
-    items = list(run.items or ())
-    robust = [at for at, i in enumerate(items) if run.verdicts[i.id] == "robust"]
-    told = known["split"]
-    assert len(told["asked"]) == len(robust)
-    assert (told["unscored"], told["scored"]) == (
-        len(items) - sum(kind(at) != "unreadable" for at in robust),
-        sum(kind(at) != "unreadable" for at in robust),
-    )
-    right = sum(right_of(items, at, 0) for at in robust if kind(at) != "unreadable")
-    assert told["measures"]["low"]["mean"] == pytest.approx(right / len(robust))
-
-
-def test_a_scorer_that_would_count_what_was_not_asked_is_stopped(known: dict[str, dict[str, Any]]) -> None:
-    assert known["wrong scorer"]["status"] == "error"
-    assert "robustify/picked" in known["wrong scorer"]["error"]

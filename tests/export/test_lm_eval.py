@@ -3,7 +3,6 @@
 import importlib.util
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -14,14 +13,14 @@ from typing import Any
 import pytest
 import yaml
 
-from robustify.export.free_grading import free_rows, grade, process_results, write_free_tasks
+from robustify.export.free_grading import free_rows, grade, process_results, write_free_task
 from robustify.export.heading import Heading
-from robustify.export.lm_eval_tasks import task_name, topic_parts, write_tasks, write_topics
+from robustify.export.lm_eval_tasks import task_name, write_tasks
 from robustify.item import Item
 from robustify.orders import own
 from robustify.run import write_items
 from robustify.views import View, template
-from tests.support.exported_run import SMALL, made_up
+from tests.support.exported_run import made_up
 from tests.support.fake_logs import jsonl
 from tools.tasks import FOLDER as TASK_FOLDER
 from tools.tasks import ROOT, TEMPLATES, write_demo_tasks, write_templates
@@ -110,13 +109,6 @@ def test_task_names_are_plain(name: str, expected: str) -> None:
     assert task_name(name, "x") == expected
 
 
-def rows_of(items: Sequence[Item]) -> list[dict[str, Any]]:
-    return [
-        {"id": i.id, "stem": i.stem, "choices": list(i.choices), "key": i.key, "topic": i.topic}
-        for i in items
-    ]
-
-
 def test_the_committed_tasks_are_what_the_program_writes(tmp_path: Path) -> None:
     write_templates(tmp_path)
     write_demo_tasks(tmp_path / "demo_benign")
@@ -124,50 +116,6 @@ def test_the_committed_tasks_are_what_the_program_writes(tmp_path: Path) -> None
     held = {p.relative_to(TASK_FOLDER): p.read_bytes() for p in TASK_FOLDER.rglob("*.yaml")}
     assert set(told) == set(held), "renew: python -m tools.tasks"
     assert told == held, "renew: python -m tools.tasks"
-
-
-def test_small_topics_share_a_task_and_names_never_meet() -> None:
-    sizes = {"A b": 12, "a B": 11, "A/b": 10, "": 10, "other": 10, "x": 3, "y": 9, "?": 10}
-    rows = [{"topic": topic, "id": f"{topic}{n}"} for topic, size in sizes.items() for n in range(size)]
-    parts = topic_parts(rows)
-    assert {name: (topic, len(rows)) for name, (topic, rows) in parts.items()} == {
-        "topic": ("without topic", 10),
-        "topic_2": ("?", 10),
-        "a_b": ("A b", 12),
-        "a_b_2": ("A/b", 10),
-        "a_b_3": ("a B", 11),
-        "other": ("other", 10),
-        "other_2": ("topics of fewer than 10 items", 12),
-    }
-    assert sorted(r["id"] for _, part in parts.values() for r in part) == sorted(r["id"] for r in rows)
-
-
-def test_topics_name_no_file_by_their_own_words(tmp_path: Path) -> None:
-    tasks_of(put(tmp_path))
-    rows = rows_of(made_up())
-    paths = write_topics(tmp_path / "lm_eval_tasks", HEADING, {"robust": rows, "cloze": rows})
-    assert all(path.name.replace(".", "").replace("_", "").isalnum() for path in paths)
-    aliases = [yaml.safe_load(p.read_text("utf-8")).get("task_alias") for p in paths]
-    assert {"=cmd|' /C x'!A0", "<b>bold</b> | pipe"} < set(aliases)
-    assert SMALL not in aliases
-
-
-@pytest.mark.parametrize(
-    ("reply", "compared"),
-    [
-        ("Paris", "Paris"), ("\n\n  Paris.\nIt lies on a river.", "Paris"), ("3.5", "3.5"),
-        ("St. Louis\n", "St. Louis"), ("", ""), (" \n", ""),
-    ],
-)  # fmt: skip
-def test_the_plain_task_compares_the_first_line_of_a_reply(tmp_path: Path, reply: str, compared: str) -> None:
-    path = write_free_tasks(_made(tmp_path / "tasks"), HEADING, free_rows(made_up()))[0]
-    (step, _) = yaml.safe_load(path.read_text("utf-8"))["filter_list"][0]["filter"]
-    assert re.findall(step["regex_pattern"], reply)[0] == compared
-
-
-def _made(folder: Path) -> Path:
-    folder.mkdir()
-    return folder
 
 
 @pytest.mark.parametrize(
@@ -194,20 +142,14 @@ def dummy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = put(tmp_path_factory.mktemp("run"))
     tasks_of(folder)
     tasks = folder / "lm_eval_tasks"
-    write_topics(tasks, HEADING, {"robust": rows_of(made_up()), "cloze": rows_of(made_up(48))})
     free = free_rows(made_up())
     jsonl(folder / "robust_free.jsonl", free.rows)
-    write_free_tasks(tasks, HEADING, free)
+    write_free_task(tasks, HEADING, free)
     for name in TEMPLATES:
         shutil.copy(TASK_FOLDER / f"{name}.yaml", tasks)
-    more = ["robust_topics", "cloze_topics", "robust_free", "robust_free_graded"]
-    names = [*(task_name("Demo-benign", name) for name in ("robustify", *more)), *TEMPLATES]
+    names = [*(task_name("Demo-benign", name) for name in ("robustify", "robust_free_graded")), *TEMPLATES]
     lm_eval(folder, "--model", "dummy", tasks=names)
     return folder
-
-
-def results_of(folder: Path) -> dict[str, Any]:
-    return dict(json.loads(next((folder / "out").rglob("results_*.json")).read_text("utf-8")))
 
 
 @pytest.mark.slow
@@ -236,36 +178,18 @@ def test_the_templates_for_any_run_ask_what_its_own_tasks_ask(dummy: Path, name:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not HAS_LM_EVAL, reason="lm-eval is not installed")
-@pytest.mark.parametrize(("split", "n", "metric"), [("robust", 60, "acc"), ("cloze", 48, "acc_norm")])
-def test_a_group_by_topic_asks_every_item_once_and_its_accuracy_is_that_of_the_whole(
-    dummy: Path, split: str, n: int, metric: str
-) -> None:
-    told = results_of(dummy)
-    group = task_name("Demo-benign", f"{split}_topics")
-    tasks = told["group_subtasks"][group]
-    rows = [row for task in tasks for row in logged(dummy, task)]
-    assert sorted(row["doc"]["id"] for row in rows) == sorted(i.id for i in made_up(n))
-    assert len(tasks) == len(topic_parts(rows_of(made_up(n))))
-    assert all(len({row["doc"]["topic"] for row in logged(dummy, task)}) == 1 for task in tasks[:-1])
-    assert told["groups"][group][f"{metric},none"] == pytest.approx(sum(row[metric] for row in rows) / n)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not HAS_LM_EVAL, reason="lm-eval is not installed")
-def test_the_free_tasks_show_no_choice_and_undecided_replies_are_not_wrong(dummy: Path) -> None:
+def test_the_free_task_shows_no_choice_and_undecided_replies_are_not_wrong(dummy: Path) -> None:
     items = {i.id: i for i in made_up()}
     asked = free_rows(made_up()).rows
-    for ending in ("robust_free", "robust_free_graded"):
-        rows = list(logged(dummy, task_name("Demo-benign", ending)))
-        assert [row["doc"]["id"] for row in rows] == [row["id"] for row in asked]
-        for row, ours in zip(rows, asked, strict=True):
-            prompt = row["arguments"]["gen_args_0"]["arg_0"]
-            assert prompt == ours["prompt"]
-            assert not any(choice in prompt for choice in items[ours["id"]].choices)
-    told = results_of(dummy)["results"]
-    # The dummy says "lol": no rule can tell that this is wrong, a comparison of texts says that it is.
-    assert told[task_name("Demo-benign", "robust_free")]["exact_match,trimmed"] == 0
-    graded = told[task_name("Demo-benign", "robust_free_graded")]
+    name = task_name("Demo-benign", "robust_free_graded")
+    rows = list(logged(dummy, name))
+    assert [row["doc"]["id"] for row in rows] == [row["id"] for row in asked]
+    for row, ours in zip(rows, asked, strict=True):
+        prompt = row["arguments"]["gen_args_0"]["arg_0"]
+        assert prompt == ours["prompt"]
+        assert not any(choice in prompt for choice in items[ours["id"]].choices)
+    # The dummy says "lol": no rule can tell that this is wrong.
+    graded = json.loads(next((dummy / "out").rglob("results_*.json")).read_text("utf-8"))["results"][name]
     assert (graded["decided,none"], graded["acc_low,none"], graded["acc_high,none"]) == (0, 0, 1)
     assert "acc,none" not in graded
 

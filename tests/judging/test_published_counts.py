@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.atlas.others import numbered
 from robustify.logs import LogOptions, LogPath, mapping
 from robustify.policy.from_logs import import_logs
 from robustify.report.messages import finding
@@ -21,8 +22,9 @@ MEDBENCH = {"mistral:7b": 48, "llama3.1:8b": 51, "gemma2:9b": 62, "qwen2.5:7b": 
 
 @pytest.fixture(scope="module")
 def medbench(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    path = data / "predictions" / "medbench_options_only" / "multi_options.json"
-    return import_logs([LogPath(path)], tmp_path_factory.mktemp("medbench") / "out")
+    folder = tmp_path_factory.mktemp("medbench")
+    path = numbered(data / "predictions" / "medbench_options_only" / "multi_options.json", folder)
+    return import_logs([LogPath(path)], folder / "out", options=LogOptions(view="choices_only"))
 
 
 def test_medbench_gives_the_published_count_of_every_model(medbench: Run) -> None:

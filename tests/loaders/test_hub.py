@@ -98,7 +98,7 @@ def test_a_split_is_loaded_with_ids_of_its_dataset(repository: Path) -> None:
     bench = load(source())
     assert [item.stem for item in bench.items] == [f"Which lamp {i}?" for i in range(5)]
     assert (bench.items[0].id, bench.items[0].key) == ("lamp_questions-hard-0001", 2)
-    assert (bench.name, bench.layout) == ("lamp_questions-hard", "text_label")
+    assert (bench.name, bench.layout) == ("lamp_questions-hard", "fields")
     assert load(source(sha256=bench.sha256)).items == bench.items
     with pytest.raises(DataError, match="as the config pins it"):
         load(source(sha256="0" * 64))

@@ -17,7 +17,9 @@ from pydantic import ValidationError
 from robustify.errors import DataError, RobustifyError, UsageError
 from robustify.item import Item
 from robustify.loaders import FieldMap, Loaded, Source, describe, load, load_many
+from robustify.loaders.layouts import EVERY
 
+LAYOUTS = {layout.name for layout in EVERY}
 Write = Callable[[str, str | bytes], Path]
 COLOURS = ["red", "green", "blue", "grey"]
 
@@ -71,45 +73,45 @@ ROWS: dict[str, tuple[str, dict[str, object]]] = {
             "id": "x", "answerKey": "C",
         },
     ),
-    "choices query gold": ("query_gold", {"query": "Which lamp?", "choices": COLOURS, "gold": 2}),
-    "question choices answer, index": ("choices_list", {**LAMP, "choices": COLOURS, "answer": 2}),
+    "choices query gold": ("fields", {"query": "Which lamp?", "choices": COLOURS, "gold": 2}),
+    "question choices answer, index": ("fields", {**LAMP, "choices": COLOURS, "answer": 2}),
     **{
-        f"answer {answer!r}": ("choices_list", {**LAMP, "options": COLOURS, "answer": answer})
+        f"answer {answer!r}": ("fields", {**LAMP, "options": COLOURS, "answer": answer})
         for answer in ("C", " c ", "(C)", "2", "blue")
     },
-    "key in another field": ("choices_list", {"stem": "Which lamp?", "options": COLOURS, "answer_idx": 2}),
-    "index and letter": ("choices_list", {**LAMP, "options": COLOURS, "answer": "C", "answer_index": 2}),
-    "hub list of objects": ("text_label", {**LAMP, "choices": LABELLED, "answerKey": "C"}),
+    "key in another field": ("fields", {"stem": "Which lamp?", "options": COLOURS, "answer_idx": 2}),
+    "index and letter": ("fields", {**LAMP, "options": COLOURS, "answer": "C", "answer_index": 2}),
+    "hub list of objects": ("fields", {**LAMP, "choices": LABELLED, "answerKey": "C"}),
     "hub object of lists": (
-        "text_label",
+        "fields",
         {"question_stem": "Which lamp?", "choices": {"text": COLOURS, "label": list("1234")}, "answerKey": "3"},
     ),
     "label as a number": (
-        "text_label", {**LAMP, "choices": {"text": COLOURS, "label": list("1234")}, "answerKey": 3},
+        "fields", {**LAMP, "choices": {"text": COLOURS, "label": list("1234")}, "answerKey": 3},
     ),
-    "object by letter": ("choices_by_letter", {**LAMP, "choices": BY_LETTER, "answer": "C"}),
-    "object by letter, key as text": ("choices_by_letter", {**LAMP, "options": BY_LETTER, "answer": "blue"}),
-    "columns": ("choice_columns", {**LAMP, **BY_LETTER, "answer": "C"}),
+    "object by letter": ("fields", {**LAMP, "choices": BY_LETTER, "answer": "C"}),
+    "object by letter, key as text": ("fields", {**LAMP, "options": BY_LETTER, "answer": "blue"}),
+    "columns": ("fields", {**LAMP, **BY_LETTER, "answer": "C"}),
     "numbered columns": (
-        "choice_columns", {**LAMP, **{f"option{n}": c for n, c in enumerate(COLOURS, 1)}, "answer": "3"},
+        "fields", {**LAMP, **{f"option{n}": c for n, c in enumerate(COLOURS, 1)}, "answer": "3"},
     ),
     "prose with letters": (
-        "prose_lettered",
+        "prose",
         {
             "instruction": "Which lamp? Answer Choices: (A) red (B) green (C) blue (D) grey",
             "input": "", "output": "", "answer": "C",
         },
     ),
     "prose with numbers": (
-        "prose_numbered",
+        "prose",
         {
             "instruction": "Please choose the correct answer to the question: Which lamp?\n\nAnswer1: red "
             "Answer2: green Answer3: blue Answer4: grey\n\nAnswer format: answer1/answer2/answer3/answer4",
             "answer": "answer3",
         },
     ),
-    "hellaswag": ("hellaswag", {"ctx": "Which lamp?", "endings": COLOURS, "label": "2", "activity_label": "lamps"}),
-    "mc1_targets": ("truthfulqa_hub", {**LAMP, "mc1_targets": {"choices": COLOURS, "labels": [0, 0, 1, 0]}}),
+    "hellaswag": ("fields", {"ctx": "Which lamp?", "endings": COLOURS, "label": "2", "activity_label": "lamps"}),
+    "mc1_targets": ("fields", {**LAMP, "mc1_targets": {"choices": COLOURS, "labels": [0, 0, 1, 0]}}),
 }  # fmt: skip
 
 
@@ -171,7 +173,7 @@ OTHERS: dict[str, tuple[dict[str, object], str, tuple[str, ...], int]] = {
 def test_benchmarks_with_field_names_of_their_own(write: Write, name: str) -> None:
     row, stem, choices, key = OTHERS[name]
     path = write("a.jsonl", lines([row]))
-    assert load(Source(path=str(path))).layout == name
+    assert load(Source(path=str(path))).layout == (name if name in LAYOUTS else "fields")
     item = one(path)
     assert (item.stem, item.choices, item.key) == (stem, choices, key)
 
@@ -337,7 +339,7 @@ def test_csv_columns_may_end_early_and_rows_keep_their_own_number_of_choices(wri
 )
 def test_choices_written_out_in_a_csv_cell(write: Write, cell: str) -> None:
     path = write("a.csv", csv_text([["question", "choices", "answer"], ["Which lamp?", cell, "C"]]))
-    assert load(Source(path=str(path))).layout == "choices_literal"
+    assert load(Source(path=str(path))).layout == "fields"
     assert one(path).choices == ("red", "it's", "blue")
 
 
@@ -485,7 +487,7 @@ def test_parquet_arrow_stream_and_arrow_folder_give_the_same_items(tmp_path: Pat
         w.write_table(table)
     found = [load(Source(path=str(tmp_path / name))) for name in ("a.parquet", "saved", "file.arrow")]
     assert found[0].items == found[1].items == found[2].items
-    assert (found[1].name, found[1].layout, found[1].lines) == ("saved", "text_label", (1, 2, 3))
+    assert (found[1].name, found[1].layout, found[1].lines) == ("saved", "fields", (1, 2, 3))
     digest = hashlib.sha256((folder / "data-00000-of-00001.arrow").read_bytes()).hexdigest()
     assert found[1].sha256 == digest
 
@@ -537,7 +539,7 @@ def test_lm_eval_samples_give_each_inner_row_once(write: Write) -> None:
         for filter_ in ("none", "strict")
     ]
     loaded = load(Source(path=str(write("samples.jsonl", lines(rows)))))
-    assert loaded.layout == "lm_eval_samples/choices_list"
+    assert loaded.layout == "lm_eval_samples/fields"
     assert [i.key for i in loaded.items] == [0, 1, 2]
     assert loaded.lines == (1, 3, 5)
 
@@ -657,12 +659,9 @@ def test_fields_that_are_not_there_are_a_usage_error(write: Write) -> None:
 
 
 def test_a_layout_may_be_named_and_a_wrong_one_is_answered_with_the_nearest(write: Write) -> None:
-    path = write("a.jsonl", lines([{"question": "Which?", "choices": COLOURS, "answer": 1}]))
-    assert one(path, layout="choices_list").key == 1
-    with pytest.raises(UsageError, match="did you mean `choices_list`"):
-        load(Source(path=str(path), layout="choice_list"))
-    with pytest.raises(DataError, match="has the layout `choices_list`, not `text_label`"):
-        load(Source(path=str(path), layout="text_label"))
+    path = write("t.csv", csv_text(TRUTHFUL))
+    with pytest.raises(UsageError, match="did you mean `truthfulqa_mc1`"):
+        load(Source(path=str(path), layout="truthfulqa_mc"))
     with pytest.raises(UsageError, match="both"):
         load(Source(path=str(path), layout="arc", fields=FieldMap(stem="question")))
 

@@ -58,9 +58,9 @@ def data(tmp_path: Path, items: list[Item]) -> Path:
 
 
 def blind(folder: Path, picks: dict[str, list[int | None]], keys: str) -> Path:
-    """A table of choices-only picks without any text or id."""
+    """A table of choices-only picks without any text."""
     rows = [
-        {"model": m, "condition": "options", "bank": f"bank {at % 2}", "gold": key,
+        {"model": m, "id": f"i{at}", "condition": "choices_only", "bank": f"bank {at % 2}", "gold": key,
          "pick": None if pick is None else "ABCD"[pick]}
         for m, held in picks.items()
         for at, (key, pick) in enumerate(zip(keys, held, strict=True))

@@ -103,7 +103,7 @@ def sound() -> dict[str, tuple[Any, Callable[[Path, Any], Path]]]:
             "item": f"i{at}",
             "key": "ABAD"[at],
             "pick": "ABCD"[at],
-            "condition": "options",
+            "condition": "choices_only",
             "topic": "t",
         }
         for m in "xy"

@@ -10,13 +10,13 @@ import pytest
 
 from robustify.errors import DataError, UsageError
 from robustify.loaders import FieldMap, Loaded, Source, load
-from robustify.logs import Log, LogOptions, LogPath, gather, mapping, read_log, read_logs
+from robustify.logs import Log, LogOptions, gather, mapping, read_log
 from robustify.logs.pick_columns import PARTS
 from robustify.run import write_items
 from tests.support.fake_logs import boxes, jsonl
 
 LONG = [
-    {"model": model, "item": f"i{at}", "key": key, "pick": pick, "condition": "options"}
+    {"model": model, "item": f"i{at}", "key": key, "pick": pick, "condition": "choices_only"}
     for model, picks in (("one", "ABCA"), ("two", "BBCD"))
     for at, (key, pick) in enumerate(zip("ABAD", picks, strict=True))
 ]
@@ -75,30 +75,14 @@ def test_leading_blanks_and_brackets_are_no_part_of_a_letter(tmp_path: Path) -> 
     assert [r[3] for r in rows_of(log_of(tmp_path / "a.csv", rows))] == [0, 1, 2, 3] * 2
 
 
-def test_rows_without_an_id_are_aligned_by_their_order_and_it_is_said(tmp_path: Path) -> None:
-    found = gather([log_of(tmp_path / "a.csv", without_ids())], None)
-    assert found.items is None
-    assert list(found.topics) == ["item-0001", "item-0002", "item-0003", "item-0004"]
-    assert any("aligned by their order within each of 2 models" in note for note in found.notes)
-
-
-def test_rows_that_cannot_be_aligned_by_their_order_are_refused(tmp_path: Path) -> None:
-    rows = without_ids()
-    with pytest.raises(DataError, match=r"one 4, two 3.*--map id=NAME"):
-        gather([log_of(tmp_path / "a.csv", rows[:-1])], None)
-    rows[5] = {**rows[5], "key": "C"}
-    with pytest.raises(DataError, match=r"a\.csv:7: another key.* than a\.csv:3"):
-        gather([log_of(tmp_path / "a.csv", rows)], None)
+def test_rows_with_neither_text_nor_id_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"a\.csv:2: no item id and no text; .*--map id=NAME"):
+        gather([log_of(tmp_path / "a.csv", without_ids())], None)
 
 
 def test_rows_with_ids_need_no_order_and_a_model_may_lack_some(tmp_path: Path) -> None:
     found = gather([log_of(tmp_path / "a.csv", [*LONG[:4], *LONG[:3:-1][:3]])], None)
     assert found.answers.block("choices_only", "two").item.tolist() == [1, 2, 3]
-
-
-def test_rows_with_ids_and_rows_without_are_not_mixed(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"b\.csv:2: no item id, where other logs have one"):
-        gather([log_of(tmp_path / "a.csv", LONG), log_of(tmp_path / "b.csv", without_ids())], None)
 
 
 def test_the_same_row_twice_is_refused_with_both_lines(tmp_path: Path) -> None:
@@ -142,39 +126,16 @@ WIDE = [
 ]
 
 
-def test_a_wide_table_has_a_column_of_letters_for_each_model(tmp_path: Path) -> None:
-    log = log_of(tmp_path / "a.csv", WIDE, view="full")
+def test_a_wide_table_has_a_column_of_picks_for_each_model(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"no column holds picks; found the columns .*--map pick=NAME,NAME"):
+        log_of(tmp_path / "a.csv", WIDE)
+    log = log_of(tmp_path / "a.csv", WIDE, "pick=m1,m-2", view="full")
     found = gather([log], None)
     assert [i.choices for i in found.items or ()] == [i.choices for i in boxes(4)]
     assert found.answers.block("full", "m1").pick.tolist() == [0, 0, 0, 0]
     assert found.answers.block("full", "m-2").pick.tolist() == [0, 1, -1, -1]
-    assert "columns taken for models' picks, as most of their cells are letters: m1, m-2" in log.notes
     with pytest.raises(UsageError, match="a column of picks for each model"):
-        log_of(tmp_path / "a.csv", WIDE, model="m3")
-
-
-def test_a_model_that_is_unreadable_in_one_table_did_not_answer_there(tmp_path: Path) -> None:
-    every = [
-        {
-            "question": i.stem,
-            "options": json.dumps(i.choices),
-            "gold": i.choices[i.key],
-            "m1": "A",
-            "m@2": "B",
-        }
-        for i in boxes(8)
-    ]
-    table(tmp_path / "a.csv", every[:4])
-    table(
-        tmp_path / "b.csv",
-        [{**row, "m@2": said} for row, said in zip(every[4:], ("ok", "To", "", "A"), strict=True)],
-    )
-    logs = read_logs([LogPath(tmp_path / name) for name in ("a.csv", "b.csv")], LogOptions(view="full"))
-    found = gather(logs, None)
-    assert found.answers.block("full", "m@2").pick.tolist() == [1] * 4 + [-1] * 3 + [0]
-    assert "m@2, view full: rows without a readable answer 3" in found.notes
-    (alone,) = read_logs([LogPath(tmp_path / "b.csv")], LogOptions(view="full"))
-    assert any("not taken, as few of their cells are letters: m@2" in note for note in alone.notes)
+        log_of(tmp_path / "a.csv", WIDE, "pick=m1,m-2", model="m3")
 
 
 MIXED = [*boxes(3, 2), *(replace(i, id=f"c{i.id}", stem=f"Or {i.stem}") for i in boxes(3, 5))]

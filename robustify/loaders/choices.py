@@ -1,0 +1,207 @@
+"""The choices of one row, in any shape that a field holds them: a list, objects, columns, or one cell of text.
+
+A shape may also mark the right choice (`correct: true`, scores, a column of its own). A cell of text is cut at its labels,
+its line ends, or at `|` or `;`; that every row is cut alike is checked by the caller, who knows them all.
+"""
+
+import ast
+import json
+import re
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from string import ascii_lowercase
+from typing import Any
+
+from robustify.errors import ItemError
+from robustify.loaders.rows import Cells, cell_value, choice_text, has, json_kind, text_list
+from robustify.redaction import KeptHere
+
+TEXTS = (("text", "option", "answer", "content", "choice", "value"),)
+LABELS = (("label", "letter", "id", "key"),)
+MARKS = (("correct", "is_correct", "right", "is_right", "is_answer"),)
+ORDERS = (list(ascii_lowercase), [str(n) for n in range(26)], [str(n) for n in range(1, 27)])
+OPTION_COLUMNS = frozenset(("", "option", "choice", "opt", "op", "answer", "ans", "ending", "sol"))
+WRONG_COLUMNS = frozenset(("incorrectanswer", "wronganswer", "distractor", "incorrect", "wrong"))
+_COLUMN = re.compile(r"\(?([a-z _-]*?)[ _-]*\(?([a-z]|[0-9]{1,2})\s*[).:]?", re.IGNORECASE)
+_BETWEEN = re.compile(r"[\s_-]+")
+_FIRST_LABEL = re.compile(r"\s*(\(?)([a-z]|[0-9])([.):])\s*\S", re.IGNORECASE)
+_SEPARATORS = ("\n", "|", ";")
+_TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False, "": False}
+BY_LABEL = "labels"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Choices(KeptHere):
+    """`labels` and `marks` of being right: none, or one per text. `cut`: what separates choices that came in one cell."""
+
+    texts: tuple[str, ...]
+    labels: tuple[str, ...] = ()
+    marks: tuple[object, ...] = ()
+    cut: str = ""
+
+    @property
+    def right(self) -> int:
+        """The position of the only choice that is marked as right. Raises `ItemError`: none is, or several are."""
+        said = [_TRUTHS.get(m.strip().casefold()) if isinstance(m, str) else m for m in self.marks]
+        right = [at for at, mark in enumerate(said) if mark]
+        if len(right) != 1:
+            raise ItemError(f"{len(right)} choices are marked as right; expected one")
+        return right[0]
+
+
+def name_key(name: str) -> str:
+    """Return a name as it is compared: `Correct Answer`, `correct-answer` and `correct_answer` are one."""
+    return _BETWEEN.sub("", name).casefold()
+
+
+def usual_names(names: Iterable[str], ranks: Sequence[Sequence[str]]) -> list[str]:
+    """Return those of these names that are in the first line of `ranks` that has any, compared as by `name_key`."""
+    there: dict[str, list[str]] = {}
+    for name in names:
+        there.setdefault(name_key(name), []).append(name)
+    for rank in ranks:
+        if usual := [name for known in dict.fromkeys(map(name_key, rank)) for name in there.get(known, ())]:
+            return usual
+    return []
+
+
+def choice_columns(names: Iterable[str], prefixes: Iterable[str] = OPTION_COLUMNS) -> list[tuple[str, ...]]:
+    """Return series such as A B C D, a) b) c), option1 option2, Choice A: at least two in order, from a, 0 or 1."""
+    series: dict[str, dict[str, str]] = {}
+    for name in names:
+        prefix, suffix = _column(name)
+        if suffix and prefix in prefixes:
+            series.setdefault(prefix, {})[suffix.casefold()] = name
+    return [
+        tuple(members[at] for at in order[: len(members)])
+        for members in series.values()
+        for order in ORDERS
+        if len(members) > 1 and set(members) == set(order[: len(members)])
+    ]
+
+
+def _column(name: str) -> tuple[str, str]:
+    """Return the usual beginning of the name of an option's column and its label ("" if it has none)."""
+    match = _COLUMN.fullmatch(name)
+    prefix = name_key(match[1]) if match else ""
+    return (prefix, match[2]) if match and prefix in OPTION_COLUMNS | WRONG_COLUMNS else ("", "")
+
+
+def read_choices(cells: Cells, choices: str | Sequence[str], key: str | None = None) -> Choices:
+    """Return the choices of a row from one field, or from one field per choice, of which `key` may hold the right one.
+    Raises `ItemError`: another shape, a choice that is no text, labels that do not fit, or not one choice marked."""
+    if not isinstance(choices, str):
+        return _from_columns(cells, choices, key)
+    value, what, cut = cell_value(cells, choices), f"`{choices}`", ""
+    if isinstance(value, str):
+        value, cut = _unpacked(value, what)
+    match value:
+        case {"choices": list(texts), "labels": list(marks)}:
+            return Choices(text_list(texts, what), marks=tuple(marks))
+        case {"text": texts, "label": names}:
+            return _labelled(text_list(texts, what), names, what)
+        case {"text": texts}:
+            return Choices(text_list(texts, what))
+        case Mapping():
+            return _from_object(value, what)
+        case [Mapping(), *_]:
+            return _from_objects([member if isinstance(member, Mapping) else {} for member in value], what)
+        case _:
+            return Choices(text_list(value, what), cut=cut)
+
+
+def _from_object(members: Mapping[str, Any], what: str) -> Choices:
+    """Return choices by label; or by text, each with its score, unless the names are the labels of numbers."""
+    names, values = list(members), list(members.values())
+    numbers = values and all(isinstance(value, int | float) for value in values)
+    if numbers and [name.casefold() for name in names] not in [order[: len(names)] for order in ORDERS]:
+        return Choices(tuple(names), marks=tuple(values))
+    # Every row of an Arrow struct has all labels: null at the end means no such choice.
+    while values and values[-1] is None:
+        values.pop()
+    return Choices(text_list(values, what), tuple(map(str, names[: len(values)])))
+
+
+def _from_objects(members: Sequence[Mapping[str, Any]], what: str) -> Choices:
+    names = dict.fromkeys(name for member in members for name in member)
+    text, label, mark = (next(iter(usual_names(names, ranks)), "") for ranks in (TEXTS, LABELS, MARKS))
+    texts = text_list([member.get(text) for member in members], what)
+    found = _labelled(texts, [m.get(label) for m in members], what) if label else Choices(texts)
+    marks = tuple(member.get(mark) for member in members) if mark else ()
+    return Choices(found.texts, found.labels, marks)
+
+
+def _labelled(texts: tuple[str, ...], names: object, what: str) -> Choices:
+    if isinstance(names, str) or not isinstance(names, Sequence) or len(names) != len(texts):
+        raise ItemError(f"{what} has {len(texts)} texts, but not as many labels; expected one label a choice")
+    labels = tuple(str(name).strip() if isinstance(name, str | int) else "" for name in names)
+    if "" in labels or len(set(labels)) < len(labels):
+        raise ItemError(
+            f"{what} has a label that is empty, no text, or there twice; expected one label a choice"
+        )
+    return Choices(texts, labels)
+
+
+def _from_columns(cells: Cells, names: Sequence[str], key: str | None) -> Choices:
+    """Return one choice per column, or a list of them; empty columns at the end are choices that this item lacks."""
+    values = [(name, cell_value(cells, name) if has(cells, name) else None) for name in names]
+    while values and values[-1][1] in (None, ""):
+        values.pop()
+    texts: list[str] = []
+    marks: list[bool] = []
+    for name, value in values:
+        marks += [name == key]
+        match value:
+            case [*_, {"content": content}]:
+                # A conversation: the reply is its last turn.
+                texts.append(choice_text(content, f"`{name}`"))
+            case [_, *more]:
+                texts += text_list(value, f"`{name}`")
+                marks += [False] * len(more)
+            case _:
+                texts.append(choice_text(value, f"`{name}`"))
+    used = [name for name, _ in values]
+    suffixes = tuple(_column(name)[1].upper() for name in used)
+    labels = suffixes if all(suffixes) else tuple(used)
+    return Choices(tuple(texts), labels if len(used) == len(texts) else (), tuple(marks) * (key in names))
+
+
+def _unpacked(cell: str, what: str) -> tuple[object, str]:
+    """Return the choices written into a cell: as JSON or Python shows a list, or as text; and what separates them."""
+    with suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError), warnings.catch_warnings():
+        # Python warns of odd escapes with the text itself.
+        warnings.simplefilter("ignore")
+        value = _literal(cell.strip())
+        if isinstance(value, list | tuple | Mapping):
+            return value, ""
+    if pieces := _at_labels(cell):
+        return pieces, BY_LABEL
+    for separator in _SEPARATORS:
+        pieces = [piece.strip() for piece in cell.split(separator) if piece.strip()]
+        if len(pieces) > 1:
+            return pieces, separator
+    raise ItemError(
+        f"{what} is {json_kind(cell)}; expected a list, written as JSON or Python does, or choices between `|` or `;`"
+    )
+
+
+def _literal(cell: str) -> object:
+    with suppress(ValueError):
+        return json.loads(cell)
+    return ast.literal_eval(cell)
+
+
+def _at_labels(cell: str) -> list[str]:
+    """Return the choices of `A) red | B) blue` with their labels; none unless each label is there once and in order."""
+    first = _FIRST_LABEL.match(cell)
+    if first is None:
+        return []
+    mark = rf"(?:^|(?<=[\s|;,/])){re.escape(first[1])}([a-z]|[0-9]{{1,2}}){re.escape(first[3])}"
+    marks = list(re.finditer(mark, cell, re.IGNORECASE))
+    labels = [one[1].casefold() for one in marks]
+    if len(labels) < 2 or labels not in [order[: len(labels)] for order in ORDERS]:
+        return []
+    ends = [one.start() for one in marks[1:]] + [len(cell)]
+    return [cell[one.start() : end].strip(" \t\r\n|;,/") for one, end in zip(marks, ends, strict=True)]
