@@ -59,11 +59,8 @@ def _flagged(run: Run) -> Iterator[Finding]:
             continue
         cue = (row.get("cues") or [{"cue": "none"}])[0]
         says = cue.get("says") or cue_words("label")[cue["cue"]]
-        sure = (
-            ""
-            if row["p_shortcut"] is None
-            else f" A shortcut gave it away with probability {percent(row['p_shortcut'])}."
-        )
+        chance = row.get("p_shortcut")
+        sure = "" if chance is None else f" A shortcut gave it away with probability {percent(chance)}."
         yield (
             f"{FLAGGED}/{cue['cue']}",
             row["item"],
