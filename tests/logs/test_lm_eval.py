@@ -239,14 +239,17 @@ def test_a_tie_contradicts_nothing_and_is_shared(path: Path) -> None:
 
 
 def test_the_doc_s_own_fields_can_be_named(path: Path) -> None:
-    row = lm_eval_row(boxes()[0], 0, [-1.0, -2.0, -3.0, -4.0])
-    row["doc"] = {"frage": "Which thing?", "wahl": ["a thing", "b thing", "c thing", "d thing"], "richtig": 1}
-    row["acc"] = 1.0
+    rows = [lm_eval_row(item, at, [-1.0, -2.0, -3.0, -4.0]) for at, item in enumerate(boxes(2))]
+    for row in rows:
+        row |= {
+            "acc": 1.0,
+            "doc": {"frage": row["doc"]["question"], "wahl": row["doc"]["choices"], "richtig": 1},
+        }
     with pytest.raises(DataError, match="richtig"):
-        log_of(path, [row])
+        log_of(path, rows)
     columns = {"stem": "frage", "choices": "wahl", "key": "richtig", "key_is": "number"}
-    log = log_of(path, [row], columns=columns)
-    assert log.replies[0].item.key == 0
+    log = log_of(path, rows, columns=columns)
+    assert [reply.item.key for reply in log.replies] == [0, 0]
     assert not log.faults
 
 
