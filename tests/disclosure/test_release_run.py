@@ -1,7 +1,6 @@
 """The folder of a restricted run: sealed, private, read again by every command, and without a single item in it."""
 
 import json
-import re
 import stat
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -16,7 +15,6 @@ from robustify.errors import AuthorisationError, DataError
 from robustify.files import sha256
 from robustify.pipeline import rejudge, reprint
 from robustify.policy.releases import emit_split, publish
-from robustify.report.released import released_lines
 from robustify.restricted.ids import hashed, read_split, separable
 from robustify.restricted.loader import documents, require_silence
 from robustify.run import Run, open_run
@@ -66,19 +64,15 @@ def test_the_folder_holds_no_row_of_an_item(run: Run) -> None:
     }
     assert held == expected
     assert set(run.manifest["files"]) == held - {"run.json"}
-
-
-def test_everything_is_for_its_owner_alone(run: Run) -> None:
     for path in (run.folder, *run.folder.rglob("*")):
-        mode = stat.S_IMODE(path.stat().st_mode)
-        assert mode == (0o700 if path.is_dir() else 0o600), path.name
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path.name
 
 
 def test_no_text_and_no_plain_id_or_digest_is_in_any_file(run: Run, public: Path, base: Path) -> None:
     records = restricted_set.items()
     words = {w.encode() for w in restricted_set.canaries(records)}
+    words |= {b"whistles", b"thimbles"}  # topics smaller than a cell
     digest = sha256(base / "data" / "mock" / "items.jsonl").encode()
-    assert len(words) == 6 * len(records)
     record = {"record": (base / "secret" / "ids.key.releases").read_bytes()}
     files = restricted_run.files(run.folder) | record
     for name, content in [*files.items(), *restricted_run.files(public).items()]:
@@ -87,14 +81,6 @@ def test_no_text_and_no_plain_id_or_digest_is_in_any_file(run: Run, public: Path
         assert digest[:16] not in content, name
         assert b"rb1_" not in content or name.startswith("splits/"), name
         assert b'"line"' not in content, name
-
-
-def test_small_topics_are_named_nowhere(run: Run, public: Path) -> None:
-    for folder in (run.folder, public):
-        for name, content in restricted_run.files(folder).items():
-            assert b"whistles" not in content, name
-            assert b"thimbles" not in content, name
-    assert b"lamps" in (public / "report.html").read_bytes()
 
 
 def test_the_manifest_says_what_it_is_and_under_which_key(run: Run) -> None:
@@ -231,39 +217,6 @@ def test_a_list_that_cuts_small_cells_out_of_another_is_left_out(shared: int, n:
     assert [split.name for split in separable([one, other], 10)] == ["robust", "shortcut"][:n]
 
 
-def with_cross_references(monkeypatch: pytest.MonkeyPatch, n: int) -> list[str]:
-    """In the first `n` items a choice names other choices; their stems."""
-    real = restricted_set.items
-
-    def items(how_many: int = 200, seed: int = 2026) -> list[dict[str, Any]]:
-        rows = real(how_many, seed)
-        for row in rows[:n]:
-            row["choices"][(row["answer"] + 1) % 4] = "Both A and B"
-        return rows
-
-    monkeypatch.setattr(restricted_set, "items", items)
-    return [row["question"] for row in items(80)[:n]]
-
-
-@pytest.mark.slow
-def test_what_cannot_be_asked_as_cloze_is_in_no_list_and_in_no_number(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    left_out = with_cross_references(monkeypatch, 2)
-    run = restricted_run.run(tmp_path, restricted_run.prepare(tmp_path, monkeypatch, 80) / "run")
-    assert sorted(p.stem for p in (run.folder / "splits").iterdir()) == ["robust", "shortcut"]
-    assert not {78, 79} & {number.n for number in run.released.numbers}
-    task = (run.folder / "lm_eval_tasks" / "mock_cloze.yaml").read_text("utf-8")
-    assert "cloze: cross-ref" in task
-    splits = [read_split(path) for path in (run.folder / "splits").iterdir()]
-    assert len(documents(splits)) == 80
-    asked = [row["stem"] for row in documents(splits, "cross-ref")]
-    assert len(asked) == 78
-    assert not set(left_out) & set(asked)
-    with pytest.raises(DataError, match="is no profile"):
-        documents(splits, "labels")
-
-
 def test_the_loader_finds_the_items_of_the_splits_with_the_key(run: Run) -> None:
     robust, shortcut = (read_split(run.folder / "splits" / f"{name}.json") for name in ("robust", "shortcut"))
     rows = documents([robust])
@@ -280,6 +233,20 @@ def test_the_loader_finds_the_items_of_the_splits_with_the_key(run: Run) -> None
         documents([replace(robust, ids=robust.ids[:9])])
     with pytest.raises(DataError, match="'labels' is no profile"):
         documents([robust], "labels")
+
+
+def test_what_cannot_be_asked_as_cloze_is_left_out_by_the_local_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = restricted_set.items(80)
+    rows[0]["choices"][(rows[0]["answer"] + 1) % 4] = "Both A and B"
+    monkeypatch.setattr(restricted_set, "items", lambda *_: rows)
+    run = restricted_run.run(tmp_path, restricted_run.prepare(tmp_path, monkeypatch, 80) / "run")
+    assert sorted(p.stem for p in (run.folder / "splits").iterdir()) == ["robust", "shortcut"]
+    assert 79 not in {number.n for number in run.released.numbers}
+    assert "cloze: cross-ref" in (run.folder / "lm_eval_tasks" / "mock_cloze.yaml").read_text("utf-8")
+    asked = documents([read_split(path) for path in (run.folder / "splits").iterdir()], "cross-ref")
+    assert {row["stem"] for row in asked} == {row["question"] for row in rows[1:]}
 
 
 @pytest.mark.parametrize(
@@ -317,15 +284,6 @@ def test_nothing_of_a_part_of_the_set_is_for_publication(
     assert not (tmp_path / "public").exists()
 
 
-def test_the_closing_lines_name_what_may_be_published(run: Run) -> None:
-    lines = list(released_lines(run.released, "run"))
-    assert lines[-2:] == [
-        "report: run/report.html (release level: evaluator)",
-        "to publish: robustify export published run -o DIR",
-    ]
-    assert len(lines) <= 24
-
-
 def test_a_set_too_small_to_tell_of_shows_n_and_the_verdict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -335,32 +293,6 @@ def test_a_set_too_small_to_tell_of_shows_n_and_the_verdict(
     assert (run.released.n, run.released.numbers, run.released.topics) == (24, (), None)
     assert publish(run, tmp_path / "public").release.bits == 0
     assert "# mock: not judged" in (tmp_path / "public" / "report.md").read_text("utf-8")
-
-
-HOSTILE = {"lamps": "<script>alert(1)</script>", "kettles": "=cmd|' /C calc'!A0", "ladders": "| [a](b) `c`"}
-
-
-def renamed(monkeypatch: pytest.MonkeyPatch, names: dict[str, str]) -> None:
-    """Other topic names in the mock set."""
-    records = restricted_set.items
-
-    def with_names(n: int = 200, seed: int = 2026) -> list[dict[str, Any]]:
-        return [{**r, "topic": names.get(r["topic"], r["topic"])} for r in records(n, seed)]
-
-    monkeypatch.setattr(restricted_set, "items", with_names)
-
-
-def test_hostile_topic_names_stay_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    renamed(monkeypatch, HOSTILE)
-    run = restricted_run.run(tmp_path, restricted_run.prepare(tmp_path, monkeypatch) / "run")
-    files = restricted_run.files(run.folder)
-    for name, content in files.items():
-        text = content.decode("utf-8")
-        if name.endswith((".html", ".svg")):
-            assert "<script" not in text, name
-        if name.endswith(".md"):
-            assert not re.search(r"(?<!\\)(<script|\[a\]\()", text), name
-    assert "&lt;script&gt;" in files["report.html"].decode("utf-8")
 
 
 def test_a_run_without_models_tells_its_cues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,7 @@
 """The released page: what it shows of a summary, in which order, how coarse, and for how many bits."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from robustify.disclosure.released import MOST, Released, released
 from robustify.disclosure.rounding import COARSE, FINE, interval, log2_choose, one_digit_up, rounded
 from robustify.disclosure.topics import Block, partition, topic_table
+from robustify.report.released import write_released
 from robustify.summary.quantity import Quantity
 from robustify.summary.result import Summary
 from robustify.summary.scored import FreeRate, FreeScores
@@ -180,6 +183,21 @@ def test_nothing_of_the_summary_comes_through_but_what_the_page_names(exact: Sum
     text = released(changed(exact, benchmark=noise)).model_dump_json()
     for word in ("rb1_", "likeliest", 'items":[', "ties", "defects", "quarantined", "whistles", "thimbles"):
         assert word not in text
+
+
+HOSTILE = ("<script>alert(1)</script>", "=cmd|' /C calc'!A0", "| [a](b) `c`")
+
+
+def test_hostile_names_stay_words(exact: Summary, tmp_path: Path) -> None:
+    rows = {name: topic_row(60, 40) for name in HOSTILE}
+    page = released(changed(exact, topics=changed(exact.topics, by_topic=rows)))
+    write_released(tmp_path, changed(page, failed=HOSTILE), {"models": {name: {} for name in HOSTILE}})
+    html, md = ((tmp_path / name).read_text("utf-8") for name in ("report.html", "report.md"))
+    assert "<script" not in html
+    assert "&lt;script&gt;" in html
+    assert not re.search(
+        r"(?<!\\)(<script|\[a\]\()", md.split("Signature")[0].replace(", ".join(HOSTILE), "")
+    )
 
 
 # Topics.

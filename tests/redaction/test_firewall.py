@@ -15,7 +15,7 @@ from robustify.redaction import firewall
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "robustify"
 SECRET = "zanzibar platypus of the seventh lamp is turned by which merun?"
-BUG = re.compile(r"robustify: a bug in robustify \((\w+) at ([\w./<>]+):\d+; no details: .*\)")
+BUG = re.compile(r"robustify: a bug in robustify \(([\w ]+) at ([\w./<>]+):\d+; no details: .*\)")
 
 
 def python(code: str, *args: str, **env: str) -> "subprocess.CompletedProcess[str]":
@@ -54,21 +54,15 @@ IN_MAIN = "def fail(*a, **k):\n    {}\ncli.cli.main = fail\ncli.main()"
 
 
 @pytest.mark.parametrize("name", RAISED)
-@pytest.mark.parametrize("debug", [{}, {"PYTHONDEVMODE": "1", "PYTHONFAULTHANDLER": "1"}], ids=["", "dev"])
-def test_an_unknown_error_is_one_line_of_kind_and_place(name: str, debug: dict[str, str]) -> None:
+def test_an_unknown_error_is_one_line_of_kind_and_place(name: str) -> None:
     body, kind = RAISED[name]
-    done = python(IN_MAIN.format(body), **debug)
+    done = python(IN_MAIN.format(body), PYTHONDEVMODE="1", PYTHONFAULTHANDLER="1")
     said = clean(done)
     assert done.returncode == 1
-    found = (
-        re.match(BUG, said)
-        if kind != "an error"
-        else re.match(r"robustify: a bug in robustify \(an error", said)
-    )
+    found = re.match(BUG, said)
     assert found, said
     assert said.count("\n") == 1
-    if kind and kind != "an error":
-        assert found[1] == kind
+    assert kind in ("", found[1])
 
 
 def test_places_are_told_on_demand_and_messages_never() -> None:
@@ -195,29 +189,6 @@ def test_long_values_of_a_config_are_kept_out_of_messages(monkeypatch: pytest.Mo
     assert held == {SECRET, f"{SECRET} too"}
     assert concealed(f"c.yaml: {SECRET} too: unknown key", []) == "c.yaml: <value>: unknown key"
     assert concealed("c.yaml: name: short", []) == "c.yaml: name: short"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        [SECRET], ["validate", SECRET], ["run", SECRET + ".yaml"], ["check", SECRET], ["--nope", SECRET],
-        ["run", "x.yaml", "--limit", SECRET], ["run", "x.yaml", f"--limit={SECRET}"],
-        ["run", "x.yaml", "--mode", SECRET], ["run", "x.yaml", f"--{SECRET}"], ["models", "pull", SECRET],
-        ["models", SECRET], ["validate", "x" * 5000], ["validate", "\x1b[31m" + SECRET],
-    ],
-)  # fmt: skip
-def test_item_text_in_an_argument_is_refused_without_an_echo(arguments: list[str], tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "robustify", *arguments],
-        capture_output=True, text=True, check=False, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-    said = clean(done)
-    assert done.returncode in (2, 3)
-    assert "x" * 200 not in said
-    assert "\x1b" not in said
-    assert len(said.strip().split("\n")) == 1, said
-    assert said.startswith("robustify: ")
 
 
 # ---- the source ----

@@ -99,6 +99,21 @@ def test_the_file_that_will_be_written_is_asked_about(tmp_path: Path) -> None:
     require_private(place, ["copy.txt"])
 
 
+def test_git_is_asked_without_the_programs_that_a_repository_names_and_not_at_all_costs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, mark = tree()(tmp_path), tmp_path / "ran"
+    for name in ("core.fsmonitor", "core.hooksPath", "core.pager", "core.sshCommand"):
+        subprocess.run(["git", "-C", str(place.parent), "config", name, f"touch {mark};"], check=True)
+    with pytest.raises(AuthorisationError, match=PUBLIC):
+        require_private(place)
+    assert not mark.exists()
+    (place.parent / ".gitignore").write_text("run/\n")
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    with pytest.raises(AuthorisationError, match=PUBLIC):
+        require_private(place)
+
+
 def test_somebody_else_s_folder_is_not_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     tmp_path.chmod(0o700)

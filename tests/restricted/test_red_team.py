@@ -147,14 +147,21 @@ def raising(error: BaseException) -> Attack:
     return while_it_runs(die)
 
 
-def copied(*args: object, name: str = "DATA") -> Attack:
-    """A copy of the items under another name."""
+def copied(*args: object, **files: str) -> Attack:
+    """A copy of the items under another name, with these files in the work tree."""
 
     def act(world: World) -> list[object]:
         shutil.copy(world.items, world.base / "copy.jsonl")
-        return list(args)
+        return plain(*args, **files)(world)
 
     return act
+
+
+def beside_a_log(world: World) -> list[object]:
+    shutil.copy(world.items, world.base / "copy.jsonl")
+    log = world.base / "data" / "log.csv"
+    log.write_text("id,pick,model,k\n" + "".join(f"{row['id']},0,m,4\n" for row in RECORDS))
+    return ["import", log, "--data", "DATA", "-o", "x", "--view", "full"]
 
 
 def linked_copy(world: World) -> list[object]:
@@ -278,6 +285,9 @@ ATTACKS: dict[str, tuple[Attack, tuple[int, ...]]] = {
     "a manifest that says public": (relabelled, (4,)),
     "a copy of the data": (copied("DATA", "--public", "-o", "x"), (4,)),
     "a link to the data": (linked_copy, (4,)),
+    "a copy of the data, for its rules": (copied("heuristics", "DATA"), (4,)),
+    "a copy of the data, beside a log": (beside_a_log, (4,)),
+    "a copy of the data, in a config": (copied("run", "b.yaml", b_yaml=f"name: q\n{PUBLIC}data: ../copy.jsonl\n"), (4,)),
     "a copy of the data, to begin with": (copied("init", "DATA"), (4,)),
     "a copy of the data, as answers": (copied("free", "grade", "DATA", "-o", "x"), (2, 3, 4)),
     # What is said.

@@ -17,7 +17,7 @@ from robustify.restricted.adapters import Manifest
 from robustify.restricted.recognition import recognised, require_ordinary
 from tests.restricted.conftest import authorised
 from tests.support.command import invoked
-from tests.support.restricted_set import ADAPTER, canaries, items, write_set
+from tests.support.restricted_set import ADAPTER, items, write_set
 
 N = 60
 GUID = "00000000-1111-2222-3333-444444444444"
@@ -115,30 +115,6 @@ def test_one_category_word_is_no_sign(mock: Path) -> None:
     assert codes(public(mock, harmless(50, "Because of biosecurity, "))) == []
 
 
-COMMANDS = (
-    ["validate", "FILE"],
-    ["heuristics", "FILE"],
-    ["CONFIG", "-o", "OUT"],
-    ["validate", "CONFIG"],
-    ["import", "LOG", "--data", "FILE", "-o", "OUT", "--map", "id=id", "--map", "pick=pick", "--map", "model==m",
-     "--map", "k==4", "--view", "full"],
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_every_command_that_reads_items_refuses_and_writes_nothing(mock: Path, command: list[str]) -> None:
-    file = mock / "public.jsonl"
-    file.write_bytes((mock / "data" / "mock" / "items.jsonl").read_bytes())
-    (mock / "bare.yaml").write_text(f"name: quiz\nsensitivity: public\ndata: {file}\n")
-    (mock / "log.csv").write_text("id,pick\n" + "".join(f"{r['id']},0\n" for r in items(N)))
-    named = {"FILE": file, "CONFIG": mock / "bare.yaml", "OUT": mock / "written", "LOG": mock / "log.csv"}
-    done = invoked(*(named.get(word, word) for word in command))
-    assert isinstance(done.exception, AuthorisationError), done.output
-    assert "sign S1" in str(done.exception)
-    assert not (mock / "written").exists()
-    assert not any(c in done.output + str(done.exception) for c in canaries(items(N)))
-
-
 def test_logs_that_speak_of_controlled_categories_are_refused_too(mock: Path) -> None:
     rows = [
         {"doc": {"question": SPEAKS + r["question"], "choices": r["choices"], "answer": r["answer"]}, "doc_id": i,
@@ -234,24 +210,13 @@ def models(*told: dict[str, Any]) -> Any:
     return configs.parse(tree, "t").models
 
 
-LOCAL = (
-    {"name": "a"},
-    {"name": "a", "engine": "openai", "base_url": "http://127.0.0.1:8000/v1"},
-    {"name": "a", "engine": "openai", "base_url": "http://localhost:8000/v1"},
-    {"name": "a", "engine": "openai", "base_url": "http://[::1]:8000/v1"},
-    {"name": "a", "engine": "ray"},
-)
-REMOTE = (
-    ({"name": "a", "engine": "openai", "base_url": "https://llm.example/v1"}, "llm.example"),
-    ({"name": "a", "engine": "openai", "base_url": "https://127.0.0.1.example:80/v1"}, "127.0.0.1.example"),
-    ({"name": "a", "engine": "openai", "base_url": "https://10.0.0.7:8000/v1"}, "10.0.0.7"),
-    (
-        {"name": "a", "engine": "openai", "base_url": "https://localhost.localdomain/v1"},
-        "localhost.localdomain",
-    ),
-    ({"name": "a", "engine": "ray", "address": "ray://head.example:10001"}, "head.example"),
-    ({"name": "a", "engine": "ray", "address": "auto"}, "auto"),
-)
+HOSTS = {
+    "http://127.0.0.1:8000/v1": "", "http://localhost:8000/v1": "", "http://[::1]:8000/v1": "",
+    "https://llm.example/v1": "llm.example", "https://127.0.0.1.example:80/v1": "127.0.0.1.example",
+    "https://10.0.0.7:8000/v1": "10.0.0.7", "https://localhost.localdomain/v1": "localhost.localdomain",
+    "ray://head.example:10001": "head.example", "auto": "auto",
+}  # fmt: skip
+"""Addresses of models, and the host that a manifest must name; "" for this machine."""
 
 
 @pytest.fixture
@@ -260,18 +225,20 @@ def manifest(mock: Path) -> Manifest:
     return access.manifest
 
 
-@pytest.mark.parametrize("model", LOCAL, ids=str)
-def test_models_of_this_machine_may_be_asked(manifest: Manifest, model: dict[str, Any]) -> None:
-    require_inside(models(model), manifest)
-
-
-@pytest.mark.parametrize(("model", "host"), REMOTE, ids=str)
+@pytest.mark.parametrize(("address", "host"), HOSTS.items())
 def test_a_model_elsewhere_is_refused_unless_the_manifest_names_its_host(
-    manifest: Manifest, model: dict[str, Any], host: str
+    manifest: Manifest, address: str, host: str
 ) -> None:
-    with pytest.raises(AuthorisationError, match=f"'{host}', which egress"):
-        require_inside(models(model), manifest)
-    require_inside(models(model), manifest.model_copy(update={"egress": (host,)}))
+    engine = (
+        {"engine": "openai", "base_url": address}
+        if "http" in address
+        else {"engine": "ray", "address": address}
+    )
+    asked = models({"name": "a", **engine}, {"name": "b"}, {"name": "c", "engine": "ray"})
+    if host:
+        with pytest.raises(AuthorisationError, match=f"'{host}', which egress"):
+            require_inside(asked, manifest)
+    require_inside(asked, manifest.model_copy(update={"egress": (host,) if host else ()}))
 
 
 def test_a_permitted_host_is_talked_to_under_tls(manifest: Manifest) -> None:
