@@ -152,10 +152,10 @@ def _calibrated(
     )  # fmt: skip
     if found.n < FEWEST_LABELS:
         doubt = "few_labels"
-    elif found.kappa_ci is None:
+    elif found.kappa.ci is None:
         doubt = "kappa_undefined"
     else:
-        doubt = "" if found.kappa_ci[0] > LEAST_KAPPA else "kappa_low"
+        doubt = "" if found.kappa.ci[0] > LEAST_KAPPA else "kappa_low"
     more: dict[str, Any] = {}
     if not nuggets:
         # The judge's errors, and the rate of right answers behind its own.

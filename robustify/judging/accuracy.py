@@ -48,8 +48,6 @@ PAIRED = ("full", "cloze_chars")
 
 Credits = Mapping[str, Floats | None]
 """By measure (`full`, `choices_only`, `cloze_chars`, ...): credits (n,), None where it was not asked.
-
-`full` is the full question in the run's mode, `full_other` in the other one.
 """
 
 
@@ -108,16 +106,12 @@ def accuracies(
 
 def accuracy(credits: Credits, parts: Parts, free: FreeScores | None = None, *, is_voter: bool) -> Accuracy:
     """The rates of one model on All, Shortcut and Robust; cloze counts only items fit for cloze."""
-    other = credits.get("full_other")
     measures: dict[str, Any] = {
-        name: None if won is None else _measure(name, won, parts)
-        for name, won in credits.items()
-        if name != "full_other"
+        name: None if won is None else _measure(name, won, parts) for name, won in credits.items()
     }
     return Accuracy(
         is_voter=is_voter,
         **measures,
-        full_other=None if other is None else against_chance(other, parts.k, parts.groups),
         free=free,
         format_gap=format_gap(credits, parts),
     )
@@ -158,12 +152,8 @@ def heuristic_gap(won: Floats, longest: Floats, groups: Ints | None = None) -> D
 
 
 def _with_question(answers: Answers, index: ItemIndex, model: str, mode: Mode) -> dict[str, Floats | None]:
-    other: Mode = "text" if mode == "letter" else "letter"
-    blocks = {
-        name: first_block(answers, FULL_OF[of], model).first()
-        for name, of in (("full", mode), ("full_other", other))
-    }
-    won = {name: index.spread(b, b.correct) if len(b) else None for name, b in blocks.items()}
+    full = first_block(answers, FULL_OF[mode], model).first()
+    won = {"full": index.spread(full, full.correct) if len(full) else None}
     block = first_block(answers, "cloze", model).first()
     alone = first_block(answers, "choices_only_text", model)
     return won | {f"cloze_{norm}": _cloze(block, norm, alone, index) for norm in NORMS}

@@ -8,6 +8,7 @@ beside it.
 import math
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import log_softmax, softmax
 
 from robustify.arrays import Floats, Ints
@@ -139,43 +140,22 @@ def _resampled(
 def temperature(logits: Floats, key: Ints) -> float:
     """The T that minimises the mean loss of softmax(logits / T), (n, K) with -inf where there is no choice.
 
-    The loss is convex in 1/T, so its slope has one root, found by Newton's steps in log 1/T from T = 1,
-    halving what is left of the range where a step leaves it or is not much shorter than the last. Scores
-    without signal end at the bound 1000, scores that are never wrong at 0.001.
+    The loss is convex in 1/T, so its slope has one root. Scores without signal end at the bound 1000, scores that are never
+    wrong at 0.001.
     """
     columns = np.ascontiguousarray(logits.T)  # choices by items, because sums along long rows are fast
     centred = np.asarray(columns - columns.max(axis=0))
     known = np.where(np.isfinite(centred), centred, 0.0)
     right = float(known[key, np.arange(len(key))].mean())
-    coldest, hottest = -math.log(COLDEST), -math.log(HOTTEST)
-    low, high, last = hottest, coldest, math.inf
-    at = 0.0
-    for _ in range(_STEPS):
-        slope, curve = _slope(centred, known, right, math.exp(at))
-        low, high = (low, at) if slope > 0 else (at, high)
-        step = -slope / (curve * math.exp(at)) if curve > 0 else math.inf
-        if abs(step) < _CLOSE:
-            break
-        if not low < at + step < high or abs(step) > last / 2:
-            step = (low + high) / 2 - at
-        at, last = at + step, abs(step)
-    if coldest - at < _SNAP:
-        return COLDEST
-    return HOTTEST if at - hottest < _SNAP else math.exp(-at)
 
+    def slope(at: float) -> float:
+        weight = np.exp(centred * math.exp(at))
+        return float(((weight * known).sum(axis=0) / weight.sum(axis=0)).mean()) - right
 
-_STEPS, _CLOSE, _SNAP = 60, 1e-8, 1e-6
-
-
-def _slope(centred: Floats, known: Floats, right: float, inverse: float) -> tuple[float, float]:
-    """The first and second derivative of the mean loss with respect to 1/T."""
-    weight = np.exp(centred * inverse)
-    total = weight.sum(axis=0)
-    weight *= known
-    first = weight.sum(axis=0) / total
-    weight *= known
-    second = weight.sum(axis=0) / total
-    return float(first.mean()) - right, float((second - first**2).mean())
+    hottest, coldest = -math.log(HOTTEST), -math.log(COLDEST)
+    if slope(hottest) >= 0:
+        return HOTTEST
+    return COLDEST if slope(coldest) <= 0 else math.exp(-float(brentq(slope, hottest, coldest, xtol=1e-12)))
 
 
 def _logits(scores: Floats, k: Ints) -> Floats:

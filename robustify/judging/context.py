@@ -159,6 +159,11 @@ class Context:
         block = first_block(self.answers, view, model).first()
         return as_compared(block.where(self.index.at[block.item] >= 0), view)
 
+    def in_table(self, values: Bools) -> Bools:
+        """Return values of the items (n, ...) for the items of the answer table; False for those that are not judged."""
+        at = self.index.at
+        return np.where((at >= 0).reshape(-1, *[1] * (values.ndim - 1)), values[at], False)
+
     def row_groups(self, block: Block) -> Ints | None:
         """Return the groups of a block's rows, (r,)."""
         groups = self.parts.groups

@@ -16,8 +16,7 @@ from robustify.ngrams.overlap import PARTS, Overlap
 from robustify.screen.item_index import ItemIndex
 from robustify.screen.votes import UNANSWERED, first_picks
 from robustify.stats.intervals import rate, wilson
-from robustify.stats.tests import independent_difference
-from robustify.summary.quantity import DifferenceQuantity, Quantity
+from robustify.summary.quantity import Quantity
 from robustify.summary.reason import Reason
 from robustify.summary.result import Contamination, ShortMode, TextFile, TextOverlap
 from robustify.summary.scored import LabelNoise
@@ -32,8 +31,7 @@ def label_noise(ctx: Context, credits: Mapping[str, Credits]) -> LabelNoise | No
 
     `strong`: models whose lower Wilson bound on `full` is above chance; below two of them nothing is judged. `expected`:
     how many of `all_wrong` would be flagged if wrong picks were independent and even: a lower bound, as models share
-    their errors. Exchangeable keys do not apply: strong models know most keys. `difference`: the share in Robust less
-    that in Shortcut.
+    their errors. Exchangeable keys do not apply: strong models know most keys.
     """
     index, parts = ctx.index, ctx.parts
     asked = [name for name, c in credits.items() if c.get("full") is not None]
@@ -59,7 +57,6 @@ def label_noise(ctx: Context, credits: Mapping[str, Credits]) -> LabelNoise | No
         expected=float(by_chance.sum()),
         in_robust=_rate(flagged[there & parts.robust]),
         in_shortcut=_rate(flagged[there & parts.shortcut]),
-        difference=_difference(flagged, there & parts.robust, there & parts.shortcut),
         items=ids,
     )
 
@@ -123,15 +120,6 @@ def _is_strong(credits: Credits, index: ItemIndex) -> bool:
     there = ~np.isnan(won) & (index.k > 0)
     accuracy = rate(won[there])
     return accuracy.ci is not None and accuracy.ci[0] > float(np.mean(1 / index.k[there]))
-
-
-def _difference(flagged: Bools, robust: Bools, shortcut: Bools) -> DifferenceQuantity:
-    if not robust.any() or not shortcut.any():
-        return DifferenceQuantity(n=0)
-    x, y = float(flagged[robust].sum()), float(flagged[shortcut].sum())
-    return DifferenceQuantity.from_stats(
-        independent_difference(x, float(robust.sum()), y, float(shortcut.sum()))
-    )
 
 
 def _rate(credit: Floats | Bools) -> Quantity:

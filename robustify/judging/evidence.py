@@ -84,29 +84,10 @@ class Evidence:
         return np.asarray((self.pick >= 0) & (self.pick == self.key))
 
     @cached_property
-    def agree(self) -> Bools:
-        """Voters that picked the same option, (n, m)."""
-        return np.asarray((self.pick >= 0)[:, None] & (self.choice == self.pick[:, None]))
-
-    @cached_property
-    def voter_set(self) -> Ints:
-        """The set of voters that picked the same option, as an index of `voter_sets`, (n,)."""
-        # A million items have a handful of them.
-        code = np.zeros(len(self.agree), dtype=np.int64)
-        for column in self.agree.T:
-            code = np.unique(code * 2 + column, return_inverse=True)[1]
-        return code
-
-    @cached_property
-    def voter_sets(self) -> tuple[tuple[str, ...], ...]:
-        """The distinct sets of voters that picked the same option."""
-        first = np.unique(self.voter_set, return_index=True)[1]
-        return tuple(tuple(compress(self.voters, row)) for row in self.agree[first].tolist())
-
-    @cached_property
     def picked_by(self) -> tuple[tuple[str, ...], ...]:
         """The voters that picked the same option, of each item."""
-        return tuple(map(self.voter_sets.__getitem__, self.voter_set.tolist()))
+        agree = (self.pick >= 0)[:, None] & (self.choice == self.pick[:, None])
+        return tuple(tuple(compress(self.voters, row)) for row in agree.tolist())
 
     @cached_property
     def named(self) -> Ints:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from robustify.screen.item_index import KeyPositions, shares_by_options, where_k
 from robustify.screen.screen_rules import FDR, VIEW_OF, ScreenRules, criterion_words, votes_needed
 from robustify.screen.voters import agreement_intervals, independence, redrawn, voter_agreement
 from robustify.screen.votes import PROBE, UNANSWERED, Votes, cast_votes, first_template, who_votes
-from robustify.stats.intervals import Rate, rate
+from robustify.stats.intervals import rate
 from robustify.summary import screened as entries
 from robustify.summary.quantity import Quantity
 from robustify.summary.result import OtherRule
@@ -95,15 +95,10 @@ def heuristics(ctx: Context) -> entries.Heuristics | None:
         "cloze": parts.cloze,
     }
     could = {"shortcut": ctx.screened.would, "robust": ctx.screened.would_keep}
-    there = index.at >= 0
     out: dict[str, dict[str, entries.HeuristicRow] | None] = {}
     for name, mask in masks.items():
-        keep = np.zeros(len(index.at), dtype=bool)
-        keep[there] = mask[index.at[there]]
-        options = None
-        if name in could:
-            options = np.zeros((len(index.at), index.width), dtype=bool)
-            options[there] = could[name][index.at[there]]
+        options = ctx.in_table(could[name]) if name in could else None
+        keep = ctx.in_table(mask)
         rows = heuristic_scores(ctx.answers, keep, options) if keep.any() else None
         out[name] = (
             None if rows is None else {h: entries.HeuristicRow.model_validate(row) for h, row in rows.items()}
@@ -160,47 +155,38 @@ def decoy_cut(cut: Cut, rules: ScreenRules) -> entries.DecoyCut:
     )
 
 
-def expected(chance: Chance) -> Quantity | None:
-    """The flags expected under the null, a number of items."""
-    return Quantity(value=chance.expected, ci=chance.expected_ci) if chance.n else None
-
-
-def latent(chance: Chance) -> Quantity:
-    """The share of the items with a real shortcut; absent where chance alone could explain every flag."""
-    if chance.latent is None:
-        return Quantity(n=0)
-    return Quantity(value=chance.latent, n=chance.n, ci=chance.latent_ci)
-
-
 def excess(chance: Chance) -> entries.ExcessOverChance | None:
-    """Flagged minus expected, a share of the items, and how often chance flags as many."""
+    """Return flagged minus expected, a share of the items, and how often chance flags as many."""
     if chance.excess is None:
         return None
     return entries.ExcessOverChance(value=chance.excess, ci=chance.excess_ci, p=chance.p)
 
 
+def _against_chance(chance: Chance) -> dict[str, Any]:
+    """The fields of `ByPlace` that a null that knows no position has too."""
+    # The latent rate is absent where chance alone could explain every flag.
+    known = chance.latent is not None
+    return {
+        "expected_flags": Quantity(value=chance.expected, ci=chance.expected_ci) if chance.n else None,
+        "excess_over_chance": excess(chance),
+        "latent_shortcut_rate": Quantity(
+            value=chance.latent, n=chance.n if known else 0, ci=chance.latent_ci if known else None
+        ),
+    }
+
+
 def flag_fields(chance: Chance) -> dict[str, Any]:
     """Return the fields of `Flags`."""
-    known = chance.by_position
+    by, positions = chance.by_position, chance.positions
+    place = None if positions is None else _off(positions)
     return {
         # The share flagged among the items whose outcome depends on no missing answer.
         "flagged": Quantity.of(chance.share),
         # Of the flags, the share that is there by chance, by decoys; against positions if voters could see them.
         "false_share": Quantity.of(chance.deciding.false_share),
-        "expected_flags": expected(chance),
-        "excess_over_chance": excess(chance),
-        "latent_shortcut_rate": latent(chance),
-        "by_place": None if known is None else _by_position(chance, known),
+        **_against_chance(chance),
+        "by_place": None if by is None else entries.ByPlace(**_against_chance(by), key_place=place),
     }
-
-
-def _by_position(chance: Chance, knowing: Chance) -> entries.ByPlace:
-    return entries.ByPlace(
-        expected_flags=expected(knowing),
-        excess_over_chance=excess(knowing),
-        latent_shortcut_rate=latent(knowing),
-        key_place=None if chance.positions is None else _off(chance.positions),
-    )
 
 
 def _off(positions: KeyPositions) -> entries.OffPlace | None:
@@ -222,13 +208,24 @@ def _voters(ctx: Context) -> dict[str, entries.Voter]:
             judged = block.where(ctx.index.at[block.item] >= 0)
             favoured = favoured_place(judged, ctx.row_groups(judged))
             sampled = _sampled(ctx, judged, votes.choice[:, m])
-        ties = votes.best[:, m].sum(axis=1) > 1
-        voter = _voter(rate(credit[:, m], groups), shares, votes.choice[:, m] == UNANSWERED, ties, "model")
-        out[name] = voter.model_copy(update={"favoured": favoured, "sampled": sampled})
+        out[name] = entries.Voter(
+            choices_only_accuracy=Quantity.of(rate(credit[:, m], groups)),
+            position_share=None if shares is None else tuple(shares),
+            favoured=favoured,
+            unanswered=int(np.count_nonzero(votes.choice[:, m] == UNANSWERED)),
+            ties=int(np.count_nonzero(votes.best[:, m].sum(axis=1) > 1)),
+            kind="model",
+            sampled=sampled,
+        )
     if votes.probe is not None:
         block = ctx.answers.block(PROBE, PROBE).first()
-        accuracy = rate(ctx.index.spread(block, block.correct), groups)
-        out[PROBE] = _voter(accuracy, None, votes.probe == UNANSWERED, block.tie > 1, "probe")
+        out[PROBE] = entries.Voter(
+            choices_only_accuracy=Quantity.of(rate(ctx.index.spread(block, block.correct), groups)),
+            position_share=None,
+            unanswered=int(np.count_nonzero(votes.probe == UNANSWERED)),
+            ties=int(np.count_nonzero(block.tie > 1)),
+            kind="probe",
+        )
     return out
 
 
@@ -237,22 +234,6 @@ def _sampled(ctx: Context, block: Block, choice: Ints) -> entries.SampledVoter |
     if again is None:
         return None
     return entries.SampledVoter(replies=int(block.draws.max()), redrawn=Quantity.of(again))
-
-
-def _voter(
-    accuracy: Rate,
-    places: list[float] | None,
-    unanswered: Bools,
-    ties: Bools,
-    kind: Literal["model", "probe"],
-) -> entries.Voter:
-    return entries.Voter(
-        choices_only_accuracy=Quantity.of(accuracy),
-        position_share=None if places is None else tuple(places),
-        unanswered=int(np.count_nonzero(unanswered)),
-        ties=int(np.count_nonzero(ties)),
-        kind=kind,
-    )
 
 
 def _d4(ctx: Context) -> entries.D4Rule | None:
@@ -277,8 +258,9 @@ def other_rules(ctx: Context) -> tuple[OtherRule, ...]:
         found = ctx.screen(votes, rule)
         chance = found.chance(ctx.parts.groups)
         alike = jaccard(removed, found.outcome == SHORTCUT) if chance.n else None
+        fields = flag_fields(chance)
         rows.append(
-            OtherRule(name=name, flagged=Quantity.of(chance.share), expected=expected(chance), jaccard=alike)
+            OtherRule(name=name, flagged=fields["flagged"], expected=fields["expected_flags"], jaccard=alike)
         )
     return tuple(rows)
 

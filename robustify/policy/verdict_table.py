@@ -63,7 +63,7 @@ def _evidence(found: Evidence | None, n: int) -> dict[str, Iterable[object]]:
     names = ("pick", "weight", "chance", "posterior", "p_shortcut", "picked_by", "cue")
     if found is None:
         return dict.fromkeys(names, [""] * n)
-    by = np.array([neutral("; ".join(voters)) for voters in found.voter_sets], dtype=object)
+    by = [neutral("; ".join(voters)) for voters in found.picked_by]
     picks = [pick if pick >= 0 else "" for pick in found.pick.tolist()]
     shares = (found.weight, found.chance, found.posterior, found.shortcut)
-    return dict(zip(names, (picks, *shares, by[found.voter_set], found.leading), strict=True))
+    return dict(zip(names, (picks, *shares, by, found.leading), strict=True))

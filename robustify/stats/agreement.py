@@ -5,7 +5,7 @@ What is not defined (one class only, nothing to compare) is None and never 0 or 
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -68,19 +68,12 @@ class Agreement:
     n: int
     labels: tuple[str, ...]
     raw: Rate
-    kappa: float | None
-    kappa_ci: tuple[float, float] | None
+    kappa: Rate
     confusion: tuple[tuple[int, ...], ...]
 
     def json(self) -> dict[str, Any]:
-        """As it stands in a summary."""
-        return {
-            "n": self.n,
-            "labels": list(self.labels),
-            "raw": self.raw.json(),
-            "kappa": {"value": self.kappa, "n": self.n, "ci": list(self.kappa_ci) if self.kappa_ci else None},
-            "confusion": [list(row) for row in self.confusion],
-        }
+        """Return the agreement as it is in a summary."""
+        return asdict(self)
 
 
 def agreement(
@@ -106,9 +99,8 @@ def agreement(
         n=n,
         labels=tuple(labels),
         raw=rate(cells[:, :: k + 1].sum(axis=1)),
-        kappa=None if math.isnan(kappa) else kappa,
-        kappa_ci=_kappa_interval(cells, k, weights, groups, seed),
-        confusion=tuple(tuple(int(c) for c in row) for row in table),
+        kappa=Rate(None if math.isnan(kappa) else kappa, n, _kappa_interval(cells, k, weights, groups, seed)),
+        confusion=tuple(map(tuple, table.tolist())),
     )
 
 

@@ -18,7 +18,6 @@ LEAST_LATTICE_P = 1e-12
 
 _NOTHING = -160.0
 """The logarithm of what no sum of a lattice notices."""
-_DIRECT = 1 << 30
 
 
 def poisson_binomial(p: Floats) -> Floats:
@@ -50,11 +49,7 @@ def _binomial(n: int, q: float) -> tuple[int, Floats]:
 
 def _summed(a: tuple[int, Floats], b: tuple[int, Floats]) -> tuple[int, Floats]:
     (i, x), (j, y) = a, b
-    if len(x) * len(y) <= _DIRECT:
-        return _trimmed(i + j, np.convolve(x, y))
-    size = len(x) + len(y) - 1
-    mass = np.fft.irfft(np.fft.rfft(x, size) * np.fft.rfft(y, size), size)
-    return _trimmed(i + j, np.maximum(mass, 0.0))
+    return _trimmed(i + j, np.convolve(x, y))
 
 
 def _trimmed(start: int, mass: Floats) -> tuple[int, Floats]:

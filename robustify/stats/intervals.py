@@ -209,8 +209,3 @@ def _distinct(table: Floats) -> tuple[Floats, Ints]:
     first = np.empty(len(counts), dtype=np.int64)
     first[code[::-1]] = np.arange(len(code) - 1, -1, -1)
     return table[first], counts.astype(np.int64)
-
-
-def percent(share: float) -> str:
-    """A share as it is printed: `31.8 %`."""
-    return f"{100 * share:.1f} %"

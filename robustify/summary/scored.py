@@ -57,16 +57,15 @@ class FreeScores(Part):
 class Accuracy(Part):
     """One model under every view; `format_gap` is `full` less `cloze_chars` on the items answered both ways.
 
-    `full`: the full question in the run's `full_mode`; `full_other`: in the other mode, on All. `adjusted`: `full` under
-    the weights of `adjustment`; `adjusted_choices_only`: without the question, in the screen's mode, under the same
-    weights. A view that the model was not asked is null.
+    `full`: the full question in the run's `full_mode`. `adjusted`: `full` under the weights of `adjustment`;
+    `adjusted_choices_only`: without the question, in the screen's mode, under the same weights. A view that the model was
+    not asked is null.
     """
 
     is_voter: bool
     adjusted: Quantity | None = None
     adjusted_choices_only: Quantity | None = None
     full: ViewScores | None = None
-    full_other: AgainstChance | None = None
     choices_only: ViewScores | None = None
     choices_only_text: ViewScores | None = None
     cloze_chars: ViewScores | None = None
@@ -229,6 +228,5 @@ class LabelNoise(Part):
     expected: float | None = None
     in_robust: Quantity | None = None
     in_shortcut: Quantity | None = None
-    difference: DifferenceQuantity | None = None
     items: tuple[str, ...] | None = None
     reason: Reason | None = None

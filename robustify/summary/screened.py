@@ -1,8 +1,6 @@
 """What the benchmark is made of, what rules without a model score on it, what the screen flagged, and by which cue."""
 
-from typing import Any, Literal
-
-from pydantic import model_serializer
+from typing import Literal
 
 from robustify.summary.quantity import Interval, Nats, P, Part, Quantity, Share
 
@@ -105,13 +103,6 @@ class Voter(Part):
     ties: int
     kind: Literal["model", "probe"]
     sampled: SampledVoter | None = None
-
-    @model_serializer(mode="wrap")
-    def _without_sampled(self, handler: Any) -> dict[str, Any]:
-        tree: dict[str, Any] = handler(self)
-        if tree.get("sampled") is None:
-            tree.pop("sampled", None)
-        return tree
 
 
 class ExcessOverChance(Quantity):

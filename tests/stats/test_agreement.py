@@ -26,9 +26,9 @@ def test_alpha_is_krippendorff_s(level: Any, alpha: float) -> None:
 def test_agreement_that_is_not_defined_is_none() -> None:
     assert krippendorff_alpha([[1, 1], [1, 1]]) is None
     assert krippendorff_alpha([[1, None], [None, 2]]) is None
-    assert agreement(["a"], ["a"], ["a"]).kappa is None
-    assert agreement([], [], ["a", "b"]).kappa is None
-    assert agreement(["a", "a"], ["a", "a"], ["a", "b"]).kappa is None
+    assert agreement(["a"], ["a"], ["a"]).kappa.value is None
+    assert agreement([], [], ["a", "b"]).kappa.value is None
+    assert agreement(["a", "a"], ["a", "a"], ["a", "b"]).kappa.value is None
 
 
 @pytest.mark.parametrize("weights", [None, "linear"])
@@ -47,14 +47,14 @@ def test_agreement_holds_the_table_behind_it() -> None:
     found = agreement(["a", "a", "b", "b"] * 10, ["a", "b", "b", "b"] * 10, ["a", "b"])
     assert found.confusion == ((10, 10), (0, 20))
     assert found.raw.value == 0.75
-    assert found.kappa == pytest.approx(0.5)
-    assert found.kappa_ci[0] < 0.5 < found.kappa_ci[1]
-    assert agreement(["a"], ["b"], ["a", "b"]).kappa_ci is None
+    assert found.kappa.value == pytest.approx(0.5)
+    assert found.kappa.ci[0] < 0.5 < found.kappa.ci[1]
+    assert agreement(["a"], ["b"], ["a", "b"]).kappa.ci is None
 
 
 def test_answers_that_are_all_right_leave_room_for_doubt() -> None:
-    same = agreement(["1"] * 6 + ["0"] * 6, ["1"] * 6 + ["0"] * 6, ["0", "1"]).kappa_ci
+    same = agreement(["1"] * 6 + ["0"] * 6, ["1"] * 6 + ["0"] * 6, ["0", "1"]).kappa.ci
     # Wilson: of twelve that agree, a quarter may disagree, where half would by chance.
     assert same == (pytest.approx(1 - (1 - rate(np.ones(12)).ci[0]) / 0.5), 1.0)
-    three = agreement(["a", "b", "c"] * 4, ["a", "b", "c"] * 4, ["a", "b", "c"], weights="linear").kappa_ci
+    three = agreement(["a", "b", "c"] * 4, ["a", "b", "c"] * 4, ["a", "b", "c"], weights="linear").kappa.ci
     assert three[0] < same[0]

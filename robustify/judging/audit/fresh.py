@@ -104,17 +104,8 @@ class Design:
         return np.asarray(np.take_along_axis(scores, at[items] - rows.start, axis=0) >= top)
 
 
-@dataclass(frozen=True, slots=True)
-class Refitted:
-    """The cross-fitted hits (n,) of the items' keys, and their p by `refits` with permuted keys."""
-
-    hits: Bools
-    p: float
-    refits: int
-
-
-def refitted(design: Design, key: Ints, refits: int = 999, seed: int = 0) -> Refitted:
-    """Return the hits of keys (n,), and p = (1 + refits with as many hits) / (1 + refits).
+def refitted(design: Design, key: Ints, refits: int = 999, seed: int = 0) -> tuple[Bools, float, int]:
+    """Return the cross-fitted hits (n,) of keys (n,), p = (1 + refits with as many hits) / (1 + refits), and the refits.
 
     Fewer refits, and never fewer than 199, are made of very many options.
     """
@@ -122,7 +113,7 @@ def refitted(design: Design, key: Ints, refits: int = 999, seed: int = 0) -> Ref
     n = int(np.clip(_CELLS // max(1, len(design.x)), min(FEWEST_REFITS, refits), refits))
     found = int(np.count_nonzero(hits))
     reached = sum(int(np.count_nonzero(some >= found)) for some in permuted(design, n, seed))
-    return Refitted(hits, (1 + reached) / (1 + n), n)
+    return hits, (1 + reached) / (1 + n), n
 
 
 def permuted(design: Design, refits: int, seed: int) -> Iterator[Ints]:
@@ -200,15 +191,6 @@ def kept_by(found: Screened) -> Kept:
     return Kept(mask, votes.items, votes.key[mask], votes.k[mask], found.would[mask])
 
 
-@dataclass(frozen=True)
-class Fitted:
-    """The design of some of the items kept. `at` (m,): which; `key` (m,): the key's place among its open options."""
-
-    design: Design
-    at: Ints
-    key: Ints
-
-
 class FreshProbe:
     """Fits probes afresh on kept items; without the items' texts there are none.
 
@@ -226,8 +208,9 @@ class FreshProbe:
         found = self.fitted(kept)
         if found is None:
             return None
-        result = refitted(found.design, found.key, self.settings.refits, self.settings.seed)
-        return among_open(result.hits, found.design.size, kept.k[found.at], result.p, result.refits)
+        design, at, key = found
+        hits, p, refits = refitted(design, key, self.settings.refits, self.settings.seed)
+        return among_open(hits, design.size, kept.k[at], p, refits)
 
     def knows(self, kept: Kept) -> bool:
         """Return whether the text of every one of these items is at hand."""
@@ -246,8 +229,10 @@ class FreshProbe:
         out[order[np.unique(duplicates[order], return_index=True)[1]]] = True
         return out
 
-    def fitted(self, kept: Kept) -> Fitted | None:
-        """The design for these items; None where fewer than 50 can be fitted."""
+    def fitted(self, kept: Kept) -> tuple[Design, Ints, Ints] | None:
+        """Return the design for these items, which of them it holds (m,), and the place of each one's key among its open
+        options (m,); None if fewer than 50 can be fitted.
+        """
         at_all = np.array([self.number[name] for name in kept.items], dtype=np.int64)
         size = kept.open.sum(axis=1)
         rank, _, groups = (table[at_all] for table in self._order)
@@ -260,7 +245,7 @@ class FreshProbe:
         rows = (starts[at_all[at]][:, None] + option)[kept.open[at]]
         key = (kept.open[at] & (option < kept.key[at][:, None])).sum(axis=1)
         design = Design.of(matrix(self.items)[rows], size[at], blocks(groups[at]), self.settings.seed)
-        return Fitted(design, at, key)
+        return design, at, key
 
     @cached_property
     def number(self) -> dict[str, int]:

@@ -24,6 +24,7 @@ from robustify.stats.intervals import Rate
 from robustify.stats.tests import LEVEL
 from robustify.summary.reason import AuditorKind, Reason
 from robustify.summary.result import AuditorResult, Residual, Verdict
+from robustify.summary.screened import HeuristicRow
 
 
 def left_out(ctx: Context) -> Iterator[AuditorRates]:
@@ -71,31 +72,18 @@ def best_heuristic(ctx: Context, kept: Kept, probe: FreshProbe, *, independent: 
     """Return the rule without a model that chance explains least on the items kept; its p is Holm's of all rules."""
     if first_template(ctx.answers, HEURISTIC) is None or not len(kept.key):
         return None
-    at = ctx.index.at
-    judged = at >= 0
-    keep = np.zeros(len(at), dtype=bool)
     # Copies of an item are no evidence of their own.
     alone = np.zeros_like(kept.mask)
     alone[np.flatnonzero(kept.mask)[probe.first(kept)]] = True
-    keep[judged] = alone[at[judged]]
-    could = np.zeros((len(at), kept.open.shape[1]), dtype=bool)
-    could[keep] = kept.open[(np.cumsum(kept.mask) - 1)[at[keep]]]
-    rows = {name: row for name, row in heuristic_scores(ctx.answers, keep, could).items() if row["n"]}
+    could = np.zeros((len(alone), kept.open.shape[1]), dtype=bool)
+    could[kept.mask] = kept.open
+    scores = heuristic_scores(ctx.answers, ctx.in_table(alone), ctx.in_table(could))
+    rows = {name: HeuristicRow.model_validate(row) for name, row in scores.items() if row["n"]}
     if not rows:
         return None
-    name = min(rows, key=lambda one: (_number(rows[one], "p_holm"), _number(rows[one], "p")))
-    row = rows[name]
-    ci = row["ci"]
-    assert isinstance(ci, list)
-    found = Rate(_number(row, "value"), int(_number(row, "n")), (ci[0], ci[1]))
-    result = AuditRate(found, _number(row, "expected"), _number(row, "chance"), p=_number(row, "p_holm"))
+    name, row = min(rows.items(), key=lambda one: (one[1].p_holm, one[1].p))
+    result = AuditRate(Rate(row.value, row.n or 0, row.ci), row.expected, row.chance, p=row.p_holm)
     return AuditorRates("heuristic", name, result, independent)
-
-
-def _number(row: dict[str, object], name: str) -> float:
-    value = row[name]
-    assert isinstance(value, int | float)
-    return float(value)
 
 
 def residual(ctx: Context) -> Residual:
