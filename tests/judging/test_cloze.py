@@ -5,12 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from robustify.answers import Answers, Asked, Block, answer, unanswered
-from robustify.arrays import tied_best
 from robustify.errors import DataError, UsageError
 from robustify.item import Item
 from robustify.judging.cloze import ClozeSettings, Profile, excluded, exclusion, read_labels
@@ -197,13 +194,6 @@ def test_pmi_without_its_other_half_is_absent() -> None:
     assert np.isnan(normalised(block(), "pmi", only_b)[0]).all()
 
 
-def test_lengths_that_are_absent_or_zero_give_no_score() -> None:
-    row = answer(Asked("a", "cloze", "m", (0, 1), "qa-v1", 0), [-4.0, -6.0], n_chars=[2, 0])
-    held = Answers.of([row]).block("cloze", "m")
-    assert normalised(held, "chars") == pytest.approx(np.array([[-2, NAN]]), nan_ok=True)
-    assert np.isnan(normalised(held, "tokens")).all()
-
-
 # --- credit ---
 
 
@@ -222,18 +212,3 @@ def test_credit_by_hand() -> None:
     assert won == pytest.approx(np.array([1, 0.5, 0.5, NAN, 1, 1 / 3]), nan_ok=True)
     assert pick.tolist() == [0, 0, 0, -1, 1, 0]
     assert tie.tolist() == [1, 2, 2, 0, 1, 3]
-
-
-@settings(deadline=None)
-@given(st.lists(st.lists(st.integers(-4, 0).map(float), min_size=2, max_size=5), min_size=1, max_size=8))
-def test_credit_is_that_of_the_answer_rows(rows: list[list[float]]) -> None:
-    k = np.array([len(r) for r in rows])
-    scores = np.full((len(rows), k.max()), NAN)
-    for i, r in enumerate(rows):
-        scores[i, : len(r)] = r
-    for key in range(2):
-        won, pick, tie = credit(scores, np.full(len(rows), key), k)
-        for i, r in enumerate(rows):
-            best = tied_best(r)
-            assert (pick[i], tie[i]) == (best[0], len(best))
-            assert won[i] == pytest.approx((key in best) / len(best))

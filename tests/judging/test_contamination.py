@@ -90,10 +90,6 @@ def test_an_overlap_of_other_items_is_refused(changes: dict[str, object]) -> Non
         overlapped(made(**changes), ten()[1], ROBUST, ~ROBUST)
 
 
-def test_nothing_looked_for_is_null() -> None:
-    assert contamination(SimpleNamespace(facts=Facts("made-up"), parts=None)) is None
-
-
 def test_from_items_and_a_file_to_the_summary_without_a_word_of_them(
     toys: list[Item], tmp_path: Path
 ) -> None:

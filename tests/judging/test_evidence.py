@@ -1,26 +1,20 @@
 """The evidence on each item: what was picked, how sure, who agrees, and which cue carried it."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from robustify.answers import Answers
 from robustify.arrays import Floats
 from robustify.baselines.features import NAMES
-from robustify.baselines.heuristics import guess
 from robustify.item import Item
-from robustify.judging.context import Facts, Rules, context
 from robustify.judging.evidence import BY_LENGTH, CUE_OF, PART_OF, Evidence, cue_counts, evidence
-from robustify.judging.judgement import judge
 from robustify.screen.decoy_filter import Decision, flags, shortcut_probability
 from robustify.screen.ranking import Ranking
-from robustify.screen.screen_rules import ScreenRules
 from robustify.screen.votes import Votes
 from robustify.summary.screened import CUES
-from tests.support.fake_answers import bench, items_of, rows, votes_of
+from tests.support.fake_answers import bench, votes_of
 
 K = 4
 
@@ -153,35 +147,3 @@ def test_flagged_items_are_counted_by_their_first_cue(votes: Votes) -> None:
     assert all(q.ci is not None and q.ci[0] < 0.5 < q.ci[1] for q in summary.cues.values())
     listed = summary.likeliest or ()
     assert all(row.item in np.array(votes.items)[votes.key == 1].tolist() for row in listed)
-
-
-@pytest.mark.slow
-def test_judging_gives_evidence_under_every_rule_and_without_text_no_cue_of_the_text() -> None:
-    b = bench(120, 2, s=0.3, agree=0.3, seed=5)
-    items = items_of(b, cue=True)
-    answers = Answers.concat([guess(items), Answers.of(rows(b))])
-    for criterion in ("unanimous", "majority"):
-        rules = Rules(ScreenRules(criterion=criterion, voters=b.voters))
-        whole = judge(answers, Facts("made-up"), rules, items)
-        assert set(whole.evidence.features) == set(NAMES)
-        assert whole.summary.evidence is not None
-        bare = judge(answers, Facts("made-up"), rules)
-        assert bare.evidence.cues == ("letter_votes",)
-        assert bare.evidence.features == {}
-
-
-def test_without_an_answer_there_is_no_evidence() -> None:
-    b = bench(30, 2)
-    items = items_of(b)
-    done = judge(guess(items), Facts("made-up"), Rules())
-    assert done.evidence is None
-    assert done.summary.evidence is None
-
-
-def test_ranking_and_votes_agree_on_the_items() -> None:
-    b = bench(80, 2, s=0.4, seed=2)
-    answers = Answers.of(rows(b))
-    found = evidence(context(answers, Facts("made-up"), Rules(ScreenRules(voters=b.voters))))
-    kept = found.hit[b.shortcut & (found.pick >= 0)]
-    assert kept.mean() > 0.9
-    assert replace(found).items == b.ids

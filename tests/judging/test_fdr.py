@@ -38,14 +38,6 @@ def cued() -> tuple[Bench, Judgement]:
     return b, judged(b, FDR)
 
 
-@pytest.mark.slow
-def test_shortcuts_are_flagged_and_few_others(cued: tuple[Bench, Judgement]) -> None:
-    b, found = cued
-    flagged = np.array([v.verdict == "shortcut" for v in found.verdicts])
-    assert flagged[b.shortcut].mean() >= 0.8
-    assert flagged[~b.shortcut].mean() <= 0.08
-
-
 def test_the_cut_is_in_the_summary_and_its_share_is_at_most_q(cued: tuple[Bench, Judgement]) -> None:
     _, found = cued
     screen = found.summary.screen
@@ -88,15 +80,6 @@ def test_the_rule_is_asked_of_every_option_and_of_fewer_voters() -> None:
     assert (ctx.screen(ctx.votes, stricter).outcome == SHORTCUT).sum() <= removed.sum()
 
 
-def test_by_e_values_verdicts_are_those_that_were_decided() -> None:
-    b = bench(400, 2, s=0.4, agree=0.2, seed=4)
-    answers, items = Answers.of(rows(b, rotations=False, bias=0.0)), items_of(b, cue=True)
-    ctx = context(answers, Facts("made-up"), Rules(ScreenRules(fdr=0.1, fdr_exact=True)), items)
-    decided = ctx.decision
-    assert (ctx.screened.outcome == decided.outcome).all()
-    assert decided.cut.hits == (decided.outcome == SHORTCUT).sum() > 0
-
-
 @pytest.mark.parametrize("exact", [False, True])
 def test_nothing_to_rank_is_nothing_flagged(exact: bool) -> None:
     b = bench(60, 1, seed=9)
@@ -122,10 +105,3 @@ def test_a_voter_that_answered_nothing_leaves_no_item_robust() -> None:
     picks = np.column_stack([b.picks[:, 0], np.full(120, -1)])
     found = judged(replace(b, picks=picks), FDR, cue=False)
     assert not any(v.verdict == "robust" for v in found.verdicts)
-
-
-def test_followers_do_not_count_as_chance() -> None:
-    b = bench(300, 2, s=0.3, agree=0.2, seed=3)
-    together = dict.fromkeys(b.ids[:40], "one passage")
-    screen = judged(b, FDR, groups=together).summary.screen
-    assert screen.false_share == screen.cut.false_share

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from robustify.answers import Answers, answer
+from robustify.answers import Answers, Asked, answer
 from robustify.arrays import Floats, Ints
 from robustify.judging.calibration import calibration
 from robustify.judging.context import Parts
@@ -114,7 +114,7 @@ def test_intervals_over_orders_cover() -> None:
         for i, o in np.ndindex(200, 4):
             scores = [-3.0] * 4
             scores[0 if knows[i] else 1 if firm[i] or o % 2 else 2] = -0.1
-            rows.append(answer(f"i{i:03d}", "full", "m", ORDERS[o], "t", 0, scores))
+            rows.append(answer(Asked(f"i{i:03d}", "full", "m", ORDERS[o], "t", 0), scores))
         held = Answers.of(rows).block("full", "m")
         found = stability(held, group[held.item])
         ends = {0.5: found.mean_ci, 0.85: found.consistency.ci}

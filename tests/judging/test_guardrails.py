@@ -1,223 +1,150 @@
 """Guardrails: each one says no when it should, says why, and stays quiet about what was never asked."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from robustify.judging import guardrails as judge_side
-from robustify.judging.guardrails import Limits, certificate, trial_run
-from robustify.judging.guardrails import guardrails as judge_guardrails
+from robustify.judging.guardrails import Limits, certificate, guardrails, trial_run
 from robustify.report.messages import sentence
 from robustify.summary.reason import Reason
 from robustify.summary.result import Guardrail, Residual, Summary
-from tests.support.trees import filled, plain
+from tests.support.trees import filled
 
 LIMITS = Limits()
-KEPT = sentence(Reason.of("topics_kept", share=0.5))
-
-
-def of_tree(check: Any) -> Any:
-    """A check that takes the summary as a tree."""
-    return lambda tree, limits: check(Summary.model_validate(filled(Summary, tree)), limits)
-
-
-guardrails = of_tree(judge_guardrails)
-enough_robust_items = of_tree(judge_side.enough_robust_items)
-excess_above_chance = of_tree(judge_side.excess_above_chance)
-residual_shortcuts = of_tree(judge_side.residual_shortcuts)
-ties_share = of_tree(judge_side.ties_share)
-topic_collapse = of_tree(judge_side.topic_collapse)
-topic_drift = of_tree(judge_side.topic_drift)
-unanswered_share = of_tree(judge_side.unanswered_share)
-undecided_share = of_tree(judge_side.undecided_share)
-voters_by_place = of_tree(judge_side.voters_by_place)
-
-
-def said(check: Guardrail) -> str:
-    assert check.reason is not None
-    return sentence(check.reason)
-
-
-def code(check: Guardrail) -> str:
-    return check.reason.code
-
-
-def good() -> dict[str, Any]:
-    return {
-        "screen": {
-            "asked": 200, "answered": 198, "mode": "letter", "unanswered": 2,
-            "excess_over_chance": {"value": 0.12, "ci": [0.06, 0.18], "p": 1e-4},
-            "voters": {
-                "one": {"choices_only_accuracy": {"value": 0.4, "n": 200, "ci": [0.3, 0.5]}, "ties": 1},
-                "two": {"choices_only_accuracy": {"value": 0.4, "n": 198, "ci": [0.3, 0.5]}, "ties": 0},
-            },
+HALTING = ["topic_collapse", "topic_drift", "enough_robust_items", "voters_by_place"]
+NAMES = [
+    "topic_collapse", "topic_drift", "enough_robust_items", "unanswered_share", "ties_share",
+    "voters_by_place", "undecided_share", "excess_above_chance", "residual_shortcuts",
+]  # fmt: skip
+GOOD: dict[str, Any] = {
+    "screen": {
+        "asked": 200, "answered": 198, "mode": "letter", "unanswered": 2,
+        "excess_over_chance": {"value": 0.12, "ci": [0.06, 0.18], "p": 1e-4},
+        "voters": {
+            "one": {"choices_only_accuracy": {"value": 0.4, "n": 200, "ci": [0.3, 0.5]}, "ties": 1},
+            "two": {"choices_only_accuracy": {"value": 0.4, "n": 198, "ci": [0.3, 0.5]}, "ties": 0},
         },
-        "splits": {"all": 200, "shortcut": 50, "robust": 148, "undecided": 2},
-        "topics": {
-            "by_topic": {"maths": {"before": 100, "after": 70, "retention": {"value": 0.7, "n": 100, "ci": [0.6, 0.78]}},
-            "music": {"before": 100, "after": 78, "retention": {"value": 0.78, "n": 100, "ci": [0.69, 0.85]}}},
-            "kl_nats": 0.001, "kl_null": 0.0009, "p": 0.4,
-        },
-        "residual": {"verdict": "certified", "reasons": []},
-    }  # fmt: skip
+    },
+    "splits": {"all": 200, "shortcut": 50, "robust": 148, "undecided": 2},
+    "topics": {
+        "by_topic": {"maths": {"before": 100, "after": 70}, "music": {"before": 100, "after": 78}},
+        "kl_nats": 0.001, "kl_null": 0.0009, "p": 0.4,
+    },
+    "residual": {"verdict": "certified", "reasons": []},
+}  # fmt: skip
+FAVOURED = {"place": 0, "picked": {"value": 0.99, "n": 200, "ci": [0.96, 0.999]}, "keys": 0.25,
+            "excess": {"value": 0.74, "n": 200, "ci": [0.72, 0.76]}}  # fmt: skip
+
+
+def merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the first tree with the values of the other."""
+    deeper = {
+        k: merged(one[k], v) for k, v in other.items() if isinstance(v, dict) and isinstance(one.get(k), dict)
+    }
+    return {**one, **other, **deeper}
+
+
+def checked(
+    change: Mapping[str, Any], limits: Limits = LIMITS, tree: Mapping[str, Any] = GOOD
+) -> dict[str, Guardrail]:
+    summary = Summary.model_validate(filled(Summary, merged(tree, change)))
+    return {check.name: check for check in guardrails(summary, limits)}
 
 
 def test_a_good_run_passes_every_check() -> None:
-    checks = guardrails(good(), LIMITS)
-    assert [c.name for c in checks] == [
-        "topic_collapse", "topic_drift", "enough_robust_items", "unanswered_share", "ties_share",
-        "voters_by_place", "undecided_share", "excess_above_chance", "residual_shortcuts",
-    ]  # fmt: skip
-    assert all(c.passed for c in checks)
-    assert all(c.reason for c in checks)
-    assert [c.name for c in checks if c.halts_export] == [
-        "topic_collapse", "topic_drift", "enough_robust_items", "voters_by_place",
-    ]  # fmt: skip
+    checks = checked({})
+    assert list(checks) == NAMES
+    assert all(c.passed and c.reason for c in checks.values())
+    assert [name for name, c in checks.items() if c.halts_export] == HALTING
 
 
-def with_topic(before: int, after: int) -> dict[str, Any]:
-    summary = good()
-    summary["topics"]["by_topic"]["sport"] = {"before": before, "after": after}
-    return summary
+def topic(before: int, after: int) -> dict[str, Any]:
+    return {"topics": {"by_topic": {"sport": {"before": before, "after": after}}}}
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "passed", "reason"),
-    [
-        (100, 30, False, "sport kept 30 of 100"), (10, 0, False, "sport kept 0 of 10"),
-        (10, 1, False, "sport kept 1 of 10"), (9, 0, True, "too few items to judge by: sport kept 0 of 9"),
-        (10, 4, True, "too few items to judge by: sport kept 4 of 10"),
-        (100, 47, True, "too few items to judge by: sport kept 47 of 100"), (100, 50, True, KEPT),
-    ],
-)  # fmt: skip
-def test_topic_collapse(before: int, after: int, passed: bool, reason: str) -> None:
-    check = topic_collapse(with_topic(before, after), LIMITS)
-    assert (check.passed, said(check)) == (passed, reason)
-    assert check.value == pytest.approx(min(0.7, after / before))
-    assert check.halts_export
+def ties(n: int, of: int) -> dict[str, Any]:
+    return {"screen": {"voters": {"two": {"choices_only_accuracy": {"n": of}, "ties": n}}}}
 
 
-@pytest.mark.parametrize(
-    ("kl", "p", "passed"), [(0.05, 0.001, False), (0.05, 0.2, True), (0.01, 0.001, True)]
-)
-def test_topic_drift(kl: float, p: float, passed: bool) -> None:
-    summary = good()
-    summary["topics"] |= {"kl_nats": kl, "p": p}
-    check = topic_drift(summary, LIMITS)
-    assert (check.passed, check.value, check.halts_export) == (passed, kl, True)
-    assert code(check) == "topic_drift"
+def excess(value: float, ci: list[float] | None, p: float) -> dict[str, Any]:
+    return {"screen": {"excess_over_chance": {"value": value, "ci": ci, "p": p}}}
 
 
-@pytest.mark.parametrize(
-    ("check", "place", "bounds", "value", "reason"),
-    [
-        (enough_robust_items, "splits.robust", (29, 30), lambda n: n,
-         lambda n: Reason.of("robust_items", n=n, least=30)),
-        (unanswered_share, "screen.unanswered", (5, 4), lambda n: n / 200,
-         lambda n: Reason.of("unanswered", open=n, asked=200, voter="one", missing=0)),
-        (undecided_share, "splits.undecided", (5, 4), lambda n: n / 200,
-         lambda n: Reason.of("undecided", n=n, of=200)),
-    ],
-    ids=["robust", "unanswered", "undecided"],
-)  # fmt: skip
-def test_a_count_fails_one_beyond_its_limit(
-    check: Any, place: str, bounds: Any, value: Any, reason: Any
+def placed(**change: Any) -> dict[str, Any]:
+    return {"screen": {"voters": {"two": {"favoured": {**FAVOURED, **change}}}}}
+
+
+def audit(verdict: str) -> dict[str, Any]:
+    return {"residual": {"verdict": verdict, "reasons": [{"code": "no_item_kept"}]}}
+
+
+SILENT = {"screen": {"unanswered": 0, "voters": {"one": {"unanswered": 1}, "two": {"unanswered": 5}}}}
+LEANING = "two picks the option shown first in 99.0 %"
+CASES: list[tuple[str, dict[str, Any], bool, float | str | None, str]] = [
+    ("topic_collapse", topic(100, 30), False, 0.3, "sport kept 30 of 100"),
+    ("topic_collapse", topic(10, 0), False, 0, "sport kept 0 of 10"),
+    ("topic_collapse", topic(10, 1), False, 0.1, "sport kept 1 of 10"),
+    ("topic_collapse", topic(9, 0), True, 0, "too few items to judge by: sport kept 0 of 9"),
+    ("topic_collapse", topic(10, 4), True, 0.4, "too few items to judge by: sport kept 4 of 10"),
+    ("topic_collapse", topic(100, 47), True, 0.47, "too few items to judge by: sport kept 47 of 100"),
+    ("topic_collapse", topic(100, 50), True, 0.5, sentence(Reason.of("topics_kept", share=0.5))),
+    ("topic_drift", {"topics": {"kl_nats": 0.05, "p": 0.001}}, False, 0.05, "KL 0.0500 nats"),
+    ("topic_drift", {"topics": {"kl_nats": 0.05, "p": 0.2}}, True, 0.05, "(p = 0.2)"),
+    ("topic_drift", {"topics": {"kl_nats": 0.01, "p": 0.001}}, True, 0.01, ""),
+    ("enough_robust_items", {"splits": {"robust": 29}}, False, 29, "29 robust items; expected at least 30"),
+    ("enough_robust_items", {"splits": {"robust": 30}}, True, 30, "30 robust items"),
+    ("unanswered_share", {"screen": {"unanswered": 5}}, False, 0.025, "5 of 200 items left open"),
+    ("unanswered_share", {"screen": {"unanswered": 4}}, True, 0.02, "4 of 200 items left open"),
+    # A dead voter among voters that disagree leaves no item open, and everything is kept.
+    ("unanswered_share", SILENT, False, 0.025, "two has no readable answer to 5"),
+    ("undecided_share", {"splits": {"undecided": 5}}, False, 0.025, "5 of 200 items undecided"),
+    ("undecided_share", {"splits": {"undecided": 4}}, True, 0.02, "4 of 200 items undecided"),
+    ("ties_share", ties(0, 100), True, 0.005, "one: 1 of 200 answers are ties"),
+    ("ties_share", ties(2, 100), True, 0.02, "two: 2 of 100 answers are ties"),
+    ("ties_share", ties(3, 100), False, 0.03, "two: 3 of 100 answers are ties"),
+    ("excess_above_chance", excess(0.1, [0.02, 0.2], 0.01), True, 0.01, "10.0 % of the items above"),
+    ("excess_above_chance", excess(0.1, [-0.01, 0.2], 0.04), False, 0.04, "not significant"),
+    ("excess_above_chance", excess(0.01, [0.001, 0.02], 0.2), False, 0.2, "not significant"),
+    ("excess_above_chance", excess(0.1, None, 0.01), False, 0.01, "no interval"),
+    ("residual_shortcuts", audit("certified"), True, "certified", "the audit is certified: no item was kept"),
+    ("residual_shortcuts", audit("inconclusive"), True, "inconclusive", "the audit is inconclusive"),
+    ("residual_shortcuts", audit("not certified"), False, "not certified", "the audit is not certified"),
+    ("voters_by_place", placed(), False, 0.96, LEANING),
+    ("voters_by_place", merged(placed(), {"screen": {"force_letters": True}}), True, 0.96, LEANING),
+    ("voters_by_place", merged(placed(), {"screen": {"mode": "text"}}), True, None, "no voter was asked by letter"),
+    ("voters_by_place", placed(picked={"value": 0.93, "n": 200, "ci": [0.89, 0.96]}), True, None, "no voter's picks"),
+    ("voters_by_place", placed(excess={"value": 0.01, "n": 200, "ci": [-0.01, 0.03]}), True, None, "no voter's picks"),
+    ("voters_by_place", placed(excess={"value": 0.74, "n": 9, "ci": None}), True, None, "no voter's picks"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "change", "passed", "value", "said"), CASES)
+def test_a_check_fails_beyond_its_limit_and_says_why(
+    name: str, change: dict[str, Any], passed: bool, value: float | str | None, said: str
 ) -> None:
-    part, name = place.split(".")
-    for n, passed in zip(bounds, (False, True), strict=True):
-        summary = good()
-        summary[part][name] = n
-        found = check(summary, LIMITS)
-        assert (found.passed, found.value, found.reason) == (passed, value(n), reason(n))
-        assert found.halts_export is (check is enough_robust_items)
-
-
-@pytest.mark.parametrize(("n", "passed"), [(4, True), (5, False), (200, False)])
-def test_the_worst_voter_decides_what_is_unanswered(n: int, passed: bool) -> None:
-    """A dead voter among voters that disagree leaves no item open, and everything is kept."""
-    summary = good()
-    summary["screen"] |= {"answered": 200, "unanswered": 0}
-    summary["screen"]["voters"]["two"]["unanswered"] = n
-    summary["screen"]["voters"]["one"]["unanswered"] = 1
-    check = unanswered_share(summary, LIMITS)
-    assert (check.passed, check.value) == (passed, n / 200)
-    assert check.reason == Reason.of("unanswered", open=0, asked=200, voter="two", missing=n)
-
-
-@pytest.mark.parametrize(
-    ("ties", "n", "passed"), [(0, 100, True), (2, 100, True), (3, 100, False), (1, 10, False)]
-)
-def test_ties_share(ties: int, n: int, passed: bool) -> None:
-    summary = good()
-    summary["screen"]["voters"]["two"] |= {"choices_only_accuracy": {"n": n}, "ties": ties}
-    check = ties_share(summary, LIMITS)
-    assert (check.passed, check.halts_export) == (passed, False)
-    # The worst voter decides, however many others answer well.
-    worst = max(ties / n, 1 / 200)
-    assert check.value == pytest.approx(worst)
-    assert said(check) == (
-        f"two: {ties} of {n} answers are ties" if ties else "one: 1 of 200 answers are ties"
-    )
+    check = checked(change)[name]
+    assert (check.passed, check.halts_export) == (passed, name in HALTING)
+    assert check.value == (pytest.approx(value) if isinstance(value, float) else value)
+    assert said in sentence(check.reason)
 
 
 def test_an_empty_robust_split_fails_once_and_what_is_about_it_is_not_judged() -> None:
-    summary = good()
-    summary["splits"] |= {"shortcut": 198, "robust": 0}
-    for topic in ("maths", "music"):
-        summary["topics"]["by_topic"][topic] |= {
-            "after": 0,
-            "retention": {"value": 0, "n": 100, "ci": [0, 0.04]},
-        }
-    summary["topics"] |= {"kl_nats": None, "kl_null": None, "p": None}
-    summary["residual"] = {"verdict": "inconclusive", "reasons": [{"code": "no_item_kept"}]}
-    checks = {c.name: c for c in guardrails(summary, LIMITS)}
+    topics = {"by_topic": {name: {"before": 100, "after": 0} for name in ("maths", "music")}}
+    empty = {"splits": {"shortcut": 198, "robust": 0}, "topics": {**topics, "kl_nats": None, "p": None}}
+    checks = checked(merged(empty, audit("inconclusive")))
     assert [name for name, c in checks.items() if not c.passed] == ["enough_robust_items"]
     for name in ("topic_collapse", "topic_drift", "residual_shortcuts"):
-        assert code(checks[name]) == "not_judged"
-        assert checks[name].value is None
+        assert (checks[name].reason.code, checks[name].value) == ("not_judged", None)
     # What is about the screen holds whether or not it left anything.
     assert checks["excess_above_chance"].value == 1e-4
-    summary["screen"]["unanswered"] = 200
-    assert not unanswered_share(summary, LIMITS).passed
-
-
-@pytest.mark.parametrize(
-    ("value", "ci", "p", "passed"),
-    [
-        (0.1, [0.02, 0.2], 0.01, True),
-        (0.1, [-0.01, 0.2], 0.04, False),
-        (0.01, [0.001, 0.02], 0.2, False),
-        (0.1, None, 0.01, False),
-    ],
-)  # fmt: skip
-def test_excess_above_chance(value: float, ci: list[float] | None, p: float, passed: bool) -> None:
-    summary = good()
-    summary["screen"]["excess_over_chance"] = {"value": value, "ci": ci, "p": p}
-    check = excess_above_chance(summary, LIMITS)
-    assert (check.passed, check.value, check.limit) == (passed, p, 0.05)
-    doubt = None if passed else "no_interval" if ci is None else "not_significant"
-    assert check.reason == Reason.of("excess", value=value, p=p, level=0.05, doubt=doubt)
-
-
-@pytest.mark.parametrize(
-    ("verdict", "passed"), [("certified", True), ("inconclusive", True), ("not certified", False)]
-)
-def test_residual_shortcuts(verdict: str, passed: bool) -> None:
-    summary = good()
-    summary["residual"] = {
-        "verdict": verdict,
-        "reasons": [{"code": "no_item_kept"}],
-    }
-    check = residual_shortcuts(summary, LIMITS)
-    assert (check.passed, check.value, check.limit) == (passed, verdict, 0.05)
-    assert said(check) == f"the audit is {verdict}: no item was kept"
 
 
 def test_what_was_not_asked_is_said_to_be_not_judged() -> None:
     for summary in ({}, {"screen": {"asked": 0}, "topics": {}, "residual": {}}):
-        checks = guardrails(summary, LIMITS)
-        assert all(c.passed and c.value is None and code(c) == "not_judged" for c in checks)
+        checks = checked({}, tree=summary).values()
+        assert all(c.passed and c.value is None and c.reason.code == "not_judged" for c in checks)
 
 
 def test_limits_are_settings() -> None:
@@ -225,68 +152,64 @@ def test_limits_are_settings() -> None:
         min_topic_n=200, min_robust=149, max_unanswered=0, max_ties=0, max_undecided=0, max_kl=0, kl_p=0.5,
         excess_p=1e-5,
     )  # fmt: skip
-    assert [c.name for c in guardrails(good(), strict) if not c.passed] == [
+    assert [name for name, c in checked(topic(150, 0), strict).items() if not c.passed] == [
         "topic_drift", "enough_robust_items", "unanswered_share", "ties_share", "undecided_share",
         "excess_above_chance",
     ]  # fmt: skip
-    assert topic_collapse(with_topic(150, 0), strict).passed
-    with pytest.raises(ValidationError):
-        Limits.model_validate({"topic_loss": 1.5})
-    with pytest.raises(ValidationError):
-        Limits.model_validate({"min_topics": 3})
+    for wrong in ({"topic_loss": 1.5}, {"min_topics": 3}):
+        with pytest.raises(ValidationError):
+            Limits.model_validate(wrong)
 
 
-PLACED = {"place": 0, "picked": {"value": 0.99, "n": 200, "ci": [0.96, 0.999]}, "keys": 0.25,
-          "excess": {"value": 0.74, "n": 200, "ci": [0.72, 0.76]}}  # fmt: skip
+# The certificate
+
+NOBODY = Reason.of("no_auditor")
 
 
-def placed(screen: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
-    summary = good()
-    summary["screen"] |= screen
-    summary["screen"]["voters"]["two"]["favoured"] = {**PLACED, **change}
-    return summary
+def residual(verdict: str) -> Residual:
+    return Residual.model_validate(
+        filled(Residual, {"verdict": verdict, "margin": 0.05, "reasons": [NOBODY]})
+    )
+
+
+def check(name: str, *, passed: bool = False, halts: bool = False) -> Guardrail:
+    why = Reason.of("not_judged", why="no_audit")
+    return Guardrail(name=name, passed=passed, value=None, limit=0, reason=why, halts_export=halts)
 
 
 @pytest.mark.parametrize(
-    ("screen", "change", "passed", "named"),
+    ("audited", "one", "verdict"),
     [
-        ({}, {}, False, True),
-        ({"force_letters": True}, {}, True, True),
-        ({"mode": "text"}, {}, True, False),
-        ({}, {"picked": {"value": 0.93, "n": 200, "ci": [0.89, 0.96]}}, True, False),
-        ({}, {"excess": {"value": 0.01, "n": 200, "ci": [-0.01, 0.03]}}, True, False),
-        ({}, {"excess": {"value": 0.74, "n": 9, "ci": None}}, True, False),
+        ("certified", check("a", passed=True), "certified"),
+        ("certified", check("a"), "inconclusive"),
+        ("certified", check("a", halts=True), "not certified"),
+        ("inconclusive", check("a"), "inconclusive"),
+        ("not certified", check("residual_shortcuts"), "not certified"),
     ],
-    ids=["named", "forced", "by text", "not surely", "where the keys are", "too few items"],
 )
-def test_voters_by_place(screen: dict[str, Any], change: dict[str, Any], passed: bool, named: bool) -> None:
-    check = voters_by_place(placed(screen, change), LIMITS)
-    assert (check.passed, check.halts_export) == (passed, True)
-    found = plain(check.reason)["params"].get("voters", [])
-    assert [v["params"]["voter"] for v in found] == ["two"] * named
-    assert check.value == (0.96 if named else None)
-    final = certificate(Residual.model_validate(filled(Residual, {"verdict": "certified"})), [check], ())
-    assert final.verdict == ("certified" if passed else "not judged")
-    assert [c.code for c in final.reasons or ()] == ["one_place"] * named
+def test_a_failed_guardrail_only_lowers_the_verdict(audited: str, one: Guardrail, verdict: str) -> None:
+    found = certificate(residual(audited), [one], ("v1",))
+    assert found.verdict == verdict
+    assert NOBODY in found.reasons
+    assert found.reasons[-1] == Reason.of("voter_under_test", name="v1")
+
+
+@pytest.mark.parametrize(("forced", "verdict"), [(False, "not judged"), (True, "certified")])
+def test_voters_by_place_leave_nothing_to_judge_unless_forced(forced: bool, verdict: str) -> None:
+    one = checked(merged(placed(), {"screen": {"force_letters": forced}}))["voters_by_place"]
+    final = certificate(residual("certified"), [one], ())
+    assert final.verdict == verdict
+    assert [c.code for c in final.reasons if c != NOBODY] == ["one_place"]
 
 
 @pytest.mark.parametrize(
     ("n", "part", "trial"), [(29, False, True), (30, False, False), (500, True, True), (3, True, True)]
 )
 def test_a_trial_run_is_not_judged_whatever_failed(n: int, part: bool, trial: bool) -> None:
-    summary = Summary.model_validate(filled(Summary, {**good(), "splits": {"all": n}}))
-    found = trial_run(summary, LIMITS, part=part)
-    failed = Guardrail(
-        name="x", passed=False, value=None, limit=0, reason=Reason.of("not_judged"), halts_export=True
-    )
-    final = certificate(
-        Residual.model_validate(filled(Residual, {"verdict": "not certified"})), [failed], (), found
-    )
+    summary = Summary.model_validate(filled(Summary, merged(GOOD, {"splits": {"all": n}})))
+    failed = check("x", halts=True)
+    final = certificate(residual("not certified"), [failed], (), trial_run(summary, LIMITS, part=part))
     assert final.verdict == ("not judged" if trial else "not certified")
     whole = summary.model_copy(update={"certificate": final, "guardrails": (failed,)})
     assert (whole.trial, bool(whole.halting)) == (trial, True)
-    if trial:
-        assert plain((final.reasons or ())[0]) == {
-            "code": "trial_run",
-            "params": {"n": n, "least": 30, "part": part},
-        }
+    assert (final.reasons[0] == Reason.of("trial_run", n=n, least=30, part=part)) == trial

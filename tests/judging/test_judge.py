@@ -16,15 +16,10 @@ from robustify.baselines.heuristics import guess
 from robustify.errors import DataError, UsageError
 from robustify.item import Item
 from robustify.judging.context import Facts, Rules
-from robustify.judging.guardrails import certificate
 from robustify.judging.judgement import Judgement, judge
-from robustify.judging.screening import jaccard
 from robustify.screen.screen_rules import ScreenRules
-from robustify.summary.reason import Reason
-from robustify.summary.result import Guardrail, Residual
-from tests.support.fake_answers import WORDS, Bench, bench, items_of, rows, text_rows
+from tests.support.fake_answers import Bench, bench, items_of, rows, text_rows
 from tests.support.rules import unanimous
-from tests.support.trees import filled
 
 LETTER = unanimous(voters=("v0", "v1"))
 TEXT = unanimous(mode="text", voters=("v0", "v1"))
@@ -89,13 +84,6 @@ def test_the_summary_has_every_part_and_no_number_that_json_lacks(judgement: Jud
     assert tree(judgement, "benchmark", "n_quarantined") == 2
     assert sum(tree(judgement, "benchmark", "key_positions")) == pytest.approx(1)
     assert sum(tree(judgement, "benchmark", "option_counts").values()) == 240
-
-
-def test_no_text_of_an_item_gets_into_the_summary(judgement: Judgement) -> None:
-    told = (
-        json.dumps(judgement.summary.tree()) + repr(judgement.verdicts) + repr(judgement.summary.guardrails)
-    )
-    assert not [word for word in WORDS if word in told]
 
 
 def test_every_rate_has_its_n_and_an_interval_around_it(judgement: Judgement) -> None:
@@ -175,10 +163,6 @@ def test_other_rules_are_compared_with_the_run_s(judgement: Judgement) -> None:
     assert rows["D.4"]["flagged"] == tree(judgement, "screen", "d4_rule", "flagged")
     assert rows["unanimous text"]["jaccard"] == 1.0
     assert "unanimous" not in rows, "the run's own rule is not compared with itself"
-
-
-def test_a_voter_under_test_is_said_to_be_one(judgement: Judgement) -> None:
-    assert {"code": "voter_under_test", "params": {"name": "v1"}} in tree(judgement, "certificate", "reasons")
 
 
 def test_what_the_screen_s_voters_did_is_told(judgement: Judgement) -> None:
@@ -276,57 +260,11 @@ def test_rules_that_the_answers_cannot_follow_are_refused(
         judge(Answers.of(rows(b)), Facts("x"), Rules(rules))
 
 
-def test_a_rule_for_a_screen_that_was_never_held_is_refused_and_its_absence_is_not() -> None:
-    b = bench(20, 1, seed=1)
-    plain = Answers.of(rows(b, view="full", template="mmlu-v1"))
-    assert judge(plain, Facts("x"), Rules(unanimous(voters=("v0",)))).summary.screen is None
-    for rules in (unanimous(voters=("Z",)), unanimous(template="nope"), unanimous(voters=("v0", "Z"))):
-        with pytest.raises(UsageError, match="no model was asked choices_only"):
-            judge(plain, Facts("x"), Rules(rules))
-    by_text = Answers.of(text_rows(b))
-    with pytest.raises(UsageError, match="expected mode text"):
-        judge(by_text, Facts("x"), Rules(unanimous(voters=("v0",))))
-
-
 def test_items_whose_key_was_changed_since_are_refused(gamed: tuple[Bench, list[Item], Answers]) -> None:
     _, items, answers = gamed
     moved = [replace(items[0], key=(items[0].key + 1) % items[0].k), *items[1:]]
     with pytest.raises(DataError, match="i00000"):
         judge(answers, facts(items), Rules(LETTER), moved)
-
-
-# The certificate
-
-AUDITORS = Reason.of("no_auditor")
-
-
-def _audit(verdict: str) -> Residual:
-    return Residual.model_validate(
-        filled(Residual, {"verdict": verdict, "margin": 0.05, "reasons": [AUDITORS]})
-    )
-
-
-def _check(name: str, *, passed: bool, halts: bool = False) -> Guardrail:
-    why = Reason.of("not_judged", why="no_audit")
-    return Guardrail(name=name, passed=passed, value=None, limit=0, reason=why, halts_export=halts)
-
-
-@pytest.mark.parametrize(
-    ("audit", "checks", "verdict"),
-    [
-        ("certified", [_check("a", passed=True)], "certified"),
-        ("certified", [_check("a", passed=False)], "inconclusive"),
-        ("certified", [_check("a", passed=False, halts=True)], "not certified"),
-        ("inconclusive", [_check("a", passed=False)], "inconclusive"),
-        ("not certified", [_check("residual_shortcuts", passed=False)], "not certified"),
-    ],
-)
-def test_a_failed_guardrail_only_lowers_the_verdict(
-    audit: str, checks: list[Guardrail], verdict: str
-) -> None:
-    found = certificate(_audit(audit), checks, ())
-    assert found.verdict == verdict
-    assert AUDITORS in (found.reasons or ())
 
 
 def _by_text(item: int, name: str, template: str, likes: tuple[int, int]) -> Answer:
@@ -381,9 +319,3 @@ def test_groups_reach_every_interval_that_is_resampled() -> None:
 
 def _width(ci: list[float]) -> float:
     return ci[1] - ci[0]
-
-
-def test_the_overlap_of_removed_sets() -> None:
-    a, b = np.array([True, True, False]), np.array([True, False, False])
-    assert jaccard(a, b) == 0.5
-    assert jaccard(a & ~a, b & ~b) is None

@@ -34,7 +34,7 @@ def test_a_confident_miss_is_no_shortcut_and_what_is_left_out_is_counted() -> No
     assert found["left_out"] == {"not_in_run": 1, "people_even": 1, "undecided": 1}
     # W is 0.9, 0.5, 0 (a miss) and 0: a is above b and d; c is below b and ties with d.
     assert found["rankings"]["W"]["auroc"]["value"] == (1 + 1 + 0 + 0.5) / 4
-    assert found["verdict"]["confusion"] == [[1, 0], [1, 1]]
+    assert found["verdict"]["confusion"] == ((1, 0), (1, 1))
 
 
 def test_surface_and_what_models_make_of_the_options_are_counted_apart() -> None:

@@ -176,26 +176,6 @@ def asked(
     return block(rows_)
 
 
-def test_by_text_everything_is_counted_per_character() -> None:
-    """The same model, its scores times the lengths of texts: by `full_text` all is as by letter without them."""
-    held = asked(40, [0.5, 0.1, 0.1, 0.3], text_weight=2.0, knows=0.3)
-    chars = np.random.default_rng(4).integers(2, 30, (40, 4))
-    rows_ = [
-        answer(Asked(f"i{i}", view, "m", order, "qa-v1", key), score * n, ranked_by=score, n_chars=n)
-        for view, weights in (("full", np.ones((40, 4))), ("full_text", chars))
-        for i, order, key, score, n in zip(
-            held.item, held.order.tolist(), held.key, held.scores, weights[held.item].astype(int), strict=True
-        )
-    ]
-    table = Answers.of(rows_)
-    index = item_index(table, table.items)
-    by = [
-        permutation(made_up(["m"], answers=table, index=index, full=view))["by_model"]["m"]
-        for view in ("full", "full_text")
-    ]
-    assert by[0] == by[1]
-
-
 # The whole part, and cloze
 
 
@@ -283,18 +263,3 @@ def test_the_place_on_which_picks_sit_is_counted_by_item(
         assert (found.picked.value, found.picked.n, found.keys) == (1, 60, 0.25)
         assert found.excess.value == pytest.approx(0.75)
         assert found.excess.ci[0] > 0.6
-
-
-def test_picks_on_the_place_of_the_keys_are_no_liking_of_it() -> None:
-    held = block([row(f"i{i}", (0, 1), [-1, -2], key=0) for i in range(40)])
-    found = favoured_place(held)
-    assert (found.picked.value, found.keys, found.excess.value) == (1, 1, 0)
-    assert found.excess.ci[0] <= 0
-    assert favoured_place(held.where(np.zeros(40, dtype=bool))) is None
-
-
-def test_a_pick_without_scores_still_has_a_place() -> None:
-    bare = Answer("a", "full", "m", (1, 0), "imported", 0, pick=0, correct=1.0, scores=())
-    assert position_share(block([bare])) == pytest.approx([0, 1])
-    both = [bare, Answer("a", "full", "m", (0, 1), "imported", 0, pick=0, correct=1.0, scores=())]
-    assert value(moved(block(both))["consistency"]) == 1

@@ -74,12 +74,6 @@ def test_a_passage_counts_once() -> None:
     assert min(p["p_holm"] for p in together["places"]) > 0.05
 
 
-def test_it_is_the_place_as_shown_that_counts() -> None:
-    orders = [[(at + j) % 4 for j in range(4)] for at in range(80)]
-    found = position_bias(block([(at % 4, orders[at][2]) for at in range(80)], orders=orders))
-    assert "third option in 100.0 %" in finding("position_bias", PositionBias(**found))
-
-
 def test_ties_share_their_place_and_do_not_test() -> None:
     rows = [answer(Asked(f"i{at}", "full", "m", (0, 1), "t", at % 2), [-1.0, -1.0]) for at in range(20)]
     found = position_bias(Answers.of(rows).block("full", "m"))
@@ -95,9 +89,3 @@ def test_items_of_fewer_options_count_only_where_they_have_a_place() -> None:
     ]
     found = position_bias(Answers.of(rows).block("full", "m"))
     assert [p["picked"]["n"] for p in found["places"]] == [2, 2, 1]
-
-
-def test_only_the_first_row_of_an_item_counts() -> None:
-    rows = [Answer("a", "full", "m", order, "t", 0, 0, 1.0, ()) for order in ((0, 1), (1, 0))]
-    found = position_bias(Answers.of(rows).block("full", "m"))
-    assert (found["n"], found["asked"]) == (1, 1)

@@ -4,7 +4,6 @@ Every expected number stands in a file of ../shared/data or is counted here in p
 by the code under test.
 """
 
-import csv
 import json
 from pathlib import Path
 
@@ -13,7 +12,6 @@ import pytest
 from bench.atlas.others import numbered
 from robustify.logs import LogOptions, LogPath, mapping
 from robustify.policy.from_logs import import_logs
-from robustify.report.messages import finding
 from robustify.run import Run
 
 MEDBENCH = {"mistral:7b": 48, "llama3.1:8b": 51, "gemma2:9b": 62, "qwen2.5:7b": 53}
@@ -66,17 +64,3 @@ def test_truthfulqa_pairs_give_the_published_count_of_every_scorer(pairs: Run, d
     assert len(published) == 18, "nine scorers in two variants"
     found = {m: v["choices_only_accuracy"] for m, v in pairs.summary.tree()["screen"]["voters"].items()}
     assert {m: (round(a["value"] * a["n"]), a["n"]) for m, a in found.items()} == published
-
-
-def test_truthfulqa_pairs_have_their_key_always_first_and_it_is_said(pairs: Run, data: Path) -> None:
-    benchmark = pairs.summary.benchmark
-    assert benchmark.key_positions == (1.0, 0.0)
-    assert benchmark.key_places.shares == (1.0, 0.0)
-    assert "first" in finding("key_places", benchmark.key_places)
-    with (data / "predictions" / "truthfulqa_pairs_answer_only" / "v9_scaled_data.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    for model, told in pairs.summary.tree()["screen"]["voters"].items():
-        first = sum(row[f"{model}_picked"] == "A" for row in rows) / len(rows)
-        assert told["position_share"] == pytest.approx([first, 1 - first])
-        # So that a share of picks on the first place is nothing but the accuracy.
-        assert told["choices_only_accuracy"]["value"] == pytest.approx(first)

@@ -141,21 +141,6 @@ def test_nothing_kept_is_told_and_certifies_nothing() -> None:
     assert (found["non_voters"]["v2"]["n"], found["non_voters"]["v2"]["before"]["n"]) == (0, 60)
 
 
-def test_nobody_to_audit_is_told() -> None:
-    found = audited(bench(80, 1, seed=15), ("v0",))
-    assert (found["verdict"], found["reasons"]) == ("inconclusive", [{"code": "no_auditor", "params": {}}])
-
-
-def test_a_probe_votes_and_a_fresh_one_audits_what_it_left() -> None:
-    b = bench(240, 2, s=0.4, agree=0.2, seed=16)
-    items = items_of(b, cue=True)
-    unseen = replace(b, picks=bench(240, 2, agree=0.2, seed=17).picks)
-    found = audited(unseen, extra=probe(items, ProbeSettings()), items=items, probe_vote="with")
-    assert found["probe_voted"]
-    assert "no_independent_auditor" in codes(found) or found["verdict"] == "not certified"
-    assert found["probe"]["before"]["value"] > 0.4
-
-
 # A rule that ranks
 
 

@@ -6,7 +6,6 @@ import numpy as np
 
 from robustify.arrays import Bools
 from robustify.judging.screening import flag_fields, key_places
-from robustify.report.format import ordinal
 from robustify.report.messages import finding
 from robustify.screen.chance import Chance, chance
 from robustify.screen.consensus import screened
@@ -83,9 +82,3 @@ def test_options_that_differ_in_number_are_counted_apart() -> None:
     assert shares[0].tolist() == [0.5, 0.5, 0, 0, 0]
     assert shares[2].tolist() == [0.25, 0.25, 0.25, 0.0, 0.25]
     assert np.allclose(shares.sum(axis=1), 1)
-
-
-def test_places_in_words() -> None:
-    assert [ordinal(i) for i in (0, 1, 9, 10, 11, 12, 20, 21, 22, 25)] == [
-        "first", "second", "tenth", "11th", "12th", "13th", "21st", "22nd", "23rd", "26th",
-    ]  # fmt: skip
