@@ -22,7 +22,7 @@ OUT = click.option(
     "-o", "--out", "--output", required=True, type=DIR, help="The folder for grades, summary and page."
 )
 CONFIG = click.option("--config", type=FILE, help="A YAML file whose `free:` block holds all other settings.")
-JUDGE = click.option("--judge", metavar="URL|MODEL", help="http://HOST:PORT/v1, or a model that runs here.")
+JUDGE = click.option("--judge", metavar="URL", help="The judge's server: http://HOST:PORT/v1.")
 JUDGE_MODEL = click.option("--judge-model", metavar="NAME", help="The judge's name at its address.")
 HUMAN = click.option("--human", type=FILE, help="Labels of people: item_id, annotator, verdict or labels.")
 MAX_UNSCORED = click.option(
@@ -109,7 +109,7 @@ def nuggets(rows: Path, template: str | None, format_type: str | None, **given: 
 
     settings = _settings(given, nugget_template=template, format_type=format_type)
     if settings.judge is None:
-        raise click.UsageError("free nuggets needs a judge: --judge URL|MODEL, or `judge:` in the free block")
+        raise click.UsageError("free nuggets needs a judge: --judge URL, or `judge:` in the free block")
     return _grade(settings, read_nugget_rows(rows), given)
 
 
@@ -123,11 +123,9 @@ def _settings(given: Mapping[str, Any], **options: Any) -> "FreeSettings":
     from robustify.settings_files import faults
 
     tree = dict(free_block(given["config"])) if given["config"] else {}
-    judge, name = given["judge"], given["judge_model"]
-    if judge is not None and "://" in judge:
-        tree["judge"] = {**(tree.get("judge") or {}), "base_url": judge} | ({"model": name} if name else {})
-    elif judge is not None:
-        tree["judge"] = {**(tree.get("judge") or {}), "model": judge, "base_url": None}
+    judge = {"base_url": given["judge"], "model": given["judge_model"]}
+    if given["judge"] is not None:
+        tree["judge"] = {**(tree.get("judge") or {}), **{key: value for key, value in judge.items() if value}}
     tree |= {key: value for key, value in options.items() if value is not None}
     if given["human"] is not None:
         tree["people"] = str(given["human"])
@@ -142,25 +140,24 @@ def _grade(settings: "FreeSettings", rows: "Rows", given: Mapping[str, Any]) -> 
     from robustify.files import write_json, write_text
     from robustify.freeform.grade.graders import grade_answers
     from robustify.freeform.jsonl import write_rows
+    from robustify.freeform.llm_judge.asking import judging
+    from robustify.freeform.llm_judge.judges import open_judge, refuse_self_judging
     from robustify.freeform.replies import Replies
-    from robustify.freeform.report import nugget_row, summarise, unscored_in
+    from robustify.freeform.report import summarise, unscored_in
     from robustify.freeform.running import free_lines, read_labels
-    from robustify.freeform.session import judging, open_judge, refuse_self_judging
     from robustify.report.free import free_html, shown_lines
 
-    refuse_self_judging(settings, rows.answers)
+    refuse_self_judging(settings.judge, rows.answers)
     people, how = read_labels(settings), judging(settings)
     with (
         Replies(given["cache"]) as kept,
-        open_judge(settings.judge, given["cache"], kept) as judge,
+        open_judge(settings.judge, kept) as judge,
         watcher()("grading", len(rows.answers)) as progress,
     ):
         grades = grade_answers(rows.items, rows.answers, settings, judge, how, progress)
     summary = summarise(rows.items, grades, people, how.seed) | {"left_out": dict(rows.left_out)}
     out = given["out"]
     write_rows(out / "free.jsonl", free_lines(rows.items, rows.answers, grades))
-    if any(grade.kind == "nuggets" for grade in grades):
-        write_rows(out / "labels.jsonl", map(nugget_row, grades))
     write_json(out / "summary.json", summary)
     write_text(out / "report.html", free_html(summary))
     unscored, most = unscored_in(grades), given["max_unscored"]

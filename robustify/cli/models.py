@@ -81,6 +81,5 @@ def clear(cache: Path) -> int:
 
     with every(cache) as caches:
         n = sum(scores.clear() for scores in caches)
-    replies = forget(cache)
-    words = [counted(n, "score"), *([f"{replies:,} replies in words"] if replies else [])]
-    return print_lines(f"{' and '.join(words)} forgotten")
+    words = " and all replies in words" if forget(cache) else ""
+    return print_lines(f"{counted(n, 'score')}{words} forgotten")

@@ -7,7 +7,8 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,16 +33,13 @@ class Replies(Closing):
     def __init__(self, folder: Path | None) -> None:
         kept = folder is not None and (not folder.is_dir() or os.access(folder, os.W_OK))
         self._file = folder / FILE if folder is not None and kept else None
-        try:
+        with self._faults():
             if self._file is not None:
                 self._file.parent.mkdir(parents=True, exist_ok=True)
             self._db = sqlite3.connect(self._file or ":memory:", timeout=60)
-            with self._db:
-                self._db.execute(
-                    "CREATE TABLE IF NOT EXISTS reply (key BLOB PRIMARY KEY, said TEXT) WITHOUT ROWID"
-                )
-        except (OSError, sqlite3.Error) as error:
-            raise self._fault(error) from None
+            self._db.execute(
+                "CREATE TABLE IF NOT EXISTS reply (key BLOB PRIMARY KEY, said TEXT) WITHOUT ROWID"
+            )
 
     def close(self) -> None:
         """Close the file."""
@@ -49,40 +47,28 @@ class Replies(Closing):
 
     def get(self, key: bytes) -> Any:
         """Return the reply, or None if it is not known."""
-        try:
+        with self._faults():
             row = self._db.execute("SELECT said FROM reply WHERE key = ?", (key,)).fetchone()
-        except sqlite3.Error as error:
-            raise self._fault(error) from None
         return None if row is None else json.loads(row[0])
 
     def put(self, rows: Sequence[tuple[bytes, Any]]) -> None:
         """Keep these replies; one that is known already stays as it is."""
         written = [(key, json.dumps(said)) for key, said in rows]
+        with self._faults(), self._db:
+            self._db.executemany("INSERT OR IGNORE INTO reply VALUES (?, ?)", written)
+
+    @contextmanager
+    def _faults(self) -> Iterator[None]:
         try:
-            with self._db:
-                self._db.executemany("INSERT OR IGNORE INTO reply VALUES (?, ?)", written)
-        except sqlite3.Error as error:
-            raise self._fault(error) from None
-
-    def count(self) -> int:
-        """Return how many replies are kept."""
-        try:
-            return int(self._db.execute("SELECT count(*) FROM reply").fetchone()[0])
-        except sqlite3.Error as error:
-            raise self._fault(error) from None
-
-    def _fault(self, error: Exception) -> ResourceError:
-        return ResourceError(
-            f"{self._file or 'replies'}: cannot be read or written ({type(error).__name__}); free space, or remove the file"
-        )
+            yield
+        except (OSError, sqlite3.Error) as error:
+            fault = f"cannot be read or written ({type(error).__name__}); free space, or remove the file"
+            raise ResourceError(f"{self._file or 'replies'}: {fault}") from None
 
 
-def forget(folder: Path) -> int:
-    """Remove the replies of a cache folder; return how many there were."""
+def forget(folder: Path) -> bool:
+    """Remove the replies of a cache folder; return whether there were any."""
     file = folder / FILE
-    if not file.is_file():
-        return 0
-    with Replies(folder) as kept:
-        n = kept.count()
-    file.unlink()
-    return n
+    found = file.is_file()
+    file.unlink(missing_ok=True)
+    return found

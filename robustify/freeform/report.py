@@ -57,15 +57,6 @@ def _model(grades: Sequence[GradeResult], topics: Mapping[str, str]) -> dict[str
     }  # fmt: skip
 
 
-def nugget_row(grade: GradeResult) -> dict[str, Any]:
-    """Return the labels of one passage in the order of its nuggets (None: unread), and its nugget scores."""
-    return {
-        "id": grade.item_id, "model": grade.model, "labels": [nugget.label for nugget in grade.nuggets],
-        "scores": {name: score["value"] for name, score in (grade.nugget_scores or {}).items()},
-        "error_type": grade.error_type,
-    }  # fmt: skip
-
-
 def unscored_in(grades: Sequence[GradeResult]) -> float:
     """Return the share of answers without a score; 0 if there are no answers."""
     scores = credit_of(grades)

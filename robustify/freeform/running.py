@@ -16,10 +16,11 @@ from robustify.freeform.grade.graders import grade_answers, require_judge
 from robustify.freeform.human import UNCALIBRATED, HumanLabel, calibrate, human_from
 from robustify.freeform.jsonl import read_jsonl
 from robustify.freeform.judge_audit import judge_audit
+from robustify.freeform.llm_judge.asking import judging
+from robustify.freeform.llm_judge.judges import open_judge, refuse_self_judging
 from robustify.freeform.questions import Generation, convert_item, exclusions, generate, prompt_of
 from robustify.freeform.replies import Replies
 from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult
-from robustify.freeform.session import judging, open_judge, refuse_self_judging
 from robustify.freeform.settings import FreeSettings
 from robustify.item import Item
 from robustify.judging.free_grades import FreeGrades
@@ -39,7 +40,7 @@ def require_free(settings: FreeSettings, models: Sequence[str]) -> None:
     require_judge(settings, settings.judge)
     if settings.judge is not None:
         asked = [AnswerRow("", name, "") for name in settings.models or models]
-        refuse_self_judging(settings, asked)
+        refuse_self_judging(settings.judge, asked)
     for kind in ("numeric", "short_text", "explanation", "nuggets"):
         settings.judged_by(kind, settings.store)
     if settings.template is not None:
@@ -76,7 +77,7 @@ class FreeResponse:
     def __init__(
         self, settings: FreeSettings, items: Sequence[Item], cache: Path, *, restricted: bool
     ) -> None:
-        self._settings, self._cache, self._restricted = settings, cache, restricted
+        self._settings, self._restricted = settings, restricted
         made = _converted(settings, items)
         self._items = with_facts(made, Path(settings.facts)) if settings.facts else made
         self._rows: list[AnswerRow] = [row for file in settings.answers for row in read_answers(Path(file))]
@@ -104,9 +105,9 @@ class FreeResponse:
     def graded(self, watch: Watch) -> FreeGrades:
         """Grade every answer, and return the rows of the run with how far the judge is to be believed."""
         settings = self._settings
-        refuse_self_judging(settings, self._rows)
+        refuse_self_judging(settings.judge, self._rows)
         how = judging(settings)
-        opened = open_judge(settings.judge, self._cache, self._kept, restricted=self._restricted)
+        opened = open_judge(settings.judge, self._kept, restricted=self._restricted)
         with opened as judge, watch("grading", len(self._rows)) as progress:
             grades = grade_answers(self._items, self._rows, settings, judge, how, progress)
             many = settings.judge.check if settings.judge else 0

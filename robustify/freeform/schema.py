@@ -26,8 +26,10 @@ ErrorType = Literal[
 ]  # fmt: skip
 """Why a reply gave no verdict. Every parser and every call of a judge uses these names."""
 SCHEMA = "robustify.grade/2"
-NUGGET_SCORES = ("strict_vital", "vital", "strict_all", "all", "weighted")
-FORMAT_TYPES = ("json", "markdown", "csv", "adaptive")
+NuggetScore = Literal["strict_vital", "vital", "strict_all", "all", "weighted"]
+NUGGET_SCORES: tuple[NuggetScore, ...] = get_args(NuggetScore)
+FormatType = Literal["json", "markdown", "csv", "adaptive"]
+FORMAT_TYPES: tuple[FormatType, ...] = get_args(FormatType)
 """How a judge may be asked to write labels."""
 LONGEST_NUGGET = 40
 """Words of a nugget; a longer text is not a single fact."""

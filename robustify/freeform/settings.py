@@ -8,7 +8,7 @@ from pydantic import Field, field_serializer, field_validator
 
 from robustify.engines.settings import host_of
 from robustify.freeform.llm_judge.store import PromptTemplate, TemplateStore, get_store
-from robustify.freeform.schema import FORMAT_TYPES, NUGGET_SCORES, GradedKind, Kind
+from robustify.freeform.schema import FormatType, GradedKind, Kind, NuggetScore
 from robustify.settings_files import Settings
 
 Mode = Literal["deterministic", "auto", "judge", "both"]
@@ -21,16 +21,15 @@ NEWEST = "2.0"
 class JudgeSettings(Settings):
     """The judge, and how it is asked.
 
-    `model` is a model that runs here, or with `base_url` the name of a model behind an OpenAI-compatible server whose key
-    is in the environment variable `api_key_env`. `votes` is odd; `retries` counts new attempts after an unreadable reply.
+    `model` is the name of a model at `base_url`, an OpenAI-compatible server whose key is in the environment variable
+    `api_key_env`. `votes` is odd; `retries` counts new attempts after an unreadable reply.
     `forbid_self` refuses a judge that wrote one of the answers. `check`: test the judge on this many items for
     repeatability and for forged verdicts.
     """
 
     model: str = Field(min_length=1)
-    base_url: str | None = None
+    base_url: str
     api_key_env: str | None = None
-    device: str = "cpu"
     votes: int = Field(default=1, ge=1, strict=True)
     retries: int = Field(default=2, ge=0, strict=True)
     max_tokens: int = Field(default=1024, ge=16, strict=True)
@@ -47,9 +46,9 @@ class JudgeSettings(Settings):
         return votes
 
     @field_serializer("base_url", when_used="json")
-    def _without_host(self, url: str | None) -> str | None:
+    def _without_host(self, url: str) -> str:
         # A server's address may name an inner network, and differs from one day to the next.
-        return url and f"http://{'elsewhere' if host_of(url) else 'localhost'}"
+        return f"http://{'elsewhere' if host_of(url) else 'localhost'}"
 
 
 class Grading(Settings):
@@ -67,23 +66,9 @@ class Grading(Settings):
     scale: Literal["binary", "five"] | None = None
     rubrics: dict[Rubric, str] = Field(default_factory=dict)
     nugget_template: str = "nugget/optimized@2.0"
-    format_type: str | None = None
+    format_type: FormatType | None = None
     batch_size: int = Field(default=10, ge=1, strict=True)
-    nugget_score: str = "vital"
-
-    @field_validator("format_type")
-    @classmethod
-    def _known_format(cls, name: str | None) -> str | None:
-        if name is not None and name not in FORMAT_TYPES:
-            raise ValueError(f"is not a format; expected one of {', '.join(FORMAT_TYPES)}")
-        return name
-
-    @field_validator("nugget_score")
-    @classmethod
-    def _known_score(cls, name: str) -> str:
-        if name not in NUGGET_SCORES:
-            raise ValueError(f"is not a nugget score; expected one of {', '.join(NUGGET_SCORES)}")
-        return name
+    nugget_score: NuggetScore = "vital"
 
     @property
     def who(self) -> Mode:

@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 
 from robustify.engines.protocols import Reply, Writer
-from robustify.freeform.llm_judge.judges import Call, WriterJudge
-from robustify.freeform.llm_judge.prompting import Message
 from robustify.freeform.questions import Generation, generate
 from robustify.freeform.replies import Replies
 from robustify.freeform.schema import FreeItem
@@ -53,12 +51,6 @@ def test_answers_keep_why_they_ended(tmp_path: Path) -> None:
         assert (row.text, row.finish_reason, type(row.text)) == ("It has", "length", str)
     (row,) = generate([ITEM], Plain(), Generation(), Replies(None))
     assert row.finish_reason is None
-
-
-def test_a_judge_that_was_cut_off_is_told_so() -> None:
-    messages = [Message("user", "Is it right?")]
-    assert WriterJudge(Cut()).complete(messages, Call()).finish_reason == "length"
-    assert WriterJudge(Plain()).complete(messages, Call()).finish_reason is None
 
 
 @pytest.mark.parametrize(

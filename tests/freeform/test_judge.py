@@ -1,14 +1,14 @@
 """Judges: retries that name the error, votes, records that replay, and what an unread judge leaves behind."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
-from robustify.errors import AuthorisationError, DataError, ModelError, UsageError
+from robustify.errors import AuthorisationError, ModelError, UsageError
 from robustify.freeform.llm_judge.asking import Judging, ask_labels, tolerance_percent
 from robustify.freeform.llm_judge.judges import (
     Call,
@@ -16,11 +16,10 @@ from robustify.freeform.llm_judge.judges import (
     Judge,
     JudgeCallError,
     KeptJudge,
-    WriterJudge,
-    flattened,
 )
 from robustify.freeform.llm_judge.prompting import Message
 from robustify.freeform.replies import Replies
+from robustify.freeform.settings import JudgeSettings
 from tests.freeform.scripted import ScriptedJudge, grade_explanation, grade_mcq, grade_numeric
 from tests.support.serving import serving
 
@@ -178,28 +177,8 @@ def test_a_reply_is_kept_and_asked_once_and_a_failed_call_is_made_again(tmp_path
         assert graded(KeptJudge(ScriptedJudge([WRONG]), kept, "elsewhere")).score == 0
 
 
-class Written:
-    name = "writer"
-
-    def __init__(self, *texts: str) -> None:
-        self.texts = list(texts)
-        self.prompts: list[str] = []
-
-    def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
-        self.prompts += prompts
-        if not self.texts:
-            raise DataError("prompt 0: too long")
-        return [self.texts.pop(0) for _ in prompts]
-
-
-def test_a_writer_can_judge_with_one_vote() -> None:
-    writer = Written("hm", RIGHT)
-    assert graded(WriterJudge(writer)).score == 1
-    assert writer.prompts[1].endswith("Assistant:")
-    assert graded(WriterJudge(Written())).error_type == "unsafe_input"
-    with pytest.raises(ModelError, match="votes"):
-        graded(WriterJudge(Written(RIGHT)), votes=3)
-    assert flattened([Message("system", "s"), Message("user", "u")]) == "s\n\nu"
+def http(url: str, *, api_key_env: str | None = None, **how: Any) -> HttpJudge:
+    return HttpJudge(JudgeSettings(model="big", base_url=url, api_key_env=api_key_env), **how)
 
 
 class Server(BaseHTTPRequestHandler):
@@ -237,7 +216,7 @@ def chat(text: str | None, finish: str = "stop", **more: Any) -> tuple[int, dict
 def test_a_server_is_asked_as_it_expects(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROBUSTIFY_API_KEY", "sesame")
     Server.script = [chat(RIGHT, reasoning_content='{"verdict": "incorrect"}')]
-    judge = HttpJudge(server, "big", key_env="ROBUSTIFY_API_KEY", restricted=True)
+    judge = http(server, api_key_env="ROBUSTIFY_API_KEY", restricted=True)
     reply = judge.complete([Message("user", "Why?")], Call(seed=3, vote=2, max_tokens=9))
     assert (reply.text, reply.finish_reason, dict(reply.usage)) == (RIGHT, "stop", {"total_tokens": 7})
     turn = {"role": "user", "content": "Why?"}
@@ -250,7 +229,7 @@ def test_of_a_server_s_own_words_none_is_recorded(server: str) -> None:
     status, body = chat(RIGHT, finish="Why?")
     usage = {"Why?": 3, "total_tokens": 7, "prompt_tokens": "Why?", "completion_tokens": True}
     Server.script = [(status, {**body, "usage": usage, "model": "Why?"})]
-    reply = HttpJudge(server, "big").complete([Message("user", "Why?")], Call())
+    reply = http(server).complete([Message("user", "Why?")], Call())
     assert (reply.finish_reason, reply.model) == (None, "big")
     assert reply.usage == {"total_tokens": 7}
 
@@ -271,7 +250,7 @@ FAULTS: list[tuple[tuple[int, Any], str]] = [
 @pytest.mark.parametrize(("reply", "error"), FAULTS)
 def test_a_failing_server_is_an_error_of_the_grader(server: str, reply: tuple[int, Any], error: str) -> None:
     Server.script = [reply]
-    found = graded(HttpJudge(server, "big", retries=0))
+    found = graded(http(server, retries=0))
     assert (found.status, found.score, found.error_type) == ("grader_error", None, error)
 
 
@@ -279,16 +258,16 @@ def test_a_failing_server_is_an_error_of_the_grader(server: str, reply: tuple[in
 def test_a_server_that_will_never_answer_stops_the_run(server: str, status: int) -> None:
     Server.script = [(status, {})]
     with pytest.raises(ModelError):
-        graded(HttpJudge(server, "big"))
+        graded(http(server))
 
 
 def test_a_dead_server_is_an_error_of_the_grader() -> None:
-    assert graded(HttpJudge("http://127.0.0.1:1/v1", "big", retries=0)).error_type == "api_error"
+    assert graded(http("http://127.0.0.1:1/v1", retries=0)).error_type == "api_error"
 
 
 def test_restricted_text_goes_to_this_machine_only() -> None:
     with pytest.raises(AuthorisationError) as caught:
-        HttpJudge("http://10.0.0.1/v1", "big", restricted=True)
+        http("http://10.0.0.1/v1", restricted=True)
     assert caught.value.exit_code == 4
 
 
@@ -299,4 +278,4 @@ def test_a_judge_without_address_or_key_is_refused() -> None:
         ("http://127.0.0.1/v1", "NO_SUCH_KEY", "NO_SUCH_KEY is not set"),
     ):
         with pytest.raises(ModelError, match=words):
-            HttpJudge(url, "big", key_env=key)
+            http(url, api_key_env=key)

@@ -94,11 +94,6 @@ def _by_rules(item: FreeItem, text: str, rules: Grading) -> tuple[Finding, dict[
             return find_explanation(text, item.reference), {"reference": item.reference}
 
 
-def graded_as(item: FreeItem) -> GradedKind:
-    """Return the kind under which answers to an item are graded."""
-    return "nuggets" if item.nuggets else item.kind
-
-
 def grade_answers(
     items: Sequence[FreeItem],
     answers: Sequence[AnswerRow],

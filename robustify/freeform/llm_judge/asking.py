@@ -24,6 +24,7 @@ from robustify.freeform.llm_judge.verdicts import (
     parse_verdict,
 )
 from robustify.freeform.schema import Attempt, ErrorType, GradeResult, JudgeTrace, Status
+from robustify.freeform.settings import FreeSettings
 
 VOTING_TEMPERATURE = 0.7
 """At temperature 0 every vote would be the first one again."""
@@ -63,6 +64,22 @@ class Judging:
         return rendered(template, values, self.store)
 
 
+def judging(settings: FreeSettings) -> Judging:
+    """Return how the judge of these settings is asked."""
+    judge = settings.judge
+    if judge is None:
+        return Judging(language=settings.language, store=settings.store)
+    return Judging(
+        judge.votes,
+        judge.retries,
+        judge.max_tokens,
+        judge.seed,
+        settings.language,
+        judge.domain,
+        settings.store,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class AskedLabels:
     """The labels of one asking, None if a nugget got none, each with what was wrong, and every attempt."""
@@ -72,8 +89,28 @@ class AskedLabels:
     attempts: tuple[Attempt, ...]
 
 
-def _continued(conversation: Sequence[Message], reply: Completion, again: str) -> list[Message]:
-    return [*conversation, Message("assistant", reply.text[:LONGEST_QUOTED]), Message("user", again)]
+def _asked(
+    judge: Judge,
+    messages: Sequence[Message],
+    call: Call,
+    retries: int,
+    read: Callable[[Completion], tuple[ErrorType | None, str]],
+) -> list[Attempt]:
+    """Ask until `read` needs no retry; it returns what was wrong with a reply and the line of the retry, or ""."""
+    conversation, attempts = list(messages), list[Attempt]()
+    for number in range(retries + 1):
+        made = replace(call, attempt=number)
+        digest = prompt_sha256(conversation)
+        try:
+            reply = judge.complete(conversation, made)
+        except JudgeCallError as fault:
+            return [*attempts, Attempt(call.vote, digest, "", fault.error_type, None, {})]
+        error, again = read(reply)
+        attempts.append(Attempt(call.vote, digest, reply.text, error, reply.finish_reason, dict(reply.usage)))
+        if not again:
+            break
+        conversation += [Message("assistant", reply.text[:LONGEST_QUOTED]), Message("user", again)]
+    return attempts
 
 
 def ask_votes(
@@ -83,35 +120,23 @@ def ask_votes(
     wanted: str,
     how: Judging,
 ) -> tuple[Vote, tuple[str | None, ...], tuple[Attempt, ...]]:
-    """Return the majority of the votes, the votes and every attempt; `wanted` is the line that a retry ends with.
+    """Return the majority of the votes, the votes and every attempt; `wanted` is the line that a retry ends with."""
 
-    Raises:
-        ModelError: the judge can never be asked.
-    """
-    readings: list[Reading[str]] = []
-    attempts: list[Attempt] = []
-    for vote in range(how.votes):
-        conversation = list(messages)
-        reading: Reading[str] = Reading(None, "empty")
-        for number in range(how.max_parse_retries + 1):
-            made = replace(how.call(vote), attempt=number)
-            try:
-                reply = judge.complete(conversation, made)
-            except JudgeCallError as fault:
-                attempts.append(_attempt(conversation, made, None, fault.error_type))
-                reading = Reading(None, fault.error_type)
-                break
-            reading = read(reply)
-            attempts.append(_attempt(conversation, made, reply, reading.error_type))
-            if reading.error_type is None:
-                break
-            conversation = _continued(conversation, reply, f"{_fault_line(reading.error_type)} {wanted}")
-        readings.append(reading)
-    values = tuple(reading.value for reading in readings)
+    def fault(reply: Completion) -> tuple[ErrorType | None, str]:
+        error = read(reply).error_type
+        return error, f"{_fault_line(error)} {wanted}" if error else ""
+
+    cast = [
+        _asked(judge, messages, how.call(vote), how.max_parse_retries, fault) for vote in range(how.votes)
+    ]
+    last = [attempts[-1] for attempts in cast]
+    values = tuple(
+        None if one.error_type else read(Completion(one.reply, one.finish_reason)).value for one in last
+    )
     most = majority_vote(values)
     if how.votes == 1 and most.verdict is None:
-        most = Vote(None, 0.0, readings[0].error_type)
-    return most, values, tuple(attempts)
+        most = Vote(None, 0.0, last[0].error_type)
+    return most, values, tuple(attempt for attempts in cast for attempt in attempts)
 
 
 def ask_labels(
@@ -123,37 +148,31 @@ def ask_labels(
     Raises:
         UsageError: `expected_count` below 1, or an unknown `format_type`.
     """
-    n, conversation, attempts = expected_count, list(messages), []
+    n = expected_count
     labels: list[str | None] = [None] * n
     errors: list[ErrorType | None] = [None] * n
-    for number in range(max_parse_retries + 1):
-        made = replace(call or Call(), attempt=number)
-        try:
-            reply = judge.complete(conversation, made)
-        except JudgeCallError as fault:
-            attempts.append(_attempt(conversation, made, None, fault.error_type))
-            errors = [
-                error if label else error or fault.error_type
-                for label, error in zip(labels, errors, strict=True)
-            ]
-            break
+
+    def read(reply: Completion) -> tuple[ErrorType | None, str]:
         parsed = parse_labels_multi_format(
             reply.text, n, format_type=format_type, finish_reason=reply.finish_reason
         )
-        attempts.append(_attempt(conversation, made, reply, parsed.error_type))
         for i, label in enumerate(parsed.labels or [None] * n):
             if labels[i] is None:
                 labels[i], errors[i] = label, None if label else parsed.error_type
             elif label not in (None, labels[i]):
                 # Two labels of one nugget that differ are none: it is asked again.
                 labels[i], errors[i] = None, "ambiguous"
-        if all(labels):
-            break
         what = _fault_line(parsed.error_type or "ambiguous")
         if parsed.error_type == "count_mismatch":
             what = f"Labels in your reply: {parsed.count}; needed: {n}."
         only = f"Reply with only {_LIST.get(format_type, 'the JSON array')} of {n} labels, in the order of the nuggets."
-        conversation = _continued(conversation, reply, f"{what} {only}")
+        return parsed.error_type, "" if all(labels) else f"{what} {only}"
+
+    attempts = _asked(judge, messages, call or Call(), max_parse_retries, read)
+    errors = [
+        None if label else error or attempts[-1].error_type
+        for label, error in zip(labels, errors, strict=True)
+    ]
     return AskedLabels(tuple(labels), tuple(errors), tuple(attempts))
 
 
@@ -171,13 +190,6 @@ def _fault_line(error: ErrorType) -> str:
         "unknown_label": "Your reply used a word that is none of those allowed.",
         "duplicate_index": "Your reply gave one nugget two labels.",
     }.get(error, "Your reply could not be read.")
-
-
-def _attempt(
-    messages: Sequence[Message], call: Call, reply: Completion | None, error: ErrorType | None
-) -> Attempt:
-    text, finish, usage = (reply.text, reply.finish_reason, reply.usage) if reply else ("", None, {})
-    return Attempt(call.vote, prompt_sha256(messages), text, error, finish, dict(usage))
 
 
 def judged_reply(

@@ -1,31 +1,31 @@
-"""Judges: a model that runs here, or a model behind a server; and how they are called.
+"""Judges: models behind servers, and how they are called.
 
 A call that fails raises `JudgeCallError` with the name of its fault, which is written into the grade and is never a
 verdict. Refused credentials end the run.
 """
 
 import os
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from pydantic import ValidationError
 
 from robustify.engines.openai.client import Client, Refusal, Unreachable, count_of
-from robustify.engines.protocols import Reply, Writer, finish_reason_of
+from robustify.engines.protocols import finish_reason_of
 from robustify.engines.settings import OpenAIModel, host_of
-from robustify.errors import AuthorisationError, DataError, ModelError
+from robustify.errors import AuthorisationError, ModelError
 from robustify.freeform.llm_judge.prompting import Message, prompt_sha256
 from robustify.freeform.replies import Replies, reply_key
-from robustify.freeform.schema import ErrorType
-from robustify.redaction import KeptHere, muted
+from robustify.freeform.schema import AnswerRow, ErrorType
+from robustify.freeform.settings import JudgeSettings
+from robustify.redaction import KeptHere
 
 RETRIES = 2
 """How often a server is asked again."""
 _STATUSES: Mapping[int | None, ErrorType] = {408: "timeout", 504: "timeout", 429: "rate_limited"}
 _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
-_SPEAKERS = {"user": "User", "assistant": "Assistant"}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -90,73 +90,29 @@ class KeptJudge:
         return reply
 
 
-class WriterJudge:
-    """A model that runs here as a judge. It writes without sampling, so it refuses a temperature: votes would be equal."""
-
-    def __init__(self, writer: Writer) -> None:
-        self.name = writer.name
-        self._writer = writer
-
-    def complete(self, messages: Sequence[Message], call: Call) -> Completion:
-        """Return the model's reply; a conversation becomes one prompt, because a `Writer` takes one turn."""
-        if call.temperature > 0:
-            raise ModelError(f"judge {self.name}: writes without sampling, votes are equal; use votes: 1")
-        try:
-            with muted():
-                (text,) = self._writer.write([flattened(messages)], max_tokens=call.max_tokens)
-        except DataError:
-            raise JudgeCallError("unsafe_input") from None
-        finish = text.finish_reason if isinstance(text, Reply) else None
-        return Completion(str(text), finish_reason=finish, model=self.name)
-
-
-def flattened(messages: Sequence[Message]) -> str:
-    """Return a conversation as one text; if it has several turns, each is preceded by its speaker."""
-    system = [m.content for m in messages if m.role == "system"]
-    turns = [m for m in messages if m.role != "system"]
-    if len(turns) == 1:
-        return "\n\n".join([*system, turns[0].content])
-    return "\n\n".join([*system, *(f"{_SPEAKERS[m.role]}: {m.content}" for m in turns), "Assistant:"])
-
-
 class HttpJudge:
-    """A model behind an OpenAI-compatible server at `url` (`http://127.0.0.1:8000/v1`).
-
-    `key_env` names the environment variable with its key. For a restricted set the address must be this machine.
+    """A model behind an OpenAI-compatible server. For a restricted set its address must be this machine.
 
     Raises:
-        ModelError: not an http address, the named variable is not set, or the openai package is not installed.
+        ModelError: not an http address, the variable of the key is not set, or the openai package is not installed.
         AuthorisationError: `restricted`, and the address is not this machine.
     """
 
-    def __init__(
-        self,
-        url: str,
-        model: str,
-        *,
-        key_env: str | None = None,
-        restricted: bool = False,
-        retries: int = RETRIES,
-    ) -> None:
+    def __init__(self, judge: JudgeSettings, *, restricted: bool = False, retries: int = RETRIES) -> None:
+        given = judge.model_dump(include={"model", "base_url", "api_key_env"})
         try:
-            settings = OpenAIModel(
-                name=engine_name(model),
-                engine="openai",
-                base_url=url,
-                model=model,
-                api_key_env=key_env,
-                retries=retries,
-            )
+            settings = OpenAIModel(name="judge", engine="openai", retries=retries, **given)
         except ValidationError as error:
             fault = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
             raise ModelError(f"address or key of the server: {fault}") from None
-        if restricted and host_of(url) is not None:
+        if restricted and host_of(judge.base_url) is not None:
             raise AuthorisationError(
                 "judge: the set is restricted and the address is not this machine; serve the model on 127.0.0.1"
             )
-        if key_env is not None and not os.environ.get(key_env):
-            raise ModelError(f"judge key: environment variable {key_env} is not set; expected the key")
-        self.name = model
+        key = judge.api_key_env
+        if key is not None and not os.environ.get(key):
+            raise ModelError(f"judge key: environment variable {key} is not set; expected the key")
+        self.name = judge.model
         self._client = Client(settings, check_name=False)
 
     def close(self) -> None:
@@ -177,11 +133,6 @@ class HttpJudge:
         return _completion(reply, self.name)
 
 
-def engine_name(model: str) -> str:
-    """Return a model's id as the name of an engine."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "_", model).strip("_.-")[:64] or "model"
-
-
 def _completion(reply: Mapping[str, Any], name: str) -> Completion:
     try:
         choice = reply["choices"][0]
@@ -198,3 +149,24 @@ def _completion(reply: Mapping[str, Any], name: str) -> Completion:
     counts = {n: count_of(usage.get(n)) for n in _COUNTS} if isinstance(usage, dict) else {}
     counts = {name: n for name, n in counts.items() if n}
     return Completion(text, finish, counts, name)
+
+
+@contextmanager
+def open_judge(
+    settings: JudgeSettings | None, kept: Replies, *, restricted: bool = False
+) -> Iterator[Judge | None]:
+    """Open the judge, or yield None if none is named; the raised errors are those of `HttpJudge`."""
+    if settings is None:
+        yield None
+        return
+    with closing(HttpJudge(settings, restricted=restricted)) as http:
+        yield KeptJudge(http, kept, settings.base_url)
+
+
+def refuse_self_judging(judge: JudgeSettings | None, answers: Sequence[AnswerRow]) -> None:
+    """Refuse a judge that wrote one of the answers, unless its settings allow it (`ModelError`)."""
+    own = sum(answer.model == judge.model for answer in answers) if judge and judge.forbid_self else 0
+    if judge and own:
+        raise ModelError(
+            f"judge {judge.model}: wrote {own} of the answers; expected another model, or forbid_self: false"
+        )
