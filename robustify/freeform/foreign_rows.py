@@ -1,4 +1,4 @@
-"""Rows of other evaluations: questions with a type and an answer, predictions, and passages with their nuggets.
+"""Rows of other evaluations: questions with an answer, predictions, and passages with their nuggets.
 
 Each is read by the names of its fields, and a row that does not fit is refused with what was expected: nothing is
 dropped in silence. A multiple-choice question may have its options in its own text, `(A) ...`; they are then shown.
@@ -25,17 +25,75 @@ from robustify.restricted.ids import PREFIX
 from robustify.restricted.recognition import require_ordinary_files
 
 Row = Mapping[str, Any]
-_IDS = ("id", "question_id", "item_id", "qid")
-_QUESTIONS = ("question", "query", "prompt")
-_ANSWERS = ("answer", "gold", "correct", "correct_answer", "reference")
-_TOPICS = ("topic", "subject", "category", "chapter")
-_MODELS = ("model", "config", "system")
-_PREDICTED = ("predicted", "prediction", "text", "response", "output")
-_TEXTS = (*_PREDICTED, "answer")
-_PASSAGES = ("passage", "answer", "response", "text")
+_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "id": ("id", "question_id", "item_id", "qid"),
+    "item_id": ("question_id", "item_id", "qid", "id"),
+    "group": ("qid", "id", "question_id", "item_id"),
+    "question": ("question", "query", "prompt"),
+    "query": ("query", "question"),
+    "answer": ("answer", "gold", "correct", "correct_answer", "reference"),
+    "topic": ("topic", "subject", "category", "chapter"),
+    "model": ("model", "config", "system"),
+    "prediction": ("predicted", "prediction", "text", "response", "output", "answer"),
+    "passage": ("passage", "answer", "response", "text"),
+    "text": ("text", "nugget"),
+    "options": ("options", "choices"),
+}
+"""The names under which each field is found; the first one that has a value counts."""
 _ROWS = (".jsonl", ".json", ".csv")
 _KINDS = {**RUBRICS, "multiple_choice": "short_text", "numerical": "numeric", "explain": "explanation"}
 _OPTION = re.compile(r"(?:\(([A-J])\)|^[ \t]*([A-J])[.):])[ \t]*(?=\S)", re.MULTILINE)
+
+
+def _named(row: Row, name: str) -> Any:
+    """Return the value of the first field of this meaning that has one, or None."""
+    names = _FIELDS.get(name, (name,))
+    return next((row[one] for one in names if row.get(one) is not None and row[one] != ""), None)
+
+
+def _text(row: Row, name: str, default: str | None = None) -> str:
+    """Return a field as text; raise `DataError` if it is neither text nor a number, or missing without a default."""
+    found = _named(row, name)
+    if found is None and default is not None:
+        return default
+    if isinstance(found, bool) or not isinstance(found, str | int | float):
+        was = "no" if found is None else "no text or number as"
+        raise DataError(f"{was} {name}; expected one of the fields {', '.join(_FIELDS.get(name, (name,)))}")
+    return str(found)
+
+
+def _list(row: Row, name: str) -> list[Any]:
+    """Return the values of a field, a list or an object; none if there is no such field."""
+    found = _named(row, name)
+    found = list(found.values()) if isinstance(found, dict) else found
+    if not isinstance(found, list | None):
+        raise DataError(f"{name}: not a list; expected a list in `{name}`")
+    return found or []
+
+
+def _texts(row: Row, name: str) -> tuple[str, ...]:
+    return tuple(_text({name: one}, name) for one in _list(row, name))
+
+
+def _nuggets(row: Row, name: str) -> tuple[Nugget, ...]:
+    """Return the nuggets of a row: texts, or objects with `text` and perhaps `id`, `importance` and `reviewed`."""
+    made = []
+    for i, one in enumerate(_list(row, "nuggets"), start=1):
+        fields = one if isinstance(one, dict) else {"text": one}
+        importance: Any = _text(fields, "importance", "vital")
+        text = " ".join(_text(fields, "text").split())
+        reviewed = fields.get("reviewed") is not False
+        made.append(Nugget(_text(fields, "id", f"{name}/n{i}"), text, importance, reviewed))
+    require_distinct(made)
+    return tuple(made)
+
+
+def _public(row: Row) -> None:
+    """Refuse a row of a restricted set, which comes in through its adapter alone."""
+    if row.get("restricted") or str(_named(row, "id") or "").startswith(PREFIX):
+        raise AuthorisationError(
+            "rows: of a restricted set; expected a `free:` block in the config of its adapter"
+        )
 
 
 def read_items(path: Path) -> list[FreeItem]:
@@ -47,10 +105,10 @@ def read_items(path: Path) -> list[FreeItem]:
     """
     rows = [row for row in rows_of(path) if isinstance(row, dict)] if path.suffix.lower() in _ROWS else []
     chosen = any({"choices", "options"} & row.keys() and "type" not in row for row in rows)
-    if rows and not chosen and any({*_ANSWERS} & row.keys() for row in rows):
+    if rows and not chosen and any({*_FIELDS["answer"]} & row.keys() for row in rows):
         return read_jsonl(path, _question)
     items = [convert_item(item, explanations=True) for item in load(Source(path=str(path))).items]
-    return with_facts(items, path) if any(row.get("nuggets") for row in rows) else items
+    return items
 
 
 def _require_public(items: Sequence[FreeItem], files: Sequence[Path]) -> None:
@@ -63,6 +121,13 @@ def _require_public(items: Sequence[FreeItem], files: Sequence[Path]) -> None:
 def read_answers(path: Path) -> list[AnswerRow]:
     """Return rows of question id, prediction and (if there are several) model; raise `DataError` if they are not."""
     return read_jsonl(path, _prediction)
+
+
+def _prediction(row: Row) -> AnswerRow:
+    if not any(name in row for name in _FIELDS["prediction"]):
+        raise DataError(f"no prediction; expected one of the fields {', '.join(_FIELDS['prediction'])}")
+    name, model, text = _text(row, "item_id"), _text(row, "model", "model"), _text(row, "prediction", "")
+    return AnswerRow(name, model, text, finish_reason=_text(row, "finish_reason", "") or None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,66 +149,41 @@ def read_rows(paths: Sequence[Path], items_file: Path | None, *, options_shown: 
     items: dict[str, FreeItem] = {}
 
     def read(row: Row) -> AnswerRow:
-        if not {*_PREDICTED} & row.keys():
-            raise DataError(
-                f"no prediction; expected one of the fields {', '.join(_PREDICTED)} beside the answer"
-            )
+        answer = _prediction({name: value for name, value in row.items() if name != "answer"})
         item = _question(row)
         if items.setdefault(item.id, item) != item:
-            raise DataError(f"question {item.id}: other words or answer than before; expected the same")
-        return _prediction(row)
+            raise DataError("other words or answer than an earlier row of this id; expected the same")
+        return replace(answer, item_id=item.id)
 
-    answers = [
-        row for path in paths for row in (read_answers(path) if items_file else read_jsonl(path, read))
-    ]
+    kind = _prediction if items_file else read
+    answers = [row for path in paths for row in read_jsonl(path, kind)]
     found = read_items(items_file) if items_file else list(items.values())
     found = [with_options(item) for item in found] if options_shown else found
     _require_public(found, [*paths, *([items_file] if items_file else [])])
     return Rows(found, answers)
 
 
-def _named(row: Row, names: Sequence[str]) -> Any:
-    """Return the value of the first of these fields that has one, or None."""
-    return next((row[name] for name in names if row.get(name) not in (None, "")), None)
-
-
-def _text(row: Row, names: Sequence[str], what: str) -> str:
-    found = _named(row, names)
-    if isinstance(found, bool) or not isinstance(found, str | int | float):
-        raise DataError(f"no {what}; expected one of the fields {', '.join(names)} (found {len(row)} others)")
-    return str(found)
-
-
-def _public(row: Row) -> None:
-    """Refuse a row of a restricted set, which comes in through its adapter alone."""
-    if row.get("restricted") or str(_named(row, _IDS) or "").startswith(PREFIX):
-        raise AuthorisationError(
-            "rows: of a restricted set; expected a `free:` block in the config of its adapter"
-        )
-
-
 def _question(row: Row) -> FreeItem:
     _public(row)
-    name, question = _text(row, _IDS, "id"), _text(row, _QUESTIONS, "question")
-    answer = _text(row, _ANSWERS, "answer")
-    kind = _KINDS.get(str(row.get("type") or "").casefold().replace("-", "_").replace(" ", "_"))
-    nuggets = tuple(_nugget(one, f"{name}/n{i}") for i, one in enumerate(row.get("nuggets") or (), start=1))
+    name, question, answer = (_text(row, field) for field in ("id", "question", "answer"))
+    kind = _KINDS.get(_text(row, "type", "").casefold().replace("-", "_").replace(" ", "_"))
     common: dict[str, Any] = {
-        "unit": row.get("unit") or None, "topic": str(_named(row, _TOPICS) or ""),
-        "aliases": tuple(map(str, row.get("aliases") or ())), "nuggets": nuggets,
+        "unit": _text(row, "unit", "") or None, "topic": _text(row, "topic", ""), "aliases": _texts(row, "aliases"),
+        "nuggets": _nuggets(row, name),
     }  # fmt: skip
-    stem, options = _options(question, row)
-    if kind == "short_text" or (options and kind is None):
-        at = _chosen(answer, options)
-        if at is None:
-            raise DataError(
-                f"question {name}: a multiple-choice question with {len(options)} options whose answer names none;"
-                " expected (A) ..., (B) ... in the question, or `options`, and the answer's letter"
-            )
-        return FreeItem(
-            name, stem, "short_text", options[at], options=options, correct=at, options_shown=True, **common
+    given = _texts(row, "options")
+    stem, options = (question, given) if given else _options(question)
+    if kind != "short_text" and (kind or not options):
+        return FreeItem(name, question, kind or route(answer), answer, **common)
+    at = _chosen(answer, options)
+    if at is None:
+        raise DataError(
+            f"a multiple-choice question with {len(options)} options whose answer names none;"
+            " expected (A) ..., (B) ... in the question, or `options`, and the answer's letter"
         )
-    return FreeItem(name, question, kind or route(answer), answer, **common)
+    return FreeItem(
+        name, stem, "short_text", options[at], options=options, correct=at, options_shown=True, **common
+    )
 
 
 def _chosen(answer: str, options: Sequence[str]) -> int | None:
@@ -154,11 +194,8 @@ def _chosen(answer: str, options: Sequence[str]) -> int | None:
     return next((i for i, option in enumerate(options) if plain_text(option) == plain_text(answer)), None)
 
 
-def _options(question: str, row: Row) -> tuple[str, tuple[str, ...]]:
-    """Return the stem of a question and its options, from their own field or from the end of its text."""
-    given = row.get("options") or row.get("choices")
-    if given:
-        return question, tuple(map(str, given.values() if isinstance(given, dict) else given))
+def _options(question: str) -> tuple[str, tuple[str, ...]]:
+    """Return the stem of a question and the options at the end of its text."""
     marks = list(_OPTION.finditer(question))
     starts = [i for i, mark in enumerate(marks) if (mark[1] or mark[2]) == "A"]
     marks = marks[starts[-1] :] if starts else []
@@ -167,16 +204,6 @@ def _options(question: str, row: Row) -> tuple[str, tuple[str, ...]]:
     ends = [*(mark.start() for mark in marks[1:]), len(question)]
     texts = [question[mark.end() : end].strip() for mark, end in zip(marks, ends, strict=True)]
     return question[: marks[0].start()].strip(), tuple(texts)
-
-
-def _prediction(row: Row) -> AnswerRow:
-    names = [name for name in _TEXTS if name in row]
-    if not names:
-        raise DataError(f"no prediction; expected one of the fields {', '.join(_TEXTS)}")
-    finish = row.get("finish_reason") or None
-    text, model = row[names[0]], str(_named(row, _MODELS) or "model")
-    name = _text(row, _IDS[1:] + _IDS[:1], "question id")
-    return AnswerRow(name, model, str(text or ""), finish_reason=finish)
 
 
 def read_nugget_rows(path: Path) -> Rows:
@@ -192,10 +219,23 @@ def read_nugget_rows(path: Path) -> Rows:
     items: dict[str, FreeItem] = {}
 
     def read(row: Row) -> AnswerRow | None:
-        item, answer = _nugget_row(row, counts)
-        if item.nuggets and items.setdefault(item.id, item) != item:
-            raise DataError(f"query {item.id}: other words or nuggets for another model; expected the same")
-        return answer if item.nuggets else None
+        _public(row)
+        model = _text(row, "model", "passages")
+        group = _text(row, "group", f"row{counts.total() + 1}")
+        counts[group, model] += 1
+        nth = counts[group, model]
+        name = group if nth == 1 else f"{group}#{nth}"
+        for needed in ("nuggets", "passage"):
+            # A passage that is there and empty states nothing; one that is not there is a fault.
+            if not any(known in row for known in _FIELDS.get(needed, (needed,))):
+                _text({}, needed)
+        nuggets = _nuggets(row, name)
+        item = FreeItem(
+            name, _text(row, "query"), "explanation", "", nuggets=nuggets, topic=_text(row, "topic", ""), group=group
+        )  # fmt: skip
+        if nuggets and items.setdefault(name, item) != item:
+            raise DataError("other words or nuggets than an earlier row of this query; expected the same")
+        return AnswerRow(name, model, _text(row, "passage", "")) if nuggets else None
 
     rows = read_jsonl(path, read)
     answers = [row for row in rows if row is not None]
@@ -204,43 +244,13 @@ def read_nugget_rows(path: Path) -> Rows:
     return Rows(list(items.values()), answers, {"no_nuggets": none} if none else {})
 
 
-def _nugget_row(row: Row, counts: "Counter[tuple[str, str]]") -> tuple[FreeItem, AnswerRow]:
-    _public(row)
-    model = str(_named(row, _MODELS) or "passages")
-    group = str(_named(row, ("qid", *_IDS)) or f"row{counts.total() + 1}")
-    counts[group, model] += 1
-    given = row.get("nuggets")
-    if not isinstance(given, list):
-        raise DataError("nuggets: missing or not a list; expected texts, or objects with `text`")
-    name = group if counts[group, model] == 1 else f"{group}#{counts[group, model]}"
-    nuggets = tuple(_nugget(one, f"{name}/n{i}") for i, one in enumerate(given, start=1))
-    require_distinct(nuggets)
-    query = _text(row, ("query", "question"), "query")
-    item = FreeItem(
-        name, query, "explanation", "", nuggets=nuggets, topic=str(_named(row, _TOPICS) or ""), group=group
-    )
-    # A passage that is there and empty states nothing; one that is not there is a fault.
-    empty = any(row.get(name) == "" for name in _PASSAGES) and _named(row, _PASSAGES) is None
-    return item, AnswerRow(name, model, "" if empty else _text(row, _PASSAGES, "passage"))
-
-
-def _nugget(given: Any, name: str) -> Nugget:
-    fields: dict[str, Any] = given if isinstance(given, dict) else {"text": given}
-    text, importance = fields.get("text") or fields.get("nugget") or "", fields.get("importance", "vital")
-    if not isinstance(text, str):
-        raise DataError(f"nugget {name}: no text; expected a string, or an object with `text`")
-    return Nugget(
-        str(fields.get("id") or name), " ".join(text.split()), importance, fields.get("reviewed") is not False
-    )
-
-
 def with_facts(items: Sequence[FreeItem], path: Path) -> list[FreeItem]:
     """Return the items with the nuggets that rows of `id` and `nuggets` give them; raise `DataError` if they do not fit."""
-    rows = read_jsonl(path, lambda row: (_text(row, _IDS, "id"), row.get("nuggets") or ()))
-    facts = {name: tuple(_nugget(n, f"{name}/n{i}") for i, n in enumerate(some, 1)) for name, some in rows}
-    strange = sorted(facts.keys() - {item.id for item in items})
+
+    facts = dict(read_jsonl(path, lambda row: (name := _text(row, "id"), _nuggets(row, name))))
+    strange = len(facts.keys() - {item.id for item in items})
     if strange:
         raise DataError(
-            f"{path.name}: nuggets of {strange[0]}, which is not an item of this set; expected its ids"
+            f"{path.name}: nuggets of {strange} ids that no item of this set has; expected its ids"
         )
     return [replace(item, nuggets=facts.get(item.id, item.nuggets)) for item in items]

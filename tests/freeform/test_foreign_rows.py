@@ -54,7 +54,7 @@ def test_options_are_found_in_a_question(tmp_path: Path, text: str, options: tup
     row = {"id": 1, "type": "mcq", "question": f"Which?\n{text}", "answer": "B"}
     path = write_lines(tmp_path / "q.jsonl", [row])
     if not options:
-        with pytest.raises(DataError, match=r"q\.jsonl:1: question 1: .* expected \(A\)"):
+        with pytest.raises(DataError, match=r"q\.jsonl:1: a multiple-choice .* expected \(A\)"):
             read_items(path)
         return
     assert read_items(path)[0].options == options
@@ -136,9 +136,9 @@ def test_two_models_answer_one_query(tmp_path: Path) -> None:
 
 ROW: dict[str, Any] = {"query": "Why?", "passage": "so", "nuggets": ["Clouds cool.", "Drops fall."]}
 BAD_ROWS = [
-    ({"nuggets": None}, "missing or not a list"),
-    ({"nuggets": "Clouds cool."}, "missing or not a list"),
-    ({"nuggets": [3]}, "no text"),
+    ({"nuggets": None}, "no nuggets"),
+    ({"nuggets": "Clouds cool."}, "nuggets: not a list"),
+    ({"nuggets": [["a"]]}, "no text or number as text"),
     ({"nuggets": [{"text": "a", "importance": "big"}]}, "expected vital or okay"),
     ({"nuggets": ["Clouds cool.", "clouds cool"]}, "repeated words"),
     ({"nuggets": ["word " * 41]}, "41 words"),
@@ -161,5 +161,5 @@ def test_nuggets_belong_to_the_items_of_their_ids(tmp_path: Path) -> None:
     rows = [{"id": "a", **choices, "nuggets": ROW["nuggets"]}, {"id": "b", **choices}]
     items = read_items(write_lines(tmp_path / "data.jsonl", rows))
     assert [[n.text for n in item.nuggets] for item in items] == [ROW["nuggets"], []]
-    with pytest.raises(DataError, match="nuggets of c, which is not an item"):
+    with pytest.raises(DataError, match="nuggets of 1 ids"):
         with_facts(items, write_lines(tmp_path / "facts.jsonl", [{"id": "c", "nuggets": ["So."]}]))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from robustify.errors import UsageError
 from robustify.freeform.answer_text import last_match
-from robustify.freeform.llm_judge.structures import INDEX_KEYS, Pairs, inline, prose, readable, structures
+from robustify.freeform.llm_judge.structures import INDEX_KEYS, Pairs, contradicted, readable, structures
 from robustify.freeform.llm_judge.verdicts import LONGEST, SUPPORT3
 from robustify.freeform.schema import FORMAT_TYPES, ErrorType
 
@@ -65,22 +65,12 @@ def parse_labels_multi_format(
     cut = cut or finish_reason == "length"
     if not found:
         return LabelParse(None, 0, None, "truncation" if cut else "format_error")
-    found = [c for c in found if c.format == format_type] or found
-    if _contradicted(text, found, expected_count):
-        return LabelParse(None, 0, found[-1].format, "ambiguous")
-    return _aligned(found[-1], expected_count, cut)
-
-
-def _contradicted(text: str, found: Sequence[Candidate], expected: int) -> bool:
-    """Return whether an earlier structure of the right length contradicts the last one, which is not alone at the end."""
-    last = found[-1]
-    said = [c for c in found if len(c.labels) == expected]
-    others = [c for c in said if (c.labels, c.indices) != (last.labels, last.indices)]
-    if not others:
-        return False
-    alone = not all(inline(text, c.start, c.end) for c in others)
-    differ = any((c.labels, c.indices) != (said[0].labels, said[0].indices) for c in said)
-    return (alone and inline(text, last.start, last.end)) or (differ and prose(text[last.end :]))
+    *before, last = [c for c in found if c.format == format_type] or found
+    said = (last.labels, last.indices)
+    others = [c[:2] for c in before if len(c.labels) == expected_count and (c.labels, c.indices) != said]
+    if contradicted(text, last[:2], others):
+        return LabelParse(None, 0, last.format, "ambiguous")
+    return _aligned(last, expected_count, cut)
 
 
 def _aligned(found: Candidate, expected: int, cut: bool) -> LabelParse:

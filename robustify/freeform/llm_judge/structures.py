@@ -9,7 +9,7 @@ import json
 import re
 import unicodedata
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 from robustify.freeform.answer_text import MOST, split_reasoning
@@ -196,7 +196,16 @@ def prose(text: str) -> bool:
     return re.search(r"\w", _INTRO.sub("", text)) is not None
 
 
-def inline(text: str, start: int, end: int) -> bool:
+def contradicted(text: str, last: tuple[int, int], others: Sequence[tuple[int, int]]) -> bool:
+    """Return whether one of other places that say something else may be meant instead of the last one.
+
+    The last place takes others back unless words follow it, or it is within a sentence and another one is not.
+    """
+    alone = any(not _inline(text, *other) for other in others)
+    return bool(others) and (prose(text[last[1] :]) or (alone and _inline(text, *last)))
+
+
+def _inline(text: str, start: int, end: int) -> bool:
     """Return whether there are other words on the lines of a structure."""
     # A reply of one long line must not be read once for each of its structures.
     before = text[max(0, start - _BESIDE) : start].rpartition("\n")[2]

@@ -21,8 +21,7 @@ from robustify.freeform.llm_judge.structures import (
     INVISIBLE,
     Pairs,
     Structure,
-    inline,
-    prose,
+    contradicted,
     readable,
     structures,
 )
@@ -149,13 +148,21 @@ def _parsed(
     cut = any(text[at] == "{" and f'"{key}"' in text[at : at + 20_000] for at in scan.left_open)
     last_line, whole = text.rstrip().rpartition("\n")[2], text.strip().strip("*`_ ")
     said: Any = None
+    line = re.fullmatch(_LINE.format(key=key), last_line[:200], re.IGNORECASE)
     if given:
-        said = given[-1][1][0]
-        fault = "ambiguous" if cut or _contradicted(text, given) else None
+        *before, (last, values) = given
+        said = values[0]
+        # Values are equal if they are written alike (NaN equals NaN, and true is not 1).
+        others = [one[:2] for one, some in before if {*map(repr, some)} != {repr(said)}]
+        # "Either this or that" on one line is an echoed instruction, not a verdict and its correction.
+        together = bool(others) and "\n" not in text[others[-1][1] : last.start]
+        told = line is not None and read(line["value"]) != read(said)
+        if cut or together or told or len({*map(repr, values)}) > 1 or contradicted(text, last[:2], others):
+            fault = "ambiguous"
     elif cut or finish_reason == "length":
         # Outside an object nothing shows its end: `Score: 0` may be the beginning of 0.75.
         fault = "truncation"
-    elif len(last_line) < 200 and (line := re.fullmatch(_LINE.format(key=key), last_line, re.IGNORECASE)):
+    elif line is not None:
         said = line["value"]
     elif len(whole) < 40 and read(whole) is not None:
         said = whole
@@ -175,21 +182,6 @@ def majority_vote(verdicts: Sequence[str | None]) -> Vote:
     if share > 0.5:
         return Vote(verdict, share, None)
     return Vote(None, share, "tie" if [n for _, n in counts] == [most, most] else "no_majority")
-
-
-def _contradicted(text: str, given: Sequence[tuple[Structure, list[Any]]]) -> bool:
-    """Return whether the values of the last structure differ, or an earlier one may be meant instead of it."""
-    last, values = given[-1]
-    # Two values are equal if they are written alike; NaN equals NaN, and true is not 1.
-    said = repr(values[0])
-    others = [one for one, some in given[:-1] if any(repr(value) != said for value in some)]
-    if any(repr(value) != said for value in values):
-        return True
-    # "Either this or that" on one line is an echoed instruction, not a verdict and its correction.
-    together = bool(others) and "\n" not in text[others[-1].end : last.start]
-    alone = any(not inline(text, other.start, other.end) for other in others)
-    quoted = alone and inline(text, last.start, last.end)
-    return bool(others) and (together or quoted or prose(text[last.end :]))
 
 
 def _values(text: str, one: Structure, key: str) -> list[Any]:
