@@ -25,7 +25,7 @@ from robustify.freeform.grade.graders import grade_answer
 from robustify.freeform.llm_judge.labels import parse_labels_multi_format
 from robustify.freeform.llm_judge.verdicts import SUPPORT3, parse_score
 from robustify.freeform.schema import AnswerRow, FreeItem, Kind
-from robustify.freeform.settings import Grading
+from robustify.freeform.settings import FreeSettings
 
 ROOT = Path(__file__).parents[1]
 TABLE = ROOT / "tests" / "data" / "hard_answers.yaml"
@@ -36,7 +36,7 @@ GOAL_SECONDS = 10.0
 NUGGETS = 8
 Expected = Literal["right", "wrong", "undecided"]
 VERDICTS: tuple[Expected, ...] = ("right", "wrong", "undecided")
-_RULES = Grading(mode="deterministic")
+_RULES = FreeSettings(mode="deterministic")
 _WORDS = ("The", "passage", "states", "this", "in", "its", "second", "sentence")
 
 

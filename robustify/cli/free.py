@@ -140,7 +140,6 @@ def _grade(settings: "FreeSettings", rows: "Rows", given: Mapping[str, Any]) -> 
     from robustify.files import write_json, write_text
     from robustify.freeform.grade.graders import grade_answers
     from robustify.freeform.jsonl import write_rows
-    from robustify.freeform.llm_judge.asking import judging
     from robustify.freeform.llm_judge.judges import open_judge, refuse_self_judging
     from robustify.freeform.replies import Replies
     from robustify.freeform.report import summarise, unscored_in
@@ -148,14 +147,14 @@ def _grade(settings: "FreeSettings", rows: "Rows", given: Mapping[str, Any]) -> 
     from robustify.report.free import free_html, shown_lines
 
     refuse_self_judging(settings.judge, rows.answers)
-    people, how = read_labels(settings), judging(settings)
+    people = read_labels(settings)
     with (
         Replies(given["cache"]) as kept,
         open_judge(settings.judge, kept) as judge,
         watcher()("grading", len(rows.answers)) as progress,
     ):
-        grades = grade_answers(rows.items, rows.answers, settings, judge, how, progress)
-    summary = summarise(rows.items, grades, people, how.seed) | {"left_out": dict(rows.left_out)}
+        grades = grade_answers(rows.items, rows.answers, settings, judge, progress)
+    summary = summarise(rows.items, grades, people, settings.asking.seed) | {"left_out": dict(rows.left_out)}
     out = given["out"]
     write_rows(out / "free.jsonl", free_lines(rows.items, rows.answers, grades))
     write_json(out / "summary.json", summary)

@@ -22,15 +22,15 @@ from robustify.export.lm_eval_tasks import (
     write_yaml,
 )
 from robustify.freeform.grade.graders import grade_answer
-from robustify.freeform.questions import Generation, convert_item, prompt_of
+from robustify.freeform.questions import convert_item, prompt_of
 from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult
-from robustify.freeform.settings import Grading
+from robustify.freeform.settings import FreeSettings
 from robustify.item import Item
 
 FREE_DATA = "robust_free.jsonl"
 MOST_TOKENS = 512
 GRADER = "robustify.export.free_grading.process_results"
-_RULES = Grading(mode="deterministic")
+_RULES = FreeSettings(mode="deterministic")
 _GRADED = (
     "robustify's graders read the replies: numbers within 5 %, units, whole words; no judge. acc is over the replies",
     "that they can decide, decided is the share of those; acc_low and acc_high take the others as wrong and as right.",
@@ -60,13 +60,12 @@ class FreeRows:
 def free_rows(items: Sequence[Item]) -> FreeRows:
     """Return the items that can be asked without options and graded by rules, in their own order."""
     rows, left_out = [], dict[str, int]()
-    how = Generation()
     for item in items:
         free = convert_item(item)
         if free.excluded_reason:
             left_out[free.excluded_reason] = left_out.get(free.excluded_reason, 0) + 1
         else:
-            rows.append(_row(item, free, prompt_of(free, how)))
+            rows.append(_row(item, free, prompt_of(free, _RULES)))
     return FreeRows(tuple(rows), len(items), left_out)
 
 

@@ -7,7 +7,7 @@ praise the answer.
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
@@ -16,10 +16,9 @@ import yaml
 
 from robustify.freeform.grade.graders import grade_answer
 from robustify.freeform.human import judge_verdict
-from robustify.freeform.llm_judge.asking import Judging
 from robustify.freeform.llm_judge.judges import Judge
 from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult
-from robustify.freeform.settings import Grading
+from robustify.freeform.settings import FreeSettings
 from robustify.redaction import KeptHere
 from robustify.stats.intervals import rate
 
@@ -51,13 +50,16 @@ def known_cases(items: Sequence[FreeItem], n: int, seed: int = 0) -> list[Case]:
     return out
 
 
-def judge_audit(judge: Judge, items: Sequence[FreeItem], n: int, how: Judging) -> dict[str, Any]:
+def judge_audit(judge: Judge, items: Sequence[FreeItem], n: int, settings: FreeSettings) -> dict[str, Any]:
     """Return `{"repeats", "misled"}`: the share of verdicts that stay the same, and of wrong answers that turn right."""
-    cases = known_cases(items, n, how.seed)
+    cases = known_cases(items, n, settings.asking.seed)
 
     def graded(case: Case, added: str, votes: int) -> GradeResult:
         row = AnswerRow(case.item.id, "", case.answer + added)
-        return grade_answer(case.item, row, Grading(mode="judge"), judge, replace(how, votes=votes))
+        asked = settings.asking.model_copy(update={"votes": votes})
+        return grade_answer(
+            case.item, row, settings.model_copy(update={"mode": "judge", "judge": asked}), judge
+        )
 
     votes = [(g.judge.votes if g.judge else (None,)) for g in (graded(case, "", REPEATS) for case in cases)]
     wrong = [case for case in cases if not case.right]

@@ -6,16 +6,17 @@ was stopped continues where it was; a changed template or model asks again.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from robustify.engines.protocols import Progress, Reply, Writer, no_progress
 from robustify.errors import DataError, UsageError
 from robustify.freeform.grade.quantities import whole_quantity
 from robustify.freeform.llm_judge.prompting import rendered
-from robustify.freeform.llm_judge.store import PromptTemplate, TemplateStore, get_store
+from robustify.freeform.llm_judge.store import PromptTemplate
 from robustify.freeform.replies import Replies, reply_key
 from robustify.freeform.schema import AnswerRow, FreeItem, Kind
+from robustify.freeform.settings import FreeSettings
 from robustify.item import Item
 from robustify.judging.cloze import exclusion
 from robustify.redaction import muted
@@ -79,41 +80,29 @@ BY_LETTER = "answer/letter@2.0"
 """The template of a question that is asked with its options."""
 
 
-@dataclass(frozen=True, slots=True)
-class Generation:
-    """How a model is asked: one template for all items or one by kind, a language, and the length of a reply.
-
-    `max_tokens` 512 suits short answers; a model that writes its reasoning needs 4,096.
-    """
-
-    template: str | None = None
-    language: str | None = None
-    max_tokens: int = 512
-    batch: int = BATCH
-    store: TemplateStore = field(default_factory=get_store, compare=False)
-
-    def of(self, item: FreeItem) -> PromptTemplate:
-        """Return the template that asks this item; raise `UsageError` if it does not ask for an answer."""
-        template = self.store.get(self.template or (BY_LETTER if item.options_shown else BY_KIND[item.kind]))
-        if template.reads != "text":
-            raise UsageError(f"template {template.id}: reads {template.reads}; expected one for an answer")
-        return template
+def template_of(item: FreeItem, settings: FreeSettings) -> PromptTemplate:
+    """Return the template that asks an item; raise `UsageError` if it does not ask for an answer."""
+    default = BY_LETTER if item.options_shown else BY_KIND[item.kind]
+    template = settings.store.get(settings.template or default)
+    if template.reads != "text":
+        raise UsageError(f"template {template.id}: reads {template.reads}; expected one for an answer")
+    return template
 
 
-def prompt_of(item: FreeItem, how: Generation, *, has_chat_template: bool = False) -> str:
+def prompt_of(item: FreeItem, settings: FreeSettings, *, has_chat_template: bool = False) -> str:
     """Return the text that asks an item.
 
     The Mistral text is complete as it is. A writer that adds its own chat template gets the text between the marks, so
     that they are not there twice.
     """
-    template = how.of(item)
-    known = {"question": item.asked, "unit": item.unit, "language": how.language}
+    template = template_of(item, settings)
+    known = {"question": item.asked, "unit": item.unit, "language": settings.language}
     variables = {
         name: value
         for name, value in known.items()
         if name in template.variables or (name in template.optional and value is not None)
     }
-    text = "\n\n".join(message.content for message in rendered(template, variables, how.store))
+    text = "\n\n".join(message.content for message in rendered(template, variables, settings.store))
     if has_chat_template and template.name == MISTRAL:
         text = text.removeprefix("[INST] ").removesuffix(" [/INST]")
     return text
@@ -122,28 +111,29 @@ def prompt_of(item: FreeItem, how: Generation, *, has_chat_template: bool = Fals
 def generate(
     items: Sequence[FreeItem],
     writer: Writer,
-    how: Generation,
+    settings: FreeSettings,
     kept: Replies,
     progress: Progress = no_progress,
+    batch_size: int = BATCH,
 ) -> list[AnswerRow]:
     """Return the answers to every item that may be asked, in their order; replies that are kept are not asked again."""
     chat = bool(getattr(writer, "has_chat_template", False))
     asked = [item for item in items if not item.excluded_reason]
-    prompts = [prompt_of(item, how, has_chat_template=chat) for item in asked]
+    prompts = [prompt_of(item, settings, has_chat_template=chat) for item in asked]
     print_: Mapping[str, str] = getattr(writer, "fingerprint", dict)()
-    keys = [reply_key("answer", writer.name, print_, prompt, how.max_tokens) for prompt in prompts]
+    keys = [reply_key("answer", writer.name, print_, prompt, settings.max_tokens) for prompt in prompts]
     known = {key: said for key in keys if (said := kept.get(key)) is not None}
     left = list(dict.fromkeys(place for place, key in enumerate(keys) if key not in known))
     progress(len(prompts) - len(left))
-    for start in range(0, len(left), max(1, how.batch)):
-        batch = left[start : start + max(1, how.batch)]
-        written = list(_written([prompts[place] for place in batch], writer, how.max_tokens))
+    for start in range(0, len(left), batch_size):
+        batch = left[start : start + batch_size]
+        written = list(_written([prompts[place] for place in batch], writer, settings.max_tokens))
         fresh = [(keys[place], said) for place, said in zip(batch, written, strict=True)]
         kept.put(fresh)
         known |= dict(fresh)
         progress(len(batch))
     return [
-        AnswerRow(item.id, writer.name, template=how.of(item).id, **known[key])
+        AnswerRow(item.id, writer.name, template=template_of(item, settings).id, **known[key])
         for item, key in zip(asked, keys, strict=True)
     ]
 

@@ -16,9 +16,8 @@ from robustify.freeform.grade.graders import grade_answers, require_judge
 from robustify.freeform.human import UNCALIBRATED, HumanLabel, calibrate, human_from
 from robustify.freeform.jsonl import read_jsonl
 from robustify.freeform.judge_audit import judge_audit
-from robustify.freeform.llm_judge.asking import judging
 from robustify.freeform.llm_judge.judges import open_judge, refuse_self_judging
-from robustify.freeform.questions import Generation, convert_item, exclusions, generate, prompt_of
+from robustify.freeform.questions import convert_item, exclusions, generate, prompt_of
 from robustify.freeform.replies import Replies
 from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult
 from robustify.freeform.settings import FreeSettings
@@ -42,7 +41,7 @@ def require_free(settings: FreeSettings, models: Sequence[str]) -> None:
         asked = [AnswerRow("", name, "") for name in settings.models or models]
         refuse_self_judging(settings.judge, asked)
     for kind in ("numeric", "short_text", "explanation", "nuggets"):
-        settings.judged_by(kind, settings.store)
+        settings.judged_by(kind)
     if settings.template is not None:
         settings.store.get(settings.template)
     read_labels(settings)
@@ -55,7 +54,7 @@ def read_labels(settings: FreeSettings) -> list[HumanLabel]:
 
 def prompts_in_words(settings: FreeSettings, items: Sequence[Item]) -> list[str]:
     """Return the prompts that each model will be sent."""
-    return [prompt_of(item, _how(settings)) for item in _asked(settings, _converted(settings, items))]
+    return [prompt_of(item, settings) for item in _asked(settings, _converted(settings, items))]
 
 
 def _converted(settings: FreeSettings, items: Sequence[Item]) -> list[FreeItem]:
@@ -65,10 +64,6 @@ def _converted(settings: FreeSettings, items: Sequence[Item]) -> list[FreeItem]:
 
 def _asked(settings: FreeSettings, items: Sequence[FreeItem]) -> list[FreeItem]:
     return [item for item in items if not item.excluded_reason][: settings.limit]
-
-
-def _how(settings: FreeSettings) -> Generation:
-    return Generation(settings.template, settings.language, settings.max_tokens, store=settings.store)
 
 
 class FreeResponse:
@@ -100,21 +95,20 @@ class FreeResponse:
         if not isinstance(model, Writer):
             raise UsageError(f"free.models: the engine of {name} only scores; expected a model that writes")
         with watch(f"{name}, in words", len(self.asked)) as progress:
-            self._rows += generate(self.asked, model, _how(self._settings), self._kept, progress)
+            self._rows += generate(self.asked, model, self._settings, self._kept, progress)
 
     def graded(self, watch: Watch) -> FreeGrades:
         """Grade every answer, and return the rows of the run with how far the judge is to be believed."""
         settings = self._settings
         refuse_self_judging(settings.judge, self._rows)
-        how = judging(settings)
         opened = open_judge(settings.judge, self._kept, restricted=self._restricted)
         with opened as judge, watch("grading", len(self._rows)) as progress:
-            grades = grade_answers(self._items, self._rows, settings, judge, how, progress)
+            grades = grade_answers(self._items, self._rows, settings, judge, progress)
             many = settings.judge.check if settings.judge else 0
-            check = {"check": judge_audit(judge, self.asked, many, how)} if judge and many else {}
+            check = {"check": judge_audit(judge, self.asked, many, settings)} if judge and many else {}
         self._kept.close()
         labels = read_labels(settings)
-        calibration = calibrate(grades, labels, how.seed) if labels else {"status": UNCALIBRATED}
+        calibration = calibrate(grades, labels, settings.asking.seed) if labels else {"status": UNCALIBRATED}
         lines = tuple(free_lines(self._items, self._rows, grades))
         return FreeGrades(lines, {**calibration, **check}, self._left_out())
 

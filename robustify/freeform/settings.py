@@ -51,47 +51,18 @@ class JudgeSettings(Settings):
         return f"http://{'elsewhere' if host_of(url) else 'localhost'}"
 
 
-class Grading(Settings):
-    """How answers are graded.
-
-    `mode`: rules alone (`deterministic`), the judge for what rules leave undecided (`auto`), the judge for everything
-    (`judge`, the default if `rubrics` are given), or both with disagreement flagged (`both`). `rubrics` names a version of
-    the judge's template by kind (`mcq: "1.0"`), or a template of your own. `scale` and `format_type` default to those of
-    the template. `rel_tol` 5 % is lax: 1 % is advised for new sets.
-    """
-
-    mode: Mode | None = None
-    rel_tol: float = Field(default=0.05, ge=0, allow_inf_nan=False)
-    abs_tol: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    scale: Literal["binary", "five"] | None = None
-    rubrics: dict[Rubric, str] = Field(default_factory=dict)
-    nugget_template: str = "nugget/optimized@2.0"
-    format_type: FormatType | None = None
-    batch_size: int = Field(default=10, ge=1, strict=True)
-    nugget_score: NuggetScore = "vital"
-
-    @property
-    def who(self) -> Mode:
-        """The mode in force."""
-        return self.mode or ("judge" if self.rubrics else "auto")
-
-    def judged_by(self, kind: GradedKind, store: TemplateStore) -> PromptTemplate:
-        """Return the template by which a judge grades this kind."""
-        if kind == "nuggets":
-            name = self.nugget_template
-            return store.get(name if "/" in name else f"nugget/{name}")
-        rubric: Rubric = "mcq" if kind == "short_text" else kind
-        version = self.rubrics.get(rubric, NEWEST)
-        return store.get(version if "/" in version else f"grader/{rubric}@{version.removeprefix('v')}")
-
-
-class FreeSettings(Grading):
-    """Free response as a part of a run.
+class FreeSettings(Settings):
+    """Free response: how models are asked, and how their answers are graded.
 
     `models` names those of the config that are asked (default: every model that can write). `answers` are files with
     answers of other models, by item id. `template` asks every item; the default depends on the kind of answer. Items whose
     key is longer than 12 words are asked with `explanations`; every item is asked by letter with `options_shown`.
     `facts` is a file with nuggets by item id, `people` a file with labels of people.
+
+    `mode`: rules alone (`deterministic`), the judge for what rules leave undecided (`auto`), the judge for everything
+    (`judge`, the default if `rubrics` are given), or both with disagreement flagged (`both`). `rubrics` names a version of
+    the judge's template by kind (`mcq: "1.0"`), or a template of your own. `scale` and `format_type` default to those of
+    the template. `rel_tol` 5 % is lax: 1 % is advised for new sets.
     """
 
     models: tuple[str, ...] = ()
@@ -104,10 +75,38 @@ class FreeSettings(Grading):
     options_shown: bool = False
     facts: str | None = None
     people: str | None = None
+    mode: Mode | None = None
+    rel_tol: float = Field(default=0.05, ge=0, allow_inf_nan=False)
+    abs_tol: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    scale: Literal["binary", "five"] | None = None
+    rubrics: dict[Rubric, str] = Field(default_factory=dict)
+    nugget_template: str = "nugget/optimized@2.0"
+    format_type: FormatType | None = None
+    batch_size: int = Field(default=10, ge=1, strict=True)
+    nugget_score: NuggetScore = "vital"
     judge: JudgeSettings | None = None
     template_dir: tuple[str, ...] = ()
+
+    @property
+    def who(self) -> Mode:
+        """The mode in force."""
+        return self.mode or ("judge" if self.rubrics else "auto")
+
+    @property
+    def asking(self) -> JudgeSettings:
+        """How the judge is asked, also one that the settings do not name."""
+        return self.judge or JudgeSettings(model="judge", base_url="http://127.0.0.1")
 
     @property
     def store(self) -> TemplateStore:
         """The templates of the package and of `template_dir`."""
         return get_store(tuple(map(Path, self.template_dir)))
+
+    def judged_by(self, kind: GradedKind) -> PromptTemplate:
+        """Return the template by which a judge grades this kind."""
+        if kind == "nuggets":
+            name = self.nugget_template
+            return self.store.get(name if "/" in name else f"nugget/{name}")
+        rubric: Rubric = "mcq" if kind == "short_text" else kind
+        version = self.rubrics.get(rubric, NEWEST)
+        return self.store.get(version if "/" in version else f"grader/{rubric}@{version.removeprefix('v')}")

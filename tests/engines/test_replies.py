@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from robustify.engines.protocols import Reply, Writer
-from robustify.freeform.questions import Generation, generate
+from robustify.freeform.questions import generate
 from robustify.freeform.replies import Replies
 from robustify.freeform.schema import FreeItem
+from robustify.freeform.settings import FreeSettings
 from robustify.models.folder import has_chat_template
 
 ITEM = FreeItem("n", "How many legs has a spider?", "numeric", "8")
@@ -47,9 +48,9 @@ def test_answers_keep_why_they_ended(tmp_path: Path) -> None:
     assert isinstance(writer, Writer)
     for _ in range(2):
         with Replies(tmp_path) as kept:
-            (row,) = generate([ITEM], writer, Generation(), kept)
+            (row,) = generate([ITEM], writer, FreeSettings(), kept)
         assert (row.text, row.finish_reason, type(row.text)) == ("It has", "length", str)
-    (row,) = generate([ITEM], Plain(), Generation(), Replies(None))
+    (row,) = generate([ITEM], Plain(), FreeSettings(), Replies(None))
     assert row.finish_reason is None
 
 

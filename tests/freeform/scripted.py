@@ -11,11 +11,10 @@ from click.testing import CliRunner
 from robustify.cli.free import free
 from robustify.errors import ModelError, RobustifyError
 from robustify.freeform.grade.graders import grade_answer
-from robustify.freeform.llm_judge.asking import Judging
 from robustify.freeform.llm_judge.judges import Call, Completion, JudgeCallError
 from robustify.freeform.llm_judge.prompting import Message
 from robustify.freeform.schema import AnswerRow, FreeItem
-from robustify.freeform.settings import Grading
+from robustify.freeform.settings import FreeSettings
 
 Replies = Callable[[Sequence[Message]], str | Completion] | Iterable[str | Completion | JudgeCallError]
 
@@ -45,9 +44,17 @@ class ScriptedJudge:
                 return Completion(reply, finish_reason="stop", model=self.name)
 
 
-def graded(item: FreeItem, answer: str, judge: Any = None, how: Judging | None = None, **rules: Any) -> Any:
+def settings(how: dict[str, Any] | None = None, **free: Any) -> FreeSettings:
+    """Settings of free response; `how` are those of the judge."""
+    judge = {"model": "scripted", "base_url": "http://127.0.0.1:9/v1", **how} if how else None
+    return FreeSettings.model_validate({**free, "judge": judge})
+
+
+def graded(
+    item: FreeItem, answer: str, judge: Any = None, how: dict[str, Any] | None = None, **rules: Any
+) -> Any:
     """The grade of one answer of the model "m"."""
-    return grade_answer(item, AnswerRow(item.id, "m", answer), Grading(**rules), judge, how)
+    return grade_answer(item, AnswerRow(item.id, "m", answer), settings(how, **rules), judge)
 
 
 def grade_numeric(

@@ -9,10 +9,10 @@ import pytest
 from robustify.freeform.grade.graders import grade_answers
 from robustify.freeform.llm_judge.judges import KeptJudge
 from robustify.freeform.llm_judge.prompting import Message
-from robustify.freeform.questions import Generation, convert_item, generate
+from robustify.freeform.questions import convert_item, generate
 from robustify.freeform.replies import Replies
 from robustify.freeform.report import summarise
-from robustify.freeform.settings import Grading
+from robustify.freeform.settings import FreeSettings
 from robustify.loaders import Source, load
 from tests.freeform.scripted import ScriptedJudge
 from tests.support.model_cache import hf, model_folder
@@ -37,19 +37,20 @@ def test_a_real_model_answers_and_is_graded(tmp_path: Path) -> None:
     loaded = load(Source(path=str(ROOT / "configs" / "data" / "benign_demo.jsonl")))
     items = [item for item in map(convert_item, loaded.items) if not item.excluded_reason][:N]
     with hf(model_folder("smollm2-135m"), name="smollm2-135m") as model, Replies(tmp_path) as kept:
-        rows = generate(items, model, Generation(max_tokens=12), kept)
+        rows = generate(items, model, FreeSettings(max_tokens=12), kept)
     assert [row.item_id for row in rows] == [item.id for item in items]
     assert all(row.text.strip() for row in rows)
     # Twelve tokens are enough for some answers and not for others, and the engine says for which.
     assert {row.finish_reason for row in rows} == {"stop", "length"}
-    plain = grade_answers(items, rows, Grading(mode="deterministic"))
+    plain = grade_answers(items, rows, FreeSettings(mode="deterministic"))
     left = [g for g in plain if g.status == "needs_judge"]
     assert left, "the rules decided everything: nothing is left for the judge"
     with Replies(tmp_path) as kept:
         judge = KeptJudge(ScriptedJudge(by_length, name="by-length"), kept)
-        grades = grade_answers(items, rows, Grading(), judge)
+        grades = grade_answers(items, rows, FreeSettings(), judge)
         assert (
-            grade_answers(items, rows, Grading(), KeptJudge(ScriptedJudge([], "by-length"), kept)) == grades
+            grade_answers(items, rows, FreeSettings(), KeptJudge(ScriptedJudge([], "by-length"), kept))
+            == grades
         )
     assert [g.method for g in grades].count("judge") == len(left)
     unscored = [g for g in grades if g.score is None]

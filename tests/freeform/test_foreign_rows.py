@@ -8,7 +8,8 @@ import pytest
 
 from robustify.errors import AuthorisationError, DataError
 from robustify.freeform.foreign_rows import read_answers, read_items, read_nugget_rows, with_facts
-from robustify.freeform.questions import Generation, prompt_of
+from robustify.freeform.questions import prompt_of
+from robustify.freeform.settings import FreeSettings
 from tests.freeform.scripted import write_lines
 
 SHOWN = "Which of these is a colour?\n(A) stone\n(B) green\n(C) loud"
@@ -31,12 +32,12 @@ def test_questions_with_a_type_are_read_and_their_options_are_shown_again(tmp_pa
     assert (numeric.kind, numeric.reference, numeric.unit) == ("numeric", "8", "m")
     assert numeric.asked == numeric.question
     assert (explanation.kind, explanation.topic) == ("explanation", "light")
-    mistral = prompt_of(mcq, Generation("answer/mistral_instruct@1.0"))
+    mistral = prompt_of(mcq, FreeSettings(template="answer/mistral_instruct@1.0"))
     assert mistral == (
         f"[INST] Question: {SHOWN}\n\nAnswer concisely. If MCQ, output only the option letter. If Numeric, output only"
         " the number. [/INST]"
     )
-    assert "Output only the option letter." in prompt_of(mcq, Generation())
+    assert "Output only the option letter." in prompt_of(mcq, FreeSettings())
     assert read_items(write_lines(tmp_path / "q.jsonl", QUESTIONS)) == [mcq, numeric, explanation]
 
 
@@ -157,9 +158,10 @@ def test_a_row_that_does_not_fit_is_refused_by_its_line(
 
 
 def test_nuggets_belong_to_the_items_of_their_ids(tmp_path: Path) -> None:
-    choices = {"stem": "Why does it rain?", "choices": ["Drops fall.", "Nobody knows."], "key": 0}
-    rows = [{"id": "a", **choices, "nuggets": ROW["nuggets"]}, {"id": "b", **choices}]
-    items = read_items(write_lines(tmp_path / "data.jsonl", rows))
-    assert [[n.text for n in item.nuggets] for item in items] == [ROW["nuggets"], []]
+    row = {"id": "a", "stem": "Why does it rain?", "choices": ["Drops fall.", "Nobody knows."], "key": 0}
+    items = read_items(write_lines(tmp_path / "data.jsonl", [row, row | {"id": "b"}]))
+    facts = write_lines(tmp_path / "facts.jsonl", [{"id": "a", "nuggets": ROW["nuggets"]}])
+    found = with_facts(items, facts)
+    assert [[n.text for n in item.nuggets] for item in found] == [ROW["nuggets"], []]
     with pytest.raises(DataError, match="nuggets of 1 ids"):
-        with_facts(items, write_lines(tmp_path / "facts.jsonl", [{"id": "c", "nuggets": ["So."]}]))
+        with_facts(items[1:], facts)

@@ -9,11 +9,11 @@ import pytest
 
 from robustify.errors import DataError, ResourceError, UsageError
 from robustify.freeform.grade.graders import grade_answer, grade_answers
-from robustify.freeform.questions import Generation, convert_item, generate, prompt_of
+from robustify.freeform.questions import convert_item, generate, prompt_of
 from robustify.freeform.replies import Replies
 from robustify.freeform.report import unscored_in
 from robustify.freeform.schema import AnswerRow, FreeItem, Nugget
-from robustify.freeform.settings import Grading
+from robustify.freeform.settings import FreeSettings
 from robustify.loaders import Source, load
 from tests.freeform.scripted import ScriptedJudge
 
@@ -50,10 +50,14 @@ class Model:
 
 
 def written(
-    kept: Path | None, model: Model | None = None, items: Sequence[FreeItem] = ITEMS, **how: Any
+    kept: Path | None,
+    model: Model | None = None,
+    items: Sequence[FreeItem] = ITEMS,
+    batch: int = 8,
+    **how: Any,
 ) -> list[AnswerRow]:
     with Replies(kept) as replies:
-        return generate(items, model or Model(), Generation(**how), replies)
+        return generate(items, model or Model(), FreeSettings(**how), replies, batch_size=batch)
 
 
 def answers(items: Sequence[FreeItem] = ITEMS, **how: Any) -> list[AnswerRow]:
@@ -85,7 +89,7 @@ def test_replies_that_cannot_be_read_are_one_line_of_what_to_do(tmp_path: Path) 
 
 
 def test_the_mistral_text_is_exact_and_never_wrapped_twice() -> None:
-    how = Generation("answer/mistral_instruct@1.0")
+    how = FreeSettings(template="answer/mistral_instruct@1.0")
     text = prompt_of(ITEMS[0], how)
     assert text == (
         "[INST] Question: How many legs has a spider?\n\nAnswer concisely. If MCQ, output only the option letter."
@@ -104,17 +108,17 @@ def test_a_prompt_that_does_not_fit_spoils_no_other() -> None:
     rows = written(None, Model(longest=500), [*ITEMS, long])
     errors = {"n": None, "s": None, "e": None, "l": "prompt_too_long"}
     assert {r.item_id: r.error for r in rows} == errors
-    (grade,) = grade_answers([long], rows[-1:], Grading())
+    (grade,) = grade_answers([long], rows[-1:], FreeSettings())
     assert (grade.status, grade.score, grade.reason) == ("truncated", None, "prompt_too_long")
 
 
 def test_rules_grade_first_and_a_judge_the_rest() -> None:
     rows = answers()
-    plain = grade_answers(ITEMS, rows, Grading())
+    plain = grade_answers(ITEMS, rows, FreeSettings())
     assert [(g.status, g.score) for g in plain] == [("scored", 1.0), *[("needs_judge", None)] * 2]
     assert unscored_in(plain) == pytest.approx(2 / 3)
     judge = ScriptedJudge([RIGHT, '{"score": 0}'])
-    full = grade_answers(ITEMS, rows, Grading(), judge)
+    full = grade_answers(ITEMS, rows, FreeSettings(), judge)
     assert [g.score for g in full] == [1.0, 1.0, 0.0]
     assert [g.method for g in full] == ["deterministic", "judge", "judge"]
 
@@ -122,9 +126,9 @@ def test_rules_grade_first_and_a_judge_the_rest() -> None:
 def test_nuggets_are_graded_where_an_item_has_them() -> None:
     item = replace(ITEMS[2], nuggets=(Nugget("a", "Drops fall."), Nugget("b", "Clouds hold them.")))
     rows = answers([item])
-    (found,) = grade_answers([item], rows, Grading(), ScriptedJudge(['["support", "not_support"]']))
+    (found,) = grade_answers([item], rows, FreeSettings(), ScriptedJudge(['["support", "not_support"]']))
     assert (found.kind, found.score) == ("nuggets", 0.5)
-    (plain,) = grade_answers([item], rows, Grading(mode="deterministic"))
+    (plain,) = grade_answers([item], rows, FreeSettings(mode="deterministic"))
     assert (plain.kind, plain.status, plain.reason) == ("nuggets", "needs_judge", "nuggets_need_a_judge")
     assert [n.label for n in plain.nuggets] == [None, None]
 
@@ -132,16 +136,16 @@ def test_nuggets_are_graded_where_an_item_has_them() -> None:
 def test_an_answer_that_was_cut_off_is_unscored_also_where_it_is_already_right() -> None:
     for text in ("The answer is 8", "The answer is 9!", "Let us count them", ""):
         row = AnswerRow("n", "m", text, finish_reason="length")
-        found = grade_answer(ITEMS[0], row, Grading(), ScriptedJudge([]))
+        found = grade_answer(ITEMS[0], row, FreeSettings(), ScriptedJudge([]))
         assert (found.status, found.score, found.reason) == ("truncated", None, "cut_off")
 
 
 def test_answers_that_fit_no_item_or_are_given_twice_are_refused() -> None:
     rows = answers()
     with pytest.raises(DataError, match="no such item"):
-        grade_answers(ITEMS[1:], rows, Grading())
+        grade_answers(ITEMS[1:], rows, FreeSettings())
     with pytest.raises(DataError, match="2 of m; expected one"):
-        grade_answers(ITEMS, [*rows, rows[0]], Grading())
+        grade_answers(ITEMS, [*rows, rows[0]], FreeSettings())
 
 
 REAL = [
@@ -153,7 +157,7 @@ REAL = [
 
 def by_rules(path: Path) -> tuple[int, int]:
     """How many keys are not right and how many other options are, each given as the answer and graded by rules."""
-    rules, keys, others = Grading(mode="deterministic"), [], []
+    rules, keys, others = FreeSettings(mode="deterministic"), [], []
     for item in load(Source(path=str(path), skip_bad=True)).items:
         free = convert_item(item)
         if free.excluded_reason:

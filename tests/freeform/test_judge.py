@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from pydantic import ValidationError
 
 from robustify.errors import AuthorisationError, ModelError, UsageError
-from robustify.freeform.llm_judge.asking import Judging, ask_labels, tolerance_percent
+from robustify.freeform.llm_judge.asking import ask_labels, tolerance_percent
 from robustify.freeform.llm_judge.judges import (
     Call,
     HttpJudge,
@@ -29,7 +30,7 @@ OPTIONS = ("the mitochondria", "the nucleus")
 
 
 def graded(judge: Judge, answer: str = "the powerhouse", **how: Any) -> Any:
-    return grade_mcq(answer, OPTIONS, 0, judge=judge, how=Judging(**how))
+    return grade_mcq(answer, OPTIONS, 0, judge=judge, how=how)
 
 
 VERDICTS = [
@@ -85,7 +86,7 @@ def test_votes_are_a_majority_of_those_requested() -> None:
     none = JudgeCallError("api_error")
     assert graded(ScriptedJudge([RIGHT, none, none]), votes=3).status == "grader_error"
     assert graded(ScriptedJudge([RIGHT, WRONG, NONE]), votes=3).error_type == "tie"
-    with pytest.raises(UsageError, match="odd"):
+    with pytest.raises(ValidationError, match="odd"):
         graded(ScriptedJudge([RIGHT]), votes=2)
 
 

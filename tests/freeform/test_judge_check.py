@@ -11,11 +11,10 @@ from robustify.errors import UsageError
 from robustify.freeform.grade.graders import grade_answers
 from robustify.freeform.human import HumanLabel, compare_gradings
 from robustify.freeform.judge_audit import PAYLOADS, judge_audit, known_cases
-from robustify.freeform.llm_judge.asking import Judging
 from robustify.freeform.llm_judge.judges import Call, Completion
 from robustify.freeform.llm_judge.prompting import Message
 from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult
-from robustify.freeform.settings import Grading
+from robustify.freeform.settings import FreeSettings
 
 COLOURS = ("red", "green", "blue", "grey")
 ITEMS = [
@@ -67,7 +66,7 @@ class Unreadable(Careful):
 
 
 def check(judge: Careful, n: int = 12) -> dict[str, Any]:
-    return judge_audit(judge, ITEMS, n, Judging())
+    return judge_audit(judge, ITEMS, n, FreeSettings())
 
 
 def test_a_careful_judge_repeats_itself_and_is_not_misled() -> None:
@@ -107,7 +106,7 @@ class Wordy(Careful):
 
 def by(version: str) -> list[GradeResult]:
     answers = [AnswerRow(item.id, "m", item.reference if n % 2 else "purple") for n, item in enumerate(ITEMS)]
-    return grade_answers(ITEMS, answers, Grading(rubrics={"mcq": version}), Wordy())
+    return grade_answers(ITEMS, answers, FreeSettings(rubrics={"mcq": version}), Wordy())
 
 
 PEOPLE = [HumanLabel(f"i{n}", "x", "", "correct" if n % 2 else "incorrect") for n in range(12)]

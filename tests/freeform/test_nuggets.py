@@ -7,11 +7,9 @@ from pydantic import ValidationError
 
 from robustify.errors import DataError, UsageError
 from robustify.freeform.grade.nuggets import grade_nuggets, score_nuggets
-from robustify.freeform.llm_judge.asking import Judging
 from robustify.freeform.llm_judge.judges import JudgeCallError
 from robustify.freeform.schema import FreeItem, Nugget, NuggetGrade
-from robustify.freeform.settings import Grading
-from tests.freeform.scripted import ScriptedJudge
+from tests.freeform.scripted import ScriptedJudge, settings
 
 S, P, N = "support", "partial_support", "not_support"
 FACTS = (
@@ -26,12 +24,12 @@ def grade(
     replies: list[Any],
     answer: str = "Clouds rain.",
     nuggets: tuple[Nugget, ...] = FACTS,
-    how: Judging | None = None,
+    how: dict[str, Any] | None = None,
     **rules: Any,
 ) -> Any:
     judge = ScriptedJudge(replies)
     item = FreeItem("i", "Why does it rain?", "explanation", "r", nuggets=nuggets)
-    return grade_nuggets(item, answer, judge, Grading(**rules), how or Judging(), "m"), judge
+    return grade_nuggets(item, answer, judge, settings(how, **rules), "m"), judge
 
 
 def labelled(*labels: str | None) -> list[NuggetGrade]:
@@ -101,7 +99,7 @@ def test_votes_are_cast_for_each_nugget(
     third: str, label: str | None, method: str, error: str | None
 ) -> None:
     replies = ['["support"]', '["not_support"]', f'["{third}"]']
-    found, _ = grade(replies, nuggets=FACTS[:1], how=Judging(votes=3))
+    found, _ = grade(replies, nuggets=FACTS[:1], how={"votes": 3})
     assert (found.nuggets[0].label, found.nuggets[0].error_type, found.method) == (label, error, method)
 
 

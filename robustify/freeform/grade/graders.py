@@ -13,10 +13,10 @@ from robustify.freeform.answer_text import Finding, shown_answer
 from robustify.freeform.grade.claims import find_choice, find_explanation
 from robustify.freeform.grade.nuggets import NUGGETS, blank_nuggets, grade_nuggets
 from robustify.freeform.grade.numeric import NumericRule, find_numeric, rivals_of, written
-from robustify.freeform.llm_judge.asking import Judging, judged_reply, tolerance_percent
+from robustify.freeform.llm_judge.asking import judged_reply, tolerance_percent
 from robustify.freeform.llm_judge.judges import Judge
 from robustify.freeform.schema import AnswerRow, FreeItem, GradedKind, GradeResult
-from robustify.freeform.settings import Grading
+from robustify.freeform.settings import FreeSettings
 
 GRADERS: Mapping[GradedKind, str] = {
     "numeric": "numeric/4", "short_text": "choice/3", "explanation": "explanation/2", "nuggets": NUGGETS,
@@ -26,7 +26,7 @@ _CLOSED = ("truncated", "reference_error", "grader_error")
 
 
 def grade_answer(
-    item: FreeItem, row: AnswerRow, rules: Grading, judge: Judge | None = None, how: Judging | None = None
+    item: FreeItem, row: AnswerRow, settings: FreeSettings, judge: Judge | None = None
 ) -> GradeResult:
     """Grade one answer by the grader of its item's kind.
 
@@ -34,7 +34,7 @@ def grade_answer(
         UsageError: a mode that needs a judge, and there is none.
         ModelError: the judge can never be asked.
     """
-    how, mode = how or Judging(), require_judge(rules, judge)
+    mode = require_judge(settings, judge)
     if row.error is not None or row.finish_reason == "length":
         # To count an answer that was cut off only if it is already right would raise every rate.
         reason = row.error or "cut_off"
@@ -43,11 +43,11 @@ def grade_answer(
         if judge is None or mode == "deterministic":
             blank = blank_nuggets(item, row.model)
             return replace(blank, status="needs_judge", reason="nuggets_need_a_judge")
-        return grade_nuggets(item, row.text, judge, rules, how, row.model)
-    finding, words = _by_rules(item, row.text, rules)
+        return grade_nuggets(item, row.text, judge, settings, row.model)
+    finding, words = _by_rules(item, row.text, settings)
     found = finding.graded(item.kind, GRADERS[item.kind], item.reference, item.id, row.model)
     if item.kind == "numeric":
-        found = replace(found, tolerance={"rel": str(rules.rel_tol), "abs": str(rules.abs_tol)})
+        found = replace(found, tolerance={"rel": str(settings.rel_tol), "abs": str(settings.abs_tol)})
     if judge is None or mode == "deterministic" or found.status in _CLOSED or found.reason == "empty":
         return found
     undecided = found.status == "needs_judge"
@@ -55,8 +55,7 @@ def grade_answer(
         return found
     variables = {"question": item.asked, "answer": shown_answer(row.text), **words}
     blank = replace(found, status="needs_judge", score=None, verdict=None, det_verdict=found.verdict)
-    scale = rules.scale if item.kind == "explanation" else None
-    word = judged_reply(blank, judge, rules.judged_by(item.kind, how.store), variables, how, scale)
+    word = judged_reply(blank, judge, settings.judged_by(item.kind), variables, settings)
     if mode == "both" and not undecided:
         differs = word.score is not None and word.score != found.score
         flags = (*word.flags, "judge_disagrees") if differs else word.flags
@@ -64,23 +63,23 @@ def grade_answer(
     return word
 
 
-def require_judge(rules: Grading, judge: object) -> str:
+def require_judge(settings: FreeSettings, judge: object) -> str:
     """Return the mode; raise `UsageError` if it needs a judge and there is none."""
-    if judge is None and rules.who in ("judge", "both"):
+    if judge is None and settings.who in ("judge", "both"):
         raise UsageError(
-            f"mode {rules.who}: no judge is given; expected one (--judge, or `judge:` in the free block)"
+            f"mode {settings.who}: no judge is given; expected one (--judge, or `judge:` in the free block)"
         )
-    return rules.who
+    return settings.who
 
 
-def _by_rules(item: FreeItem, text: str, rules: Grading) -> tuple[Finding, dict[str, str]]:
+def _by_rules(item: FreeItem, text: str, settings: FreeSettings) -> tuple[Finding, dict[str, str]]:
     """Return what the rules find, and what a judge is shown of the reference."""
     match item.kind:
         case "numeric":
             # The other options are wrong values that are known: an answer that is nearer to one is wrong.
             others = [option for i, option in enumerate(item.options) if i != item.correct]
-            rel, rivals = written(rules.rel_tol), rivals_of(item.reference, others)
-            rule = NumericRule(rel, written(rules.abs_tol), item.unit, rivals)
+            rel, rivals = written(settings.rel_tol), rivals_of(item.reference, others)
+            rule = NumericRule(rel, written(settings.abs_tol), item.unit, rivals)
             with_unit = f"{item.reference} {item.unit}" if item.unit else item.reference
             words = {"reference": with_unit, "tolerance_percent": tolerance_percent(rel)}
             return find_numeric(text, item.reference, rule, item.question), words
@@ -97,9 +96,8 @@ def _by_rules(item: FreeItem, text: str, rules: Grading) -> tuple[Finding, dict[
 def grade_answers(
     items: Sequence[FreeItem],
     answers: Sequence[AnswerRow],
-    rules: Grading,
+    settings: FreeSettings,
     judge: Judge | None = None,
-    how: Judging | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> list[GradeResult]:
     """Grade every answer, in the order of the answers.
@@ -109,7 +107,7 @@ def grade_answers(
         UsageError: a mode that needs a judge, and there is none.
         ModelError: the judge can never be asked.
     """
-    require_judge(rules, judge)
+    require_judge(settings, judge)
     by_id = {item.id: item for item in items}
     absent = "no such item; expected answers to the items of this set"
     faults = [f"answer to {row.item_id}: {absent}" for row in answers if row.item_id not in by_id]
@@ -119,7 +117,7 @@ def grade_answers(
     out = []
     for row in answers:
         item = by_id[row.item_id]
-        out.append(replace(grade_answer(item, row, rules, judge, how), group=item.group))
+        out.append(replace(grade_answer(item, row, settings, judge), group=item.group))
         progress(1)
     return out
 

@@ -6,7 +6,7 @@ bounds; it is never "not supported". Nuggets that no person has reviewed are cou
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from robustify.errors import DataError, UsageError
 from robustify.freeform.answer_text import (
@@ -17,7 +17,7 @@ from robustify.freeform.answer_text import (
     said,
     shown_answer,
 )
-from robustify.freeform.llm_judge.asking import Judging, ask_labels, verdict_of
+from robustify.freeform.llm_judge.asking import ask_labels, call_of, messages_of, verdict_of
 from robustify.freeform.llm_judge.judges import Judge
 from robustify.freeform.llm_judge.prompting import Message
 from robustify.freeform.llm_judge.store import PromptTemplate
@@ -31,9 +31,7 @@ from robustify.freeform.schema import (
     NuggetGrade,
     Status,
 )
-
-if TYPE_CHECKING:
-    from robustify.freeform.settings import Grading
+from robustify.freeform.settings import FreeSettings
 
 NUGGETS = "nuggets/1"
 OKAY_WEIGHT = 0.5
@@ -41,7 +39,7 @@ OKAY_WEIGHT = 0.5
 
 
 def grade_nuggets(
-    item: FreeItem, answer: str, judge: Judge, rules: "Grading", how: Judging, model: str = ""
+    item: FreeItem, answer: str, judge: Judge, settings: FreeSettings, model: str = ""
 ) -> GradeResult:
     """Grade an answer by the nuggets of its item.
 
@@ -50,8 +48,8 @@ def grade_nuggets(
         DataError: two nuggets with the same words or id.
         ModelError: the judge can never be asked.
     """
-    nuggets, chosen = item.nuggets, rules.judged_by("nuggets", how.store)
-    written = rules.format_type or chosen.own_format
+    nuggets, chosen = item.nuggets, settings.judged_by("nuggets")
+    written = settings.format_type or chosen.own_format
     _check(nuggets, chosen, written)
     text = said(answer)
     if not isinstance(text, Finding) and is_refusal(text):
@@ -66,20 +64,20 @@ def grade_nuggets(
     def messages(some: Sequence[Nugget]) -> Sequence[Message]:
         variables = {"query": item.question, "passage": text, "nuggets": [n.text for n in some]}
         counted = {"num_nuggets": len(some), "format_type": written}
-        return how.messages(chosen, variables | counted, item.id)
+        return messages_of(settings, chosen, variables | counted, item.id)
 
     batches = [
-        nuggets[start : start + rules.batch_size] for start in range(0, len(nuggets), rules.batch_size)
+        nuggets[start : start + settings.batch_size] for start in range(0, len(nuggets), settings.batch_size)
     ]
     cast = [
         [
             ask_labels(
-                judge, messages(batch), len(batch), max_parse_retries=how.max_parse_retries, format_type=written,
-                call=how.call(vote),
+                judge, messages(batch), len(batch), max_parse_retries=settings.asking.retries, format_type=written,
+                call=call_of(settings, vote),
             )
             for batch in batches
         ]
-        for vote in range(how.votes)
+        for vote in range(settings.asking.votes)
     ]  # fmt: skip
     labels = [[label for asked in parts for label in asked.labels] for parts in cast]
     errors = [[error for asked in parts for error in asked.error_types] for parts in cast]
@@ -89,10 +87,10 @@ def grade_nuggets(
     graded = []
     for place, nugget in enumerate(nuggets):
         label, error = labels[0][place], errors[0][place]
-        if how.votes > 1:
+        if settings.asking.votes > 1:
             label, _, error = majority_vote([vote[place] for vote in labels])
         graded.append(NuggetGrade(nugget.id, nugget.importance, label, error, nugget.reviewed))
-    return _scored(tuple(graded), trace, rules.nugget_score, item.id, model)
+    return _scored(tuple(graded), trace, settings.nugget_score, item.id, model)
 
 
 def _check(nuggets: Sequence[Nugget], template: PromptTemplate, format_type: str) -> None:

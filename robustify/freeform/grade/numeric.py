@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from functools import lru_cache
 
-from robustify.errors import UsageError
 from robustify.freeform.answer_text import Finding, is_refusal, no_answer, right, said, undecided, wrong
 from robustify.freeform.grade import word_set
 from robustify.freeform.grade.claims import CHANGING, agreed, cores, known_words
@@ -55,20 +54,12 @@ class NumericRule:
 
     `unit` is the unit it is wanted in. `rivals` are wrong values that are known, as of other options: an answer that is
     nearer to one is not right, however wide the tolerance.
-
-    Raises:
-        UsageError: a tolerance that is negative or no finite number.
     """
 
     rel: Decimal = Decimal("0.05")
     abs: Decimal = Decimal(0)
     unit: str | None = None
     rivals: tuple[Decimal, ...] = ()
-
-    def __post_init__(self) -> None:
-        for name, value in (("rel_tol", self.rel), ("abs_tol", self.abs)):
-            if not value.is_finite() or value < 0:
-                raise UsageError(f"{name} {value}: expected a finite number of at least 0")
 
     def accepts(self, answer: Decimal, reference: Decimal) -> bool:
         """Return whether an answer is within the tolerance, its edge included, and nearer to no rival."""

@@ -7,14 +7,14 @@ never a wrong answer.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from robustify.errors import UsageError
 from robustify.freeform.llm_judge.judges import Call, Completion, Judge, JudgeCallError
 from robustify.freeform.llm_judge.labels import parse_labels_multi_format
 from robustify.freeform.llm_judge.prompting import Message, prompt_sha256, rendered
-from robustify.freeform.llm_judge.store import PromptTemplate, TemplateStore, get_store
+from robustify.freeform.llm_judge.store import PromptTemplate
 from robustify.freeform.llm_judge.verdicts import (
     VERDICT3,
     Reading,
@@ -32,52 +32,22 @@ LONGEST_QUOTED = 4000
 """Characters of an unread reply that the judge is shown again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Judging:
-    """How a judge is asked; raise `UsageError` if the number of votes is not odd."""
-
-    votes: int = 1
-    max_parse_retries: int = 2
-    max_tokens: int = 1024
-    seed: int = 0
-    language: str | None = None
-    domain: str | None = None
-    store: TemplateStore = field(default_factory=get_store, compare=False)
-
-    def __post_init__(self) -> None:
-        if self.votes < 1 or self.votes % 2 == 0:
-            raise UsageError(f"{self.votes} votes: expected an odd number, so that two verdicts cannot tie")
-
-    def call(self, vote: int = 0) -> Call:
-        """Return the call of one vote: a seed of its own, and a temperature if there are several votes."""
-        warm = VOTING_TEMPERATURE if self.votes > 1 else 0.0
-        return Call(warm, self.max_tokens, self.seed + vote, vote)
-
-    def messages(
-        self, template: PromptTemplate, variables: Mapping[str, object], item_id: str
-    ) -> list[Message]:
-        """Return the template's turns."""
-        # The codes of quotations are made from the nonce.
-        options = {"nonce": f"{self.seed}:{item_id}", "language": self.language, "domain": self.domain}
-        known = {**variables, **{name: value for name, value in options.items() if value is not None}}
-        values = {n: v for n, v in known.items() if n in (*template.variables, *template.optional)}
-        return rendered(template, values, self.store)
+def call_of(settings: FreeSettings, vote: int) -> Call:
+    """Return the call of one vote: a seed of its own, and a temperature if there are several votes."""
+    judge = settings.asking
+    return Call(VOTING_TEMPERATURE if judge.votes > 1 else 0.0, judge.max_tokens, judge.seed + vote, vote)
 
 
-def judging(settings: FreeSettings) -> Judging:
-    """Return how the judge of these settings is asked."""
-    judge = settings.judge
-    if judge is None:
-        return Judging(language=settings.language, store=settings.store)
-    return Judging(
-        judge.votes,
-        judge.retries,
-        judge.max_tokens,
-        judge.seed,
-        settings.language,
-        judge.domain,
-        settings.store,
-    )
+def messages_of(
+    settings: FreeSettings, template: PromptTemplate, variables: Mapping[str, object], item_id: str
+) -> list[Message]:
+    """Return the turns of a template with these variables and the language and field of the settings."""
+    judge = settings.asking
+    # The codes of quotations are made from the nonce.
+    options = {"nonce": f"{judge.seed}:{item_id}", "language": settings.language, "domain": judge.domain}
+    known = {**variables, **{name: value for name, value in options.items() if value is not None}}
+    values = {n: v for n, v in known.items() if n in (*template.variables, *template.optional)}
+    return rendered(template, values, settings.store)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +88,7 @@ def ask_votes(
     messages: Sequence[Message],
     read: Callable[[Completion], Reading[str]],
     wanted: str,
-    how: Judging,
+    settings: FreeSettings,
 ) -> tuple[Vote, tuple[str | None, ...], tuple[Attempt, ...]]:
     """Return the majority of the votes, the votes and every attempt; `wanted` is the line that a retry ends with."""
 
@@ -126,15 +96,14 @@ def ask_votes(
         error = read(reply).error_type
         return error, f"{_fault_line(error)} {wanted}" if error else ""
 
-    cast = [
-        _asked(judge, messages, how.call(vote), how.max_parse_retries, fault) for vote in range(how.votes)
-    ]
+    votes, retries = settings.asking.votes, settings.asking.retries
+    cast = [_asked(judge, messages, call_of(settings, vote), retries, fault) for vote in range(votes)]
     last = [attempts[-1] for attempts in cast]
     values = tuple(
         None if one.error_type else read(Completion(one.reply, one.finish_reason)).value for one in last
     )
     most = majority_vote(values)
-    if how.votes == 1 and most.verdict is None:
+    if votes == 1 and most.verdict is None:
         most = Vote(None, 0.0, last[0].error_type)
     return most, values, tuple(attempt for attempts in cast for attempt in attempts)
 
@@ -193,8 +162,8 @@ def _fault_line(error: ErrorType) -> str:
 
 
 def judged_reply(
-    result: GradeResult, judge: Judge, template: PromptTemplate, variables: Mapping[str, object], how: Judging,
-    scale: str | None = None,
+    result: GradeResult, judge: Judge, template: PromptTemplate, variables: Mapping[str, object],
+    settings: FreeSettings,
 ) -> GradeResult:  # fmt: skip
     """Return a grade with the judge's verdict: its score, or the error that left it unscored.
 
@@ -204,8 +173,9 @@ def judged_reply(
     """
     if template.reads not in ("score", "verdict"):
         raise UsageError(f"template {template.id}: reads {template.reads}; expected a score or a verdict")
+    scale = settings.scale if result.kind == "explanation" else None
     on = scale or template.scale or "binary"
-    messages = how.messages(template, {**variables, "scale": on}, result.item_id)
+    messages = messages_of(settings, template, {**variables, "scale": on}, result.item_id)
 
     def read(reply: Completion) -> Reading[str]:
         if template.reads == "verdict":
@@ -213,7 +183,7 @@ def judged_reply(
         score = parse_score(reply.text, scale=on, finish_reason=reply.finish_reason)
         return Reading(None if score.value is None else f"{score.value:g}", score.error_type)
 
-    vote, votes, attempts = ask_votes(judge, messages, read, _wanted(template, on), how)
+    vote, votes, attempts = ask_votes(judge, messages, read, _wanted(template, on), settings)
     own = judge.name == result.model
     trace = JudgeTrace(judge.name, template.id, template.sha256, attempts, votes, vote.agreement, own)
     graded = replace(
