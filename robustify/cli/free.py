@@ -232,7 +232,7 @@ def templates(
         lines = [f"{row['id']:28} {row['reads']:8} {row['sha256'][:16]}" for row in rows]
         return print_result({"templates": rows}, lines)
     template = store.get(template_id)
-    if example and template.reads != "rubric":
+    if example:
         turns = example_of(template, format_type)
         texts = {f"=== {i} {turn.role}": turn.content for i, turn in enumerate(turns, start=1)}
     else:

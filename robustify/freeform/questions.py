@@ -102,7 +102,7 @@ def prompt_of(item: FreeItem, settings: FreeSettings, *, has_chat_template: bool
         for name, value in known.items()
         if name in template.variables or (name in template.optional and value is not None)
     }
-    text = "\n\n".join(message.content for message in rendered(template, variables, settings.store))
+    text = "\n\n".join(message.content for message in rendered(template, variables))
     if has_chat_template and template.name == MISTRAL:
         text = text.removeprefix("[INST] ").removesuffix(" [/INST]")
     return text

@@ -34,7 +34,6 @@ class JudgeSettings(Settings):
     retries: int = Field(default=2, ge=0, strict=True)
     max_tokens: int = Field(default=1024, ge=16, strict=True)
     seed: int = Field(default=0, strict=True)
-    domain: str | None = None
     forbid_self: bool = True
     check: int = Field(default=0, ge=0, strict=True)
 

@@ -44,10 +44,10 @@ def messages_of(
     """Return the turns of a template with these variables and the language and field of the settings."""
     judge = settings.asking
     # The codes of quotations are made from the nonce.
-    options = {"nonce": f"{judge.seed}:{item_id}", "language": settings.language, "domain": judge.domain}
+    options = {"nonce": f"{judge.seed}:{item_id}", "language": settings.language}
     known = {**variables, **{name: value for name, value in options.items() if value is not None}}
     values = {n: v for n, v in known.items() if n in (*template.variables, *template.optional)}
-    return rendered(template, values, settings.store)
+    return rendered(template, values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ import jinja2
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from robustify.errors import UsageError
-from robustify.freeform.llm_judge.store import PromptTemplate, TemplateStore, get_store, pack_text
+from robustify.freeform.llm_judge.store import PromptTemplate, pack_text
 from robustify.redaction import KeptHere
 
 LANGUAGES = {
@@ -47,23 +47,20 @@ def prompt_sha256(messages: Sequence[Message]) -> str:
     return hashlib.sha256(written.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def rendered(
-    template: PromptTemplate, variables: Mapping[str, object], store: TemplateStore | None = None
-) -> list[Message]:
+def rendered(template: PromptTemplate, variables: Mapping[str, object]) -> list[Message]:
     """Return the messages of a template: a system turn if it has one, and the user's.
 
-    Among the variables `language` and `domain` choose words, and `nonce` (any text, such as seed and item id) the codes of
-    quotations.
+    Among the variables `language` chooses words, and `nonce` (any text, such as seed and item id) the codes of quotations.
 
     Raises:
-        UsageError: a variable is missing or is not one of the template's, or an unknown `domain` or `language`.
+        UsageError: a variable is missing or is not one of the template's, or an unknown `language`.
     """
     _check(template, variables)
     language = str(variables.get("language") or "en")
     values = dict.fromkeys(template.optional) | dict(variables)
     values |= {
         "language_note": _note(template, language),
-        "domain_text": _domain(variables.get("domain"), store),
+        "domain_text": "",
         "fenced": _fencing(str(variables.get("nonce") or "")),
         "numbered": lambda texts: "\n".join(
             f"{i}. {' '.join(text.split())}" for i, text in enumerate(texts, start=1)
@@ -99,14 +96,6 @@ def _note(template: PromptTemplate, language: str) -> str:
     if template.reads == "text":
         return f"Answer in {LANGUAGES[language]}."
     return f"Answers may be in {LANGUAGES[language]}; labels, verdicts and scores stay in English."
-
-
-def _domain(domain: object, store: TemplateStore | None) -> str:
-    if domain is None:
-        return ""
-    name = str(domain)
-    template = (store or get_store()).get(name if "/" in name else f"domain/{name}")
-    return pack_text(template.root, template.files[0]).strip()
 
 
 def _fencing(nonce: str) -> Callable[[str, object], str]:

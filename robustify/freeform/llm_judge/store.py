@@ -26,7 +26,7 @@ _ID = r"^(?:[a-z][a-z0-9_-]*:)?[a-z][a-z0-9_]*/[a-z][a-z0-9_]*@\d{1,3}\.\d{1,3}$
 class PromptTemplate(Settings):
     """One version of one prompt: where its text is, what it needs, and how the reply to it is read.
 
-    `reads` is "text" (an answer), "score", "verdict", "labels" or "rubric"; `label_set` and `scale` say of what.
+    `reads` is "text" (an answer), "score", "verdict", or "labels"; `label_set` and `scale` say of what.
     `sha256` is that of all its files, so that a changed one is another template.
     """
 
