@@ -225,10 +225,7 @@ def templates(
 
     store = get_store(template_dir)
     if template_id is None:
-        found = [store.get(t.id) for t in store]
-        rows: list[dict[str, Any]] = [
-            {"id": t.id, "reads": t.reads, "sha256": t.sha256, "languages": t.languages()} for t in found
-        ]
+        rows = [store.get(t.id).model_dump(include={"id", "reads", "sha256"}) for t in store]
         lines = [f"{row['id']:28} {row['reads']:8} {row['sha256'][:16]}" for row in rows]
         return print_result({"templates": rows}, lines)
     template = store.get(template_id)

@@ -15,7 +15,6 @@ Kind = Literal["numeric", "short_text", "explanation"]
 GradedKind = Literal["numeric", "short_text", "explanation", "nuggets"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 Status = Literal["scored", "no_answer", "truncated", "needs_judge", "grader_error", "reference_error"]
-STATUSES: tuple[Status, ...] = get_args(Status)
 DECIDED: tuple[Status, ...] = ("scored", "no_answer")
 """Statuses that have a score. An answer with any other status is unscored, which is not a 0."""
 Method = Literal["deterministic", "judge", "votes"]

@@ -41,7 +41,7 @@ class ScriptedJudge:
             case Completion():
                 return reply
             case _:
-                return Completion(reply, finish_reason="stop", model=self.name)
+                return Completion(reply, finish_reason="stop")
 
 
 def settings(how: dict[str, Any] | None = None, **free: Any) -> FreeSettings:

@@ -45,7 +45,7 @@ def mock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     tmp_path.chmod(0o700)
 
     def complete(self: HttpJudge, messages: Sequence[Message], call: Call) -> Completion:
-        return Completion('{"verdict": "incorrect"}', model=self.name)
+        return Completion('{"verdict": "incorrect"}')
 
     monkeypatch.setattr(HttpJudge, "complete", complete)
     return tmp_path

@@ -73,7 +73,7 @@ def models(monkeypatch: pytest.MonkeyPatch) -> None:
         yield kind(finds("right"), name=model.name)
 
     def complete(self: HttpJudge, messages: Sequence[Message], call: Call) -> Completion:
-        return Completion('{"verdict": "incorrect"}', usage={"total_tokens": 9}, model=self.name)
+        return Completion('{"verdict": "incorrect"}', usage={"total_tokens": 9})
 
     monkeypatch.setattr(pipeline, "open_scorer", opened)
     monkeypatch.setattr(pipeline, "check_model", lambda *_: None)

@@ -35,7 +35,6 @@ class Completion(KeptHere):
     text: str
     finish_reason: str | None = None
     usage: Mapping[str, int] = field(default_factory=dict)
-    model: str = ""
 
 
 class JudgeCallError(Exception):
@@ -130,10 +129,10 @@ class HttpJudge:
             if error.status == 404:
                 raise ModelError(f"judge {self.name}: no such model or address (404)") from None
             raise JudgeCallError("api_error") from None
-        return _completion(reply, self.name)
+        return _completion(reply)
 
 
-def _completion(reply: Mapping[str, Any], name: str) -> Completion:
+def _completion(reply: Mapping[str, Any]) -> Completion:
     try:
         choice = reply["choices"][0]
         message = choice["message"]
@@ -148,7 +147,7 @@ def _completion(reply: Mapping[str, Any], name: str) -> Completion:
     usage = reply.get("usage")
     counts = {n: count_of(usage.get(n)) for n in _COUNTS} if isinstance(usage, dict) else {}
     counts = {name: n for name, n in counts.items() if n}
-    return Completion(text, finish, counts, name)
+    return Completion(text, finish, counts)
 
 
 @contextmanager

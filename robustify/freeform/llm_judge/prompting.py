@@ -91,7 +91,7 @@ def _check(template: PromptTemplate, variables: Mapping[str, object]) -> None:
 def _note(template: PromptTemplate, language: str) -> str:
     if language not in LANGUAGES:
         raise UsageError(f"language {language!r}: expected one of {', '.join(LANGUAGES)}")
-    if language == "en" or language in template.languages():
+    if language == "en" or template.file(language) != template.files[0]:
         return ""
     if template.reads == "text":
         return f"Answer in {LANGUAGES[language]}."

@@ -26,7 +26,7 @@ _ID = r"^(?:[a-z][a-z0-9_-]*:)?[a-z][a-z0-9_]*/[a-z][a-z0-9_]*@\d{1,3}\.\d{1,3}$
 class PromptTemplate(Settings):
     """One version of one prompt: where its text is, what it needs, and how the reply to it is read.
 
-    `reads` is "text" (an answer), "score", "verdict", or "labels"; `label_set` and `scale` say of what.
+    `reads` is "text" (an answer), "score", "verdict", or "labels"; `scale` says of what.
     `sha256` is that of all its files, so that a changed one is another template.
     """
 
@@ -37,7 +37,6 @@ class PromptTemplate(Settings):
     variables: tuple[str, ...]
     optional: tuple[str, ...] = ()
     reads: str
-    label_set: str | None = None
     scale: str | None = None
     formats: tuple[str, ...] = ()
     changelog: str
@@ -53,12 +52,6 @@ class PromptTemplate(Settings):
         """Major and minor."""
         major, minor = self.id.partition("@")[2].split(".")
         return int(major), int(minor)
-
-    def languages(self) -> tuple[str, ...]:
-        """English, and the languages that it has a text of its own for."""
-        stem = self.files[0].removesuffix("j2")
-        own = [f.removeprefix(stem).removesuffix(".j2") for f in self.files[1:] if f.startswith(stem)]
-        return ("en", *sorted(own))
 
     @property
     def own_format(self) -> str:
@@ -77,15 +70,13 @@ class PromptTemplate(Settings):
 
 
 class TemplateStore:
-    """Templates by id. A name without a version is its newest version."""
-
-    __slots__ = ("_templates",)
+    """Templates in the order of their names and versions. A name without a version is its newest version."""
 
     def __init__(self, templates: Iterable[PromptTemplate]) -> None:
-        self._templates = {t.id: t for t in templates}
+        self._templates = sorted(templates, key=lambda t: (t.name, t.version))
 
     def __iter__(self) -> Iterator[PromptTemplate]:
-        return iter(sorted(self._templates.values(), key=lambda t: (t.name, t.version)))
+        return iter(self._templates)
 
     def get(self, template_id: str) -> PromptTemplate:
         """Return the template of this id; a name alone means its newest version.
@@ -94,18 +85,15 @@ class TemplateStore:
             UsageError: there is none.
             DataError: its files are not those that were released.
         """
-        found = self._templates.get(template_id)
-        if found is None:
-            versions = [t for t in self._templates.values() if t.name == template_id]
-            found = max(versions, key=lambda t: t.version, default=None)
-        if found is None:
-            known = ", ".join(sorted({t.name for t in self._templates.values()}))
+        found = [t for t in self if template_id in (t.id, t.name)]
+        if not found:
+            known = ", ".join(sorted({t.name for t in self}))
             raise UsageError(f"template {template_id!r}: unknown; expected one of {known}, perhaps @VERSION")
-        if found.found_sha256() != found.sha256:
+        if found[-1].found_sha256() != found[-1].sha256:
             raise DataError(
-                f"template {found.id}: changed since its release; restore it, or make a new version"
+                f"template {found[-1].id}: changed since its release; restore it, or make a new version"
             )
-        return found
+        return found[-1]
 
 
 def pack_text(root: "Traversable", name: str) -> str:
@@ -129,19 +117,12 @@ def read_pack(root: "Traversable", prefix: str) -> list[PromptTemplate]:
     """Return the templates of a folder with a `manifest.yaml`; their ids begin with the prefix.
 
     Raises:
-        DataError: no manifest, or one that does not fit; all faults at once.
+        DataError: no manifest, or one that does not fit.
     """
     try:
         rows = yaml.safe_load((root / "manifest.yaml").read_text(encoding="utf-8"))["templates"]
         made = [{**row, "id": f"{prefix}{row['id']}", "root": root} for row in rows]
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, TypeError, KeyError):
-        raise DataError(
-            f"{prefix or 'built-in '}manifest.yaml: missing, or without `templates` and ids"
-        ) from None
-    try:
         return [PromptTemplate.model_validate(row) for row in made]
-    except ValidationError as error:
-        places = ", ".join(str(fault["loc"][0]) for fault in error.errors())
-        raise DataError(
-            f"{prefix}manifest.yaml: a template without usable {places}; expected family/name@major.minor as id"
-        ) from None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, TypeError, KeyError, ValidationError):
+        expected = "expected family/name@major.minor as id of each"
+        raise DataError(f"{prefix or 'built-in '}manifest.yaml: missing or not usable; {expected}") from None
