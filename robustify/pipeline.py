@@ -32,7 +32,7 @@ from robustify.ngrams.overlap import Overlap, overlap
 from robustify.ngrams.text import require_files
 from robustify.policy.asked import Asked, asked_again, data_tree, facts, rules
 from robustify.policy.public import PublicPolicy, print_run
-from robustify.policy.restricted import RestrictedPolicy, reprint_restricted
+from robustify.policy.restricted import RestrictedPolicy
 from robustify.report import write_report
 from robustify.restricted.access import authorised, require_inside
 from robustify.run import EXPLORER, FREE, SPLIT_FILES, Run, open_run, refuse_foreign, replacing, run_lock
@@ -280,11 +280,7 @@ def refuse_twins(config: Config, fingerprints: Mapping[str, Mapping[str, str]]) 
 
 def rejudge(run: Run, overrides: Mapping[str, object], folder: Path) -> Run:
     """Judge a run's answers under other rules (dotted config names), into the same or another folder."""
-    if run.restricted:
-        raise AuthorisationError(
-            f"{run.folder}: is a restricted run, which keeps no answers of single items; run the same command with "
-            "other rules: the answers come from the cache"
-        )
+    _require_answers(run)
     # A run without text has its topics in verdicts.csv alone; elsewhere judging again mends that file.
     topics = () if run.holds_text else ("verdicts.csv",)
     run.require_unchanged("answers.parquet", "quarantine.jsonl", FREE, *topics, *SPLIT_FILES)
@@ -297,9 +293,7 @@ def rejudge(run: Run, overrides: Mapping[str, object], folder: Path) -> Run:
 
 def reprint(run: Run) -> Run:
     """Print a run's report again, from its summary alone."""
-    if run.restricted:
-        with run_lock(run.folder):
-            return reprint_restricted(run)
+    _require_answers(run)
     run.require_unchanged("summary.json")
     notes = run.manifest["config"].get("notes", [])
     with (
@@ -309,6 +303,14 @@ def reprint(run: Run) -> Run:
         beside = {"notes": notes, "explorer": EXPLORER in run.manifest["files"]}
         write_report(place, run.summary, {**_without_files(run), **beside})
     return open_run(run.folder)
+
+
+def _require_answers(run: Run) -> None:
+    if run.restricted:
+        raise AuthorisationError(
+            f"{run.folder}: is a restricted run, which keeps no answers of single items; run the same command again, or "
+            "with other rules: the answers come from the cache"
+        )
 
 
 def _without_files(run: Run) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """`robustify restricted`: the adapters of sensitive sets, the key of their ids, their terms, and their hashed splits."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -148,52 +147,37 @@ def licence() -> None:
 @ADAPTER
 @output
 def show(name: str) -> int:
-    """Print the terms of a set and their sha256."""
+    """Print the terms of a set, and the command that accepts them."""
     from robustify.restricted.adapters import find_adapter
 
     known = find_adapter(name)
     digest = known.manifest.licence.sha256
-    say(f"sha256 {digest}; {_manifest(known)}")
+    say(_manifest(known))
+    say(f"to accept: robustify restricted licence accept {name} --name NAME --licence-sha256 {digest}")
     return print_result({"terms": known.licence, "sha256": digest}, known.licence.rstrip("\n").split("\n"))
 
 
 @licence.command()
 @ADAPTER
-@click.option("--name", "person", help="Who accepts [default: asked for].")
+@click.option("--name", "person", required=True, help="Who has read the terms and accepts them.")
 @click.option(
-    "--licence-sha256", metavar="HEX", help="The digest of the terms you read; needed without a terminal."
+    "--licence-sha256", metavar="HEX", required=True, help="The digest of the terms that were read."
 )
 @output
-def accept(name: str, person: str | None, licence_sha256: str | None) -> int:
-    """Accept the terms of a set: they are shown, and your name is recorded (mode 0600).
-
-    \b
-    Example:
-        robustify restricted licence accept wmdp-bio
-    """
+def accept(name: str, person: str, licence_sha256: str) -> int:
+    """Accept the terms of a set: the name is recorded (mode 0600). `licence show` prints the terms and this command."""
     from robustify.errors import AuthorisationError
     from robustify.restricted import access
     from robustify.restricted.adapters import find_adapter
 
     known = find_adapter(name)
-    about, digest = known.manifest.id, known.manifest.licence.sha256
-    read = f"read them: robustify restricted licence show {about}"
-    if licence_sha256 is not None and licence_sha256.lower() != digest:
-        raise AuthorisationError(f"{about}: --licence-sha256 is not the digest of its terms; {read}")
-    if licence_sha256 is None:
-        if not sys.stdin.isatty():
-            raise AuthorisationError(
-                f"{about}: no terminal to accept its terms on; expected --licence-sha256 HEX and --name NAME of the "
-                f"person who has read them; {read}"
-            )
-        click.echo("\n".join(map(printable, known.licence.rstrip("\n").split("\n"))), err=True)
-    click.echo(_manifest(known), err=True)
-    if person is None:
-        if not sys.stdin.isatty():
-            raise click.UsageError("--name is missing; expected the name of the person who accepts")
-        person = click.prompt("Your name, if you accept these terms", type=str, err=True)
+    if licence_sha256.lower() != known.manifest.licence.sha256:
+        raise AuthorisationError(
+            f"{known.manifest.id}: --licence-sha256 is not the digest of its terms; read them: "
+            f"robustify restricted licence show {known.manifest.id}"
+        )
     made = access.accept(known, person)
-    lines = [f"{made.id}: accepted by {made.name}, recorded in {access.licences_file()}"]
+    lines = [_manifest(known), f"{made.id}: accepted by {made.name}, recorded in {access.licences_file()}"]
     return print_result({"id": made.id, "name": made.name, "at": made.at}, lines)
 
 

@@ -171,7 +171,7 @@ _Quoted.add_representer(Function, _function)
 LOADER = Function("robustify.restricted.loader.local_items")
 HEAD = (
     "No text is here. The items come from your own copy of the set, found with your own key at run time:",
-    "  ROBUSTIFY_KEY_FILE, the data folder that the adapter names, ROBUSTIFY_ADAPTERS; robustify restricted licence accept",
+    "  ROBUSTIFY_KEY_FILE, the data folder that the adapter names, ROBUSTIFY_ADAPTERS; robustify restricted licence show",
     "Do not use --log_samples, --write_out, --use_cache or --cache_requests: they write texts, or plain digests of",
     "them, to disk. Start it in the folder that holds splits/:",
 )

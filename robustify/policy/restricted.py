@@ -29,8 +29,8 @@ from robustify.redaction import muted
 from robustify.report.released import write_released
 from robustify.restricted.access import Access
 from robustify.restricted.confinement import confined, require_private
-from robustify.restricted.ids import NAMES, Split, hashed, separable
-from robustify.restricted.secret_key import MAC, require_seal, sealed
+from robustify.restricted.ids import NAMES, Split, hashed
+from robustify.restricted.secret_key import sealed
 from robustify.run import MANIFEST, Run, open_run, replacing
 
 SETTINGS = ("name", "sensitivity", "adapter", "asking", "screen", "alternatives", "cloze", "probe", "encoder",
@@ -116,37 +116,20 @@ class RestrictedPolicy:
         return open_run(folder)
 
 
-def reprint_restricted(run: Run) -> Run:
-    """Print the report again, from the released page alone.
-
-    Raises:
-        AuthorisationError: no key, another one, or a manifest that was edited.
-        DataError: a page that is not as the run left it.
-    """
-    key = require_seal(run.folder, run.manifest)
-    run.require_unchanged("summary.json")
-    bare = {name: value for name, value in run.manifest.items() if name not in ("files", MAC)}
-    with _replacing(run.folder, bare, key, run.manifest["files"]) as staged:
-        write_released(staged, run.released, bare)
-    return open_run(run.folder)
-
-
 @contextlib.contextmanager
-def _replacing(
-    folder: Path, manifest: Mapping[str, Any], key: Key, beside: Mapping[str, str] | None = None
-) -> Iterator[Path]:
+def _replacing(folder: Path, manifest: Mapping[str, Any], key: Key) -> Iterator[Path]:
     """Replace the files of a run (0600, folders 0700). Every path is asked about before and after it is moved in.
     Raises `AuthorisationError`: a path is not private any more; nothing of the run stays there."""
     with owner_only():
         os.chmod(folder, 0o700)
-        with replacing(folder, manifest, beside, partial(sealed, key=key)) as staged:
+        with replacing(folder, manifest, finish=partial(sealed, key=key)) as staged:
             yield staged
             names = [str(path.relative_to(staged)) for path in staged.rglob("*") if path.is_file()]
             require_private(folder, names)
         try:
             require_private(folder, names)
         except AuthorisationError:
-            for name in (MANIFEST, *names, *(beside or ())):
+            for name in (MANIFEST, *names):
                 (folder / name).unlink(missing_ok=True)
             raise
 
@@ -158,7 +141,7 @@ def _splits(judgement: Judgement, access: Access, k: int) -> list[Split]:
     for v in judgement.verdicts:
         ids[v.verdict].append(v.item)
     name, version = access.manifest.id, access.manifest.version
-    return separable([hashed(name, version, split, access.key.id, ids[split]) for split in ids], k)
+    return [hashed(name, version, split, access.key.id, ids[split]) for split in ids if len(ids[split]) >= k]
 
 
 def _manifest(config: Config, asked: Asked, access: Access) -> dict[str, Any]:

@@ -96,7 +96,7 @@ def accepted() -> tuple[Acceptance, ...]:
     except (UsageError, ValidationError):
         raise AuthorisationError(
             f"{file}: is not a record of accepted terms as robustify writes it; move it away and accept again: "
-            "robustify restricted licence accept ID"
+            "robustify restricted licence show ID"
         ) from None
 
 
@@ -112,7 +112,7 @@ def require(adapter: Adapter) -> Acceptance:
         why = "were accepted under another manifest, which was changed since" if same else why
         raise AuthorisationError(
             f"{name}: is a restricted set, and its terms {why}; read and accept them: "
-            f"robustify restricted licence accept {name}"
+            f"robustify restricted licence show {name}"
         )
     return match
 

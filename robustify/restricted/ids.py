@@ -15,7 +15,6 @@ import hmac
 import json
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -189,19 +188,6 @@ def read_split(path: Path) -> Split:
     if tree["n"] < FEWEST_IN_A_CELL:
         raise DataError(f"{path.name}: hashed split of fewer than {FEWEST_IN_A_CELL} ids; expected more")
     return Split(tree["dataset"], tree["dataset_version"], tree["split"], tree["key_id"], tuple(tree["ids"]))
-
-
-def separable(splits: Sequence[Split], k: int) -> list[Split]:
-    """The first of these splits that may lie side by side: however they are intersected and subtracted, what comes out
-    is empty or holds k ids or more.
-    """
-    kept: list[Split] = []
-    for split in splits:
-        sets = [set(one.ids) for one in (*kept, split)]
-        cells = Counter(tuple(i in ids for ids in sets) for i in set().union(*sets))
-        if split.ids and min(cells.values()) >= k:
-            kept.append(split)
-    return kept
 
 
 def matched(split: Split, items: Sequence[Item]) -> tuple[Item, ...]:

@@ -48,7 +48,7 @@ def test_the_search_finds_what_is_planted(content: bytes) -> None:
 
 ALLOWED = (
     ["validate", "mock.yaml"], ["validate", "mock.yaml", "--json"], ["heuristics", "mock.yaml"],
-    ["run", "mock.yaml", "-o", "RUN", "--dry-run"], ["judge", "RUN"], ["check", "RUN"],
+    ["run", "mock.yaml", "-o", "RUN", "--dry-run"], ["check", "RUN"],
     ["export", "published", "RUN", "-o", "public"],
     ["restricted", "split", "emit", "RUN", "--split", "robust", "-o", "s.json"],
     ["restricted", "split", "open", "s.json", "--data", restricted_set.ADAPTER],
@@ -57,7 +57,7 @@ ALLOWED = (
 )  # fmt: skip
 REFUSED = (
     ["validate", "mock.yaml", "--explain"], ["heuristics", "mock.yaml", "--items"], ["mock.yaml", "--safe-demo"],
-    ["judge", "RUN", "--criterion", "majority"], ["explain", "RUN", "x"], ["agree", "RUN", "labels.csv"],
+    ["judge", "RUN", "--criterion", "majority"], ["judge", "RUN"], ["explain", "RUN", "x"], ["agree", "RUN", "labels.csv"],
     ["compare", "RUN", "RUN"], ["export", "lm-eval", "RUN", "-o", "e"], ["export", "dataset", "RUN", "-o", "e"],
     ["export", "inspect", "RUN", "-o", "e"], ["export", "instruct", "RUN", "-o", "e"],
     ["export", "sarif", "RUN", "-o", "e.sarif", "--data", "DATA"], ["validate", "DATA"],
