@@ -13,7 +13,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from robustify import orders
 from robustify.answers import Answer, Asked, answer, unanswered
 from robustify.arrays import Bools, Floats, Ints
-from robustify.baselines.conditional_logit import coefficients, cross_fitted, log_probabilities
+from robustify.baselines.conditional_logit import (
+    FEWEST_ITEMS,
+    FEWEST_TRAINING_ITEMS,
+    coefficients,
+    cross_fitted,
+    log_probabilities,
+)
 from robustify.baselines.features import matrix
 from robustify.baselines.near_duplicates import content_lots, dealt, fold_groups
 from robustify.item import Item
@@ -22,8 +28,6 @@ VIEW = "probe"
 NAME = "probe"
 TEMPLATE = "probe-v1"
 
-FEWEST_ITEMS = 50
-FEWEST_TRAINING_ITEMS = 30
 SHRINKAGE = 5.0
 """The strength of the ridge on features standardised within the item."""
 UNFITTED = f"fewer than {FEWEST_TRAINING_ITEMS} items without near-duplicates to fit on"
@@ -38,7 +42,7 @@ class ProbeSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    folds: int = Field(default=5, ge=2, le=20)
+    folds: int = Field(default=5, ge=5, le=20)
     seed: int = Field(default=0, ge=0)
     refits: int = Field(default=999, ge=199, le=9999)
 

@@ -11,6 +11,9 @@ import numpy as np
 
 from robustify.arrays import Bools, Floats, Ints
 
+FEWEST_ITEMS = 50
+"""Items below which nothing is fitted: less two folds of five, the fewest that a fit needs are left."""
+FEWEST_TRAINING_ITEMS = 30
 MOST_FITTED = 20_000
 """Items that one fit looks at: a thousand for each of the probe's features. Which ones is drawn with a fixed seed."""
 

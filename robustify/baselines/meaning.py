@@ -12,8 +12,9 @@ import numpy as np
 from robustify import orders
 from robustify.answers import Answer, Asked, answer, unanswered
 from robustify.arrays import Bools, Floats, Ints
-from robustify.baselines.artifact_probe import FEWEST_ITEMS, ProbeSettings, folds, padded
+from robustify.baselines.artifact_probe import ProbeSettings, folds, padded
 from robustify.baselines.conditional_logit import (
+    FEWEST_ITEMS,
     centred,
     coefficients,
     cross_fitted,

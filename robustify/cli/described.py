@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any
 
+from robustify.baselines.conditional_logit import FEWEST_ITEMS
 from robustify.errors import counted
 from robustify.loaders.rows import line_spans
 
@@ -46,6 +47,8 @@ def _verdict(tree: Mapping[str, Any]) -> str:
     if aside:
         parts.append(f"{counted(aside, 'row')} set aside")
     parts.append(f"{counted(len(faulty), 'item')} to look at" if faulty else "ready to audit")
+    if n < FEWEST_ITEMS:
+        parts[-1] = f"too few for a verdict without models: at least {FEWEST_ITEMS} are needed"
     return ", ".join(parts)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from robustify.baselines.conditional_logit import FEWEST_ITEMS
 from robustify.stats.intervals import clopper_pearson
 from robustify.stats.tests import significantly_positive
 from robustify.summary.reason import Reason
@@ -160,8 +161,13 @@ def voters_by_place(summary: Summary, limits: Limits) -> Guardrail:
 
 
 def undecided_share(summary: Summary, limits: Limits) -> Guardrail:
-    """Check that at most `max_undecided` of the items have no verdict: they are in neither split."""
+    """Check that at most `max_undecided` of the items have no verdict: they are in neither split.
+
+    It fails where nobody voted on items whose text is known, and these are too few to be ranked by it.
+    """
     undecided, n, limit = summary.splits.undecided, summary.splits.all, limits.max_undecided
+    if summary.screen is None and summary.splits.cloze is not None and n < FEWEST_ITEMS:
+        return _outcome("undecided_share", False, 1.0, limit, Reason.of("too_few", n=n, least=FEWEST_ITEMS))
     if not _screened(summary) or not n:
         return _not_judged("undecided_share", limit, "no_item_screened")
     share, reason = undecided / n, Reason.of("undecided", n=undecided, of=n)
@@ -218,7 +224,8 @@ def certificate(
     A trial run is not judged, nor is a screen whose voters pick one position unless it is forced; then these are named.
     """
     if audit is None:
-        return Certificate(verdict="inconclusive", reasons=(Reason.of("no_screen"),))
+        few = [c.reason for c in checks if c.reason.code == "too_few"]
+        return Certificate(verdict="inconclusive", reasons=tuple(few) or (Reason.of("no_screen"),))
     placed = [v for c in checks if c.name == "voters_by_place" for v in c.reason.nested("voters")]
     under_test = [Reason.of("voter_under_test", name=name) for name in voters_under_test]
     if trial is not None or any(not voter.params["forced"] for voter in placed):

@@ -125,7 +125,7 @@ def verdict_in_short(s: Tree) -> tuple[Tone, str]:
         return "unsure", line
     if f.one_place and not f.flagged:
         return "bad", line
-    if "no_screen" in codes or (f.flagged and f.real == 0):
+    if codes.keys() & {"no_screen", "too_few"} or (f.flagged and f.real == 0):
         return "unsure", line
     few = f.flagged and f.real is not None and f.real <= f.margin
     if not f.flagged or not f.of or f.verdict == "not certified" or few:

@@ -7,6 +7,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal
 
 from robustify.answers import Answers
+from robustify.baselines.conditional_logit import FEWEST_ITEMS
 from robustify.report.advice import Facts, Recommendation, facts, recommendations, verdict_in_short
 from robustify.report.format import at, between, count, counted, joined, percent, plain, rate
 from robustify.report.messages import certificate_sentence, guardrail_sentence, is_trial, sentence, tree
@@ -167,9 +168,7 @@ def _closing(s: Mapping[str, Any], folder: str, paint: Paint) -> Iterator[str]:
     width = max((len(tile.main) for tile in screen.tiles), default=0)
     for tile in screen.tiles:
         yield f"  {tile.main:>{width}}  {tile.label}{f' ({tile.small})' if tile.small else ''}"[:WIDTH]
-    if not s["screen"]:
-        yield "note: no model voted, so nothing was screened (criterion fdr needs no voter)"
-    elif s["screen"]["criterion"] == "majority" and len(s["screen"]["voters"] or {}) == 2:
+    if s["screen"] and s["screen"]["criterion"] == "majority" and len(s["screen"]["voters"] or {}) == 2:
         yield "note: a majority of two voters is both of them, the same as unanimous"
     for i, todo in enumerate(screen.todo[:MOST_TODO]):
         yield f"{'' if i else 'do next:':8} {todo.action}"[:WIDTH]
@@ -217,7 +216,9 @@ def forecast_lines(found: "Forecast") -> list[str]:
     """Return what asking will take, a line for each model."""
     items = counted(found.items, "item")
     if not found.needs:
-        return [f"{found.name}: {items}, no model to ask; rules and a probe take seconds"]
+        few = [f"No verdict can come of it: at least {FEWEST_ITEMS} items are needed, or models that vote."]
+        asked = f"{found.name}: {items}, no model to ask; rules and a probe take seconds"
+        return [*(few if found.items < FEWEST_ITEMS else ()), asked]
     width = max(len(need.model) for need in found.needs)
     lines = [f"{found.name}: {items}; at most (what the score cache has is not asked again):"]
     lines += [f"  {plain(need.model):{width}}  {', '.join(_need(need))}" for need in found.needs]

@@ -14,14 +14,10 @@ import numpy as np
 
 from robustify.answers import Answers
 from robustify.arrays import Bools, Floats, Ints
-from robustify.baselines.artifact_probe import (
+from robustify.baselines.artifact_probe import SHRINKAGE, ProbeSettings, padded
+from robustify.baselines.conditional_logit import (
     FEWEST_ITEMS,
     FEWEST_TRAINING_ITEMS,
-    SHRINKAGE,
-    ProbeSettings,
-    padded,
-)
-from robustify.baselines.conditional_logit import (
     centred,
     coefficients,
     drawn,

@@ -8,15 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from robustify.baselines.artifact_probe import (
-    FEWEST_ITEMS,
-    NAME,
-    TEMPLATE,
-    VIEW,
-    ProbeSettings,
-    crossfit,
-    probe,
-)
+from robustify.baselines.artifact_probe import NAME, TEMPLATE, VIEW, ProbeSettings, crossfit, probe
+from robustify.baselines.conditional_logit import FEWEST_ITEMS
 from robustify.baselines.features import matrix, standardised
 from robustify.baselines.option_texts import Options
 from robustify.baselines.wording import words_of

@@ -126,6 +126,16 @@ def test_the_headers_of_spreadsheets_are_understood(robustify, tmp_path: Path, h
     )
 
 
+def test_too_few_items_for_a_verdict_are_said_before_and_after(robustify, tmp_path: Path) -> None:
+    written(tmp_path / "few.csv", n=49)
+    needed = "at least 50"
+    assert needed in robustify("validate", "few.csv").out.splitlines()[0]
+    assert needed in robustify("few.csv", "--public", "--dry-run").out.splitlines()[0]
+    done = robustify("few.csv", "--public", "-o", "few")
+    assert done.out.startswith("No verdict: at least 50 items are needed.")
+    assert robustify("check", "few").code == 7
+
+
 def test_validate_begins_with_the_verdict_and_ends_with_a_block_to_paste(robustify, cooking: Path) -> None:
     lines = robustify("validate", "cooking.csv").out.rstrip("\n").split("\n")
     assert lines[0] == f"cooking: {N} items, ready to audit"

@@ -10,7 +10,8 @@ from robustify.baselines.heuristics import guess
 from robustify.item import Item
 from robustify.judging.context import Facts, Rules, context
 from robustify.judging.judgement import Judgement, judge
-from robustify.report.messages import finding
+from robustify.report.advice import verdict_in_short
+from robustify.report.messages import finding, guardrail_sentence
 from robustify.screen.consensus import SHORTCUT
 from robustify.screen.screen_rules import ScreenRules
 from tests.support.fake_answers import Bench, bench, items_of, rows
@@ -60,6 +61,27 @@ def test_without_shortcuts_nothing_is_flagged_and_the_guardrail_says_so() -> Non
     (check,) = [c for c in found.summary.guardrails if c.name == "excess_above_chance"]
     assert not check.passed
     assert "No item" in finding("screen", found.summary.screen)
+
+
+def test_neither_file_names_nor_the_order_of_rows_change_a_verdict() -> None:
+    """Folds were hashes of names: two of twelve left all 60 items undecided, the others flagged 31 to 42."""
+    items = items_of(bench(60, 2, s=0.5, seed=3), cue=True)
+    found = set()
+    for name in ("a", "quiz", "items-2", "final", "x", "y", "z", "set", "b", "c", "mine", "test"):
+        rows_ = np.random.default_rng(len(found) + len(name)).permutation(60).tolist()
+        named = [replace(items[i], id=f"{name}:{at}") for at, i in enumerate(rows_)]
+        verdicts = [v.verdict for v in judge(Answers.of([]), Facts(name), Rules(FDR), named).verdicts]
+        found.add(tuple(verdicts[rows_.index(i)] for i in range(60)))
+    assert len(found) == 1
+    assert found.pop().count("shortcut") > 15
+
+
+def test_too_few_items_to_screen_are_said_and_fail_a_guardrail() -> None:
+    summary = judge(Answers.of([]), Facts("toys"), Rules(FDR), items_of(bench(49), cue=True)).summary
+    assert verdict_in_short(summary.tree()) == ("unsure", "No verdict: at least 50 items are needed.")
+    (check,) = [c for c in summary.guardrails if not c.passed]
+    assert check.name == "undecided_share"
+    assert guardrail_sentence(check) == "49 items without a model that votes; expected at least 50"
 
 
 def test_passages_keep_the_latent_rate() -> None:

@@ -42,6 +42,7 @@ SAID: dict[str, list[tuple[dict[str, Any], str]]] = {
                    ({"open": 0, "asked": 60, "voter": "", "missing": 0}, "0 of 60 items left open by missing answers")],
     "ties": [({"voter": "one", "ties": 2, "n": 60}, "one: 2 of 60 answers are ties"),
              ({"voter": "one", "ties": 0, "n": 60}, "no voter's answer is a tie")],
+    "too_few": [({"n": 49, "least": 50}, "49 items without a model that votes; expected at least 50")],
     "undecided": [({"n": 2, "of": 60}, "2 of 60 items undecided")],
     "bounded_false_flags": [({"hits": 1, "q": 0.1}, "any flagged with probability 10.0 % at most")],
     "excess": [({"value": 0.1, "p": 0.2, "level": 0.05, "doubt": "not_significant"},

@@ -16,7 +16,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from robustify.arrays import Bools, Floats, Ints
-from robustify.baselines.artifact_probe import FEWEST_ITEMS, ProbeSettings
+from robustify.baselines.artifact_probe import ProbeSettings
+from robustify.baselines.conditional_logit import FEWEST_ITEMS
 from robustify.baselines.features import matrix
 from robustify.baselines.near_duplicates import fold_groups, near_duplicates
 from robustify.item import Item
