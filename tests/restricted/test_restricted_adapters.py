@@ -147,12 +147,6 @@ def test_a_path_is_taken_relative_to_the_config(
         assert configs.load(mock / f"{name}.yaml").name == ADAPTER
 
 
-def test_a_config_names_data_or_an_adapter_and_not_both(mock: Path) -> None:
-    (mock / "both.yaml").write_text(f"adapter: {ADAPTER}\ndata: x.jsonl\n")
-    with pytest.raises(UsageError, match="the adapter says it"):
-        configs.load(mock / "both.yaml")
-
-
 def test_broken_adapters_do_not_hide_the_others(mock: Path) -> None:
     rewrite(mock, {})
     found = list(all_adapters())

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -38,23 +39,64 @@ def codes(file: Path, **named: Any) -> list[str]:
     return [sign.code for sign in recognised(load(Source(path=str(file))), [Source(path=str(file), **named)])]
 
 
-def test_made_up_harmless_items_show_no_sign(mock: Path) -> None:
-    assert codes(public(mock, harmless(50))) == []
+SPEAKS = "In view of biosecurity and the chemical weapons convention, "
+Made = Callable[[Path], Path]
 
 
-def test_a_pinned_file_is_recognised_wherever_it_lies(mock: Path) -> None:
+def edit(mock: Path, **changes: object) -> None:
+    place = mock / "adapters" / ADAPTER / "manifest.yaml"
+    place.write_text(json.dumps({**json.loads(place.read_text()), **changes}))
+
+
+def pinned(mock: Path) -> Path:
     copy = mock / "public.jsonl"
     copy.write_bytes((mock / "data" / "mock" / "items.jsonl").read_bytes())
-    assert codes(copy) == ["S1"]
+    return copy
 
 
-def test_a_canary_of_a_registered_set_is_recognised(mock: Path) -> None:
-    told = json.loads((mock / "adapters" / ADAPTER / "manifest.yaml").read_text())
-    told["canary_sha256"] = [hashlib.sha256(GUID.encode()).hexdigest()]
-    (mock / "adapters" / ADAPTER / "manifest.yaml").write_text(json.dumps(told))
-    rows = [{**row, "note": f"id {GUID.upper()} end"} for row in harmless(3)]
-    assert codes(public(mock, rows)) == ["S2"]
-    assert codes(public(mock, harmless(3))) == []
+def with_a_canary(mock: Path) -> Path:
+    edit(mock, canary_sha256=[hashlib.sha256(GUID.encode()).hexdigest()])
+    return public(mock, [{**row, "note": f"id {GUID.upper()} end"} for row in harmless(3)])
+
+
+def with_columns(*columns: str) -> Made:
+    def made(mock: Path) -> Path:
+        edit(mock, columns=["vodak level", "merun writer"])
+        return public(mock, [{**row, **dict.fromkeys(columns, 1)} for row in harmless(3)])
+
+    return made
+
+
+def named(name: str) -> Made:
+    return lambda mock: public(mock, harmless(3), name)
+
+
+def speaking(n: int, of: int, words: str = SPEAKS) -> Made:
+    return lambda mock: public(mock, [*harmless(n, words), *harmless(of)[n:]])
+
+
+SIGNS: dict[str, tuple[Made, list[str]]] = {
+    "harmless items": (speaking(0, 50), []),
+    "a pinned file, wherever it is": (pinned, ["S1"]),
+    "a canary of a known set": (with_a_canary, ["S2"]),
+    "the name of a known set": (named("wmdp_bio.jsonl"), ["S4"]),
+    "the name in capitals": (named("WMDP-quiz.jsonl"), ["S4"]),
+    "the name of an own set": (named("my.mock-restricted.jsonl"), ["S4"]),
+    "a part of a word": (named("swmdp.jsonl"), []),
+    "the words of a name in another order": (named("restricted-mock.jsonl"), []),
+    "both columns": (with_columns("vodak level", "merun writer"), ["S4"]),
+    "one column": (with_columns("vodak level"), []),
+    "5 of 20 records": (speaking(5, 20), ["S5"]),
+    "5 of 100 records": (speaking(5, 100), ["S5"]),
+    "5 of 101 records": (speaking(5, 101), []),
+    "4 of 4 records": (speaking(4, 4), []),
+    "one word in every record": (speaking(50, 50, "Because of biosecurity, "), []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("made", "found"), SIGNS.values(), ids=SIGNS)
+def test_which_signs_a_file_shows(mock: Path, made: Made, found: list[str]) -> None:
+    assert codes(made(mock)) == found
 
 
 @pytest.mark.parametrize("spoil", ["an unknown key", "no YAML", "a folder that is gone"])
@@ -76,45 +118,6 @@ def test_a_set_whose_adapter_cannot_be_read_lets_nothing_pass(
     assert refused.value.exit_code == 4
 
 
-NAMES = {
-    "wmdp_bio.jsonl": True,
-    "WMDP-quiz.jsonl": True,
-    "my.mock-restricted.jsonl": True,
-    "swmdp.jsonl": False,
-    "restricted-mock.jsonl": False,
-}
-
-
-@pytest.mark.parametrize(("name", "found"), NAMES.items())
-def test_names_of_known_sets_are_recognised(mock: Path, name: str, found: bool) -> None:
-    assert codes(public(mock, harmless(3), name)) == (["S4"] if found else [])
-
-
-def test_unusual_columns_of_a_known_set_are_recognised(mock: Path) -> None:
-    place = mock / "adapters" / ADAPTER / "manifest.yaml"
-    place.write_text(
-        json.dumps({**json.loads(place.read_text()), "columns": ["vodak level", "merun writer"]})
-    )
-    rows = harmless(3)
-    assert codes(public(mock, [{**row, "vodak level": 1} for row in rows])) == []
-    assert codes(public(mock, [{**row, "vodak level": 1, "merun writer": "x"} for row in rows])) == ["S4"]
-
-
-SPEAKS = "In view of biosecurity and the chemical weapons convention, "
-
-
-@pytest.mark.parametrize(
-    ("n", "of", "found"), [(5, 20, True), (5, 100, True), (5, 101, False), (4, 4, False)]
-)
-def test_the_lexicon_counts_records_and_their_share(mock: Path, n: int, of: int, found: bool) -> None:
-    file = public(mock, [*harmless(n, SPEAKS), *harmless(of)[n:]])
-    assert codes(file) == (["S5"] if found else [])
-
-
-def test_one_category_word_is_no_sign(mock: Path) -> None:
-    assert codes(public(mock, harmless(50, "Because of biosecurity, "))) == []
-
-
 def test_logs_that_speak_of_controlled_categories_are_refused_too(mock: Path) -> None:
     rows = [
         {"doc": {"question": SPEAKS + r["question"], "choices": r["choices"], "answer": r["answer"]}, "doc_id": i,
@@ -129,60 +132,50 @@ def test_logs_that_speak_of_controlled_categories_are_refused_too(mock: Path) ->
     assert not (mock / "written").exists()
 
 
-def vouching(mock: Path, digest: str, rows: list[dict[str, Any]]) -> Path:
-    file = public(mock, rows)
-    told = write_set(mock / "vouched", 20, sensitivity="public")["manifest"].parent
-    folder = mock / "adapters" / "quiz-set"
-    told.rename(folder)
-    held = json.loads((folder / "manifest.yaml").read_text())
-    attest = {
-        "by": "A Person",
-        "date": "2026-01-02",
-        "reason": "read it: a policy quiz",
-        "content_sha256": digest,
-    }
-    held |= {
-        "id": "quiz-set",
-        "data": {"root_env": "ROBUSTIFY_PUBLIC", "files": [{"path": file.name}]},
-        "attest": {"not_sensitive": attest},
-    }
-    (folder / "manifest.yaml").write_text(json.dumps(held))
+def test_a_person_s_word_is_bound_to_the_content_and_lifts_no_pinned_file(
+    mock: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROBUSTIFY_PUBLIC", str(mock / "public"))
+    write_set(mock / "vouched", 20, sensitivity="public")["manifest"].parent.rename(
+        mock / "adapters" / "quiz-set"
+    )
+    manifest = mock / "adapters" / "quiz-set" / "manifest.yaml"
     (mock / "quiz.yaml").write_text("adapter: quiz-set\n")
-    return file
 
+    def vouch(file: Path, digest: str) -> None:
+        word = {
+            "by": "A Person",
+            "date": "2026-01-02",
+            "reason": "read it: a policy quiz",
+            "content_sha256": digest,
+        }
+        data = {"root_env": "ROBUSTIFY_PUBLIC", "files": [{"path": file.name}]}
+        held = json.loads(manifest.read_text())
+        manifest.write_text(
+            json.dumps({**held, "id": "quiz-set", "data": data, "attest": {"not_sensitive": word}})
+        )
 
-def test_a_person_s_word_is_bound_to_the_content(mock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = harmless(20, SPEAKS)
-    digest = hashlib.sha256(public(mock, rows).read_bytes()).hexdigest()
-    file = vouching(mock, digest, rows)
-    monkeypatch.setenv("ROBUSTIFY_PUBLIC", str(file.parent))
-    config = configs.load(mock / "quiz.yaml")
-    assert len(pipeline.load_bench(config, PublicPolicy(config)).items) == 20
+    def loaded() -> int:
+        config = configs.load(mock / "quiz.yaml")
+        return len(pipeline.load_bench(config, PublicPolicy(config)).items)
+
+    file = public(mock, harmless(20, SPEAKS))
+    vouch(file, "0" * 64)
+    checked = invoked("restricted", "adapter", "check", "quiz-set", "--json")
+    told = json.loads(checked.stdout)
+    assert checked.return_value == 4
+    assert [fact["holds"] for fact in told["facts"] if fact["fact"] == "content"] == [False]
+    vouch(file, told["content_sha256"])
+    assert loaded() == 20
     with pytest.raises(AuthorisationError, match="sign S5"):
         require_ordinary(load(Source(path=str(file))), [Source(path=str(file))])
     file.write_text(file.read_text() + "\n")
     with pytest.raises(AuthorisationError, match="sign S5"):
-        pipeline.load_bench(config, PublicPolicy(config))
-
-
-def test_nobody_vouches_against_a_pinned_file(mock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    digest = hashlib.sha256((mock / "data" / "mock" / "items.jsonl").read_bytes()).hexdigest()
-    file = vouching(mock, digest, items(N))
-    monkeypatch.setenv("ROBUSTIFY_PUBLIC", str(file.parent))
-    config = configs.load(mock / "quiz.yaml")
+        loaded()
+    file.write_bytes((mock / "data" / "mock" / "items.jsonl").read_bytes())
+    vouch(file, hashlib.sha256(file.read_bytes()).hexdigest())
     with pytest.raises(AuthorisationError, match="sign S1"):
-        pipeline.load_bench(config, PublicPolicy(config))
-
-
-def test_check_gives_the_digest_to_vouch_for(mock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = harmless(20, SPEAKS)
-    file = vouching(mock, "0" * 64, rows)
-    monkeypatch.setenv("ROBUSTIFY_PUBLIC", str(file.parent))
-    done = invoked("restricted", "adapter", "check", "quiz-set", "--json")
-    told = json.loads(done.stdout)
-    assert done.return_value == 4
-    assert [f["holds"] for f in told["facts"] if f["fact"] == "content"] == [False]
-    assert told["content_sha256"] == hashlib.sha256(file.read_bytes()).hexdigest()
+        loaded()
 
 
 def test_the_shipped_benign_sets_are_not_held_up() -> None:

@@ -74,9 +74,6 @@ def test_a_golden_id() -> None:
     assert item_id(KEY, "mock", "1", "which lamp?", ["one", "two"]) == GOLDEN_ID
 
 
-WORDS = st.text("ab |\x1f", min_size=0, max_size=4)
-
-
 @given(st.lists(st.text(max_size=3), max_size=4), st.lists(st.text(max_size=3), max_size=4))
 def test_no_two_lists_of_parts_give_the_same_bytes(a: list[str], b: list[str]) -> None:
     assert (b"".join(map(prefixed, a)) == b"".join(map(prefixed, b))) == (a == b)
