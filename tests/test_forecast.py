@@ -66,3 +66,12 @@ def test_a_restricted_set_says_no_tokens() -> None:
     assert need(LOCAL, restricted=True).tokens is None
     none = forecast("cups", ITEMS, Asking(), (), Path("nowhere"))
     assert (none.is_long, none.needs) == (False, ())
+
+
+def test_the_words_fit_a_terminal() -> None:
+    found = forecast("cups", ITEMS, Asking(), (LOCAL, SERVER), Path("nowhere"))
+    lines = forecast_lines(found, 61)
+    assert all(len(line) < 80 for line in lines), lines
+    assert "cost " in lines[2]
+    assert lines[-1:] == ["too few items for a verdict, 61 or more (limits.min_items): a trial run"]
+    assert forecast_lines(found, 60) == lines[:-1]

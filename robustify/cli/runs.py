@@ -99,11 +99,11 @@ def run(
     folder = out or Path("results") / settings.name
     if dry_run:
         found = pipeline.foretold(settings, folder, cache)
-        return print_result(found.tree(), forecast_lines(found))
+        return print_result(found.tree(), forecast_lines(found, settings.limits.min_items))
 
     def before(found: Forecast) -> None:
-        if found.is_long:
-            for line in forecast_lines(found):
+        if found.is_long or found.items < settings.limits.min_items:
+            for line in forecast_lines(found, settings.limits.min_items):
                 say(line)
 
     shown = (
@@ -191,8 +191,7 @@ def check(run: "Run") -> int:
     Example:
         robustify check results/demo
     """
-    from robustify.report.messages import guardrail_sentence
-    from robustify.report.opening import verdict
+    from robustify.report.messages import certificate, guardrail_sentence
 
     run.require_unchanged()
     if run.restricted:
@@ -208,28 +207,44 @@ def check(run: "Run") -> int:
     lines = [
         f"{'pass' if c.passed else 'FAIL'}  {c.name:24} {guardrail_sentence(c)}" for c in summary.guardrails
     ]
-    trial = [": ".join(verdict(summary)[::2])] if summary.trial else []
+    trial = [": ".join(certificate(summary))] if summary.trial else []
     print_result({**head, "guardrails": summary.tree()["guardrails"]}, [*lines, *trial])
     return 0 if passed or summary.trial else 7
 
 
 @click.command()
 @RUN
-@click.argument("item", metavar="ITEM")
+@click.argument("item", metavar="[ITEM]", required=False)
+@click.option("--csv", "as_csv", is_flag=True, help="Print the flagged items as CSV.")
 @output
-def explain(run: "Run", item: str) -> int:
-    """Say why an item is flagged or not, with its text.
+def explain(run: "Run", item: str | None, as_csv: bool) -> int:
+    """Say why items are flagged, and how to mend them.
 
-    Shows what was picked without the question, and what carried the pick.
-    ITEM is an id, or the beginning of exactly one. Prints the item's text, so a restricted run is refused.
+    Without ITEM, a line for each flagged item: its line in the file, its first cue, and a mend. With ITEM, an id or the
+    beginning of exactly one: its text, what was picked without the question, and what carried the pick. A restricted run
+    is refused.
 
     \b
-    Example:
+    Examples:
+        robustify explain results/demo --csv > flagged.csv
         robustify explain results/demo history-01
     """
-    from robustify.report.explaining import explained
+    from robustify.errors import UsageError
+    from robustify.files import neutral
+    from robustify.report.explaining import explained, flagged
 
-    return print_result(*explained(run, item))
+    if item is not None:
+        if as_csv:
+            raise UsageError("explain: --csv is of all flagged items; leave ITEM out")
+        return print_result(*explained(run, item))
+    found = flagged(run)
+    if as_csv:
+        click.echo(
+            found.map(lambda one: neutral(one) if isinstance(one, str) else one).to_csv(index=False), nl=False
+        )
+        return 0
+    rows = found.to_dict("records")
+    return print_result(rows, [f"{r['line'] or '-':>6}  {r['item']}  {r['cue']}: {r['mend']}" for r in rows])
 
 
 @click.command()

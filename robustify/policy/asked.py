@@ -1,6 +1,6 @@
 """Hold what asking leaves, and read it back from a run."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -69,10 +69,16 @@ def data_tree(bench: Loaded, n_items: int, found: Overlap | None = None) -> dict
         "layout": bench.layout,
         "sha256": bench.sha256,
         "n_items": n_items,
+        "lines": line_runs(bench.lines[:n_items]),
         "defects": list(facts(bench).defects),
         "quarantined": list(map(asdict, bench.quarantined)),
         "overlap": None if found is None else found.json(),
     }
+
+
+def line_runs(lines: Sequence[int]) -> list[list[int]]:
+    """Return the lines of items in short: each item, by its place, whose line does not follow that of the one before."""
+    return [[at, line] for at, line in enumerate(lines) if not at or line != lines[at - 1] + 1]
 
 
 def asked_again(run: Run, config: Config) -> Asked:

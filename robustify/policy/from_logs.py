@@ -23,7 +23,7 @@ from robustify.judging.context import Facts
 from robustify.judging.judgement import judge
 from robustify.loaders import Loaded, Source, load_many
 from robustify.logs import Gathered, Log, LogOptions, LogPath, fingerprint, gather, read_logs, together
-from robustify.policy.asked import Asked, rules
+from robustify.policy.asked import Asked, line_runs, rules
 from robustify.policy.public import print_run
 from robustify.restricted.recognition import require_ordinary_files
 from robustify.run import Run, refuse_foreign, run_lock
@@ -132,6 +132,7 @@ def _asked(config: Config, logs: Sequence[Log], gathered: Gathered, bench: Loade
     n_items = len(gathered.topics)
     defects = list(map(asdict, gathered.defects))
     set_aside = [*(bench.quarantined if bench else ()), *gathered.set_aside]
+    lines = dict(zip((item.id for item in bench.items), bench.lines, strict=True)) if bench else {}
     digests = "".join(log.sha256 for log in logs)
     return Asked(
         items=gathered.items,
@@ -140,6 +141,7 @@ def _asked(config: Config, logs: Sequence[Log], gathered: Gathered, bench: Loade
             "layout": bench.layout if bench else "+".join(dict.fromkeys(log.kind for log in logs)),
             "sha256": bench.sha256 if bench else hashlib.sha256(digests.encode()).hexdigest(),
             "n_items": n_items,
+            "lines": line_runs([lines[item] for item in gathered.topics]) if bench else [],
             "defects": defects,
             "quarantined": list(map(asdict, set_aside)),
             "overlap": None,

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from robustify.report import opening as first_page
 from robustify.report.figures import run_plots
 from robustify.report.format import at, plain
-from robustify.report.messages import sentence, tree
+from robustify.report.messages import certificate, sentence, tree
+from robustify.report.opening import opening
 from robustify.report.printing import framed, html, markdown, svg
 from robustify.summary.result import Summary
 
@@ -56,10 +56,11 @@ def _values(s: Tree, provenance: Tree) -> dict[str, Any]:
     """Return everything that the templates print beyond the summary itself."""
     explorer = provenance.get("explorer") is True
     signature = s["signature"] or provenance.get("signature") or "not signed"
-    first, plots, certificate = first_page.opening(s), run_plots(s), first_page.verdict(s)
+    first, plots, verdict = opening(s), run_plots(s), certificate(s)
     config = provenance.get("config") or {}
     settings = {name: config[name] for name in SETTINGS if config.get(name) is not None}
-    reasons = [*first_page.certificate_reasons(s), *map(sentence, at(s, "residual.reasons") or ())]
+    reasons = [*(at(s, "certificate.reasons") or ()), *(at(s, "residual.reasons") or ())]
+    said = dict.fromkeys(sentence(r) for r in reasons if r["code"] != "one_place")
     return {
         "s": s,
         "name": plain(at(s, "benchmark.name") or "unnamed benchmark"),
@@ -69,8 +70,8 @@ def _values(s: Tree, provenance: Tree) -> dict[str, Any]:
         "todo": [(one.link(explorer), one) for one in first.todo],
         "plots": plots,
         "figure": plots.get("accuracy"),
-        "certificate": certificate,
-        "reasons": [one for one in dict.fromkeys(reasons) if one not in certificate[2]],
+        "certificate": verdict,
+        "reasons": [one for one in said if one not in verdict[1]],
         "provenance": {"templates": {}, "models": {}, "versions": {}, "notes": (), **provenance},
         "seed": provenance.get("seed", at(config, "probe.seed")),
         "settings": json.dumps(settings, indent=1, ensure_ascii=True, default=str) if settings else "",

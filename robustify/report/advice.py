@@ -1,6 +1,6 @@
 """Say in one line whether a benchmark may be trusted, and what to do about it: a table of rules over the summary.
 
-A rule says when it applies. What to do and why, where its number is, where to look and what the advice rests on are in
+A rule says when it applies. What to do and why, where to look and what the advice rests on are in
 `messages.yaml`.
 """
 
@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any
 
 from robustify.report.figures import heuristics
-from robustify.report.format import at
+from robustify.report.format import at, counted
 from robustify.report.messages import catalogue, cue_words, filled, finding, is_trial
 from robustify.report.tables import Tone
 from robustify.stats.tests import (
@@ -36,14 +36,16 @@ UNSEEN = {"no_independent_auditor", "no_auditor", "nothing_to_see", "could_not_s
 class Facts:
     """What a summary says of its benchmark as a whole: the derived values of the verdict and of the advice.
 
-    `flagged` of `of` items; `by_chance` is the share of chance among them, a quantity; `real` the share of all items that
-    is flagged beyond chance, 0 if that may be none. `one_place`: the position of nearly all keys, None if there is none.
+    `flagged` of `of` items, of which `judged` have a verdict; `by_chance` is the share of chance among the flagged, a
+    quantity; `real` the share of all items that is flagged beyond chance, 0 if that may be none. `one_place`: the position
+    of nearly all keys, None if there is none.
     """
 
     verdict: str | None
     trial: bool
     flagged: int | None
     of: int | None
+    judged: int | None
     robust: int | None
     undecided: int | None
     by_chance: Mapping[str, Any] | None
@@ -52,6 +54,13 @@ class Facts:
     halted: tuple[str, ...]
     reasons: tuple[Any, ...]
     one_place: Mapping[str, Any] | None
+
+    @property
+    def whole(self) -> str:
+        """What the flagged are a part of: `of 360 items`, or `of the 143 items judged`."""
+        if self.judged is None or self.judged == self.of:
+            return "items" if not self.of else f"of {counted(self.of, 'item')}"
+        return f"of the {counted(self.judged, 'item')} judged"
 
 
 def facts(s: Tree) -> Facts:
@@ -67,6 +76,7 @@ def facts(s: Tree) -> Facts:
         trial=is_trial(s),
         flagged=found,
         of=of,
+        judged=n,
         robust=at(s, "splits.robust"),
         undecided=at(s, "splits.undecided"),
         by_chance=by_chance(s),
@@ -144,14 +154,13 @@ When = Callable[[Tree, Facts], Sequence[Words]]
 class Recommendation:
     """One thing to do; its texts are in `messages.yaml`.
 
-    `action`: at most ten words; `path`: where its number is in `summary.json`; `section` of the report to look at;
-    `source`: what the advice rests on; `filters`: those of the explorer; `n`: the items it is about.
+    `action`: at most ten words; `section` of the report to look at; `source`: what the advice rests on; `filters`: those
+    of the explorer; `n`: the items it is about.
     """
 
     code: str
     action: str
     why: str
-    path: str
     section: str
     source: str
     n: int | None = None
@@ -250,7 +259,10 @@ def _unanswered(s: Tree, f: Facts) -> Sequence[Words]:
     return _if(at(s, "screen.unanswered"), n=at(s, "screen.unanswered"))
 
 
-UNJUDGED: Mapping[str, When] = {"run_whole": lambda s, f: _if(f.trial, n=f.of), "ask_by_text": _by_letter}
+UNJUDGED: Mapping[str, When] = {
+    "run_whole": lambda s, f: [{**r["params"], "n": f.of} for r in f.reasons if r["code"] == "trial_run"],
+    "ask_by_text": _by_letter,
+}
 JUDGED: Mapping[str, When] = {
     "mend_guardrail": lambda s, f: [{"name": name} for name in f.halted[:1]],
     "use_robust": _use_robust,

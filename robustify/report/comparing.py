@@ -30,19 +30,18 @@ from robustify.stats.tests import LEVEL, detectable, holm
 Tree = dict[str, Any]
 Part = Literal["all", "robust"]
 VIEWS = {"full": "full", "choices_only": "choices only", "cloze_chars": "cloze", "free": "free"}
+REMOVED = "removed, of all items"
 NUMBERS = {
-    "removed": "screen.flagged",
     "latent shortcuts": "screen.latent_shortcut_rate",
     "probe on what is left": "residual.probe",
 }
 """Numbers of a run as a whole, and where they are in its summary."""
-RULE = ("criterion", "mode", "flagged", "expected_flags", "excess_over_chance", "latent_shortcut_rate")
 _NORMAL = NormalDist()
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One number in two runs: `number` is a name of `NUMBERS`, or a view of `models`, one of each run.
+    """One number in two runs: `number` is `REMOVED`, a name of `NUMBERS`, or a view of `models`, one of each run.
 
     `difference` is `second` less `first`. A `paired` one is on the matched items that both answered, by exact McNemar (by
     groups of items if they have any). Any other is from the intervals in the summaries (Newcombe 1998, method 10), which
@@ -115,19 +114,26 @@ class Side:
         found = self.run.verdicts if self.common else {}
         return [found[item] for item in self.common]
 
-    @cached_property
-    def removed(self) -> Floats:
-        """1 for a removed item, 0 for a kept one, NaN for an undecided one, (n,)."""
-        return np.array([{"shortcut": 1.0, "robust": 0.0}.get(verdict, np.nan) for verdict in self.verdicts])
+    def removed(self, items: Sequence[str]) -> Floats:
+        """Return 1 for each of these items that was removed and 0 for the others, (n,)."""
+        found = self.run.verdicts
+        return np.array([float(found[item] == "shortcut") for item in items])
 
-    @cached_property
-    def groups(self) -> Ints | None:
-        """The number of each item's group, (n,); None if no item has one."""
+    def groups(self, items: Sequence[str]) -> Ints | None:
+        """Return the number of each item's group, (n,); None if no item has one."""
         group = {item.id: item.group for item in self.run.items or ()}
-        if not any(group.get(i) for i in self.common):
+        if not any(group.get(i) for i in items):
             return None
-        names = [f"group/{group[i]}" if group.get(i) else f"item/{i}" for i in self.common]
+        names = [f"group/{group[i]}" if group.get(i) else f"item/{i}" for i in items]
         return np.unique(names, return_inverse=True)[1]
+
+    def shown(self, number: str, part: Part, model: str) -> Any:
+        """Return a number on all items of this run, as its summary shows it; what was removed from its verdicts."""
+        if number == REMOVED:
+            items = list(self.run.verdicts)
+            return rate(self.removed(items), self.groups(items)).json()
+        where = self.summary["accuracy"][model] if model else self.summary
+        return at(where, NUMBERS.get(number, f"{number}.{part}"))
 
     def credits(self, model: str) -> Credits:
         """Return the model's credits by view, (n,) each, as the run's summary counts them."""
@@ -228,13 +234,14 @@ class Pair:
 
     def measured(self) -> Iterator[Change]:
         """Yield every number that both runs have; `p_holm` is not given yet."""
-        # Removed items are counted over whole sets: one that was dropped is as much a mend as one that was written anew.
-        whole = bool(self.items) and not any(self.n_only)
-        if whole:
-            yield self._paired("removed", "all", None, self.one.removed, self.two.removed)
-        for number in list(NUMBERS)[whole:]:
-            yield from self._unpaired(number, "all", None)
         sides = (self.one, self.two)
+        # Removed items are counted over whole sets: one that was dropped is as much a mend as one that was written anew.
+        if self.items and not any(self.n_only):
+            yield self._paired(REMOVED, "all", None, *(side.removed(side.common) for side in sides))
+        elif all(VERDICTS in side.run.manifest["files"] for side in sides):
+            yield from self._unpaired(REMOVED, "all", None)
+        for number in NUMBERS:
+            yield from self._unpaired(number, "all", None)
         by_item = bool(self.items) and all("answers.parquet" in side.run.manifest["files"] for side in sides)
         first, second = (side.summary["accuracy"] or {} for side in sides)
         for models in _same_models(list(first), list(second)):
@@ -257,7 +264,7 @@ class Pair:
             # What differs is which items each run kept.
             yield from self._unpaired(view, "robust", models)
         else:
-            robust = (self.one.removed == 0) & (self.two.removed == 0)
+            robust = np.array([both == ("robust", "robust") for _, both in self.verdicts])
             kept = (np.where(robust, won, np.nan) for won in (x, y))
             yield self._paired(view, "robust", models, *kept)
 
@@ -266,7 +273,8 @@ class Pair:
     ) -> Change:
         """Return a change on the same items, (n,) each, NaN for no answer: both values are on those with two answers."""
         there = ~np.isnan(x) & ~np.isnan(y)
-        found, same = compare_pair(y, x, self.one.groups), bool(np.array_equal(x[there], y[there]))
+        found = compare_pair(y, x, self.one.groups(self.one.common))
+        same = bool(np.array_equal(x[there], y[there]))
         n = found.difference.n
         first, second = ({"value": float(v[there].mean()) if n else None, "n": n, "ci": None} for v in (x, y))
         difference = {"value": found.difference.value, "n": n, "ci": found.difference.ci}
@@ -276,8 +284,7 @@ class Pair:
     def _unpaired(self, number: str, part: Part, models: tuple[str, str] | None) -> Iterator[Change]:
         """Yield a change of what the two summaries show on all of their own items, if both show it."""
         named = zip((self.one, self.two), models or ("", ""), strict=True)
-        path = NUMBERS.get(number, f"{number}.{part}")
-        q, r = (at(side.summary["accuracy"][m] if m else side.summary, path) for side, m in named)
+        q, r = (side.shown(number, part, model) for side, model in named)
         if at(q, "value") is None or at(r, "value") is None:
             return
         value = r["value"] - q["value"]
@@ -317,7 +324,7 @@ class Comparison:
 
     def tree(self) -> Tree:
         """Return the comparison for JSON: `runs` in the order given, and `pairs`, by their places from 0."""
-        runs = [_run(run, s) for run, s in zip(self.runs, self.summaries, strict=True)]
+        runs = [{"run": str(run.folder), "signature": run.manifest["signature"]} for run in self.runs]
         return {"runs": runs, "pairs": [pair.tree() for pair in self.pairs]}
 
 
@@ -360,17 +367,6 @@ def _pair(places: tuple[int, int], runs: Sequence[Run], summaries: Sequence[Mapp
         Side(place, runs[place], summaries[place], ids) for place, ids in zip(places, common, strict=True)
     ]
     return Pair(sides[0], sides[1], why_not, items, n_only)
-
-
-def _run(run: Run, s: Mapping[str, Any]) -> Tree:
-    return {
-        "run": str(run.folder),
-        "signature": run.manifest["signature"],
-        "n_items": run.manifest["data"].get("n_items"),
-        "splits": s["splits"],
-        "screen": {name: at(s, f"screen.{name}") for name in RULE},
-        "certificate": at(s, "certificate.verdict"),
-    }
 
 
 def rule_of(s: Mapping[str, Any]) -> str:

@@ -160,7 +160,7 @@ def mends(
     `reason`: of the verdict. `cues`: those that are named for the key, the first first; `cloze`: the item can be asked
     without its options.
     """
-    words = cue_words("mend")
+    words = {**cue_words("mend"), **{cue: f"{said}." for cue, said in cue_words("advice").items()}}
     if reason.startswith("conflicting_key"):
         return (catalogue()["mends"]["conflicting_key"],)
     if verdict != "shortcut":
@@ -176,4 +176,4 @@ def _even_length(choices: Sequence[str], key: int) -> str:
         return f"Shorten the key from {own} to about {max(sizes)} characters, or lengthen the other options."
     if own < min(sizes):
         return f"Lengthen the key from {own} to about {min(sizes)} characters, or shorten the other options."
-    return cue_words("mend")["length"]
+    return f"{cue_words('advice')['length']}."

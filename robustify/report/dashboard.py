@@ -9,28 +9,33 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from robustify.errors import AuthorisationError, DataError, RobustifyError, UsageError
+from robustify.errors import AuthorisationError, RobustifyError, UsageError
 from robustify.report.advice import verdict_in_short
-from robustify.report.figures import Plot, dot_plot
 from robustify.report.format import at, count, counted, plain
 from robustify.report.messages import tree
 from robustify.report.opening import FirstScreen, Tile
 from robustify.report.printing import html
-from robustify.report.tables import Cell, Table, cell, text_table
+from robustify.report.tables import Cell, Table, Tone, cell, text_table
 from robustify.run import MANIFEST, open_run
 
-MOST_TRENDS, MOST_STEPS, MOST_TODO = 12, 30, 5
-HEADS = ("Run", "Date", "Benchmark", "Verdict", "Shortcut", "Chance", "Model", "All", "Robust", "Cloze")
+HEADS = (
+    "Run",
+    "Date",
+    "Benchmark",
+    "Verdict",
+    "Rule",
+    "Shortcut",
+    "Chance",
+    "Model",
+    "All",
+    "Robust",
+    "Cloze",
+)
 _DATE = re.compile(r"(?<!\d)(20\d\d-[01]\d-[0-3]\d)(?!\d)")
-SHORT: Mapping[type[RobustifyError], str] = {
-    AuthorisationError: "is restricted",
-    DataError: "changed, damaged or of another version",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +44,6 @@ class Entry:
 
     folder: str
     date: str
-    written: float
     report: str
     summary: Mapping[str, Any]
 
@@ -68,18 +72,15 @@ def dashboard_html(root: Path, out: Path) -> str:
         raise UsageError(f"{root}: no such folder; expected a folder of runs")
     found = list(_entries(root, out.absolute().parent))
     left_out = [(plain(folder), why) for folder, why in found if isinstance(why, str)]
-    runs = sorted((e for _, e in found if isinstance(e, Entry)), key=lambda e: (e.date, e.written, e.folder))
+    runs = sorted((e for _, e in found if isinstance(e, Entry)), key=lambda e: (e.date, e.folder))
     if not runs:
         why = f"; {counted(len(left_out), 'folder')} cannot be read ({left_out[0][1]})" if left_out else ""
         raise UsageError(f"{root}: no finished run below it{why}")
-    latest = {entry.name: entry for entry in runs}
     return html(
         "dashboard.html.j2",
         name=plain(root.absolute().name),
         signature="",
-        first=_first(runs, latest, len(left_out)),
-        todo=list(islice(_todo(latest), MOST_TODO)),
-        trends=list(_trends(runs)),
+        first=_first(runs, len(left_out)),
         runs=_audited(runs[::-1]),
         left_out=text_table("Left out", ("Folder", "Why"), left_out),
     )
@@ -98,60 +99,39 @@ def _entries(root: Path, beside: Path) -> Iterator[tuple[str, Entry | str]]:
             run.require_unchanged("summary.json")
             summary = tree(run.summary)
         except RobustifyError as error:
-            yield below, SHORT.get(type(error), "no finished run")
+            restricted = isinstance(error, AuthorisationError)
+            yield (
+                below,
+                "is restricted" if restricted else "unfinished, changed, damaged or of another version",
+            )
             continue
         folders.clear()
         report = quote(Path(os.path.relpath(folder / "report.html", beside)).as_posix())
-        dated, written = _DATE.findall(folder.absolute().as_posix()), (folder / MANIFEST).stat().st_mtime
-        date = dated[-1] if dated else datetime.fromtimestamp(written, timezone.utc).date().isoformat()
+        written = datetime.fromtimestamp((folder / MANIFEST).stat().st_mtime, timezone.utc)
+        date = [written.date().isoformat(), *_DATE.findall(folder.absolute().as_posix())][-1]
         named = folder.absolute().name if below == "." else below
-        yield below, Entry(named, date, written, report if "report.html" in files else "", summary)
+        yield below, Entry(named, date, report if "report.html" in files else "", summary)
 
 
-def _first(runs: Sequence[Entry], latest: Mapping[str, Entry], left_out: int) -> FirstScreen:
-    tones = Counter(entry.verdict.tone for entry in latest.values())
-    kinds = {"may be trusted": tones["good"], "may not be trusted": tones["bad"]}
-    kinds["not settled"] = len(latest) - sum(kinds.values())
-    said = ", ".join(f"{count(n)} {words}" for words, n in kinds.items() if n)
+def _first(runs: Sequence[Entry], left_out: int) -> FirstScreen:
+    latest = {entry.name: entry.verdict.tone for entry in runs}
+    kinds: dict[Tone, str] = {"good": "may be trusted", "bad": "may not be trusted", "unsure": "not settled"}
+    tones = Counter(latest.values())
+    said = ", ".join(f"{count(tones[tone])} {words}" for tone, words in kinds.items() if tones[tone])
+    days = " to ".join(dict.fromkeys((runs[0].date, runs[-1].date)))
     return FirstScreen(
-        verdict=f"Latest runs of {counted(len(latest), 'benchmark')}: {said}.",
-        tone="bad" if tones["bad"] else "unsure" if kinds["not settled"] else "good",
-        tiles=(
-            Tile("runs", count(len(runs)), " to ".join(dict.fromkeys((runs[0].date, runs[-1].date)))),
-            Tile("benchmarks", count(len(latest))),
-            Tile("folders left out", count(left_out), "listed below" if left_out else ""),
-        ),
+        f"Latest runs of {counted(len(latest), 'benchmark')}: {said}.",
+        "bad" if tones["bad"] else "unsure" if tones["unsure"] else "good",
+        tiles=(Tile("runs", count(len(runs)), days), Tile("folders left out", count(left_out))),
     )
-
-
-def _todo(latest: Mapping[str, Entry]) -> Iterator[tuple[str, dict[str, str]]]:
-    for name, entry in latest.items():
-        if entry.verdict.tone == "bad":
-            action = f"{name}: {entry.verdict.main.lower()}"
-            yield entry.report or "#runs", {"action": action, "why": entry.verdict.title, "source": ""}
-
-
-def _trends(runs: Sequence[Entry]) -> Iterator[Plot]:
-    """Yield a plot over time of each of the benchmarks with most runs."""
-    by_name: dict[str, list[Entry]] = {}
-    for entry in runs:
-        by_name.setdefault(entry.name, []).append(entry)
-    many = sorted((one for one in by_name.items() if len(one[1]) > 1), key=lambda one: -len(one[1]))
-    for i, (name, entries) in enumerate(many[:MOST_TRENDS]):
-        rules = (at(e.summary, "screen.criterion") or "no screen" for e in entries)
-        steps = [(f"{e.date}, {rule}", e.summary) for e, rule in zip(entries, rules, strict=True)][
-            -MOST_STEPS:
-        ]
-        plot = dot_plot(f"trend-{i}", name, steps, [("main", "need no question", "screen.flagged")])
-        if plot is not None:
-            yield plot
 
 
 def _audited(runs: Sequence[Entry]) -> Table:
     rows = []
     for entry in runs:
         s = entry.summary
-        names = (Cell(plain(entry.folder), link=entry.report), entry.date, entry.name, entry.verdict)
+        rule = at(s, "screen.criterion") or "no screen"
+        names = (Cell(plain(entry.folder), link=entry.report), entry.date, entry.name, entry.verdict, rule)
         rates = (cell(at(s, "screen.flagged")), cell(at(s, "benchmark.chance_accuracy")))
         for model, scored in (s["accuracy"] or {"none": None}).items():
             of_model = Cell(plain(model), badge="voter" if at(scored, "is_voter") else "", value=model)

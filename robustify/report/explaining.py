@@ -6,7 +6,7 @@ explorer prints the same lines.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,10 +16,15 @@ from robustify.errors import AuthorisationError, DataError, UsageError
 from robustify.item import Item
 from robustify.judging.evidence import Evidence
 from robustify.report.cue_sentences import cue_sentence, mends
+from robustify.report.format import plain
+from robustify.report.messages import cue_words
 from robustify.report.printing import markdown
 from robustify.run import EVIDENCE, VERDICTS, Run, json_values, split_items
 from robustify.screen.consensus import Verdict
 from robustify.summary.screened import CueCode
+
+if TYPE_CHECKING:
+    import pandas as pd  # type: ignore[import-untyped]
 
 Row = dict[str, Any]
 _DIGITS = 4
@@ -104,10 +109,10 @@ def with_item(
     row: Row, item: Item, reason: str, alike: Sequence[str], cloze_excluded: Mapping[str, str]
 ) -> Row:
     """Return an item's row with its text, and with its mends by the cues that are named for its key."""
-    cues = [cue["cue"] for cue in row.get("cues", ())] if row["pick"] == row["key"] else []
+    cues = [cue["cue"] for cue in row.get("cues", ())] if row["pick"] == row.get("key") else []
     why = cloze_excluded.get(item.id)
     return row | {
-        "topic": item.topic, "reason": reason, "alike": [name for name in alike if name != item.id],
+        "key": item.key, "topic": item.topic, "reason": reason, "alike": [name for name in alike if name != item.id],
         "stem": item.stem, "choices": list(item.choices), "cloze_excluded": why,
         "mends": list(mends(row["verdict"], reason, cues, item.choices, item.key, cloze=why is None)),
     }  # fmt: skip
@@ -138,6 +143,27 @@ def explained(run: Run, name: str) -> tuple[Row, list[str]]:
             why = {item.id: cells["cloze_excluded"]} if cells["cloze_excluded"] else {}
             row = with_item(row, item, cells["reason"], alike, why)
     return row, said_of(row, whole=True)
+
+
+def flagged(run: Run) -> "pd.DataFrame":
+    """Return of each flagged item of a public run its line in its file, its id, its first cue, and a mend.
+
+    The line is None where the run does not know it, the mend empty where it holds no text. Raises as `evidence_of`.
+    """
+    import pandas as pd
+
+    rows, lines = evidence_of(run), run.lines
+    run.require_unchanged("shortcut.jsonl")
+    items = {item.id: item for item in split_items(run.folder / "shortcut.jsonl")}
+    found = []
+    for row in rows:
+        if row["verdict"] == "shortcut":
+            cues: list[CueCode] = [cue["cue"] for cue in row.get("cues", ())][:1] or ["none"]
+            item = items.get(row["item"])
+            mend = "" if item is None else mends("shortcut", "", cues, item.choices, item.key, cloze=False)[0]
+            label = cue_words("label")[cues[0]]
+            found.append((lines.get(row["item"]), plain(row["item"]), label, mend))
+    return pd.DataFrame(found, columns=["line", "item", "cue", "mend"])
 
 
 def evidence_of(run: Run) -> list[Row]:

@@ -4,19 +4,18 @@ Positions are computed here, and `plot.svg.j2` writes them. On a phone a drawing
 """
 
 import math
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from robustify.report.format import at, between, counted, percent, plain, spaced
+from robustify.report.format import at, counted, percent, plain, spaced
 
 Kind = Literal["main", "before", "chance"]
 Ends = Sequence[float]
 STEPS = (0.02, 0.05, 0.1, 0.2, 0.25, 0.5)
 WIDTH, LABEL, NOTE, ROW, TICKS = 640.0, 180.0, 150.0, 28.0, 7
 """Pixels: a drawing, the words at the left and right of a line, a line; and the most ticks of an axis."""
-MARK_GAP, LEGEND_LINE, INSET, TEXT = 9.0, 22.0, 19.0, 13.0
+MARK_GAP, INSET, COLUMNS = 9.0, 19.0, 4
 MOST_ROWS, MOST_MODELS = 30, 4
 """Rows of a plot, and models of the first screen."""
 
@@ -59,24 +58,19 @@ def dot_plot(
     name: str, title: str, rows: Iterable[tuple[str, Any]], series: Series, lines: Any = (), note: str = ""
 ) -> Plot | None:
     """Return the plot of these parts of the summary by label; None if none of them has a value."""
-    drawn = [row for label, part in rows for row in _row(label, part, series)]
+    drawn = []
+    for label, part in rows:
+        found = [(kind, at(part, path)) for kind, _, path in series]
+        marks = tuple(Mark(q["value"], q["ci"], kind) for kind, q in found if at(q, "value") is not None)
+        if marks:
+            shares = " \u2192 ".join(percent(mark.value).removesuffix(" %") for mark in marks)
+            drawn.append(PlotRow(label, marks, f"{shares} %"))
     if not drawn:
         return None
     kinds = {mark.kind for row in drawn for mark in row.marks}
     legend = tuple((kind, words) for kind, words, _ in series if kind in kinds)
     cut = f"The first {MOST_ROWS} of {len(drawn)} are drawn." if len(drawn) > MOST_ROWS else ""
     return Plot(name, title, tuple(drawn[:MOST_ROWS]), legend, tuple(lines), f"{note} {cut}".strip())
-
-
-def _row(label: str, part: Any, series: Series) -> Iterator[PlotRow]:
-    quantities = [(kind, at(part, path)) for kind, _, path in series]
-    marks = tuple(
-        Mark(at(q, "value"), at(q, "ci"), kind) for kind, q in quantities if at(q, "value") is not None
-    )
-    if marks:
-        yield PlotRow(
-            label, marks, " \u2192 ".join(percent(m.value).removesuffix(" %") for m in marks) + " %"
-        )
 
 
 # The figures of a run
@@ -101,11 +95,6 @@ def run_plots(s: Mapping[str, Any]) -> dict[str, Plot]:
             [("before", "all items", "all"), ("main", "robust items", "robust")], _chance(s),
             "On all items, a point to the right of chance is a feature that gives the key away.",
         ),
-        dot_plot(
-            "residual", "Right answers without the question, on the items kept",
-            ((f"{plain(name)}, {kind}", e) for (name, kind), e in auditors(s)), [("main", "auditor", "")], _limits(s),
-            "A certificate needs every auditor's interval to the left of its own chance + margin.",
-        ),
     )  # fmt: skip
     return {plot.name: plot for plot in found if plot is not None}
 
@@ -121,7 +110,7 @@ def _accuracy(s: Mapping[str, Any]) -> Plot | None:
         [
             ("before", "all items", "full.all"),
             ("main", "robust items", "full.robust"),
-            ("chance", "asked without options (cloze)", "cloze_chars.all"),
+            ("chance", "cloze, no options", "cloze_chars.all"),
         ],
         _chance(s),
         f"{'* chose what is kept: low on robust. ' if voted else ''}{more}".strip(),
@@ -158,14 +147,6 @@ def auditors(s: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], Any]]:
         yield ("meaning of the options", "sentence encoder"), s["residual"]["encoder"]
 
 
-def _limits(s: Mapping[str, Any]) -> list[tuple[float, str]]:
-    chance, margin = at(s, "residual.chance"), at(s, "residual.margin")
-    ends = [] if chance is None else [(chance, f"chance {percent(chance)}")]
-    return ends if chance is None or margin is None else [
-        *ends, (chance + margin, f"chance + margin {percent(chance + margin)}")
-    ]  # fmt: skip
-
-
 # Where marks and words are
 
 
@@ -179,21 +160,18 @@ def placed(plot: Plot) -> dict[str, Any]:
         return x0 + min(max(share, 0.0), ticks[-1]) / ticks[-1] * (x1 - x0)
 
     keys, top = _legend(plot)
-    labels: list[tuple[float, float, str, str]] = []
-    points = []
-    y = top
+    labels, points, y = [], [], top
     for row in plot.rows:
         height = ROW + MARK_GAP * max(0, len(row.marks) - 2)
         middle = y + height / 2
-        labels.append((0, middle + 4.5, fit(row.label, LABEL - 8), "label"))
-        labels.append((WIDTH, middle + 4.5, row.note, "note"))
+        labels.append((middle + 4.5, row.label, row.note))
         for i, m in enumerate(row.marks):
             left, right = (across(end) for end in m.ci or (m.value, m.value))
             line = middle + (i - (len(row.marks) - 1) / 2) * MARK_GAP
             points.append((m.kind, across(m.value), line, left, right))
         y += height
     return {
-        "id": plot.name, "title": plot.title, "desc": described(plot), "width": WIDTH,
+        "id": plot.name, "title": plot.title, "desc": described(plot), "width": WIDTH, "label": LABEL,
         "height": y + 26, "top": top, "bottom": y + 4, "keys": keys, "labels": labels, "points": points,
         "grid": [(across(t), f"{100 * t:.0f}{' %' if t == ticks[-1] else ''}") for t in ticks],
         "lines": [across(value) for value, _ in plot.lines],
@@ -212,39 +190,15 @@ def axis(ends: Iterable[float]) -> tuple[float, ...]:
 
 def described(plot: Plot) -> str:
     """Return the plot in words, for those who do not see it."""
-    kinds = dict(plot.legend)
-    said = [f"Reference line: {label}." for _, label in plot.lines]
-    for row in plot.rows:
-        marks = (
-            f"{kinds.get(m.kind, '')} {percent(m.value)}{f' ({between(m.ci)})' if m.ci else ''}".strip()
-            for m in row.marks
-        )
-        said.append(f"{row.label}: {', '.join(marks)}.")
-    return " ".join(said)
+    lines = [f"Reference line: {label}." for _, label in plot.lines]
+    return " ".join([*lines, *(f"{row.label}: {row.note}." for row in plot.rows)])
 
 
 def _legend(plot: Plot) -> tuple[list[tuple[float, float, str, str]], float]:
-    keys, x, y = [], 0.0, 12.0
-    for kind, label in (*plot.legend, *((f"line-{i}", label) for i, (_, label) in enumerate(plot.lines))):
-        words = fit(label, WIDTH - 30)
-        wide = 24 + breadth(words) + 20
-        if x and x + wide - 20 > WIDTH:
-            x, y = 0.0, y + LEGEND_LINE
-        keys.append((x, y, words, kind))
-        x += wide
-    return keys, (y + LEGEND_LINE - 4 if keys else 4.0)
-
-
-def breadth(words: str) -> float:
-    """Estimate the width of a text in pixels; the font is the reader's, so this errs on the wide side."""
-    wide = sum(unicodedata.east_asian_width(c) in "WF" for c in words)
-    return TEXT * (0.56 * (len(words) - wide) + 1.05 * wide)
-
-
-def fit(words: str, room: float) -> str:
-    """Return the text cut to the room there is, with an ellipsis if something is cut."""
-    if breadth(words) <= room:
-        return words
-    while words and breadth(words + "…") > room:
-        words = words[:-1]
-    return words.rstrip() + "…"
+    """Return the keys of a plot in columns of one width, and where its lines begin."""
+    words = [*plot.legend, *((f"line-{i}", label) for i, (_, label) in enumerate(plot.lines))]
+    keys = [
+        (i % COLUMNS * WIDTH / COLUMNS, 12 + i // COLUMNS * ROW, label, kind)
+        for i, (kind, label) in enumerate(words)
+    ]
+    return keys, 12 + math.ceil(len(words) / COLUMNS) * ROW - ROW / 2

@@ -42,11 +42,15 @@ def guardrail_sentence(guardrail: Any) -> str:
     return sentence(reason) if reason else "passed" if passed else "failed"
 
 
-def certificate_sentence(summary: Any) -> str:
-    """Return the verdict of a run's certificate in one sentence; empty if it is not known."""
+def certificate(summary: Any) -> tuple[str, str]:
+    """Return the verdict of a run's certificate in a word and in a sentence."""
+    trial = is_trial(summary)
+    word, usual = catalogue()["certificates"][
+        "trial" if trial else at(summary, "certificate.verdict") or "none"
+    ]
     reasons = at(summary, "certificate.reasons") or ()
     first = sentence(reasons[0]) if reasons else ""
-    return finding("certificate", summary, first=first, trial=is_trial(summary))
+    return word, finding("certificate", summary, first=first, trial=trial) or usual
 
 
 def is_trial(summary: Any) -> bool:
@@ -74,7 +78,7 @@ def catalogue() -> Mapping[str, Mapping[str, Any]]:
 
 
 def cue_words(which: str) -> dict[str, str]:
-    """Return the words of every cue that has them: its `label`, its `mend` in one item, its `advice` for many."""
+    """Return the words of every cue that has them: its `label`, its `advice` where options show it, else its `mend`."""
     return {code: words[which] for code, words in catalogue()["cues"].items() if which in words}
 
 

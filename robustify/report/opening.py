@@ -10,7 +10,7 @@ from robustify.answers import Answers
 from robustify.baselines.conditional_logit import FEWEST_ITEMS
 from robustify.report.advice import Facts, Recommendation, facts, recommendations, verdict_in_short
 from robustify.report.format import at, between, count, counted, joined, percent, plain, rate
-from robustify.report.messages import certificate_sentence, guardrail_sentence, is_trial, sentence, tree
+from robustify.report.messages import guardrail_sentence, is_trial, sentence, tree
 from robustify.report.tables import Tone
 from robustify.screen.votes import PROBE
 from robustify.stats.intervals import rate as interval_rate
@@ -73,27 +73,20 @@ def opening(s: Mapping[str, Any]) -> FirstScreen:
 def _tiles(s: Mapping[str, Any], f: Facts) -> tuple[Tile, ...]:
     # A failed guardrail lowers a certificate, and finds no shortcut.
     audit = f.verdict if f.verdict in (None, "not judged") else at(s, "residual.verdict") or f.verdict
-    flagged, n, share = at(s, "screen.flagged"), f.flagged, at(f.by_chance, "value")
-    rests = (
-        ""
-        if at(flagged, "value") is None
-        else joined(percent(flagged["value"]), between(flagged["ci"]) if flagged["ci"] else "")
-    )
-    by_chance = Tile(
-        "of these by chance", "none" if n == 0 else "not measured", "nothing was flagged" if n == 0 else ""
-    )
-    if n and share is not None:
-        ci = at(f.by_chance, "ci")
-        by_chance = Tile(
-            by_chance.label, f"about {share * n:.0f}", f"{ci[0] * n:.0f} to {ci[1] * n:.0f}" if ci else ""
+    flagged, n = at(s, "screen.flagged"), f.flagged
+    rests = "" if at(flagged, "value") is None else percent(flagged["value"])
+    by_chance = ("none", "nothing was flagged") if n == 0 else ("not measured", "")
+    if n and f.by_chance is not None:
+        ci = f.by_chance["ci"]
+        by_chance = (
+            f"about {f.by_chance['value'] * n:.0f}",
+            f"{ci[0] * n:.0f} to {ci[1] * n:.0f}" if ci else "",
         )
     return (
-        Tile(
-            f"of {count(f.of)} items need no question" if f.of else "items need no question", shown(n), rests
-        ),
-        by_chance,
+        Tile(f"{f.whole} need no question", shown(n), joined(rests, between(flagged["ci"]) if at(flagged, "ci") else "")),
+        Tile("of these by chance", *by_chance),
         Tile("kept as robust", shown(f.robust), CHECKED.get(audit, audit or "not checked")),
-    )
+    )  # fmt: skip
 
 
 def shown(n: int | None) -> str:
@@ -115,45 +108,10 @@ def _bar(f: Facts) -> Iterator[BarPart]:
         yield BarPart("undecided", f.undecided, f"{count(f.undecided)} undecided")
 
 
-# The certificate in words
-
-VERDICTS: Mapping[str | None, tuple[str, Tone, str]] = {
-    "certified": ("Certified", "good", "No auditor asked here found a shortcut in what was kept."),
-    "not certified": ("Not certified", "bad", "What was kept can still be answered above chance by shortcuts."),
-    "inconclusive": ("Inconclusive", "unsure", "The auditors cannot tell whether shortcuts are left."),
-    "not judged": ("Not judged", "unsure", "The voters pick by position, so nothing was judged."),
-    None: ("No verdict", "unsure", "This run has no certificate."),
-}  # fmt: skip
-
-
-def verdict(summary: Summary | Mapping[str, Any]) -> tuple[str, Tone, str]:
-    """Return the certificate's word, its tone and its sentence."""
-    word, tone, default = VERDICTS[at(summary, "certificate.verdict")]
-    if is_trial(summary):
-        word, tone, default = (
-            "Trial run, not judged",
-            "unsure",
-            "Too few items, or a part of the set, were asked for a judgement.",
-        )
-    return word, tone, certificate_sentence(summary) or default
-
-
-def certificate_reasons(summary: Summary | Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the certificate's reasons, except those that its sentence or the first screen gives."""
-    said = verdict(summary)[2]
-    reasons = [sentence(r) for r in at(summary, "certificate.reasons") or () if at(r, "code") != "one_place"]
-    return tuple(reason for reason in reasons if reason not in said)
-
-
 # On a terminal
 
 
-def unpainted(_tone: Tone, line: str) -> str:
-    """Return the line as it is."""
-    return line
-
-
-def closing(summary: Summary, folder: str, paint: Paint = unpainted) -> list[str]:
+def closing(summary: Summary, folder: str, paint: Paint = lambda _tone, line: line) -> list[str]:
     """Return the last lines on the terminal: at most 24, each of at most 79 characters unless a path is longer."""
     return list(_closing(tree(summary), folder, paint))
 
@@ -212,13 +170,15 @@ def without_models(answers: Answers) -> list[str]:
     ]
 
 
-def forecast_lines(found: "Forecast") -> list[str]:
-    """Return what asking will take, a line for each model."""
+def forecast_lines(found: "Forecast", least: int = 0) -> list[str]:
+    """Return what asking will take, a line for each model, and that fewer than `least` items are not judged."""
     items = counted(found.items, "item")
+    few = [f"too few items for a verdict, {least} or more (limits.min_items): a trial run"]
+    few = few if found.items < least else []
     if not found.needs:
-        few = [f"No verdict can come of it: at least {FEWEST_ITEMS} items are needed, or models that vote."]
+        none = f"No verdict can come of it: at least {FEWEST_ITEMS} items are needed, or models that vote."
         asked = f"{found.name}: {items}, no model to ask; rules and a probe take seconds"
-        return [*(few if found.items < FEWEST_ITEMS else ()), asked]
+        return [*([none] if found.items < FEWEST_ITEMS else few), asked]
     width = max(len(need.model) for need in found.needs)
     lines = [f"{found.name}: {items}; at most (what the score cache has is not asked again):"]
     lines += [f"  {plain(need.model):{width}}  {', '.join(_need(need))}" for need in found.needs]
@@ -227,17 +187,12 @@ def forecast_lines(found: "Forecast") -> list[str]:
         for need in found.needs
         if need.megabytes
     ]
-    return lines
+    return lines + few
 
 
 def _need(need: "Need") -> Iterator[str]:
-    yield f"about {_rounded(need.requests)} requests"
+    yield f"about {need.requests:,} requests"
     if need.tokens is not None:
-        yield f"{_rounded(need.tokens)} tokens"
+        yield f"{need.tokens:,} tokens"
     if need.cost is not None:
         yield f"cost {need.cost:,.2f}"
-
-
-def _rounded(n: float) -> str:
-    step = 10 ** max(0, len(str(round(n))) - 2)
-    return count(round(n / step) * step)

@@ -31,14 +31,12 @@ from robustify.report.format import (
 from robustify.report.messages import cue_words, sentence
 
 How = Literal[
-    "rate", "points", "power", "count", "items", "number", "p", "likely", "limit", "passed", "reason", "cue", "ids",
+    "rate", "points", "count", "items", "number", "p", "likely", "limit", "passed", "reason", "cue", "ids",
     "shares", "text",
 ]  # fmt: skip
 Tone = Literal["", "absent", "good", "bad", "unsure"]
 Column = tuple[str, str] | tuple[str, str, How]
 """The heading, the dotted path below a row, and how the value is written; a rate if that is not given."""
-HOTTEST = 1e3
-"""Largest temperature that calibration searches; a temperature this high means scores without any signal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +115,10 @@ def table(
     """
     heads = (first,) if isinstance(first, str) else tuple(first)
     pairs = list(rows.items() if isinstance(rows, Mapping) else rows)
-    made = []
-    for name, part in pairs[: most or None]:
-        made.append(
-            (*_named(name, bool(at(part, "is_voter"))), *(_found(part, column) for column in columns))
-        )
+    made = (
+        (*_named(name, at(part, "is_voter") is True), *(_found(part, column) for column in columns))
+        for name, part in pairs[: most or None]
+    )
     return _filled(Table(caption, (*heads, *(c[0] for c in columns)), tuple(made), len(heads)))
 
 
@@ -171,12 +168,9 @@ def cell(value: Any, how: How = "rate") -> Cell:
         return _text(sentence(value))
     q = _quantity(value)
     x = at(q, "value")
-    if x is None and how == "power":
-        return Cell("\u2013")
-    if x is None and at(q, "withheld"):
-        return Cell(at(q, "withheld"), tone="absent")
     if x is None:
-        return Cell("no items", "n = 0", tone="absent") if at(q, "n") == 0 else ABSENT
+        why = at(q, "withheld") or ("no items" if at(q, "n") == 0 else "")
+        return Cell(why, tone="absent") if why else ABSENT
     match how:
         case "passed":
             return Cell("passed" if x else "failed", tone="good" if x else "bad", value=str(x))
@@ -194,14 +188,10 @@ def cell(value: Any, how: How = "rate") -> Cell:
             return Cell(likely(x), WHY_LIMIT if likely(x) == AT_LIMIT else "", value=x)
         case "items":
             return Cell(count(round(x * (at(q, "n") or 0))), value=round(x * (at(q, "n") or 0)))
+        case "limit" if isinstance(x, str):
+            return _text(x)
         case "limit":
-            return (
-                _text(x)
-                if isinstance(x, str)
-                else Cell(count(x) if float(x).is_integer() else f"{x:.3g}", value=x)
-            )
-        case "number" if x >= HOTTEST:
-            return Cell("not calibratable", f"the search ends at {count(HOTTEST)}", tone="absent", value=x)
+            return Cell(count(x) if float(x).is_integer() else f"{x:.3g}", value=x)
     return _number(q, float(x), how)
 
 
@@ -209,7 +199,7 @@ def _number(q: Any, x: float, how: How) -> Cell:
     scale, decimals = {"count": (1.0, 0), "number": (1.0, 3)}.get(how, (100.0, 1))
     ci, n = at(q, "ci"), at(q, "n")
     match how:
-        case "points" | "power":
+        case "points":
             main = in_points(x)
         case "count":
             main = count(x)
@@ -217,11 +207,8 @@ def _number(q: Any, x: float, how: How) -> Cell:
             main = signed(x, 3)
         case _:
             main = percent(x)
-    title = joined(
-        "" if n is None else f"n = {count(n)}",
-        "" if ci is None else between(ci, scale, decimals),
-        *_beside(q),
-    )
+    known = "" if n is None else f"n = {count(n)}"
+    title = joined(known, "" if ci is None else between(ci, scale, decimals), *_beside(q))
     ends = None if ci is None else (ci[0], ci[1])
     return Cell(main, title, half(ci, scale, decimals), _badge(q), value=x, ends=ends, n=n)
 
@@ -236,8 +223,6 @@ def _beside(q: Any) -> Iterator[str]:
     expected = at(q, "expected") if at(q, "expected") is not None else at(q, "chance")
     if expected is not None:
         yield f"chance {percent(expected)}"
-    if at(q, "free") is not None:
-        yield f"free to be right on {count(at(q, 'free'))}"
     if at(q, "mde") is not None and at(q, "significant") is not True:
         yield f"80 % power at {in_points(at(q, 'mde'))}"
     if at(q, "ties"):

@@ -38,7 +38,9 @@ def address(page: Any) -> dict[str, str]:
 def test_filters_agree_with_the_run_and_stand_in_the_address(run: Run, explorer: Any) -> None:
     verdicts = run.verdicts
     assert count(explorer) == len(verdicts)
+    words = explorer.locator("[name=verdict] option[value=shortcut]").inner_text()
     explorer.select_option("[name=verdict]", "shortcut")
+    assert count(explorer) == int(words.rpartition("(")[2].rstrip(")"))
     flagged = [item for item, verdict in verdicts.items() if verdict == "shortcut"]
     assert (count(explorer), address(explorer)) == (len(flagged), {"verdict": "shortcut"})
     explorer.select_option("[name=topic]", index=1)
@@ -46,16 +48,6 @@ def test_filters_agree_with_the_run_and_stand_in_the_address(run: Run, explorer:
     assert count(explorer) == sum(run.topics[item] == topic for item in flagged) > 0
     explorer.click("text=Clear all")
     assert (count(explorer), address(explorer)) == (len(verdicts), {})
-
-
-def test_the_counts_beside_the_filters_are_what_they_leave(large: Any) -> None:
-    for facet in ("verdict", "confidence", "voters", "topic"):
-        select = large.locator(f"[name={facet}]")
-        words = select.locator("option:enabled").last.inner_text()
-        select.select_option(label=words)
-        assert count(large) == int(words.rpartition("(")[2].rstrip(")")) > 0, facet
-        select.select_option("")
-        assert count(large) == 1000
 
 
 def test_an_address_opens_the_page_as_it_was(run: Run, open_page: Open) -> None:
@@ -80,7 +72,7 @@ def test_search_looks_into_questions_options_and_ids(explorer: Any) -> None:
 def test_every_sort_is_in_order(large: Any) -> None:
     percents = [float(text.removeprefix("≈").split()[0]) for text in shown(large, ".p") if text]
     assert percents == sorted(percents, reverse=True)
-    for sort in ("order", "verdict", "topic", "cue", "weight", "right"):
+    for sort in ("order", "verdict", "right"):
         large.select_option("[name=sort]", sort)
         assert large.evaluate(
             "by => found.every((item, i) => !i || SORTS[by][1](found[i - 1]) <= SORTS[by][1](item))", sort
@@ -103,13 +95,6 @@ def test_an_item_opens_moves_and_closes_by_keyboard_alone(explorer: Any) -> None
     explorer.keyboard.press("Escape")
     explorer.keyboard.press("Enter")
     assert explorer.inner_text("#item h2") == "i50"
-
-
-def test_a_click_opens_an_item_the_arrows_read_on_and_back_closes_it(explorer: Any) -> None:
-    explorer.locator("#list .row").nth(1).click()
-    first = explorer.inner_text("#item h2")
-    explorer.keyboard.press("ArrowDown")
-    assert explorer.inner_text("#item h2") != first
     explorer.go_back()
     assert explorer.is_hidden("#item")
 
@@ -143,16 +128,10 @@ def test_what_an_item_says_stays_text(open_page: Open, tmp_path: Path) -> None:
     page = open_page(tmp_path / EXPLORER)
     for at, text in enumerate(TRIES):
         page.evaluate("([at]) => change({item: items[at].id})", [at])
-        assert page.locator("#item > .stem").evaluate("e => [e.children.length, !!e.textContent]") == [
-            0,
-            True,
-        ]
+        assert page.locator("#item > .stem").evaluate("e => !e.children.length && !!e.textContent")
         assert page.locator("#item img, #item script, #list img").count() == 0, text
     assert page.title() == "made-up: items"
-    refused = page.evaluate(
-        "() => { try { document.body.innerHTML = 'x'; return false } catch { return true } }"
-    )
-    assert refused, "the policy lets text become markup"
+    assert page.evaluate("() => { try { document.body.innerHTML = 'x' } catch { return true } }")
 
 
 def test_on_a_phone_the_item_takes_the_screen_and_nothing_is_wider_than_it(run: Run, open_page: Open) -> None:
@@ -162,16 +141,3 @@ def test_on_a_phone_the_item_takes_the_screen_and_nothing_is_wider_than_it(run: 
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.click("[aria-label=Close]")
     assert page.is_visible("#list")
-
-
-def test_in_print_all_rows_are_there_and_an_open_item_stands_alone(run: Run, open_page: Open) -> None:
-    page = open_page(run.folder / EXPLORER)
-    page.emulate_media(media="print")
-    page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    assert page.locator("#list .row").count() == len(run.verdicts)
-    assert page.is_hidden("#filters")
-    page.emulate_media(media="screen")
-    page.locator("#list .row").first.click()
-    page.emulate_media(media="print")
-    assert page.is_hidden("#list")
-    assert page.is_visible("#item > .stem")

@@ -12,35 +12,13 @@ from robustify.report.explaining import Row
 from robustify.report.explorer import chosen, island_of
 from robustify.screen.consensus import Verdicts
 
-WORDS = [
-    "lamp",
-    "river",
-    "stone",
-    "paper",
-    "garden",
-    "window",
-    "bottle",
-    "copper",
-    "letter",
-    "basket",
-    "mirror",
-    "candle",
-]
+WORDS = ("lamp", "river", "stone", "paper", "garden", "window", "bottle", "copper", "letter")
 TRIES = (
     "</script><script>document.title = 'out'</script>", "<img src=x onerror=\"document.title='out'\">", "<!--<script>",
     "&lt;b&gt; stays as it is &amp;", "line\nfeed and \u2028 and \u202eturned", "\ud800 alone", "]]>", "{{ 1 }} {stem}",
 )  # fmt: skip
 """Texts that would be markup, would end the island, or cannot be encoded."""
-FEATURES = [
-    "characters",
-    "words",
-    "longest_word",
-    "capitals",
-    "odd_form",
-    "mean_likeness",
-    "commas",
-    "hedges",
-]
+FEATURES = ("characters", "words", "longest_word", "capitals", "commas", "hedges")
 
 
 def read_island(text: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import pytest
 
 from robustify.report.advice import MOST, Recommendation, by_chance, recommendations, verdict_in_short
 from robustify.report.messages import catalogue, cue_words, tree
+from robustify.report.opening import opening
 from robustify.summary.result import Summary
 from tests.support.trees import filled
 
@@ -49,6 +50,9 @@ BY_CHANCE: Edits = {
 }
 AT_A: Edits = {"benchmark/key_places/off": {"place": 0, "share": 0.95, "even": 0.25}}
 UNSCREENED: Edits = {"screen": None, "splits": None}
+SOME_JUDGED: Edits = {
+    "splits/shortcut": 57, "splits/all": 160, "screen/flagged": {"value": 57 / 143, "n": 143, "ci": [0.3, 0.5]},
+}  # fmt: skip
 HALTED: Edits = {"guardrails/0/passed": False}
 RATE = {"value": 0.1, "n": 360, "ci": [0.07, 0.14]}
 QUIET: Edits = {"evidence": None, "heuristics": None, "label_noise": None, "residual/margin": None, **REFUSED}
@@ -105,10 +109,6 @@ def test_a_rule_speaks_in_its_case_and_is_silent_in_another(code: str) -> None:
     assert found(code, silent) == []
     assert n is None or code in ("run_whole", "ask_more", "keep", "use_robust") or str(n) in one.action
     assert 3 <= len(one.action.split()) <= 10
-    tree: Any = edited(edits)
-    for step in one.path.split("."):
-        assert step in tree, one.path
-        tree = tree[step]
     named = one.source.split(":")[0]
     assert (ROOT / named).is_file() if named.startswith("docs/") else "(20" in named or "arXiv" in named
 
@@ -126,7 +126,7 @@ def test_the_demo_gets_five_lines_of_advice_and_each_leads_somewhere() -> None:
 
 
 @pytest.mark.parametrize(
-    ("edits", "opening", "counted"),
+    ("edits", "begins", "counted"),
     [
         ({}, "Do not trust the full score", "119 of 360"),
         (CERTIFIED, "Do not trust the full score", "without the question; no auditor found more."),
@@ -150,16 +150,33 @@ def test_the_demo_gets_five_lines_of_advice_and_each_leads_somewhere() -> None:
         ({**NONE_FLAGGED, **AT_A}, "Do not trust its order", "the key is listed first in 95.0 %"),
         ({**UNSCREENED, "certificate": None, **AT_A}, "Do not trust its order", "first"),
         ({"splits": None}, "Do not trust the full score", "119 of 360"),
+        (SOME_JUDGED, "Do not trust the full score", "57 of the 143 items judged"),
+        ({**SOME_JUDGED, **REFUSED}, "Do not trust it", "57 of the 143 items judged"),
     ],
 )  # fmt: skip
 def test_the_verdict_is_one_line_that_says_whether_to_trust_and_how_many_are_bad(
-    edits: Edits, opening: str, counted: str
+    edits: Edits, begins: str, counted: str
 ) -> None:
     line = verdict_in_short(edited(edits))[1]
-    assert line.startswith(opening)
+    assert line.startswith(begins)
     assert counted in line
     assert len(line.split()) <= 20
     assert line.endswith(".")
+
+
+def test_a_share_and_its_count_have_one_denominator() -> None:
+    tile = opening(edited(SOME_JUDGED)).tiles[0]
+    assert (tile.main, tile.label, tile.small) == (
+        "57",
+        "of the 143 items judged need no question",
+        "39.9 %, 30.0 to 50.0",
+    )
+
+
+def test_a_small_set_is_told_to_grow_and_a_part_of_one_to_be_run_whole() -> None:
+    assert [found("run_whole", edits)[0].action for edits in (TRIAL, PART)] == [
+        "Write more items: 30 or more are judged", "Run the whole set, without a limit",
+    ]  # fmt: skip
 
 
 def test_chance_is_what_the_cut_says_else_what_latent_shortcuts_leave() -> None:

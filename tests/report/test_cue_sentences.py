@@ -39,12 +39,9 @@ def test_a_sentence_says_what_stands_there(
     assert all(part in sentence for part in says), sentence
 
 
-def test_the_longest_is_not_said_of_an_option_that_is_not() -> None:
+def test_length_and_words_are_named_with_their_counts() -> None:
     assert "longest" not in cue_sentence("length", LONG, 3, is_key=True)
     assert "shortest" in cue_sentence("length", (*LONG[:2], "aaa", "bbbbbbbb"), 2, is_key=False)
-
-
-def test_words_are_named_with_their_counts() -> None:
     use = WordUse("zebra", True, 11, 9, 2.75, 0.001)
     said = cue_sentence("words", LONG, 0, is_key=True, uses=[use])
     assert all(part in said for part in ("zebra", "9 of 11", "2.8"))
@@ -81,12 +78,9 @@ def test_length_says_from_how_many_characters_to_how_many(key: int, numbers: tup
     assert [word for word in said.split() if word.isdigit()] == list(numbers)
 
 
-def test_alike_mends_are_said_once_and_a_flagged_item_without_a_cue_has_one() -> None:
+def test_alike_mends_are_said_once_and_only_of_flagged_items_and_disputed_keys() -> None:
     (one,) = mends("shortcut", "", ["text_votes", "letter_votes"], CHOICES, 0, cloze=False)
     assert mends("shortcut", "", [], CHOICES, 0, cloze=False) == (one,)
-
-
-@pytest.mark.parametrize("verdict", ["robust", "undecided"])
-def test_what_gives_nothing_away_has_none_but_a_disputed_key(verdict: str) -> None:
-    assert mends(verdict, "1 of 2 voters right", ["length"], CHOICES, 0, cloze=True) == ()
-    assert len(mends(verdict, "conflicting_key: elsewhere", ["length"], CHOICES, 0, cloze=True)) == 1
+    for verdict in ("robust", "undecided"):
+        assert mends(verdict, "1 of 2 voters right", ["length"], CHOICES, 0, cloze=True) == ()
+        assert len(mends(verdict, "conflicting_key: elsewhere", ["length"], CHOICES, 0, cloze=True)) == 1

@@ -12,7 +12,7 @@ from robustify.cli import cli
 from robustify.errors import AuthorisationError, DataError, UsageError
 from robustify.files import sha256
 from robustify.pipeline import rejudge
-from robustify.report.explaining import explained
+from robustify.report.explaining import explained, flagged
 from robustify.run import EVIDENCE, EXPLORER, Run, open_run
 from robustify.summary.screened import CUES
 from tests.support import exported_run, restricted_run
@@ -89,32 +89,41 @@ def test_without_text_the_table_has_the_numbers_and_there_is_no_sentence(bare: R
     assert not any("says" in cue for cue in tree["cues"])
 
 
-def test_one_item_is_explained_by_its_id_or_the_beginning_of_it(run: Run) -> None:
+def test_one_item_is_explained_by_its_id_or_the_beginning_of_it(run: Run, tmp_path: Path) -> None:
     tree, lines = explained(run, "i5")
     assert (tree["item"], tree["verdict"], tree["pick"]) == ("i5", "shortcut", tree["key"])
     assert tree["voters"] == ["one", "two"]
     assert tree["votes"] == {"one": tree["key"], "two": tree["key"]}
     assert (tree["cloze_excluded"], bool(tree["mends"])) == (None, True)
     assert tree["stem"] in "\n".join(lines)
-    with pytest.raises(UsageError):
-        explained(run, "i")
-    with pytest.raises(UsageError):
-        explained(run, "no such item")
-    with pytest.raises(UsageError):
-        explained(run, "")
-
-
-def test_the_command_prints_lines_or_one_object_and_ends_with_the_usual_codes(
-    run: Run, tmp_path: Path
-) -> None:
+    for name in ("i", "no such item", ""):
+        with pytest.raises(UsageError):
+            explained(run, name)
     done = CliRunner().invoke(cli, ["explain", str(run.folder), "i5", "--json"])
     assert json.loads(done.output)["item"] == "i5"
     assert "i5" in CliRunner().invoke(cli, ["explain", str(run.folder), "i5"]).output
-    for argv, code in ((["i"], 2), (["i5"], 2)):
-        folder = run.folder if code == 2 and argv == ["i"] else tmp_path / "nowhere"
-        error = CliRunner().invoke(cli, ["explain", str(folder), *argv]).exception
-        assert isinstance(error, UsageError)
-        assert error.exit_code == code
+    assert isinstance(CliRunner().invoke(cli, ["explain", str(tmp_path), "i5"]).exception, UsageError)
+
+
+def test_without_an_item_every_flagged_item_has_its_line_its_cue_and_a_mend(run: Run, bare: Run) -> None:
+    done = CliRunner().invoke(cli, ["explain", str(run.folder), "--csv"])
+    found = list(csv.DictReader(done.output.splitlines()))
+    assert [row["item"] for row in found] == [f"i{at}" for at in range(0, 60, 5)]
+    assert [int(row["line"]) for row in found] == [at + 1 for at in range(0, 60, 5)]
+    assert all(row["cue"] and row["mend"] for row in found)
+    tree = json.loads(CliRunner().invoke(cli, ["explain", str(run.folder), "--json"]).output)
+    assert [{name: str(value) for name, value in row.items()} for row in tree] == found
+    lines = CliRunner().invoke(cli, ["explain", str(bare.folder)]).output.splitlines()
+    assert [line.split()[:2] for line in lines[:2]] == [["-", "i0"], ["-", "i5"]]
+    refused = CliRunner().invoke(cli, ["explain", str(run.folder), "i5", "--csv"])
+    assert isinstance(refused.exception, UsageError)
+
+
+def test_an_item_that_nothing_screened_is_explained(tmp_path: Path) -> None:
+    run = exported_run.made_run(tmp_path, exported_run.made_up(12), view="full")
+    assert EVIDENCE not in run.manifest["files"]
+    assert "Nothing picked an option without the question." in explained(run, "i5")[1]
+    assert flagged(run).empty
 
 
 def test_a_run_of_an_earlier_version_and_a_changed_file_are_refused(run: Run, tmp_path: Path) -> None:

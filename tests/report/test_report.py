@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustify.report import first_screen, render, write_report
-from robustify.report.figures import TICKS, Mark, Plot, PlotRow, axis, fit, placed, run_plots
+from robustify.report.figures import axis, placed, run_plots
 from robustify.report.format import percent, plain, rate, signed
 from robustify.report.opening import closing, opening
 from robustify.report.printing import MOST_WORDS, svg
@@ -148,12 +148,15 @@ def test_the_page_fetches_nothing_and_can_be_heard() -> None:
     page, reader = printed()["report.html"], well_made(printed())
     tags = [tag for tag, _ in reader.tags]
     assert "script" not in tags
+    assert "/home/someone" not in page
+    assert "&#34;mode&#34;: &#34;text&#34;" in page
+    assert "xpected by chance" not in page
     assert not re.search(r"url\(|@import|https?://(?!www\.w3\.org/2000/svg)", page)
     assert "default-src 'none'; style-src 'unsafe-inline'; img-src data:" in page
     assert tags.count("h1") == 1
     assert tags.count("table") == tags.count("caption") == page.count('download="') > 10
     assert all(values.get("scope") in {"row", "col"} for tag, values in reader.tags if tag == "th")
-    drawings = [values for tag, values in reader.tags if tag == "svg"]
+    drawings = [values for tag, values in reader.tags if "viewbox" in values]
     # One figure is the benchmark as a bar, which has no drawing.
     assert len(drawings) == tags.count("figure") - 1 == len(run_plots(DEMO))
     for values in drawings:
@@ -162,18 +165,14 @@ def test_the_page_fetches_nothing_and_can_be_heard() -> None:
     assert not any("open" in values for tag, values in reader.tags if tag == "details")
 
 
-def test_verdict_and_advice_are_said_once() -> None:
-    first = opening(DEMO)
-    page = re.sub(r'(title|content)="[^"]*"', "", printed()["report.html"])
-    assert page.count(first.verdict) == 1
-    assert [one.action for one in first.todo if page.count(one.action) != 1] == []
-    assert all(len(one.action.split()) <= 10 for one in first.todo)
-
-
 def test_the_first_screen_is_short_and_a_pull_request_gets_the_same_facts() -> None:
     first, files = opening(DEMO), printed()
     assert len(" ".join((first.verdict, *first.above, *(one.action for one in first.todo))).split()) <= 60
     assert sum(part.n for part in first.bar) == pytest.approx(DEMO["splits"]["all"])
+    page = re.sub(r'(title|content)="[^"]*"', "", files["report.html"])
+    assert [
+        said for said in (first.verdict, *(one.action for one in first.todo)) if page.count(said) != 1
+    ] == []
     for fact in (first.verdict, *(tile.main for tile in first.tiles), *(one.action for one in first.todo)):
         assert fact in files["report.md"].replace("\\", "")
         assert fact in files["report.html"]
@@ -187,29 +186,14 @@ def test_a_report_is_the_same_bytes_in_another_process(tmp_path: Path) -> None:
     code = (
         "import json, sys; from pathlib import Path; from robustify.report import write_report; "
         "from robustify.summary.result import read; "
-        "s, p, out = (json.loads(a) for a in sys.argv[1:]); write_report(Path(out), read(s), p)"
-    )
-    (tmp_path / "s.json").write_text(json.dumps(DEMO))
-    arguments = [
-        (tmp_path / "s.json").read_text(),
-        json.dumps(PROVENANCE),
-        json.dumps(str(tmp_path / "there")),
-    ]
-    code = code.replace(
-        "json.loads(a) for a in sys.argv[1:]", "json.loads(a) for a in sys.stdin.read().split('\\n')"
+        "s, p = json.load(sys.stdin); write_report(Path(sys.argv[1]), read(s), p)"
     )
     subprocess.run(
-        [sys.executable, "-c", code], input="\n".join(arguments), text=True, check=True, cwd=ROOT,
-        env={"PYTHONHASHSEED": "7", "PYTHONPATH": str(ROOT)},
+        [sys.executable, "-c", code, str(tmp_path / "there")], input=json.dumps([DEMO, PROVENANCE]), text=True,
+        check=True, cwd=ROOT, env={"PYTHONHASHSEED": "7", "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     here = write_report(tmp_path / "here", read(DEMO), PROVENANCE)
-    assert {p.name for p in here} >= {
-        "report.html",
-        "report.md",
-        "accuracy.svg",
-        "heuristics.svg",
-        "topics.svg",
-    }
+    assert {p.name for p in here} >= {"report.html", "report.md", "accuracy.svg", "topics.svg"}
     for path in here:
         assert path.read_bytes() == (tmp_path / "there" / path.relative_to(tmp_path / "here")).read_bytes()
 
@@ -232,6 +216,7 @@ def test_every_table_has_its_numbers_as_csv() -> None:
     q = DEMO["accuracy"]["smollm2-135m"]["full"]["robust"]
     assert (float(row["value"]), int(row["n"])) == (q["value"], q["n"])
     assert [float(row["low"]), float(row["high"])] == q["ci"]
+    assert not [row for rows in data.values() for row in rows if re.match(r"[\d./]+ %|\u2013", row["value"])]
     found = table("t", {"=cmd()": {"x": {"value": -0.5, "n": 3, "ci": None}}}, [("X", "x", "points")], "Name")
     assert found.csv() == "Name,column,value,low,high,n\r\n'=cmd(),X,-0.5,,,3\r\n"
 
@@ -250,7 +235,7 @@ def test_a_table_leaves_out_rows_and_columns_without_values() -> None:
     ("value", "how", "shown"),
     [
         (None, "rate", "not measured"),
-        ({"value": None, "n": 0}, "rate", "no items (n = 0)"),
+        ({"value": None, "n": 0}, "rate", "no items"),
         ({"value": 0.25, "n": 1200, "ci": [0.2, 0.3]}, "rate", "25.0 % (n = 1,200, 20.0 to 30.0)"),
         ({"value": -0.04, "n": 9, "ci": None, "p_holm": 0.2}, "points", "\u22124.0 points (n = 9, p = 0.200 by Holm)"),
         ({"value": 0.3, "n": 9, "ci": None, "chance": 0.25, "significant": False, "mde": 0.1}, "rate",
@@ -301,34 +286,18 @@ def test_a_run_of_nearly_nothing_says_so() -> None:
     assert text_of_page(files["report.html"]).count("Not measured in this run.") == 2
 
 
-def renamed(node: Any, name: str) -> Any:
-    """Return the tree with every name and word of others replaced."""
-    if isinstance(node, list):
-        return [renamed(one, name) for one in node]
-    if not isinstance(node, dict):
-        return node
-    out = {key: renamed(value, name) for key, value in node.items()}
-    for part in (
-        "accuracy",
-        "pairs",
-        "calibration",
-        "random_removal",
-        "position_bias",
-        "voters",
-        "by_topic",
-        "leave_one_out",
-    ):
-        if isinstance(out.get(part), dict) and all(isinstance(value, dict) for value in out[part].values()):
-            out[part] = {f"{name}{i}": value for i, value in enumerate(out[part].values())}
-    if out.get("name") == "demo-benign":
-        out["name"] = name
-    return out
+def renamed(name: str) -> dict[str, Any]:
+    """Return the demo's summary with other names of models, a topic, and the benchmark."""
+    text = json.dumps(DEMO)
+    for i, old in enumerate(("smollm2-135m", "gemma3-270m", "geography", "demo-benign")):
+        text = text.replace(json.dumps(old), json.dumps(f"{name}{i}"))
+    return dict(json.loads(text))
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_name_can_break_the_page(name: str) -> None:
     files = printed(
-        {**renamed(DEMO, name), "signature": name},
+        {**renamed(name), "signature": name},
         notes=[name],
         models={name: {name: name}},
         templates={name: name},
@@ -358,12 +327,6 @@ def test_the_page_links_to_single_items_only_where_their_page_is() -> None:
     well_made(beside)
 
 
-def test_settings_are_those_of_method_and_name_no_path() -> None:
-    page = printed()["report.html"]
-    assert "/home/someone" not in page
-    assert "&#34;mode&#34;: &#34;text&#34;" in page
-
-
 def test_a_notebook_gets_the_first_screen_in_a_frame_without_links() -> None:
     frame = first_screen(read(DEMO), PROVENANCE)
     assert frame.startswith("<iframe srcdoc=")
@@ -380,24 +343,15 @@ def test_a_notebook_gets_the_first_screen_in_a_frame_without_links() -> None:
 def test_marks_are_inside_their_figure_and_in_order() -> None:
     for plot in run_plots(DEMO).values():
         found = placed(plot)
+        assert "light-dark" in svg(plot)
         for _, x, y, left, right in found["points"]:
             assert 0 <= left <= x <= right <= found["width"]
             assert found["top"] <= y <= found["bottom"]
-        assert all(0 <= x < found["width"] for x, *_ in found["labels"] if x != found["width"])
 
 
 def test_an_axis_ends_above_the_largest_value_and_at_most_at_one() -> None:
     for largest in (0.0, 0.03, 0.31, 0.99, 1.0, 7.0):
-        ticks = axis([largest])
-        assert len(ticks) <= TICKS
-        assert min(1.0, largest) <= ticks[-1] <= 1.0
-
-
-def test_a_figure_alone_has_its_colours_and_a_long_label_is_cut() -> None:
-    plot = Plot("one", "One", (PlotRow("w" * 500, (Mark(0.5, (0.4, 0.6)),), "50 %"),))
-    assert "light-dark" in svg(plot)
-    assert "light-dark" not in svg(plot, alone=False)
-    assert fit("w" * 500, 100).endswith("…")
+        assert min(1.0, largest) <= axis([largest])[-1] <= 1.0
 
 
 @pytest.mark.parametrize(("x", "shown"), [(-0.00001, "0.0"), (-1.25, "\u22121.2"), (1234.5, "1,234.5")])

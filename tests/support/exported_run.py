@@ -38,13 +38,15 @@ def voted(at: int, item: Item) -> int | None:
     return item.key if at % 5 == 0 else (item.key + 1) % item.k
 
 
-def made_run(folder: Path, items: list[Item] | None = None, *, text: bool = True) -> Run:
+def made_run(
+    folder: Path, items: list[Item] | None = None, *, text: bool = True, view: str = "choices_only"
+) -> Run:
     """The run, in `folder/run`; `folder` also holds what it was imported from, which may lack the `text` of items."""
     held = made_up() if items is None else items
     folder.mkdir(parents=True, exist_ok=True)
     write_items(folder / "items.jsonl", held)
     rows = [
-        {"model": name, "view": "choices_only", "item": item.id,
+        {"model": name, "view": view, "item": item.id,
          **({"question": item.stem, "choices": list(item.choices)} if text else {"n_choices": item.k}),
          "key": "ABCDE"[item.key], "pick": None if (pick := voted(at, item)) is None else "ABCDE"[pick]}
         for name in ("one", "two")

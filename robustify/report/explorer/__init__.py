@@ -135,10 +135,7 @@ def _item(row: Row) -> dict[str, Any]:
 
 def shown(text: str) -> str:
     """Return a text as it is shown: characters that hide or turn others are written out, line ends and tabs stay."""
-    return text if text.isprintable() else "".join(_pieces(text))
-
-
-def _pieces(text: str) -> Iterator[str]:
-    for c in text:
-        # `plain` writes the one character out, and would call a space a blank name.
-        yield c if c in "\n\t " else plain(c) if not c.isspace() else " "
+    if text.isprintable():
+        return text
+    # `plain` writes the one character out, and would call a space a blank name.
+    return "".join(c if c in "\n\t " else " " if c.isspace() else plain(c) for c in text)

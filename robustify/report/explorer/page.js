@@ -11,8 +11,7 @@ const letter = (position) => String.fromCharCode(65 + position);
 
 for (const [order, item] of items.entries()) {
   item.order = order;
-  item.pattern = item.votes.map((vote) => (vote === null ? "-" : vote === item.key ? "1" : "0")).join("");
-  item.right = item.pattern.split("1").length - 1;
+  item.right = item.votes.filter((vote) => vote === item.key).length;
   item.haystack = [item.id, item.stem, ...item.choices].join("\n").toLowerCase();
 }
 const byId = new Map(items.map((item) => [item.id, item]));
@@ -20,33 +19,18 @@ const byId = new Map(items.map((item) => [item.id, item]));
 // Filters and orders: the part of the address, its label, an item's value, and how a value reads.
 
 const VERDICTS = ["shortcut", "undecided", "robust"];
-const BANDS = {90: "90 % or more", 50: "50 to 90 %", 0: "under 50 %", none: "key not picked"};
 const FACETS = Object.entries({
   verdict: ["Verdict", (item) => item.verdict, (value) => value],
   cue: ["First cue", (item) => item.cue || "no pick", (value) => labels[value] ?? value],
-  confidence: ["Shortcut probability", band, (value) => BANDS[value]],
-  voters: ["Voters right", (item) => item.pattern || "none", readsPattern],
   topic: ["Topic", (item) => item.topic || "no topic", (value) => value],
 }).filter(([, [, of]]) => new Set(items.map(of)).size > 1);
 const SORTS = {
   shortcut: ["Shortcut probability", (item) => -(item.shortcut ?? -1)],
   order: ["Own order", (item) => item.order],
   verdict: ["Verdict", (item) => VERDICTS.indexOf(item.verdict)],
-  weight: ["Confidence", (item) => -(item.weight ?? -1)],
   right: ["Voters right", (item) => -item.right],
-  cue: ["First cue", (item) => item.cue],
-  topic: ["Topic", (item) => item.topic],
 };
 const START = {q: "", item: "", sort: "shortcut", ...Object.fromEntries(FACETS.map(([name]) => [name, ""]))};
-
-function band({shortcut}) {
-  return shortcut === null ? "none" : shortcut >= 0.9 ? "90" : shortcut >= 0.5 ? "50" : "0";
-}
-
-function readsPattern(pattern) {
-  const right = voters.filter((_, i) => pattern[i] === "1");
-  return right.length > 1 && right.length === voters.length ? `all ${voters.length}` : right.join(", ") || "none";
-}
 
 let state = START, found = [], active = 0, limit = CHUNK;
 
@@ -238,8 +222,4 @@ document.addEventListener("keydown", (event) => {
   else if (event.key === "Escape" && state.item) close();
 });
 addEventListener("popstate", arrive);
-addEventListener("beforeprint", () => {
-  limit = found.length;
-  drawRows();
-});
 arrive();
