@@ -9,6 +9,7 @@ from robustify.ask import forecast as forecasts
 from robustify.ask.forecast import CHARS_A_BRANCH, SAMPLE, forecast
 from robustify.engines.settings import HFModel, OpenAIModel
 from robustify.item import Item
+from robustify.report.opening import forecast_lines
 
 ITEMS = [
     Item(f"i{n}", f"Which cup number {n} is meant?", (f"red {n}", "green", "blue tin", "grey"), n % 4, "cups")
