@@ -80,7 +80,7 @@ class Change:
         if self.models is None:
             return self.number
         names = " / ".join(plain(name) for name in dict.fromkeys(self.models))
-        part = "robust in both" if self.paired and self.part == "robust" else self.part
+        part = "both robust" if self.paired and self.part == "robust" else self.part
         return f"{names}, {VIEWS[self.number]}, {part}{' *' if self.voter else ''}"
 
     @property
