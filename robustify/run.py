@@ -117,17 +117,6 @@ class Run:
         return tuple(sorted(items, key=lambda item: position.get(item.id, len(position))))
 
     @property
-    def lines(self) -> dict[str, int]:
-        """The line of each item in its file; empty where that is not known."""
-        runs, items = self.manifest["data"].get("lines") or (), list(self.verdicts)
-        ends = [*(at for at, _ in runs[1:]), len(items)]
-        return {
-            item: line + i
-            for (at, line), end in zip(runs, ends, strict=False)
-            for i, item in enumerate(items[at:end])
-        }
-
-    @property
     def topics(self) -> dict[str, str]:
         """The topic of every item, "" where it has none, as `verdicts.csv` says."""
         return self._column("topic")

@@ -152,7 +152,7 @@ def flagged(run: Run) -> "pd.DataFrame":
     """
     import pandas as pd
 
-    rows, lines = evidence_of(run), run.lines
+    rows, lines = evidence_of(run), _lines_of(run)
     run.require_unchanged("shortcut.jsonl")
     items = {item.id: item for item in split_items(run.folder / "shortcut.jsonl")}
     found = []
@@ -164,6 +164,15 @@ def flagged(run: Run) -> "pd.DataFrame":
             label = cue_words("label")[cues[0]]
             found.append((lines.get(row["item"]), plain(row["item"]), label, mend))
     return pd.DataFrame(found, columns=["line", "item", "cue", "mend"])
+
+
+def _lines_of(run: Run) -> dict[str, int]:
+    """The line of each item in its file; empty where that is not known."""
+    runs, items = run.manifest["data"].get("lines") or (), list(run.verdicts)
+    ends = [*(at for at, _ in runs[1:]), len(items)]
+    return {
+        items[i]: line + i - at for (at, line), end in zip(runs, ends, strict=False) for i in range(at, end)
+    }
 
 
 def evidence_of(run: Run) -> list[Row]:
