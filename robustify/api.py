@@ -284,8 +284,16 @@ def _path(data: Data, place: Path) -> str:
     if isinstance(data, str | Path):
         return str(data)
     path = place / "items.jsonl"
-    rows = data.to_dict("records") if hasattr(data, "to_dict") else list(data)
-    if any(isinstance(row, Item) for row in rows):
+    rows: Any = data.to_dict("records") if hasattr(data, "to_dict") else data
+    if not isinstance(rows, Sequence):
+        raise UsageError(f"items: {type(rows).__name__}; expected a list of items, a DataFrame or a file")
+    kind = Item if isinstance(next(iter(rows), None), Item) else Mapping
+    if odd := [n for n, row in enumerate(rows) if not isinstance(row, kind)]:
+        found = type(rows[odd[0]]).__name__
+        raise UsageError(
+            f"items: {len(odd)} of {len(rows)} are no {kind.__name__}; the first is number {odd[0]}: {found}"
+        )
+    if kind is Item:
         write_items(path, rows)
     else:
         there = ({str(k): v for k, v in row.items() if v is not None and v == v} for row in rows)

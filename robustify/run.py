@@ -16,7 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from robustify import __version__
 from robustify.answers import Answers
@@ -100,6 +100,7 @@ class Run:
         """The graded answers of `free.jsonl`, or None if nothing was asked in words."""
         if FREE not in self.manifest["files"]:
             return None
+        self.require_unchanged(FREE)
         return FreeGrades(tuple(json_values(self.folder / FREE)), **self.manifest["free"])
 
     @property
@@ -192,9 +193,18 @@ class _Defect(_Part):
 class _Data(_Part):
     n_items: int
     layout: str
-    sha256: str | None = None
-    quarantined: list[dict[str, Any]] = Field(default_factory=list)
-    defects: list[_Defect] = Field(default_factory=list)
+
+
+class _PublicData(_Data):
+    sha256: str
+    quarantined: list[dict[str, Any]]
+    defects: list[_Defect]
+
+
+class _Free(_Part):
+    model_config = ConfigDict(strict=True, extra="forbid")
+    calibration: dict[str, Any]
+    left_out: dict[str, int]
 
 
 class _Import(_Part):
@@ -219,6 +229,17 @@ class _Manifest(_Part):
     release: _Release | None = None
 
 
+class _PublicManifest(_Manifest):
+    data: _PublicData
+    free: _Free | None = None
+
+    @model_validator(mode="after")
+    def _says_what_was_graded(self) -> "_PublicManifest":
+        if FREE in self.files and self.free is None:
+            raise ValueError("grades of which nothing is known")
+        return self
+
+
 def open_run(folder: Path) -> Run:
     """Open the run in this folder.
 
@@ -235,6 +256,8 @@ def open_run(folder: Path) -> Run:
     manifest = _read_json(folder / MANIFEST)
     try:
         _Manifest.model_validate(manifest)
+        if not marked(manifest):
+            _PublicManifest.model_validate(manifest)
     except ValidationError:
         expected = f"expected a run of format {FORMAT}, as this version writes it"
         raise DataError(f"{folder / MANIFEST}: {expected}") from None

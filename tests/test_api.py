@@ -127,6 +127,10 @@ def test_items_of_which_nobody_says_that_they_are_public_and_a_cell_without_json
         rb.audit(rows_of(made_up()))
     with pytest.raises(rb.RobustifyError, match="a cell is a set"):
         rb.heuristics([{"id": "a", "stem": "s", "choices": {"x", "y"}, "key": 0}])
+    with pytest.raises(rb.RobustifyError, match="2 of 3 are no Mapping; the first is number 1: NoneType"):
+        rb.heuristics([{"stem": "s"}, None, 42])
+    with pytest.raises(rb.RobustifyError, match="items: int; expected a list of items"):
+        rb.heuristics(42)
 
 
 def test_logs_are_judged(run: Run) -> None:

@@ -7,6 +7,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -91,6 +92,10 @@ def _called(function: Callable[[], object]) -> int:
     except RobustifyError as error:
         print(error, file=sys.stderr)
         return error.exit_code
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        print(f"{type(error).__name__} at {frame.filename}:{frame.lineno}", file=sys.stderr)
+        return 1
     return 0
 
 

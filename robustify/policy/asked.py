@@ -11,7 +11,7 @@ from robustify.item import Item
 from robustify.judging.context import Facts, Rules
 from robustify.loaders import Loaded
 from robustify.ngrams.overlap import Overlap
-from robustify.run import MANIFEST, Run
+from robustify.run import Run
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -85,10 +85,6 @@ def asked_again(run: Run, config: Config) -> Asked:
     """Return what a run holds of its own asking.
     Raises `DataError`: its split files do not hold all of its items, or `run.json` not all that is known of them."""
     data = run.manifest["data"]
-    if missing := [name for name in ("sha256", "defects", "quarantined") if name not in data]:
-        raise DataError(
-            f"{run.folder / MANIFEST}: data without {missing[0]}; expected the file as robustify wrote it"
-        )
     items = run.items
     if items is not None and len(items) != data["n_items"]:
         raise DataError(

@@ -24,7 +24,7 @@ torch = pytest.importorskip("torch", reason="the engine needs torch: the hf extr
 from safetensors.torch import load_file, save_file  # noqa: E402
 from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: E402
 
-from robustify.engines.local import kernels, layout, tree  # noqa: E402
+from robustify.engines.local import head, layout, tree  # noqa: E402
 from robustify.engines.local import model as in_memory  # noqa: E402
 from robustify.engines.local.engine import HF  # noqa: E402
 from robustify.engines.tokens import (  # noqa: E402
@@ -178,43 +178,13 @@ def test_what_may_be_off_grows_with_the_tokens_that_are_summed(
 
 def test_the_head_in_tiles_is_the_whole_head(llama: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
-    class Tiled(kernels.Head):
+    class Tiled(head.Head):
         def _width(self, rows: int) -> int:
             return 37
 
     monkeypatch.setattr(tree, "Head", Tiled)
     with hf(llama) as engine:
         assert totals(engine, REQUESTS) == pytest.approx(one_by_one(llama, REQUESTS), abs=1e-4)
-
-
-@pytest.mark.parametrize("make", [tiny_llama, lambda folder: tiny_gemma(folder, window=64)])
-def test_lean_steps_are_used_and_put_back(tmp_path: Path, make: Any) -> None:
-    folder = make(tmp_path)
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-    decoder = model.get_decoder()
-    ids = torch.randint(0, 200, (1, 64), generator=torch.Generator().manual_seed(1))
-    with torch.inference_mode():
-        before = model(ids).logits
-        lean = kernels.Lean(decoder)
-        n_norms = sum(type(m).__name__.endswith("RMSNorm") for m in decoder.modules())
-        assert len(lean.steps) == n_norms + 2
-        with lean.used():
-            assert torch.allclose(model(ids).logits, before, atol=1e-4)
-        assert not any("forward" in vars(m) for m in decoder.modules())
-        assert torch.equal(model(ids).logits, before)
-
-
-def test_a_step_that_does_something_else_is_left_alone(llama: Path) -> None:
-    model = AutoModelForCausalLM.from_pretrained(llama, dtype=torch.float32).eval()
-    first = model.get_decoder().layers[0]
-    own = type(first.mlp).forward
-
-    class Other(type(first.mlp)):
-        def forward(self, x: Any) -> Any:
-            return own(self, x) * 2
-
-    first.mlp.__class__ = Other
-    assert first.mlp not in [module for module, _ in kernels.Lean(model.get_decoder()).steps]
 
 
 # what is computed
@@ -232,13 +202,13 @@ def test_equal_requests_are_computed_once(engine: HF, monkeypatch: pytest.Monkey
 
 def test_letters_cost_one_position(engine: HF, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
-    logprobs = kernels.Head.logprobs
+    logprobs = head.Head.logprobs
 
-    def spy(self: kernels.Head, hidden: Any, at: Any, tokens: Any) -> Any:
+    def spy(self: head.Head, hidden: Any, at: Any, tokens: Any) -> Any:
         seen.append(len(hidden))
         return logprobs(self, hidden, at, tokens)
 
-    monkeypatch.setattr(kernels.Head, "logprobs", spy)
+    monkeypatch.setattr(head.Head, "logprobs", spy)
     engine.loglikelihoods([Request("Question: the cat\nAnswer:", f" {letter}") for letter in "ABC12"])
     assert seen == [1]
 

@@ -6,7 +6,7 @@ from are handed on.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from robustify.engines.local.kernels import Head, Lean
+from robustify.engines.local.head import Head
 from robustify.engines.local.layout import Layout, Shape, laid_out
 from robustify.engines.plan import Batch
 
@@ -116,7 +116,6 @@ class Trees:
         )
         self._shape = Shape(share, window(config), dtype, device)
         self._near = sliding(config)
-        self._lean = Lean(self.decoder) if dtype == torch.float32 and device.type == "cpu" else None
 
     def score(self, section: Sequence[Batch], needed: Sequence[bool]) -> Iterator[list[tuple[int, float]]]:
         """Yield (request, log-probability of one token of its continuation) for every want of each `needed` batch.
@@ -147,13 +146,12 @@ class Trees:
         kinds = set(getattr(self.decoder.config, "layer_types", None) or [])
         mask: Any = dict.fromkeys(kinds, unread) if len(kinds) > 1 else unread
         try:
-            with self._lean.used() if self._lean else nullcontext():
-                out = self.decoder(
-                    input_ids=self._in_order(batch.tokens, layout),
-                    position_ids=self._in_order(batch.depths, layout),
-                    attention_mask=mask,
-                    use_cache=False,
-                )
+            out = self.decoder(
+                input_ids=self._in_order(batch.tokens, layout),
+                position_ids=self._in_order(batch.depths, layout),
+                attention_mask=mask,
+                use_cache=False,
+            )
         finally:
             _running = _Pass()
         seats = torch.from_numpy(layout.seat[: len(batch.tokens)]).to(self.device)
