@@ -43,9 +43,6 @@ SetPolicy = PublicPolicy | RestrictedPolicy
 Watch = Callable[[str, int], AbstractContextManager[Progress]]
 """Called with a label and the number of requests; gives the progress to report to."""
 
-
-Early = Callable[[Answers], None]
-"""Called with the answers of rules and probe, while no model was asked yet."""
 Before = Callable[[Forecast], None]
 """Called with what asking will take, before anything is asked."""
 
@@ -60,10 +57,9 @@ def robustify(
     folder: Path,
     cache: Path,
     watch: Watch = unwatched,
-    early: Early | None = None,
     before: Before | None = None,
 ) -> Run:
-    """Audit the benchmark that the config names, into this folder; `early` is called for public sets alone.
+    """Audit the benchmark that the config names, into this folder.
 
     The settings are looked at first, then the data, then the models: the cheapest to mend first.
 
@@ -79,7 +75,7 @@ def robustify(
         if before is not None:
             before(_forecast(config, bench, cache))
         with run_lock(folder):
-            asked, spent = ask_models(config, bench, cache, watch, policy, early)
+            asked, spent = ask_models(config, bench, cache, watch, policy)
             run = policy.write(folder, asked, judged(config, asked))
             if not run.restricted:
                 log_spent(folder, spent)
@@ -192,7 +188,7 @@ def load_bench(config: Config, policy: SetPolicy) -> Loaded:
 
 
 def ask_models(
-    config: Config, bench: Loaded, cache: Path, watch: Watch, policy: SetPolicy, early: Early | None = None
+    config: Config, bench: Loaded, cache: Path, watch: Watch, policy: SetPolicy
 ) -> tuple[Asked, list[Mapping[str, object]]]:
     """Heuristics and probe first, because they are free; then one model after the other.
 
@@ -204,8 +200,6 @@ def ask_models(
     if config.free is not None:
         free = FreeResponse(config.free, bench.items, cache, restricted=policy.access is not None)
     tables = [guess(bench.items), Answers.of(probe(bench.items, config.probe))]
-    if early is not None and policy.access is None:
-        early(Answers.concat(tables))
     if config.encoder and can_audit(cache):
         keep = policy.access is None
         with policy.asking(), watch("encoding options", sum(item.k for item in bench.items)) as progress:

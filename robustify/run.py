@@ -12,11 +12,12 @@ import json
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import ConfigDict, Field, ValidationError, create_model
 
 from robustify import __version__
 from robustify.answers import Answers
@@ -101,7 +102,8 @@ class Run:
         if FREE not in self.manifest["files"]:
             return None
         self.require_unchanged(FREE)
-        return FreeGrades(tuple(json_values(self.folder / FREE)), **self.manifest["free"])
+        about = {name: self.manifest["free"][name] for name in ("calibration", "left_out")}
+        return FreeGrades(tuple(json_values(self.folder / FREE)), **about)
 
     @property
     def holds_text(self) -> bool:
@@ -177,67 +179,30 @@ class Run:
         ]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(strict=True, extra="allow")
-
-
-class _Settings(_Part):
-    name: str
-
-
-class _Defect(_Part):
-    kind: str
-    item: str
-
-
-class _Data(_Part):
-    n_items: int
-    layout: str
-
-
-class _PublicData(_Data):
-    sha256: str
-    quarantined: list[dict[str, Any]]
-    defects: list[_Defect]
-
-
-class _Free(_Part):
-    model_config = ConfigDict(strict=True, extra="forbid")
-    calibration: dict[str, Any]
-    left_out: dict[str, int]
-
-
-class _Import(_Part):
-    formats: str
-
-
-class _Release(_Part):
-    min_cell: int
-
-
-class _Manifest(_Part):
-    """The parts of `run.json` on which commands build; a file that was edited by hand is refused if one is missing."""
-
-    format: int = Field(ge=FORMAT, le=FORMAT)
-    files: dict[str, str]
-    config: _Settings
-    models: dict[str, dict[str, Any]]
-    templates: dict[str, str]
-    data: _Data
-    signature: str
-    origin: _Import | None = Field(default=None, alias="import")
-    release: _Release | None = None
-
-
-class _PublicManifest(_Manifest):
-    data: _PublicData
-    free: _Free | None = None
-
-    @model_validator(mode="after")
-    def _says_what_was_graded(self) -> "_PublicManifest":
-        if FREE in self.files and self.free is None:
-            raise ValueError("grades of which nothing is known")
-        return self
+_part: Any = partial(create_model, __config__=ConfigDict(strict=True, extra="allow"))
+_DEFECT: Any = _part("Defect", kind=(str, ...), item=(str, ...))
+_DATA: dict[str, Any] = {"n_items": (int, ...), "layout": (str, ...)}
+_DATA_IN_FULL: dict[str, Any] = {
+    **_DATA,
+    "sha256": (str, ...),
+    "quarantined": (list[dict[str, Any]], ...),
+    "defects": (list[_DEFECT], ...),
+}
+_PARTS: dict[str, Any] = {
+    "format": (int, Field(ge=FORMAT, le=FORMAT)),
+    "files": (dict[str, str], ...),
+    "config": (_part("Settings", name=(str, ...)), ...),
+    "models": (dict[str, dict[str, Any]], ...),
+    "templates": (dict[str, str], ...),
+    "signature": (str, ...),
+    "import": (_part("Import", formats=(str, ...)) | None, None),
+    "release": (_part("Release", min_cell=(int, ...)) | None, None),
+    "free": (_part("Free", calibration=(dict[str, Any], ...), left_out=(dict[str, int], ...)) | None, None),
+}
+_RESTRICTED, _PUBLIC = (
+    _part("Manifest", data=(_part("Data", **data), ...), **_PARTS) for data in (_DATA, _DATA_IN_FULL)
+)
+"""The parts of `run.json` on which commands build; a file that was edited by hand is refused if one is missing."""
 
 
 def open_run(folder: Path) -> Run:
@@ -255,10 +220,12 @@ def open_run(folder: Path) -> Run:
         raise UsageError(f"{folder}: holds no {MANIFEST}; {mend}")
     manifest = _read_json(folder / MANIFEST)
     try:
-        _Manifest.model_validate(manifest)
+        _RESTRICTED.model_validate(manifest)
         if not marked(manifest):
-            _PublicManifest.model_validate(manifest)
-    except ValidationError:
+            _PUBLIC.model_validate(manifest)
+            if FREE in manifest["files"] and not manifest.get("free"):
+                raise ValueError("grades of which nothing is known")
+    except ValueError:
         expected = f"expected a run of format {FORMAT}, as this version writes it"
         raise DataError(f"{folder / MANIFEST}: {expected}") from None
     if marked(manifest):

@@ -15,6 +15,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from robustify.engines.cache import Cache
+from robustify.engines.protocols import Logprob
+from robustify.freeform.replies import Replies
 from tests.support.exported_run import made_run
 from tests.support.fake_logs import (
     boxes,
@@ -176,7 +179,12 @@ def _by_hand(home: Path) -> None:
 
 
 def _written(home: Path) -> None:
-    """What a run, with answers in words, and a grading write."""
+    """What a run, with answers in words, a grading, and their caches write."""
+    with Cache(home / "scores") as scores, Replies(home / "scores") as replies:
+        keys = [bytes([n]) * 32 for n in range(40)]
+        scores.put({key: Logprob(-1.5, 1) for key in keys}, "m", 0.1)
+        scores.set_aliases({bytes([9]) * 32: keys[0]})
+        replies.put([(key, "a reply") for key in keys])
     shutil.copy(made_run(home / "made").folder.parent / "items.jsonl", home / "made.jsonl")
     shutil.move(home / "made" / "run", home / "run")
     shutil.rmtree(home / "made")
@@ -219,6 +227,13 @@ def _seeds(home: Path) -> Iterator[Seed]:
     for name in ("judge", "judge again", "check", "dashboard"):
         arguments = tuple("worded" if word == "run" else word for word in ON_RUNS[name])
         yield from (Seed(f"{name} {file}", file, arguments) for file in _files(home, "worded"))
+    for file in ("scores.sqlite", "replies.sqlite"):
+        for command in ("info", "clear"):
+            yield Seed(
+                f"cache {command} {file}",
+                f"scores/{file}",
+                ("models", "cache", command, "--cache-dir", "scores"),
+            )
     for file in _files(home, "graded"):
         yield Seed(f"dashboard {file}", file, ON_RUNS["dashboard"])
 

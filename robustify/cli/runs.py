@@ -3,7 +3,6 @@
 
 import json
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -85,7 +84,7 @@ def run(
     from robustify import pipeline
     from robustify.ask.forecast import Forecast
     from robustify.cli.start import config_of
-    from robustify.report.opening import forecast_lines, without_models
+    from robustify.report.opening import forecast_lines
 
     overrides = rule if limit is None else {**rule, "limit": limit}
     if "screen.mode" in rule:
@@ -106,11 +105,7 @@ def run(
             for line in forecast_lines(found, settings.limits.min_items):
                 say(line)
 
-    shown = (
-        not is_quiet() and bool(settings.models) and (sys.stderr.isatty() if progress is None else progress)
-    )
-    early = (lambda found: click.echo("\n".join(without_models(found)), err=True)) if shown else None
-    done = pipeline.robustify(settings, folder, cache, watcher(progress), early, before)
+    done = pipeline.robustify(settings, folder, cache, watcher(progress), before)
     if done.restricted:
         return _close_restricted(done)
     summary = done.summary

@@ -49,7 +49,7 @@ class Replies(Closing):
         """Return the reply, or None if it is not known."""
         with self._faults():
             row = self._db.execute("SELECT said FROM reply WHERE key = ?", (key,)).fetchone()
-        return None if row is None else json.loads(row[0])
+            return None if row is None else json.loads(row[0])
 
     def put(self, rows: Sequence[tuple[bytes, Any]]) -> None:
         """Keep these replies; one that is known already stays as it is."""
@@ -61,7 +61,7 @@ class Replies(Closing):
     def _faults(self) -> Iterator[None]:
         try:
             yield
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, ValueError, TypeError, sqlite3.Error) as error:
             fault = f"cannot be read or written ({type(error).__name__}); free space, or remove the file"
             raise ResourceError(f"{self._file or 'replies'}: {fault}") from None
 

@@ -6,14 +6,11 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal
 
-from robustify.answers import Answers
 from robustify.baselines.conditional_logit import FEWEST_ITEMS
 from robustify.report.advice import Facts, Recommendation, facts, recommendations, verdict_in_short
-from robustify.report.format import at, between, count, counted, joined, percent, plain, rate
+from robustify.report.format import at, between, count, counted, joined, percent, plain
 from robustify.report.messages import guardrail_sentence, is_trial, sentence, tree
 from robustify.report.tables import Tone
-from robustify.screen.votes import PROBE
-from robustify.stats.intervals import rate as interval_rate
 from robustify.summary.result import Summary
 
 if TYPE_CHECKING:
@@ -154,20 +151,6 @@ def _marked(parts: Sequence[BarPart]) -> Iterator[str]:
     widths[widths.index(max(widths))] += room - sum(widths)
     yield "[" + "".join(MARKS[part.kind] * width for part, width in zip(there, widths, strict=True)) + "]"
     yield "   ".join(f"{MARKS[part.kind]} {part.words}" for part in there)
-
-
-def without_models(answers: Answers) -> list[str]:
-    """Return the first lines on the terminal, before a model is asked: chance, the probe, and the best rules."""
-    blocks = {name: answers.block(view, name) for view, name, _ in answers.askings()}
-    if not blocks:
-        return []
-    scores = {name: interval_rate(block.correct) for name, block in blocks.items()}
-    chance = max((1 / block.k).mean() for block in blocks.values())
-    best = sorted(scores, key=lambda name: (name != PROBE, -(scores[name].value or 0.0)))[:SHOWN_EARLY]
-    return [
-        f"without any model (chance {percent(float(chance))}); models are asked now:",
-        *(f"  {name:24} {rate(scores[name])}" for name in best),
-    ]
 
 
 def forecast_lines(found: "Forecast", least: int = 0) -> list[str]:

@@ -44,12 +44,6 @@ def test_a_run_prints_data_on_stdout_and_nothing_else(robustify, config: Path) -
     assert json.loads(ended.out)["summary"]["splits"]["shortcut"] == 4
 
 
-def test_rules_and_probe_are_shown_before_a_model_is_asked(robustify, config: Path) -> None:
-    ended = robustify(str(config), "-o", "out", "--progress")
-    assert ended.err.startswith("without any model (chance 25.0 %)"), ended.err
-    assert [line.split()[0] for line in ended.err.split("\n")[1:3]] == ["probe", "longest_answer"]
-
-
 def test_check_judge_and_export_work_on_a_finished_run(robustify, config: Path) -> None:
     assert robustify(str(config), "-o", "out", "-q").code == 0
     checked = robustify("check", "out", "--json")
