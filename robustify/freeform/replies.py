@@ -45,11 +45,12 @@ class Replies(Closing):
         """Close the file."""
         self._db.close()
 
-    def get(self, key: bytes) -> Any:
-        """Return the reply, or None if it is not known."""
+    def get(self, key: bytes) -> dict[str, Any] | None:
+        """Return the reply with its `text`, or None if it is not known or cannot be read."""
         with self._faults():
             row = self._db.execute("SELECT said FROM reply WHERE key = ?", (key,)).fetchone()
-            return None if row is None else json.loads(row[0])
+            said = None if row is None else json.loads(row[0])
+        return said if isinstance(said, dict) and isinstance(said.get("text"), str) else None
 
     def put(self, rows: Sequence[tuple[bytes, Any]]) -> None:
         """Keep these replies; one that is known already stays as it is."""

@@ -83,7 +83,7 @@ class KeptJudge:
         """Return the reply that is kept, or a new one. A call that fails is not kept, so the next run makes it again."""
         key = reply_key("judge", self.name, self._origin, prompt_sha256(messages), asdict(call))
         if (said := self._kept.get(key)) is not None:
-            return Completion(**said)
+            return Completion(said["text"], said.get("finish_reason"), said.get("usage") or {})
         reply = self._judge.complete(messages, call)
         self._kept.put([(key, {**asdict(reply), "usage": dict(reply.usage)})])
         return reply
