@@ -102,7 +102,8 @@ def _candidates(text: str, expected: int) -> tuple[list[Candidate], bool]:
     for one in scan.found:
         entries = _entries(one.value)
         read = [SUPPORT3.read(said) if isinstance(said, str) else None for _, said in entries]
-        short = all(isinstance(said, str) and len(said) <= LONGEST for _, said in entries)
+        quoted = '"' in text[one.start : one.end]
+        short = quoted and all(isinstance(said, str) and len(said) <= LONGEST for _, said in entries)
         if any(read) or (len(entries) == expected and short):
             found.append(_candidate(one.start, one.end, one.format, read, [index for index, _ in entries]))
             # A list that lies within or across one of them is part of it.

@@ -1,15 +1,14 @@
 """A reply as its parsers read it: without reasoning, and the values that it writes as JSON, Python, XML or a table.
 
-Nothing is evaluated. An outermost pair of brackets is read as JSON, else as a Python literal with its quotes made straight,
-which also allows a trailing comma. Objects are `Pairs`, so that a key given twice is seen.
+An outermost pair of brackets is read as JSON, else by json-repair with its quotes made straight. Objects are `Pairs`, so
+that a key given twice is seen.
 """
 
-import ast
 import json
 import re
 import unicodedata
-import warnings
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from typing import Any, Literal, NamedTuple
 
 from robustify.freeform.answer_text import MOST, split_reasoning
@@ -19,8 +18,8 @@ MOST_READ = 1000
 """Brackets of a reply that are read, counted from its end: the last structure is the answer."""
 MOST_OPEN = 20
 """Brackets that never closed, counted from the end, that may open a structure with brackets in its strings."""
-MOST_LENIENT = 100_000
-"""Characters of a reply that may be read as Python literals."""
+MOST_REPAIRED = 4000
+"""Characters of a reply, in brackets that are not JSON, that json-repair may read: it is not linear."""
 MANY = 20_000
 """Brackets, lines, tags or quotes of a reply; one with more of a kind is `unsafe_input`, as no judge writes so many."""
 MANY_TAGS = 100_000
@@ -76,7 +75,7 @@ def structures(text: str) -> Scan:
     closed, opened = _brackets(text)
     opened = opened[-MOST_OPEN:]
     found: list[Structure] = []
-    at, lenient = 0, MOST_LENIENT
+    at, left = 0, MOST_REPAIRED
     for start, end in sorted([*closed[-MOST_READ:], *((start, -1) for start in opened)]):
         if start < at:
             continue
@@ -85,15 +84,15 @@ def structures(text: str) -> Scan:
         except (ValueError, RecursionError):
             if end < 0:
                 continue
-            value, at, lenient = None, end, lenient - (end - start)
-            if lenient >= 0:
-                value = _literal(text[start:end].translate(_CURLY))
+            value, at, left = None, end, left - (end - start)
+            if left >= 0:
+                value = _repaired(text[start:end])
         found.append(Structure(start, at, value))
     for one in (*_elements(text), *list(_tables(text))[-MOST_READ:]):
         if all(one.end <= other.start or other.end <= one.start for other in found):
             found.append(one)
-    left = [start for start in opened if not any(one.start <= start < one.end for one in found)]
-    return Scan(tuple(sorted(found, key=lambda one: one.start)), tuple(left))
+    still = [start for start in opened if not any(one.start <= start < one.end for one in found)]
+    return Scan(tuple(sorted(found, key=lambda one: one.start)), tuple(still))
 
 
 def _brackets(text: str) -> tuple[list[tuple[int, int]], list[int]]:
@@ -119,26 +118,21 @@ def _brackets(text: str) -> tuple[list[tuple[int, int]], list[int]]:
     return found, opened
 
 
-def _literal(written: str) -> Any:
+def _repaired(written: str) -> Any:
+    """Return what json-repair reads in brackets that are not JSON; None if it is an object that it may read wrongly."""
+    names = re.findall(r"[\"']?\b(\w+)[\"']?\s{0,9}:", written)
+    if written[0] == "{" and ("{" in written[1:] or len({*names}) < len(names)):
+        return None
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return _value(ast.parse(written.strip(), mode="eval").body)
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return _as_pairs(import_module("json_repair").loads(written.translate(_CURLY)))
+    except (ValueError, RecursionError):
         return None
 
 
-def _value(node: ast.expr) -> Any:
-    match node:
-        case ast.Constant(value=str() | bool() | int() | float() | None as value):
-            return value
-        case ast.List(elts=elements) | ast.Tuple(elts=elements):
-            return [_value(element) for element in elements]
-        case ast.Dict(keys=keys, values=values):
-            names = [str(_value(key)) if key is not None else "" for key in keys]
-            return Pairs(zip(names, map(_value, values), strict=True))
-        case _:
-            raise ValueError
+def _as_pairs(value: Any) -> Any:
+    if isinstance(value, dict):
+        return Pairs((str(name), _as_pairs(one)) for name, one in value.items())
+    return [_as_pairs(one) for one in value] if isinstance(value, list) else value
 
 
 def _elements(text: str) -> Iterator[Structure]:

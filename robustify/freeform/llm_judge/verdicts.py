@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -28,8 +27,6 @@ from robustify.freeform.llm_judge.structures import (
 from robustify.freeform.schema import ErrorType
 
 T = TypeVar("T")
-LONGEST_REPAIRED = 4000
-"""Characters of an object up to which json-repair, which is not linear, may read it."""
 LONGEST = 40
 """Characters of a written label; a longer entry is prose."""
 _EDGES = " \t\r\n\"'`*_.\u201c\u201d\u2018\u2019\u00ab\u00bb\u201a\u201e"
@@ -82,11 +79,6 @@ _NUMERIC = re.compile(r"[+-]?\d{1,4}(?:\.\d{1,6})?")
 _LINE = (
     r"[*_`#\s]{{0,9}}(?:final\s+)?{key}[*_`]{{0,3}}\s{{0,3}}[:=][*_`\s]{{0,5}}"
     r"(?P<value>[\w.+-]{{1,40}}?)[*_`.\s]{{0,9}}"
-)
-# A value ends at a comma, a brace or the next key: `"correct" or "incorrect"` is none.
-_KEY_AND_VALUE = (
-    r"[\"']?\b{key}\b[\"']?\s{{0,9}}:\s{{0,9}}(\"[^\"]{{0,40}}\"|'[^']{{0,40}}'|[\w.+-]{{1,40}})"
-    r"(?=\s{{0,99}}(?:[,}}]|[\"'][\w ]{{1,40}}[\"']\s{{0,9}}:))"
 )
 
 
@@ -143,7 +135,7 @@ def _parsed(
     if fault is not None:
         return Reading(None, fault)
     scan = structures(text)
-    given = [(one, values) for one in scan.found if (values := _values(text, one, key))]
+    given = [(one, values) for one in scan.found if (values := _values(one, key))]
     # An object that names the key may still be open at the end.
     cut = any(text[at] == "{" and f'"{key}"' in text[at : at + 20_000] for at in scan.left_open)
     last_line, whole = text.rstrip().rpartition("\n")[2], text.strip().strip("*`_ ")
@@ -184,25 +176,8 @@ def majority_vote(verdicts: Sequence[str | None]) -> Vote:
     return Vote(None, share, "tie" if [n for _, n in counts] == [most, most] else "no_majority")
 
 
-def _values(text: str, one: Structure, key: str) -> list[Any]:
+def _values(one: Structure, key: str) -> list[Any]:
     """Return what a structure gives for a key: at its top, in a list's objects, else one level down."""
-    value = _mended(text[one.start : one.end], key) if one.value is None else one.value
-    tops = [element for element in (value if type(value) is list else [value]) if isinstance(element, Pairs)]
+    tops = [e for e in (one.value if type(one.value) is list else [one.value]) if isinstance(e, Pairs)]
     inner = [value for top in tops for _, value in top if isinstance(value, Pairs)]
     return [v for top in tops for v in top.all(key)] or [v for pairs in inner for v in pairs.all(key)]
-
-
-def _mended(written: str, key: str) -> Pairs | None:
-    """Return the key of an object that is not JSON if it is named once and json-repair reads it alike."""
-    once = len(re.findall(rf"\b{re.escape(key)}\b", written[:LONGEST_REPAIRED])) == 1
-    found = re.search(_KEY_AND_VALUE.format(key=re.escape(key)), written[:LONGEST_REPAIRED])
-    if written[0] != "{" or not once or found is None or len(written) > LONGEST_REPAIRED:
-        return None
-    try:
-        read = import_module("json_repair").loads(written)
-    except (ValueError, RecursionError):
-        return None
-    value = found[1].strip("\"'")
-    if not isinstance(read, dict) or str(read.get(key)).casefold() != value.casefold():
-        return None
-    return Pairs([(key, {"true": True, "false": False}.get(found[1], value))])
