@@ -24,7 +24,6 @@ from robustify.files import read_expected
 from robustify.loaders import FieldMap, Source
 from robustify.settings_files import MOST_BYTES, MOST_YAML, Settings, faults, read_yaml, shipped
 
-FORMAT: Literal["robustify.adapter/1"] = "robustify.adapter/1"
 FILE = "manifest.yaml"
 LICENCE = "licence.txt"
 FEWEST_IN_A_CELL = 5
@@ -146,33 +145,6 @@ class Manifest(_Part):
         )
 
 
-def read_manifest(folder: Path) -> tuple[Manifest, str]:
-    """The manifest of the adapter in a folder, and the sha256 of the very bytes that were read.
-
-    Raises:
-        UsageError: no manifest, no plain YAML, unknown keys or wrong values (all of them), or another id than
-            the folder's name.
-        AuthorisationError: a restricted set with cells smaller than the floor.
-    """
-    what = f"the manifest of an adapter ({FORMAT})"
-    raw = read_expected(folder / FILE, what, MOST_YAML)
-    tree = read_yaml(raw, FILE, what)
-    if not isinstance(tree, dict):
-        raise UsageError(f"{FILE}: a {type(tree).__name__}; expected keys and values")
-    try:
-        manifest = Manifest.model_validate_json(json.dumps(tree))
-    except ValidationError as error:
-        lines = faults(error, Manifest, "manifest")
-        raise UsageError(*(f"{folder.name}/{FILE}: {line}" for line in lines)) from None
-    if manifest.id != folder.resolve().name.replace("_", "-"):
-        raise UsageError(f"{folder.name}/{FILE}: id is {manifest.id}; expected the name of its folder")
-    if manifest.restricted and manifest.min_cell < FEWEST_IN_A_CELL:
-        raise AuthorisationError(
-            f"{manifest.id}: min_cell {manifest.min_cell} on a restricted set; expected {FEWEST_IN_A_CELL} or more"
-        )
-    return manifest, sha256(raw).hexdigest()
-
-
 VARIABLE = "ROBUSTIFY_ADAPTERS"
 
 
@@ -200,22 +172,44 @@ class Adapter:
 
 
 def find_adapter(name: str) -> Adapter:
-    """The adapter of this name or path (its folder, or the manifest in it).
+    """Return the adapter of this name or path (its folder, or the manifest in it).
 
     Raises:
-        UsageError: there is none; the known names are listed, with the nearest as a suggestion. And as `read_manifest`.
-        AuthorisationError: it carries the id of an adapter that ships with the package, and is not that one.
+        UsageError: there is none; the known names are listed, with the nearest as a suggestion. Or its manifest is no
+            plain YAML, has unknown keys or wrong values (all of them), or another id than the folder's name.
+        AuthorisationError: it carries the id of an adapter that ships with the package, and is not that one; or it is
+            of a restricted set with cells smaller than the floor.
     """
     folder = place(name)
-    adapter = Adapter(folder, *read_manifest(folder))
-    own = _in(shipped("adapters")).get(adapter.manifest.id)
+    adapter = _read(folder)
+    known, own = adapter.manifest, _in(shipped("adapters")).get(adapter.manifest.id)
+    if known.id != folder.resolve().name.replace("_", "-"):
+        raise UsageError(f"{folder.name}/{FILE}: id is {known.id}; expected the name of its folder")
+    if known.restricted and known.min_cell < FEWEST_IN_A_CELL:
+        raise AuthorisationError(
+            f"{known.id}: min_cell {known.min_cell} on a restricted set; expected {FEWEST_IN_A_CELL} or more"
+        )
     if own is not None and own.resolve() != folder.resolve():
         # A copy could name other hosts, smaller cells or a lower label, and take over what was accepted.
         raise AuthorisationError(
-            f"{adapter.manifest.id}: is the id of an adapter that ships with robustify, and this manifest lies elsewhere; "
-            f"expected `adapter: {adapter.manifest.id}` (the shipped one), or a folder and an id of its own"
+            f"{known.id}: is the id of an adapter that ships with robustify, and this manifest lies elsewhere; "
+            f"expected `adapter: {known.id}` (the shipped one), or a folder and an id of its own"
         )
     return adapter
+
+
+def _read(folder: Path) -> Adapter:
+    """Return the adapter in a folder, with the sha256 of the very bytes that were read."""
+    what = "the manifest of an adapter (robustify.adapter/1)"
+    raw = read_expected(folder / FILE, what, MOST_YAML)
+    tree = read_yaml(raw, FILE, what)
+    if not isinstance(tree, dict):
+        raise UsageError(f"{FILE}: a {type(tree).__name__}; expected keys and values")
+    try:
+        return Adapter(folder, Manifest.model_validate_json(json.dumps(tree)), sha256(raw).hexdigest())
+    except ValidationError as error:
+        lines = faults(error, Manifest, "manifest")
+        raise UsageError(*(f"{folder.name}/{FILE}: {line}" for line in lines)) from None
 
 
 def unplaced(adapter: Adapter) -> tuple[Source, ...]:
