@@ -91,13 +91,7 @@ def of_run(run: Run) -> Entry:
             "jaccard_with_fdr": next(r["jaccard"] for r in tree["sensitivity"] if r["name"] == "unanimous"),
         },
         "fdr": _only(tree["screen"], "flagged", "false_share"),
-        "agreement": _only(
-            tree["screen"]["agreement"],
-            "fleiss_kappa",
-            "fleiss_kappa_ci",
-            "all_right_ratio",
-            "all_right_ratio_ci",
-        ),
+        "agreement": _only(tree["screen"]["agreement"], "fleiss_kappa", "ratio"),
         "fitted": over_seeds(items, run.answers, ScreenRules(mode="text")),
         "certificate": tree["certificate"]["verdict"],
     }

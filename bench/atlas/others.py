@@ -160,8 +160,5 @@ def _without_question(run: Run) -> Entry:
             name: screen[name]
             for name in ("flagged", "expected_flags", "excess_over_chance", "latent_shortcut_rate")
         },
-        "fleiss_kappa": {
-            "value": screen["agreement"]["fleiss_kappa"],
-            "ci": screen["agreement"]["fleiss_kappa_ci"],
-        },
+        "fleiss_kappa": {"value": screen["agreement"]["fleiss_kappa"]},
     }

@@ -81,7 +81,6 @@ def position_bias(block: Block, groups: Ints | None = None) -> PositionBias | No
     positions. `groups` of items are resampled together, and the test flips their sums.
     """
     rows = block.first()
-    asked = len(rows)
     answered = (rows.pick >= 0) & (rows.key >= 0)
     together = None if groups is None else groups[answered]
     rows = rows.where(answered)
@@ -96,8 +95,6 @@ def position_bias(block: Block, groups: Ints | None = None) -> PositionBias | No
     )
     return PositionBias(
         n=len(rows),
-        asked=asked,
-        tied=int(np.count_nonzero(~whole)),
         places=places,
     )
 

@@ -16,7 +16,7 @@ from robustify.screen.consensus import SHORTCUT, d4_votes
 from robustify.screen.decoy_filter import Cut
 from robustify.screen.item_index import KeyPositions, shares_by_options, where_keys_are
 from robustify.screen.screen_rules import FDR, VIEW_OF, ScreenRules, criterion_words, votes_needed
-from robustify.screen.voters import agreement_intervals, independence, redrawn, voter_agreement
+from robustify.screen.voters import independence, redrawn, voter_agreement
 from robustify.screen.votes import PROBE, UNANSWERED, Votes, cast_votes, first_template, who_votes
 from robustify.stats.intervals import rate
 from robustify.summary import screened as entries
@@ -108,15 +108,12 @@ def heuristics(ctx: Context) -> entries.Heuristics | None:
 
 def screen(ctx: Context) -> entries.Screen:
     """Return the screen: its rule, its voters, what it flagged, and how much of that is expected under the null."""
-    votes, rules, chance, groups = ctx.votes, ctx.rules.screen, ctx.chance, ctx.parts.groups
+    votes, rules, chance = ctx.votes, ctx.rules.screen, ctx.chance
     # Items that tie are left open too, and no answer is missing.
     missing = ~ctx.ranking.complete if rules.criterion == FDR else ctx.screened.missing > 0
     unanswered = int(np.count_nonzero(missing & ~ctx.screened.weighed))
     by_accuracy, by_chance = independence(_mean(votes.credit()), ctx.index.k[ctx.index.k > 0])
-    agreement = {
-        **voter_agreement(votes.choice, votes.key, votes.k),
-        **agreement_intervals(votes.choice, votes.key, votes.k, groups),
-    }
+    agreement = voter_agreement(votes.choice, votes.key, votes.k)
     return entries.Screen(
         criterion=rules.criterion,
         mode=rules.mode,

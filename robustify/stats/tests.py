@@ -11,7 +11,7 @@ from statistics import NormalDist
 import numpy as np
 
 from robustify.arrays import Floats, Ints
-from robustify.stats.distributions import LATTICE, LEAST_LATTICE_P, lattice_tail
+from robustify.stats.distributions import LEAST_LATTICE_P, lattice_tail
 from robustify.stats.intervals import FEWEST_CLUSTERS, Interval, wilson
 
 LEVEL = 0.05
@@ -155,8 +155,8 @@ def sign_flip(sums: Ints, groups: Ints | None = None) -> float:
     """Two-sided exact p that the sum of whole numbers (g,), each as likely with the other sign, is as far from 0.
 
     With differences of +1 and -1 this is exact McNemar; with differences summed by `groups` (g,) it is its clustered
-    form (the exact permutation form of Durkalski et al. 2003). The normal limit beyond a total of 2^18; never
-    below 1e-12, where the transform's rounding is larger than p.
+    form (the exact permutation form of Durkalski et al. 2003). It is never below 1e-12, where the transform's rounding is
+    larger than p.
     """
     if groups is not None:
         sums = np.bincount(np.unique(groups, return_inverse=True)[1], weights=sums).astype(np.int64)
@@ -166,10 +166,6 @@ def sign_flip(sums: Ints, groups: Ints | None = None) -> float:
         return 1.0
     if int(size.max()) == 1:
         return mcnemar_exact((total + distance) // 2, (total - distance) // 2)
-    if total >= LATTICE:
-        from scipy.special import ndtr
-
-        return max(LEAST_LATTICE_P, float(2 * ndtr(-distance / math.sqrt(float(size @ size)))))
     kinds, counts = np.unique(size, return_counts=True)
     steps = [(step, 0.5, n) for step, n in zip(kinds.tolist(), counts.tolist(), strict=True)]
     # The positive parts sum to 0 ... total; the sum is twice that less the total.

@@ -177,11 +177,9 @@ class PlaceBias(Part):
 
 
 class PositionBias(Part):
-    """Picks and keys by position, over the first order of each item; `tied` share their pick."""
+    """Picks and keys by position, over the first order of each item."""
 
     n: int
-    asked: int
-    tied: int
     places: tuple[PlaceBias, ...]
 
 

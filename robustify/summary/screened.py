@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from robustify.summary.quantity import Interval, Nats, P, Part, Quantity, Share
+from robustify.summary.quantity import Nats, P, Part, Quantity, Share
 
 
 class DefectCount(Part):
@@ -148,7 +148,7 @@ class Independence(Part):
 
 
 class VoterAgreement(Part):
-    """How often all voters pick one option, against position preferences alone; intervals by bootstrap."""
+    """How often all voters pick one option, against position preferences alone."""
 
     n: int | None
     observed: Share | None
@@ -156,13 +156,6 @@ class VoterAgreement(Part):
     ratio: float | None
     fleiss_kappa: float | None
     all_right: Share | None
-    all_right_independent: Share | None
-    all_right_ratio: float | None
-    observed_ci: Interval | None
-    ratio_ci: Interval | None
-    fleiss_kappa_ci: Interval | None
-    all_right_ci: Interval | None
-    all_right_ratio_ci: Interval | None
 
 
 class DecoyCut(Part):

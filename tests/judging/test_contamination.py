@@ -7,8 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from robustify import orders
-from robustify.answers import Answer, Answers, Asked, answer, unanswered
+from robustify.answers import Answers
 from robustify.baselines.heuristics import guess
 from robustify.errors import DataError
 from robustify.item import Item
@@ -16,31 +15,13 @@ from robustify.judging.context import Facts
 from robustify.judging.doubts import contamination as judge_contamination
 from robustify.judging.doubts import overlapped as judge_overlapped
 from robustify.ngrams.overlap import Hit, Overlap, TextFile, overlap
-from robustify.screen.item_index import ItemIndex, item_index
+from robustify.screen.item_index import item_index
 from tests.support.trees import in_trees
 
 contamination = in_trees(judge_contamination)
 overlapped = in_trees(judge_overlapped)
 
 FILE = TextFile("web.txt", "0" * 64, 1000, 200)
-
-
-def row(i: int, key: int, pick: int | None, k: int = 4, view: str = "no_choices", model: str = "m") -> Answer:
-    if pick is None:
-        return unanswered(Asked(f"i{i}", view, model, orders.own(k), "mmlu-v1", key), "too long")
-    scores = [-0.5 if j == pick else -2.0 for j in range(k)]
-    return answer(Asked(f"i{i}", view, model, orders.own(k), "mmlu-v1", key), scores)
-
-
-def table(*rows: Answer) -> tuple[Answers, ItemIndex]:
-    answers = Answers.of(rows)
-    return answers, item_index(answers, list(dict.fromkeys(r.item for r in rows)))
-
-
-def entry(tree: object, *path: str) -> object:
-    for step in path:
-        tree = tree[step]
-    return tree
 
 
 def made(**changes: object) -> Overlap:
@@ -62,32 +43,29 @@ def made(**changes: object) -> Overlap:
     return Overlap(**{**fields, **changes})
 
 
-def ten() -> tuple[Answers, ItemIndex]:
-    return table(*(row(i, i % 4, 0, view="full") for i in range(10)))
-
-
+TEN = item_index(Answers.of([]), [f"i{i}" for i in range(10)])
 ROBUST = np.array([True, False, True, True, False, False, True, True, False, True])
 
 
 def test_the_overlap_is_counted_by_mode_by_part_and_by_split() -> None:
-    tree = overlapped(made(), ten()[1], ROBUST, ~ROBUST)
+    tree = overlapped(made(), TEN, ROBUST, ~ROBUST)
     assert tree["files"] == [{"name": "web.txt", "sha256": "0" * 64, "bytes": 1000, "words": 200}]
     assert (tree["ngram"], tree["n"], tree["not_checkable"]) == (13, 6, 1)
-    assert (entry(tree, "found", "value"), entry(tree, "found", "n")) == (pytest.approx(2 / 6), 6)
-    assert entry(tree, "short_mode", "n") == 3
-    assert entry(tree, "short_mode", "found", "value") == pytest.approx(1 / 3)
-    assert entry(tree, "coverage", "value") == pytest.approx(1.5 / 6)
-    assert entry(tree, "parts", "stem", "value") == pytest.approx(4 / 9)
-    assert entry(tree, "parts", "stem_key", "value") == pytest.approx(1 / 9)
-    assert (entry(tree, "in_robust", "value"), entry(tree, "in_robust", "n")) == (pytest.approx(2 / 5), 5)
-    assert (entry(tree, "in_shortcut", "value"), entry(tree, "in_shortcut", "n")) == (pytest.approx(1 / 4), 4)
+    assert (tree["found"]["value"], tree["found"]["n"]) == (pytest.approx(2 / 6), 6)
+    assert tree["short_mode"]["n"] == 3
+    assert tree["short_mode"]["found"]["value"] == pytest.approx(1 / 3)
+    assert tree["coverage"]["value"] == pytest.approx(1.5 / 6)
+    assert tree["parts"]["stem"]["value"] == pytest.approx(4 / 9)
+    assert tree["parts"]["stem_key"]["value"] == pytest.approx(1 / 9)
+    assert (tree["in_robust"]["value"], tree["in_robust"]["n"]) == (pytest.approx(2 / 5), 5)
+    assert (tree["in_shortcut"]["value"], tree["in_shortcut"]["n"]) == (pytest.approx(1 / 4), 4)
     assert tree["items"] == ["i0", "i1", "i6"]
 
 
 @pytest.mark.parametrize("changes", [{"items": 11}, {"short": ("i6", "i7", "other")}])
 def test_an_overlap_of_other_items_is_refused(changes: dict[str, object]) -> None:
     with pytest.raises(DataError, match="expected the same items"):
-        overlapped(made(**changes), ten()[1], ROBUST, ~ROBUST)
+        overlapped(made(**changes), TEN, ROBUST, ~ROBUST)
 
 
 def test_from_items_and_a_file_to_the_summary_without_a_word_of_them(
@@ -105,8 +83,8 @@ def test_from_items_and_a_file_to_the_summary_without_a_word_of_them(
             parts=SimpleNamespace(robust=mask, shortcut=~mask),
         )
     )
-    assert entry(tree, "overlap", "items") == ["t3"]
-    assert entry(tree, "overlap", "short_mode", "n") == 8
-    assert entry(tree, "overlap", "found", "value") is None
-    assert entry(tree, "overlap", "in_robust", "value") == 0.25
+    assert tree["overlap"]["items"] == ["t3"]
+    assert tree["overlap"]["short_mode"]["n"] == 8
+    assert tree["overlap"]["found"]["value"] is None
+    assert tree["overlap"]["in_robust"]["value"] == 0.25
     assert not any(word in json.dumps([tree, kept]) for word in ("meant", "grey", str(tmp_path)))

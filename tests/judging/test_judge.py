@@ -296,26 +296,3 @@ def test_a_voter_by_text_has_one_number_whatever_template_and_norm_it_was_asked_
         told = tree(found, "screen", "voters", name, "choices_only_accuracy")
         scored = tree(found, "accuracy", name, "choices_only_text", "all")
         assert (scored["value"], scored["n"]) == (told["value"], told["n"]) == (right, 60)
-
-
-def test_groups_reach_every_interval_that_is_resampled() -> None:
-    """Passages of ten equal items: resampled by item, intervals would be about three times too narrow."""
-    one = bench(30, 2, s=0.3, seed=8)
-    key, k, shortcut = np.repeat(one.key, 10), np.repeat(one.k, 10), np.repeat(one.shortcut, 10)
-    b = Bench(np.repeat(one.picks, 10, axis=0), key, k, shortcut)
-    table = Answers.of([*rows(b), *rows(b, view="full", template="mmlu-v1")])
-    passages = {name: f"p{i // 10}" for i, name in enumerate(b.ids)}
-    alone, together = (judge(table, Facts("log", groups=g), Rules(unanimous())) for g in ({}, passages))
-    for path in (
-        ("screen", "d4_rule", "excess_over_chance", "ci"),
-        ("screen", "agreement", "observed_ci"),
-        ("screen", "agreement", "fleiss_kappa_ci"),
-    ):
-        assert _width(tree(together, *path)) > 2 * _width(tree(alone, *path))
-    # Each item of a passage has an order of its own, so its places hang together less.
-    ends = [tree(j, "position_bias", "v0", "places")[0]["excess"]["ci"] for j in (alone, together)]
-    assert _width(ends[1]) > _width(ends[0])
-
-
-def _width(ci: list[float]) -> float:
-    return ci[1] - ci[0]

@@ -154,28 +154,6 @@ def test_all_rotations_are_found_in_any_row_order_and_begin_with_the_own_order()
         assert held.order[r[0]][held.order[r[0]] >= 0].tolist() == list(range(int(held.k[r[0]])))
 
 
-# Places
-
-
-def asked(
-    n: int, love: Sequence[float], text_weight: float, seed: int = 0, knows: float = 0.0, k: int = 4
-) -> Block:
-    """A model whose log probability is a love of places plus a fixed liking of each text; of a share of the
-    items it knows the key.
-    """
-    rng = np.random.default_rng(seed)
-    rows_ = []
-    for i in range(n):
-        key = int(rng.integers(k))
-        liking = text_weight * rng.normal(size=k)
-        liking[key] += 4.0 * (rng.random() < knows)
-        for order in orders.rotations(orders.own(k)):
-            scores = np.empty(k)
-            scores[list(order)] = np.log(love) + liking[list(order)]
-            rows_.append(row(f"i{i}", order, scores.tolist(), key=key))
-    return block(rows_)
-
-
 # The whole part, and cloze
 
 
@@ -249,15 +227,17 @@ def test_position_share_by_hand() -> None:
     assert position_share(block([])) is None
 
 
-@pytest.mark.parametrize(
-    ("love", "knows", "place"),
-    [([0.01, 0.97, 0.01, 0.01], 0.0, 1), ([0.25] * 4, 1.0, None), ([0.3, 0.2, 0.3, 0.2], 0.5, None)],
-    ids=["loves a place", "knows the keys", "reads"],
-)
-def test_the_place_on_which_picks_sit_is_counted_by_item(
-    love: list[float], knows: float, place: int | None
-) -> None:
-    found = favoured_place(asked(60, love, 0.1, knows=knows))
+@pytest.mark.parametrize(("knows", "place"), [(0.0, 1), (0.9, None)], ids=["loves a place", "knows keys"])
+def test_the_place_on_which_picks_sit_is_counted_by_item(knows: float, place: int | None) -> None:
+    """Asked in all rotations: it picks what is shown second, or of a share of the items the key wherever it is shown."""
+    knowing = np.random.default_rng(0).random(60) < knows
+    shown = [(i, order) for i in range(60) for order in orders.rotations(orders.own(4))]
+    picks = [i % 4 if knowing[i] else order[1] for i, order in shown]
+    held = [
+        row(f"i{i}", o, [-0.1 if j == p else -3 for j in range(4)], i % 4)
+        for (i, o), p in zip(shown, picks, strict=True)
+    ]
+    found = favoured_place(block(held))
     assert (None if found is None else found.place) == place
     if found is not None:
         assert (found.picked.value, found.picked.n, found.keys) == (1, 60, 0.25)

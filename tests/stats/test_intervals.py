@@ -72,22 +72,6 @@ def test_shared_credit_has_wilsons_interval_of_each_number_of_sharers() -> None:
     assert shared_rate(alone[:0], ones[:0], fours[:0]) == Rate(None, 0, None)
 
 
-@pytest.mark.parametrize("rates", [(0.3, 0.3, 0.3), (0.9, 0.5, 0.1)])
-def test_the_interval_of_shared_credit_covers_what_it_says(rates: tuple[float, ...]) -> None:
-    """Items whose best choice one, two or three of four share, and as many that all share."""
-    tie = np.repeat([1, 2, 3, 4], 40)
-    right = np.repeat([*rates, 1.0], 40)
-    truth, draw, inside, widths = float(np.mean(right / tie)), np.random.default_rng(3), 0, []
-    for _ in range(400):
-        credit = (draw.random(160) < right) / tie
-        found = shared_rate(credit, tie, np.full(160, 4)).ci
-        inside += found[0] <= truth <= found[1]
-        plain = rate(credit).ci
-        widths.append((found[1] - found[0]) / (plain[1] - plain[0]))
-    assert 0.92 <= inside / 400 <= 0.985
-    assert np.mean(widths) < 0.75
-
-
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.sampled_from([0.0, 0.1, 0.25, 1 / 3, 0.5, 0.75, 1.0]), max_size=9))
 def test_the_poisson_binomial_is_the_sum_over_all_outcomes(p: list[float]) -> None:
@@ -162,16 +146,6 @@ def test_the_bootstrap_covers_a_ratio_in_95_of_100() -> None:
         low, high = bootstrap(table, lambda m: m[:, 0] / m[:, 1], draws=500, seed=i)
         hits += low <= 0.3 <= high
     assert 0.91 <= hits / 300 <= 0.985
-
-
-def test_items_that_share_a_passage_are_drawn_together() -> None:
-    passages = np.random.default_rng(5).random(60) < 0.5
-    values, groups = np.repeat(passages, 10).astype(np.float64), np.repeat(np.arange(60), 10)
-    alone, together = bootstrap(values), bootstrap(values, groups=groups)
-    assert (together[1] - together[0]) / (alone[1] - alone[0]) == pytest.approx(math.sqrt(10), rel=0.1)
-    each = bootstrap(values, groups=np.arange(600), seed=1)
-    assert each == pytest.approx(alone, abs=0.01)
-    assert all(map(math.isnan, bootstrap(np.zeros(0))))
 
 
 def test_the_detectable_difference_is_detected_four_times_in_five() -> None:
