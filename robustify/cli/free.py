@@ -125,7 +125,11 @@ def _settings(given: Mapping[str, Any], **options: Any) -> "FreeSettings":
     tree = dict(free_block(given["config"])) if given["config"] else {}
     judge = {"base_url": given["judge"], "model": given["judge_model"]}
     if given["judge"] is not None:
-        tree["judge"] = {**(tree.get("judge") or {}), **{key: value for key, value in judge.items() if value}}
+        block: Any = tree.get("judge")
+        tree["judge"] = {
+            **(block if isinstance(block, dict) else {}),
+            **{key: value for key, value in judge.items() if value},
+        }
     tree |= {key: value for key, value in options.items() if value is not None}
     if given["human"] is not None:
         tree["people"] = str(given["human"])

@@ -6,9 +6,10 @@ is counted. Templates are compared on the same answers, and differences are pair
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from pydantic import BaseModel, ValidationError
 
 from robustify.arrays import Ints
 from robustify.errors import DataError, UsageError
@@ -42,28 +43,34 @@ class HumanLabel:
     adjudicated: bool = False
 
 
+class _LabelRow(BaseModel):
+    item_id: str
+    annotator: str
+    model: str | None = None
+    verdict: Literal["correct", "incorrect", "not_attempted"] | None = None
+    score: Literal[0, 1] | None = None
+    labels: dict[str, Literal["support", "partial_support", "not_support"]] | None = None
+    adjudicated: bool = False
+
+
 def human_from(row: Mapping[str, Any]) -> HumanLabel:
     """Make a label of its JSON: `item_id`, `annotator`, and `verdict`, `score` (0 or 1) or `labels` by nugget id.
 
     Raises:
         DataError: anything else.
     """
-    item, annotator = row.get("item_id"), row.get("annotator")
-    if not isinstance(item, str) or not isinstance(annotator, str):
-        raise DataError("not a label of a person: item_id and annotator are expected")
-    labels, verdict, score = row.get("labels"), row.get("verdict"), row.get("score")
-    if labels is not None:
-        if not isinstance(labels, dict) or not all(label in SUPPORT3.scores for label in labels.values()):
-            raise DataError(f"label of {item}: expected by nugget id one of {', '.join(SUPPORT3.labels)}")
-    else:
-        word = BINARY[int(score)] if verdict is None and score in (0, 1) else verdict
-        if word not in ("correct", "incorrect", "not_attempted"):
-            raise DataError(f"label of {item}: expected correct, incorrect or not_attempted, or score 0 or 1")
-        verdict = _WORDS[word]
-    return HumanLabel(
-        item, annotator, str(row.get("model") or ""), verdict if labels is None else None, labels,
-        row.get("adjudicated") is True,
-    )  # fmt: skip
+    try:
+        read = _LabelRow.model_validate(row)
+    except ValidationError:
+        read = None
+    word = read and (read.verdict or (None if read.score is None else BINARY[read.score]))
+    if read is None or (word is None and read.labels is None):
+        raise DataError(
+            "not a label of a person; expected item_id, annotator, and a verdict (correct, incorrect, not_attempted),"
+            f" a score (0, 1) or labels by nugget id ({', '.join(SUPPORT3.labels)})"
+        )
+    verdict = _WORDS[str(word)] if read.labels is None else None
+    return HumanLabel(read.item_id, read.annotator, read.model or "", verdict, read.labels, read.adjudicated)
 
 
 Unit = tuple[str, str, str]
@@ -76,11 +83,10 @@ def units_of(labels: Sequence[HumanLabel], models: Sequence[str]) -> dict[Unit, 
     Raises:
         DataError: labels that name no model, where several models answered.
     """
-    nameless = [label.item_id for label in labels if not label.model]
+    nameless = sum(not label.model for label in labels)
     if nameless and len(models) > 1:
         raise DataError(
-            f"{len(nameless)} labels name no model (first for {nameless[0]}), but {len(models)} models answered;"
-            " expected `model` in each"
+            f"{nameless} labels name no model, but {len(models)} models answered; expected `model` in each"
         )
     out: dict[Unit, dict[str, str]] = {}
     for label in labels:

@@ -50,9 +50,9 @@ class Nugget(KeptHere):
     def __post_init__(self) -> None:
         words = len(self.text.split())
         if not 1 <= words <= LONGEST_NUGGET:
-            raise DataError(f"nugget {self.id}: {words} words; expected 1 to {LONGEST_NUGGET}")
+            raise DataError(f"a nugget of {words} words; expected 1 to {LONGEST_NUGGET}")
         if self.importance not in ("vital", "okay"):
-            raise DataError(f"nugget {self.id}: importance {self.importance!r}; expected vital or okay")
+            raise DataError("a nugget of another importance; expected vital or okay")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -83,13 +83,13 @@ class FreeItem(KeptHere):
 
     def __post_init__(self) -> None:
         if not self.id or not self.question.strip():
-            raise DataError(f"item {self.id!r}: id or question is empty; expected both")
+            raise DataError("item: id or question is empty; expected both")
         if self.kind not in KINDS:
-            raise DataError(f"item {self.id}: kind {self.kind!r}; expected one of {', '.join(KINDS)}")
+            raise DataError(f"item: of another kind; expected one of {', '.join(KINDS)}")
         if self.correct is not None and not 0 <= self.correct < len(self.options):
-            raise DataError(f"item {self.id}: correct {self.correct}, but {len(self.options)} options")
+            raise DataError(f"item: correct {self.correct}, but {len(self.options)} options")
         if self.options_shown and self.correct is None:
-            raise DataError(f"item {self.id}: options_shown without a correct option; expected `correct`")
+            raise DataError("item: options_shown without a correct option; expected `correct`")
 
     @property
     def asked(self) -> str:
@@ -176,9 +176,7 @@ class GradeResult(KeptHere):
 
     def __post_init__(self) -> None:
         if (self.score is not None) != (self.status in DECIDED):
-            raise DataError(
-                f"grade of {self.item_id}: status {self.status} does not go with score {self.score}"
-            )
+            raise DataError(f"grade: status {self.status} does not go with score {self.score}")
 
     def json(self) -> dict[str, Any]:
         """Return one line of a file of grades."""

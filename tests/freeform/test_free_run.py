@@ -212,7 +212,7 @@ def test_answers_of_another_model_have_their_own_row_and_people_calibrate(tmp_pa
     assert run.manifest["free"]["calibration"]["verdicts"]["n"] == 1
     assert run.manifest["config"]["free"]["answers"] == ["theirs.jsonl"]
     write_lines(tmp_path / "theirs.jsonl", [{**rows[0], "id": "strange"}])
-    with pytest.raises(DataError, match="strange: no such item"):
+    with pytest.raises(DataError, match="answer 1: no such item"):
         run_of(tmp_path, "answers: [theirs.jsonl]")
 
 

@@ -144,7 +144,7 @@ def test_answers_that_fit_no_item_or_are_given_twice_are_refused() -> None:
     rows = answers()
     with pytest.raises(DataError, match="no such item"):
         grade_answers(ITEMS[1:], rows, FreeSettings())
-    with pytest.raises(DataError, match="2 of m; expected one"):
+    with pytest.raises(DataError, match="answer 4: of the model and to the item of answer 1"):
         grade_answers(ITEMS, [*rows, rows[0]], FreeSettings())
 
 

@@ -3,8 +3,7 @@
 The rules decide what they can. A judge is asked for the rest, and never sees an answer that was cut off.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from string import ascii_uppercase
 
@@ -109,9 +108,14 @@ def grade_answers(
     """
     require_judge(settings, judge)
     by_id = {item.id: item for item in items}
-    absent = "no such item; expected answers to the items of this set"
-    faults = [f"answer to {row.item_id}: {absent}" for row in answers if row.item_id not in by_id]
-    faults += twice((row.item_id, row.model) for row in answers)
+    seen: dict[tuple[str, str], int] = {}
+    faults = []
+    for n, row in enumerate(answers, start=1):
+        first = seen.setdefault((row.item_id, row.model), n)
+        if row.item_id not in by_id:
+            faults.append(f"answer {n}: no such item; expected answers to the items of this set")
+        elif first != n:
+            faults.append(f"answer {n}: of the model and to the item of answer {first}; expected one")
     if faults:
         raise DataError.gather(faults)
     out = []
@@ -120,9 +124,3 @@ def grade_answers(
         out.append(replace(grade_answer(item, row, settings, judge), group=item.group))
         progress(1)
     return out
-
-
-def twice(pairs: Iterable[tuple[str, str]]) -> list[str]:
-    """Return a fault for each item that a model answers more than once."""
-    counts = Counter(pairs)
-    return [f"answer to {item}: {n} of {model}; expected one" for (item, model), n in counts.items() if n > 1]

@@ -83,7 +83,7 @@ class KeptJudge:
         """Return the reply that is kept, or a new one. A call that fails is not kept, so the next run makes it again."""
         key = reply_key("judge", self.name, self._origin, prompt_sha256(messages), asdict(call))
         if (said := self._kept.get(key)) is not None:
-            return Completion(said["text"], said.get("finish_reason"), said.get("usage") or {})
+            return Completion(said["text"], said.get("finish_reason"), _counts(said.get("usage")))
         reply = self._judge.complete(messages, call)
         self._kept.put([(key, {**asdict(reply), "usage": dict(reply.usage)})])
         return reply
@@ -144,10 +144,12 @@ def _completion(reply: Mapping[str, Any]) -> Completion:
     if finish == "content_filter" and not text.strip():
         raise JudgeCallError("content_filter")
     # Of what a server says only these are recorded: its own words may quote the prompt.
-    usage = reply.get("usage")
+    return Completion(text, finish, _counts(reply.get("usage")))
+
+
+def _counts(usage: Any) -> dict[str, int]:
     counts = {n: count_of(usage.get(n)) for n in _COUNTS} if isinstance(usage, dict) else {}
-    counts = {name: n for name, n in counts.items() if n}
-    return Completion(text, finish, counts)
+    return {name: n for name, n in counts.items() if n}
 
 
 @contextmanager
