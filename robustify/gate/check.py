@@ -20,7 +20,7 @@ from robustify.gate.runs import hidden
 from robustify.gate.shapes import MOST_SHAPES, Shaped, shapes_of, weight
 from robustify.gate.sources import Blob
 from robustify.gate.state import holds_split, states
-from robustify.gate.words import LEAST_TERMS, lexicon, readings, rejoined, streams
+from robustify.gate.words import LEAST_TERMS, readings, rejoined, streams, terms_named, under_names
 
 MOST_SECONDS = 40.0
 """Seconds of the processor after which no further reading of a file is begun; the largest harmless ones take a quarter."""
@@ -71,13 +71,15 @@ class _Found:
         """Look at a text in each of its readings. `line`: where it lies, for a text within the file's own."""
         if text in self._seen:
             return
-        form = text
-        for form in (text,) if holds_split(text) else (text, *readings(text)):
+        forms = [text] if holds_split(text) else [text, *readings(text)]
+        for form in forms:
             if form not in self._seen:
                 self._seen.add(form)
                 self._reading(form if form is text else changed(text.split("\n"), form), line, depth)
-        for pieces in rejoined(form) if self._prints is not None else ():
+        for pieces in rejoined(forms[-1]) if self._prints is not None else ():
             self._words(pieces, line)
+        for pieces in under_names(forms[-1]):
+            self._plain(pieces, line or 1)
 
     def _reading(self, text: str, line: int | None, depth: int) -> None:
         if time.process_time() >= self._until:
@@ -89,16 +91,19 @@ class _Found:
 
         for rule, offset, says in states(text, self._keys):
             self.add(rule, at(offset), says)
-        shapes = [Shaped(line or shaped.line, shaped.keyed) for shaped in shapes_of(text)]
-        self._shapes = max(self._shapes, shapes, key=weight)
-        if shapes:
-            self._terms = max(self._terms, lexicon().named(streams(text)[0]))
-        self._words(text, line)
+        self._plain(text, line)
         for offset, says, inner in hidden(text) if not holds_split(text) else ():
             if inner is None:
                 self.add("RBG502", at(offset), f"({says})")
             elif depth < _DEPTH:
                 self.look(inner, at(offset), depth + 1)
+
+    def _plain(self, text: str, line: int | None) -> None:
+        shapes = [Shaped(line or shaped.line, shaped.keyed) for shaped in shapes_of(text)]
+        self._shapes = max(self._shapes, shapes, key=weight)
+        if shapes:
+            self._terms = max(self._terms, terms_named(streams(text)[0]))
+        self._words(text, line)
 
     def _words(self, text: str, line: int | None) -> None:
         for match in self._prints.matches(text) if self._prints is not None else ():

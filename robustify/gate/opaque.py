@@ -36,9 +36,12 @@ _KINDS: dict[str, tuple[bytes, ...]] = {
     "text in UTF-16 or UTF-32": (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff"),
 }  # fmt: skip
 _ENCRYPTED = re.compile(
-    r"%PDF-|\$ANSIBLE_VAULT;|age-encryption\.org/|Salted__|(?s:.*?)^-----BEGIN (?:PGP MESSAGE|AGE ENC)", re.M
-)
+    r"%!PS|\s*\{\\rtf|\$ANSIBLE_VAULT;|age-encryption\.org/|Salted__|(?s:.{0,1024}?)^%PDF-\d"
+    r"|(?s:.*?)^-----BEGIN (?:PGP MESSAGE|AGE ENC)", re.M
+)  # fmt: skip
 """Documents and encrypted messages that are written in plain characters."""
+_PROSE = re.compile(rb"(?:[A-Za-z]{2,15}[ ,.?'-]{1,3}){6}")
+"""Words among bytes that should be a picture."""
 _CONTROL = re.compile("[\0-\x06\x0e-\x19\x1c-\x1f\x7f]")
 
 
@@ -74,7 +77,7 @@ def image_fault(data: bytes) -> str:
     for mark, check in _PASSES:
         if data.startswith(mark):
             try:
-                return check(data)
+                return check(data) or ("an image or font with words in it" if _PROSE.search(data) else "")
             except (struct.error, IndexError, zlib.error):
                 return "a damaged image or font"
     return kind_of(data) or "binary or encrypted content, or text in another encoding than UTF-8"
@@ -110,7 +113,9 @@ def _png(data: bytes) -> str:
         return "a PNG of more pixels than the gate reads"
     unpacker = zlib.decompressobj()
     pixels = unpacker.decompress(packed, expected + 1)
-    whole = len(pixels) == expected and unpacker.eof and not unpacker.unused_data
+    whole = (
+        not _PROSE.search(pixels) and len(pixels) == expected and unpacker.eof and not unpacker.unused_data
+    )
     return "" if whole and at == len(data) else "a PNG with bytes that are not pixels"
 
 

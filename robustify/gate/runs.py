@@ -69,10 +69,11 @@ _MARKS = (
     ("a list of tokens", 24, 600, re.compile(r"[\"'] [A-Za-z]{1,12}[\"'](?=\s*[,\]):])")),
     ("a streamed reply", 12, 12_000, re.compile(r"^data: ?\{.{0,600}\"(?:delta|content|response|text|token)\"", re.M)),
     ("a uuencoded file", 1, 0, re.compile(r"^M[ -`]{60}\nM[ -`]{60}$", re.M)),
-    ("a run of symbols", 1, 0, re.compile("[\u2800-\u28ff]{60}|[\U0001f300-\U0001faff]{60}")),
+    ("a run of symbols", 1, 0, re.compile("(?:[\u2800-\u28ff]\\s?){60}|[\U0001f300-\U0001faff]{60}")),
+    ("Morse code", 1, 0, re.compile(r"[.-]*(?:\.-|-\.)[.-]*[ /]{1,3}(?:[.-]{1,5}[ /]{1,3}){40}")),
     ("a run of binary digits", 1, 0, re.compile(r"[01]{320,}")),
     ("a packed file in escapes", 1, 0,
-     re.compile("[\x80\ufffd][\x04\x05][\x95\ufffd][^\0]{1,5}\0\0\0|(?:\x1f[\x8b\ufffd]\x08|PK\x03\x04|BZh91AY|\ufffd?7zXZ\0)"
+     re.compile("NUMPY[\x01-\x03]\0|ARROW1\0\0|[\x80\ufffd][\x04\x05][\x95\ufffd][^\0]{1,5}\0\0\0|(?:\x1f[\x8b\ufffd]\x08|PK\x03\x04|BZh91AY|\ufffd?7zXZ\0)"
                 "(?:[^\0-\x08\x0e-\x1f\x7f-\xff\ufffd]{0,9}[\0-\x08\x0e-\x1f\x7f-\xff\ufffd]){20}")),
 )  # fmt: skip
 """What is refused, how many marks of it, and within how many characters: a text cut into tokens has many."""
@@ -109,7 +110,8 @@ def _in_runs(text: str) -> Iterator[Hidden]:
             short = short if weak else []
             short.append(match[0])
             if weak > MOST:
-                if _is_varied("".join(short)):
+                run = "".join(short)
+                if _is_varied(run) or any(_as_text(data) is not None for data in _decodings(run)):
                     yield weak_begin, "an encoded run in short pieces", None
                 weak, short = 0, []
     yield from _judged(begin, pieces, "")
@@ -136,12 +138,14 @@ def _coded(token: str) -> int:
         if _is_code(part):
             coded += len(part)
         elif part.isalpha():
-            words += len(part)
+            words += len(_REPEATED.sub(r"\1", part))  # zeros are many As in base64
     return len(token) if coded > words else -words
 
 
 def _is_code(part: str) -> bool:
-    part = _REPEATED.sub(r"\1", part)  # zeros are many As in base64
+    if len(part) > MOST or "AAAAA" in part:
+        return len(set(part)) > 5
+    part = _REPEATED.sub(r"\1", part)
     n, humps = len(part), _HUMP.findall(part)
     if n < 4 or _NUMBERED.fullmatch(part):
         return False
@@ -161,7 +165,9 @@ def _judged(begin: int, pieces: list[str], following: str) -> Iterator[Hidden]:
         return
     forms = (run, run + following, run[: len(run) - len(pieces[-1])])
     decoded = [data for form in forms if len(form) >= _LEAST for data in _decodings(form)]
-    names = max(map(len, pieces)) < _LEAST and not _is_varied(run)
+    names = (
+        max(map(len, pieces)) < _LEAST and not _is_varied(run) and all(_as_text(d) is None for d in decoded)
+    )
     if len(run) > MOST and not names and all(map(image_fault, decoded)):
         yield begin, f"an encoded run of {len(run):,} characters", None
     for data in decoded if len(run) <= MOST else ():
@@ -194,13 +200,15 @@ def _is_packed(data: bytes) -> bool:
 
 
 def _as_text(data: bytes) -> str | None:
-    """Return the text that bytes hold, if they hold one."""
+    """Return the text that bytes hold, if most of them are one: a digest has two letters or signs in five bytes."""
     wide = data[1::2].count(0) > len(data) // 4, data[::2].count(0) > len(data) // 4
-    try:
+    with suppress(UnicodeError):
         text = data.decode("utf-16-le" if wide[0] else "utf-16-be" if wide[1] else "utf-8")
-    except UnicodeError:
-        return None
-    return text if all(c.isprintable() or c.isspace() for c in text) else None
+        if all(c.isprintable() or c.isspace() for c in text):
+            return text
+    bare = data.replace(b"\0", b"")
+    legible = sum(32 <= b < 127 or b in b"\t\n\r" for b in bare)
+    return bare.decode("latin-1") if legible >= max(0.8 * len(bare), 20) else None
 
 
 def _in_numbers(text: str) -> Iterator[Hidden]:

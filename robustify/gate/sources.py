@@ -24,7 +24,9 @@ _SCISSORS = re.compile(rb"^\S{1,4} -{20,} >8 -{20,}\r?\n((?:[^\w\s].*\n?)*)(?=di
 """Git's scissors line and the comment below it, where nothing follows but the diff that `git commit -v` shows. A line
 that a person wrote cuts nothing: git keeps it and what follows."""
 _DULL = re.compile(
-    rb"^(?:tree|parent|object|type) [\w-]+\n|^gpgsig\S* -----BEGIN \w+ SIGNATURE-----\n(?: .*\n)*? -----END .*\n|[\d +-]+$",
+    rb"^(?:tree|parent|object|type) [\w-]+\n"
+    rb"|^gpgsig\S* -----BEGIN \w+ SIGNATURE-----\n(?: Version: .{1,40}\n)?(?: [\w+/=]*\n){1,40}"
+    rb" -----END \w+ SIGNATURE-----\n|[\d +-]+$",
     re.M,
 )
 """What the head of a commit or tag holds that nobody writes: digests, a signature, times."""

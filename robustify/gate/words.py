@@ -9,12 +9,11 @@ import html
 import json
 import re
 import unicodedata
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date
 from functools import cache
-from itertools import islice
+from itertools import islice, zip_longest
 from pathlib import Path
 
 INVISIBLE = re.compile(
@@ -42,8 +41,11 @@ _ESCAPE = re.compile(
     r"|N\{([A-Za-z0-9 -]{1,80})\}|([0-3]?[0-7]{2})|([nrtvfabe\"'/\\]))"
 )
 _SHORT = {"n": BREAK, "r": "\r", "t": "\t", "v": BREAK, "f": BREAK, "a": "", "b": "", "e": "\x1b"}
-_COLOUR = re.compile(r"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
+_STEERING = re.compile(r"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))|(\w)\x08(?=\1)|_\x08")
+"""Colours, titles and links of a terminal, and what a backspace takes back."""
 _COMMAND = re.compile(r"\\[A-Za-z]+\*?")
+_HYPHENS = re.compile(r"\\[-/]|\{\}")
+"""What may stand within a word in LaTeX."""
 _HYPHEN = re.compile(r"-(?:\r?\n|\x0b)(?:\",\r?\n)?[ \t#>*/+|!;%\"-]*(\w+)")
 _TAG = re.compile(r"<(/?)([A-Za-z!?][\w:.-]{0,40})((?:\s[^<>]{0,4000})?)/?>")
 _SIGN = re.compile(r"<(?:[/!?pPtTq]|br|BR|li|LI|wbr|hr|in)|/>")
@@ -56,6 +58,7 @@ _INLINE = {
 _PARTING = {"p", "h", "br", "cr", "tr", "tbl", "line-break", "table-row", "list-item"}
 """Elements of office files that part lines; every other one may stand within a word."""
 _CELL = {"td", "th", "tc", "tab", "table-cell"}
+_BETWEEN_TAGS = re.compile(r">\s*\n\s*<")
 _CELLS = re.compile(r"(</t[dh]>)[\s\",]+(?=<t[dh])")
 
 
@@ -64,6 +67,8 @@ def readings(text: str) -> Iterator[str]:
     for step in (_ended, _narrow, _unescaped, _without_tags):
         changed = step(text)
         if changed != text:
+            if step is _without_tags:  # which may stand within words
+                yield _TAG.sub("", _BETWEEN_TAGS.sub("><", text))
             text = changed
             yield text
 
@@ -86,7 +91,7 @@ def _narrow(text: str) -> str:
 def _unescaped(text: str) -> str:
     """Return the text with its escapes undone, at most four deep; tags stay."""
     if "\\begin{" in text or "\\item" in text:
-        text = _COMMAND.sub(lambda match: " " * len(match[0]), text)
+        text = _COMMAND.sub(lambda match: " " * len(match[0]), _HYPHENS.sub("", text))
     for _ in range(_ROUNDS):
         before = text
         if "&" in text:
@@ -94,13 +99,14 @@ def _unescaped(text: str) -> str:
         if "%" in text:
             text = _PERCENT.sub(_from_hex, text)
         if "\\" in text:
-            text = _paired(_ESCAPE.sub(_from_escape, text))
+            text = _ESCAPE.sub(_from_escape, text)  # which may leave halves of a pair
+            text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
         if "=" in text and _SOFT.search(text):
             text = _QUOTED_BYTES.sub(_from_hex, text.replace("=\r\n", "").replace("=\n", ""))
         if text == before:
             break
     text = _RETURN.sub(BREAK, text) if "\r" in text else text
-    text = _COLOUR.sub("", text) if "\x1b" in text else text
+    text = _STEERING.sub("", text) if "\x1b" in text or "\x08" in text else text
     return _HYPHEN.sub(lambda match: match[1] + ("\n" * match[0].count("\n") or BREAK), text)
 
 
@@ -120,15 +126,6 @@ def _from_escape(match: re.Match[str]) -> str:
         return _SHORT.get(match[7], match[7])
     code = int(digits, 16) if digits else int(match[6], 8)
     return chr(code).replace("\n", BREAK) if code < 0x110000 else " "
-
-
-def _paired(text: str) -> str:
-    """Return the text with surrogate pairs joined that escapes left behind; lone ones become question marks."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
 
 
 def _without_tags(text: str) -> str:
@@ -154,31 +151,40 @@ _ALONE = re.compile(r"^[\d \t,;:|#>*.-]{0,40}\b([^\W\d][\w'-]{0,40})[?.,!]?[\d \
 """A word with nothing but numbers and delimiters in its line."""
 _VALUE = re.compile(r"[\"']?\s?[:=]\s?(?:\"((?:[^\"\\\n]|\\.){1,24})\"|'((?:[^'\\\n]|\\.){1,24})')")
 _NAME = re.compile(r"[\w-]*\Z")
-"""A short value under a name: a piece of a streamed reply, a token, a word of a transcript."""
-_BETWEEN_TAGS = re.compile(r">\s*\n\s*<")
+_BARS = re.compile("[|\u2502\u2503\u2551]")
 _ENOUGH = 8
 """Pieces of a text that make it worth putting together."""
 
 
 def rejoined(text: str) -> Iterator[str]:
     """Yield texts for the search of words alone, whose pieces were apart: in quotes, in one long name, in lines of their
-    own, between tags, or as values of one name."""
+    own, in the cells of a printed table, or with numbers or one and the same word between them."""
     if len(_JOINT.findall(text)) >= _ENOUGH:
         yield _JOINT.sub("", text)
     if names := _CAMEL.findall(text):
         yield "\n\n".join(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name) for name in names)
     if len(words := _ALONE.findall(text)) >= _ENOUGH:
         yield " ".join(words)
-    if _SIGN.search(text):
-        yield _TAG.sub("", _BETWEEN_TAGS.sub("><", text))
+    rows = [cells for line in text.split("\n") if len(cells := _BARS.split(line)) > 2]
+    if rows:
+        yield "\n".join(" ".join(column) for column in zip_longest(*rows, fillvalue=""))
+    words = re.findall(r"[^\W_]+", text)
+    fillers = {word for word, n in Counter(words).items() if 9 * n > len(words) or not word.isalpha()}
+    kept = [word for word in words if word not in fillers]
+    if _ENOUGH <= len(kept) <= 0.8 * len(words):
+        yield " ".join(kept)
+
+
+def under_names(text: str) -> Iterator[str]:
+    """Yield the short values under each name, put together: a reply in chunks, tokens, words of a transcript."""
     values: dict[str, list[str]] = defaultdict(list)
     for match in _VALUE.finditer(text):
         name = _NAME.search(text, max(0, match.start() - 30), match.start())
         values[name[0] if name else ""].append(match[1] or match[2])
     for pieces in values.values():
-        if len(pieces) >= _ENOUGH and len(set(pieces)) >= _ENOUGH:
-            yield _unescaped("".join(pieces))
-            yield _unescaped(" ".join(pieces))
+        if len(set(pieces)) >= _ENOUGH:
+            yield "".join(pieces)
+            yield " ".join(pieces)
 
 
 # Folded words.
@@ -194,6 +200,7 @@ _PLAIN = {ord(like): letter for letter, likes in LOOKALIKES.items() for like in 
 _TAGS, _REGIONAL = range(0xE0020, 0xE007F), range(0x1F1E6, 0x1F200)
 """Invisible copies of the printable ASCII characters, and letters in boxes, of which flags are made."""
 _LEET = dict(zip(b"0134578l", b"oieastbi", strict=True))
+_SIGNS, _SIGNED = str.maketrans("@$!|", "asil"), re.compile(r"[A-Za-z][@$!|][A-Za-z]")
 _WIDE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 _LONE = re.compile(rb"(?<![ \n])(?:[ \n]+[^ \n]){12}")
 _SPACED = re.compile(rb" [^ \n](?: [^ \n](?![^ \n]))+")
@@ -214,26 +221,16 @@ _BYTES = bytes(map(_byte, range(256)))
 class _Folds(dict[int, str]):
     """A map for `str.translate` that folds each character when it first occurs."""
 
-    def __init__(self, invisible: str) -> None:
-        super().__init__()
-        self._invisible = invisible
-
     def __missing__(self, code: int) -> str:
-        self[code] = folded = self._folded(code)
+        char = chr(code - 0xE0000 if code in _TAGS else code - 0x1F185 if code in _REGIONAL else code)
+        parts = unicodedata.normalize("NFKD", _PLAIN.get(code, char).casefold())
+        plain = "".join(_PLAIN.get(ord(p), p) for p in parts if not unicodedata.combining(p)).casefold()
+        kept = "".join(f" {p} " if _WIDE.match(p) else p if p.isalnum() else " " for p in plain) or " "
+        self[code] = folded = "" if INVISIBLE.match(char) or unicodedata.combining(char) else kept
         return folded
 
-    def _folded(self, code: int) -> str:
-        char = chr(code - 0xE0000 if code in _TAGS else code - 0x1F185 if code in _REGIONAL else code)
-        if INVISIBLE.match(char):
-            return self._invisible
-        parts = unicodedata.normalize("NFKD", _PLAIN.get(code, char).casefold())
-        kept = "".join(_PLAIN.get(ord(p), p) for p in parts if not unicodedata.combining(p)).casefold()
-        if not kept and unicodedata.combining(char):
-            return ""
-        return "".join(f" {p} " if _WIDE.match(p) else p if p.isalnum() else " " for p in kept) or " "
 
-
-_JOINED, _PARTED = _Folds(""), _Folds(" ")
+_FOLDS = _Folds()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -262,11 +259,14 @@ def _stream(folded: bytes) -> Stream:
 
 
 def streams(text: str) -> list[Stream]:
-    """Return the text as folded words; if it has invisible characters, once more with these parting words."""
-    parted = not text.isascii() and INVISIBLE.search(text)
-    plain = [_FOREIGN.sub(lambda match: match[0].translate(_JOINED), text)]
-    plain += [_FOREIGN.sub(lambda match: match[0].translate(_PARTED), text)] if parted else []
-    return [_stream(one.encode("utf-8", "replace").translate(_BYTES)) for one in plain]
+    """Return the text as folded words; once more where invisible characters may part words, or signs be letters."""
+    forms = [text]
+    if not text.isascii() and INVISIBLE.search(text):
+        forms.append(INVISIBLE.sub(" ", text))
+    if len(_SIGNED.findall(text)) >= 3:
+        forms.append(text.translate(_SIGNS))
+    folded = (_FOREIGN.sub(lambda match: match[0].translate(_FOLDS), form) for form in forms)
+    return [_stream(one.encode("utf-8", "replace").translate(_BYTES)) for one in folded]
 
 
 def kept_words(text: str) -> list[bytes]:
@@ -285,20 +285,13 @@ def joined_letters(stream: Stream) -> Stream | None:
 # The lexicon.
 
 
-@dataclass(frozen=True, slots=True)
-class Lexicon:
-    """The folded terms, the longest first, and the day of the last review."""
-
-    reviewed: date
-    terms: tuple[bytes, ...]
-
-    def named(self, stream: Stream) -> int:
-        """Return how many different terms a text names; a term within a longer one counts once."""
-        text, n = b" %s " % b"  ".join(stream.words), 0
-        for term in self.terms:
-            n += term in text
-            text = text.replace(term, b"") if term in text else text
-        return n
+def terms_named(stream: Stream) -> int:
+    """Return how many different terms of the lexicon a text names; a term within a longer one counts once."""
+    text, n = b" %s " % b"  ".join(stream.words), 0
+    for term in _terms():
+        n += term in text
+        text = text.replace(term, b"") if term in text else text
+    return n
 
 
 def lexicon_file() -> dict[str, list[str]]:
@@ -308,8 +301,7 @@ def lexicon_file() -> dict[str, list[str]]:
 
 
 @cache
-def lexicon() -> Lexicon:
-    """Return the shipped lexicon, folded."""
+def _terms() -> list[bytes]:
     data = lexicon_file()
     terms = (b" %s " % b"  ".join(streams(term)[0].words) for term in (*data["regimes"], *data["categories"]))
-    return Lexicon(date.fromisoformat(str(data["reviewed"])), tuple(sorted(terms, key=len, reverse=True)))
+    return sorted(terms, key=len, reverse=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from robustify.errors import AuthorisationError
-from robustify.gate.words import LEAST_TERMS, lexicon, streams
+from robustify.gate.words import LEAST_TERMS, streams, terms_named
 from robustify.item import Item
 from robustify.loaders import Loaded, Source
 from robustify.restricted.adapters import Manifest, find_adapter, require_every
@@ -124,9 +124,9 @@ def _spaced(name: str) -> str:
 
 
 def _lexical(items: Sequence[Item]) -> Iterator[Sign]:
-    terms, some = lexicon(), items[:: -(-len(items) // MOST_READ) or 1]
+    some = items[:: -(-len(items) // MOST_READ) or 1]
     texts = ("\n".join((item.stem, *item.choices)) for item in some)
-    n = sum(terms.named(streams(text)[0]) >= LEAST_TERMS for text in texts)
+    n = sum(terms_named(streams(text)[0]) >= LEAST_TERMS for text in texts)
     if n >= FEW and n >= LEXICON_SHARE * len(some):
         yield Sign("S5", f"{n:,} of {len(some):,} records speak of controlled categories")
 

@@ -3,13 +3,17 @@
 import base64
 import binascii
 import gzip
+import io
 import json
 import pickle
+import re
 import struct
 import textwrap
 import zlib
 from collections.abc import Callable
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from robustify.gate.opaque import image_fault
@@ -17,12 +21,27 @@ from tests.gate.corpus import whole
 from tests.gate.repo import mock_items, mock_prints, rules_of
 
 RAW = "\n\n".join(map(whole, mock_items()[:5])).encode()
+
+
+def array(save: Callable[[io.BytesIO], object]) -> bytes:
+    out = io.BytesIO()
+    save(out)
+    return out.getvalue()
+
+
+TABLE = pa.table({"question": [RAW.decode()]})
 DATA = {
     "text": RAW,
     "pickle": pickle.dumps([item.texts for item in mock_items()[:5]]),
     "gzip": gzip.compress(RAW, mtime=0),
 }
-STEM = mock_items()[5].stem
+BINARY = {
+    "npy": array(lambda out: np.save(out, np.array([RAW.decode()]))),
+    "Arrow": array(lambda out: pa.ipc.new_file(out, TABLE.schema).write_table(TABLE)),
+    "Latin-1": b"bl\xe9 " + RAW,
+    "NUL": RAW + b"\0",
+}
+STEM, TAIL = mock_items()[5].stem, " ".join(mock_items()[6].texts)
 
 
 def cut(text: str, n: int) -> list[str]:
@@ -79,10 +98,24 @@ WAYS: dict[str, Callable[[bytes], str]] = {
 @pytest.mark.parametrize("kind", DATA)
 @pytest.mark.parametrize("way", WAYS)
 def test_content_written_as_text_is_refused(way: str, kind: str) -> None:
-    rules = rules_of(WAYS[way](DATA[kind]), mock_prints())
-    assert rules & {"RBG301", "RBG502"}
+    assert rules_of(WAYS[way](DATA[kind]), mock_prints()) & {"RBG301", "RBG502"}
     if kind != "text":  # no index is needed to refuse what is not text
         assert "RBG502" in rules_of(WAYS[way](DATA[kind]))
+
+
+@pytest.mark.parametrize("kind", BINARY)
+@pytest.mark.parametrize(
+    "way", [way for way in WAYS if re.search(r"of \d\d|addresses|JSON|comments|hex|array|of base64", way)]
+)
+def test_what_is_nearly_text_or_full_of_zeros_is_refused_too(way: str, kind: str) -> None:
+    assert rules_of(WAYS[way](BINARY[kind]), mock_prints()) & {"RBG301", "RBG502"}
+
+
+@pytest.mark.parametrize("data", [b"%b\0", b"\0%b", b"bl\xe9 %b"])
+def test_a_short_run_of_what_is_nearly_text_is_read(data: bytes) -> None:
+    data %= STEM[:64].encode()
+    for form in (b64(data), data.hex(), f'<img src="data:image/png;base64,{b64(data)}">'):
+        assert rules_of(form, mock_prints()) & {"RBG301", "RBG502"}
 
 
 DRESSES: dict[str, str] = {
@@ -104,6 +137,25 @@ DRESSES: dict[str, str] = {
     "a comment wrapped": "\n".join(f"// {line}" for line in textwrap.wrap(STEM, 25)),
     "log-probabilities": "\n".join(f"{piece}\t-0.{n + 11}" for n, piece in enumerate(RAW.decode().split())),
     "tokens": json.dumps([f"Ġ{word}" for word in RAW.decode().split()]),
+    # In pieces, as programs write a text.
+    "a streamed reply": "".join(f"data: {json.dumps({'choices': [{'delta': {'content': p}}]})}\n\n" for p in cut(STEM, 3)),
+    "a streamed reply in lines": "".join(json.dumps({"model": "m", "response": p, "done": False}) + "\n" for p in cut(STEM, 5)),  # noqa: E501
+    "words of a transcript": json.dumps([{"word": word, "start": n / 3} for n, word in enumerate(STEM.split())], indent=1),
+    "runs of Word": "<w:p>" + "".join(f"<w:r><w:rPr><w:b/></w:rPr><w:t>{p}</w:t></w:r>" for p in cut(STEM, 4)) + "</w:p>",
+    "runs of Word in lines": "<w:p>\n" + "\n ".join(f"<w:r>\n<w:t>{p}</w:t>\n</w:r>" for p in cut(STEM, 4)) + "\n</w:p>",
+    "spans of Writer": "".join(f'<text:span text:style-name="T{n}">{p}</text:span>' for n, p in enumerate(cut(STEM, 4))),
+    "boxes": "".join(f'<div style="left:{n}px">{piece}</div>' for n, piece in enumerate(cut(STEM, 4))),
+    "colours": "".join(f"\x1b[38;5;{n}m{piece}\x1b[0m" for n, piece in enumerate(cut(STEM, 4))),
+    "colours in escapes": "".join(f"\\033[3{n % 8}m{piece}\\033[0m" for n, piece in enumerate(cut(STEM, 4))),
+    # Further.
+    "printed bold": "".join(f"{c}\b{c}" if c.isalpha() else c for c in STEM),
+    "soft hyphens of LaTeX": "\\begin{quote}" + " ".join(f"{w[:2]}\\-{w[2:]}" for w in STEM.split()) + "\\end{quote}",
+    "subtitles": "".join(f"{n}\n00:00:0{n % 9},100 --> 00:00:0{n % 9},900\n{word}\n\n" for n, word in enumerate(STEM.split())),  # noqa: E501
+    "one word between all": json.dumps(dict.fromkeys(STEM.split(), True)),
+    "cells that are wrapped": "\n".join(f"| {a:<20} | {b:<20} |" for a, b in zip(textwrap.wrap(STEM, 20), textwrap.wrap(TAIL, 20), strict=False)),  # noqa: E501
+    "signs for letters": STEM.translate(str.maketrans("asil", "@$!|")),
+    "braille": "".join(chr(0x2800 + ord(c) % 64) if c.isalpha() else c for c in STEM + TAIL),
+    "Morse code": " / ".join(" ".join("." * (1 + ord(c) % 3) + "-" * (ord(c) % 2) for c in w) for w in (STEM + TAIL).split()),  # noqa: E501
 }  # fmt: skip
 
 
@@ -165,6 +217,10 @@ TAINTED = {
     "png with a long time": png(chunk(b"tIME", NOTE)),
     "png with a tail of its pixels": png(packed=NOTE),
     "png with more pixels": png(pixels=bytes(30) + NOTE),
+    "png with a palette of words": png(chunk(b"PLTE", NOTE)),
+    "png with pixels of words": png(pixels=NOTE[:30]),
+    "jpeg with a scan of words": jpeg().replace(b"\x12\xff\0\x34", NOTE),
+    "icon of a bitmap of words": icon(b"\x28\0\0\0" + NOTE),
     "png with a bad sum": png()[:-1] + b"x",
     "png that is cut": png()[:-20],
     "jpeg with a comment": jpeg(part(0xFE, NOTE)),
@@ -186,6 +242,11 @@ def test_an_image_without_text_passes_as_a_file_and_in_base64(name: str) -> None
     assert rules_of(IMAGES[name], mock_prints()) == set()
     encoded = base64.encodebytes(IMAGES[name] if len(IMAGES[name]) > 120 else png(pixels=bytes(30))).decode()
     assert rules_of(f'<img src="data:image/png;base64,{encoded}">', mock_prints()) == set()
+
+
+@pytest.mark.parametrize("head", ["{\\rtf1\\ansi ", "%!PS-Adobe-3.0\n", "\n\n%PDF-1.4\n"])
+def test_a_document_in_plain_characters_is_refused(head: str) -> None:
+    assert rules_of(f"{head}A note.") == {"RBG501"}
 
 
 @pytest.mark.parametrize("name", TAINTED)

@@ -57,6 +57,17 @@ def _authored(repo: Scanned) -> None:
     repo.git("commit", "-q", "--allow-empty", "--author", f"{LEAK} <a@b.invalid>", "-m", "Go on")
 
 
+def _signed(repo: Scanned) -> None:
+    held = repo.git("cat-file", "commit", "HEAD").replace(
+        "\n\n", f"\ngpgsig -----BEGIN PGP SIGNATURE-----\n {LEAK}\n -----END PGP SIGNATURE-----\n\n", 1
+    )
+    parent = f"\nparent {repo.git('rev-parse', 'HEAD')}\nauthor"
+    commit = repo.git(
+        "hash-object", "-t", "commit", "-w", "--stdin", given=held.replace("\nauthor", parent, 1) + "\n"
+    )
+    repo.git("reset", "-q", "--hard", commit)
+
+
 def _tagged(repo: Scanned) -> None:
     repo.commit("Go on")
     repo.git("tag", "-a", "v1", "-m", LEAK)
@@ -75,6 +86,7 @@ RANGES: dict[str, tuple[Callable[[Scanned], object], str]] = {
     "a path that a later commit takes back": (_renamed, "<a path"),
     "what only a merge brings": (_merged, "notes"),
     "the name of an author": (_authored, "<authors>"),
+    "what is no signature": (_signed, "<authors>"),
     "the message of a tag of a tag": (_tagged, "tag"),
     "the name of a branch": (_branched, "<names of refs>"),
 }
