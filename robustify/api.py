@@ -29,6 +29,7 @@ from robustify.cli.start import config_of
 from robustify.errors import AuthorisationError, DataError, RobustifyError, UsageError
 from robustify.files import write_text
 from robustify.item import Item
+from robustify.loaders import notes
 from robustify.logs import LogOptions, parse_log_path
 from robustify.models import cache_folder
 from robustify.policy import from_logs
@@ -228,6 +229,8 @@ def heuristics(data: Data) -> "pd.DataFrame":
     rows = {name: _flat(row) for name, row in scores["heuristics"].items()}
     frame = pd.DataFrame.from_dict(rows, orient="index")
     frame.attrs = {"n": scores["n"], "chance_accuracy": scores["chance_accuracy"]}
+    if policy.access is None:
+        frame.attrs["notes"] = notes(bench)
     return frame
 
 
@@ -295,10 +298,24 @@ def _path(data: Data, place: Path) -> str:
         )
     if kind is Item:
         write_items(path, rows)
-    else:
-        there = ({str(k): v for k, v in row.items() if v is not None and v == v} for row in rows)
+        return str(path)
+    try:
+        there = [{str(k): v for k, v in row.items() if not _missing(v)} for row in rows]
         write_text(path, "".join(json.dumps(row, default=_plain, ensure_ascii=False) + "\n" for row in there))
+    except (AttributeError, TypeError, ValueError, RecursionError) as error:
+        raise UsageError(
+            f"items: a row cannot be written as JSON ({type(error).__name__}); expected texts, numbers and lists of them"
+        ) from None
     return str(path)
+
+
+def _missing(value: object) -> bool:
+    """Whether pandas would call a cell empty."""
+    return (
+        value is None
+        or type(value).__name__ in ("NAType", "NaTType")
+        or (isinstance(value, float) and value != value)
+    )
 
 
 def _plain(value: Any) -> Any:

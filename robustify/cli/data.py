@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from robustify.cli.options import output, print_result
+from robustify.cli.options import output, print_result, say
 from robustify.errors import AuthorisationError, UsageError
 
 if TYPE_CHECKING:
@@ -267,11 +267,11 @@ def rules_alone(data: str, columns: tuple[str, ...], skip_bad: bool, items_: boo
     """
     from robustify.baselines.heuristics import found_by, table
     from robustify.cli.described import is_above, item_lines, plain_lines, rule_lines
+    from robustify.loaders import notes
 
-    if not (items_ or names_config(data)):
-        scores = table(items_of(data, skip_bad, columns).items)
-        return print_result(scores, rule_lines(scores))
     bench, policy = loaded(data, skip_bad, columns=columns)
+    for note in notes(bench) if policy.access is None else ():
+        say(note)
     scores = policy.features(table(bench.items))
     if not items_:
         return print_result(scores, rule_lines(scores) if policy.access is None else plain_lines(scores))

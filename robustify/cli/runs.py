@@ -108,6 +108,8 @@ def run(
     done = pipeline.robustify(settings, folder, cache, watcher(progress), before)
     if done.restricted:
         return _close_restricted(done)
+    for note in done.manifest["data"].get("notes", ()):
+        say(note)
     summary = done.summary
     tree = {"run": str(folder), "signature": summary.signature, "summary": summary.tree()}
     return _close(summary, folder, tree)

@@ -131,6 +131,11 @@ def read_keys(raws: Sequence[RawItem]) -> list[ReadKey]:
     return out
 
 
+def positions(raw: RawItem) -> set[int]:
+    """Return all choices that the key of a row could mean, if it can be read at all."""
+    return _positions(_tried(raw))
+
+
 def _tried(raw: RawItem) -> Readings:
     try:
         return readings(raw, _written(raw)) if raw.key_is == "auto" else {}
@@ -160,7 +165,7 @@ def readings(raw: RawItem, key: str) -> Readings:
 
 def _all_readings(raw: RawItem, key: str) -> Readings:
     k, letter, match = len(raw.choices), letter_index(key), _DIGITS.fullmatch(key)
-    folded = key.casefold()
+    folded = match[1] if match else key.casefold()
     found: Readings = {"label": tuple(at for at, name in enumerate(raw.labels) if name.casefold() == folded)}
     if match:
         number = int(match[1])

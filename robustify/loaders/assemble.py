@@ -103,7 +103,11 @@ def _load(source: Source, base: str) -> Loaded:
         sha256=opened.sha256,
         path=str(path),
         files=files,
-        recognised=(Recognised(path.name, layout, parts, raw.forms, raw.labelled),),
+        recognised=(
+            Recognised(
+                path.name, layout, parts, raw.forms, raw.labelled, raw.raws[0].cut if raw.raws else ""
+            ),
+        ),
     )
 
 

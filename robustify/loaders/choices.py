@@ -24,6 +24,8 @@ MARKS = (("correct", "is_correct", "right", "is_right", "is_answer"),)
 ORDERS = (list(ascii_lowercase), [str(n) for n in range(26)], [str(n) for n in range(1, 27)])
 OPTION_COLUMNS = frozenset(("", "option", "choice", "opt", "op", "answer", "ans", "ending", "sol"))
 WRONG_COLUMNS = frozenset(("incorrectanswer", "wronganswer", "distractor", "incorrect", "wrong"))
+SEVERAL_WRONG = frozenset(("incorrectanswers", "wronganswers", "distractors"))
+"""Fields that hold all wrong choices, and in a flat file in one cell."""
 _COLUMN = re.compile(r"\(?([a-z _-]*?)[ _-]*\(?([a-z]|[0-9]{1,2})\s*[).:]?", re.IGNORECASE)
 _BETWEEN = re.compile(r"[\s_-]+")
 _FIRST_LABEL = re.compile(r"\s*(\(?)([a-z]|[0-9])([.):])\s*\S", re.IGNORECASE)
@@ -151,8 +153,12 @@ def _from_columns(cells: Cells, names: Sequence[str], key: str | None) -> Choice
         values.pop()
     texts: list[str] = []
     marks: list[bool] = []
+    cut = ""
     for name, value in values:
         marks += [name == key]
+        if key in names and isinstance(value, str) and name_key(name) in SEVERAL_WRONG:
+            with suppress(ItemError):
+                value, cut = _unpacked(value, name)
         match value:
             case [*_, {"content": content}]:
                 # A conversation: the reply is its last turn.
@@ -165,7 +171,9 @@ def _from_columns(cells: Cells, names: Sequence[str], key: str | None) -> Choice
     used = [name for name, _ in values]
     suffixes = tuple(_column(name)[1].upper() for name in used)
     labels = suffixes if all(suffixes) else tuple(used)
-    return Choices(tuple(texts), labels if len(used) == len(texts) else (), tuple(marks) * (key in names))
+    return Choices(
+        tuple(texts), labels if len(used) == len(texts) else (), tuple(marks) * (key in names), cut
+    )
 
 
 def _unpacked(cell: str, what: str) -> tuple[object, str]:

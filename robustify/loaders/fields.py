@@ -67,7 +67,8 @@ def complete(
         key = key or right
     chosen = _several(choices)
     own = [name for name in own if name not in chosen]
-    if key is None and not (isinstance(choices, str) and _marks(cells, choices)):
+    marked = isinstance(choices, str) and _marks(cells, choices)
+    if key is None and (usual_names(own, KEYS) or not marked):
         key = _only("key", own, KEYS)
     stem = fields.stem or _only("stem", [name for name in own if name != key], STEMS)
 
@@ -111,7 +112,7 @@ def read_fields(cells: Cells, fields: FieldMap) -> RawItem:
     return RawItem(
         stem=f"{passage}\n\n{stem}" if passage.strip() else stem,
         choices=found.texts,
-        key=right if marked else _key(cell_value(cells, fields.key or ""), fields, found.labels),
+        key=right if marked else own_label(cell_value(cells, fields.key or ""), fields, found.labels),
         key_is="index" if marked else fields.key_is,
         labels=found.labels,
         id=cell_label(cells, fields.id),
@@ -122,8 +123,8 @@ def read_fields(cells: Cells, fields: FieldMap) -> RawItem:
     )
 
 
-def _key(key: object, fields: FieldMap, labels: tuple[str, ...]) -> object:
-    """Return the key, or if it is the name of a choice's own column (`Option B`) that choice's label."""
+def own_label(key: object, fields: FieldMap, labels: tuple[str, ...]) -> object:
+    """Return a key, or if it is the name of a choice's own column (`Option B`) that choice's label."""
     if isinstance(key, str):
         columns = zip(_several(fields.choices), labels, strict=False)
         named = [label for name, label in columns if name_key(name) == name_key(key)]

@@ -19,11 +19,20 @@ from robustify.loaders.answer_keys import (
     bare_choices,
     bare_stems,
     count_from_one,
+    positions,
     read_keys,
 )
 from robustify.loaders.choices import BY_LABEL, name_key
 from robustify.loaders.datasets import LAYOUTS, NAMED_BY_READER, OWN, BenchmarkLayout
-from robustify.loaders.fields import KEYS, KNOWN_NAMES, AmbiguousError, complete, read_fields, rival_keys
+from robustify.loaders.fields import (
+    KEYS,
+    KNOWN_NAMES,
+    AmbiguousError,
+    complete,
+    own_label,
+    read_fields,
+    rival_keys,
+)
 from robustify.loaders.loaded import FieldMap
 from robustify.loaders.rows import (
     Cells,
@@ -190,9 +199,7 @@ def _require_whole(name: str, raws: Sequence[RawItem]) -> None:
         )
     cuts = {raw.cut for raw in raws}
     sizes = {len(raw.choices) for raw in raws if raw.cut not in ("", BY_LABEL)}
-    if len(cuts) > 1 or (
-        len(sizes) > 1 and any(raw.choices.count(str(raw.key).strip()) != 1 for raw in raws)
-    ):
+    if len(cuts) > 1 or len(sizes) > 1:
         raise DataError(
             f"{name}: the options come in one cell and its separator may also be part of an option (rows differ in "
             "separator or number of options); expected a column for each option"
@@ -204,20 +211,20 @@ def _require_one_key(
 ) -> None:
     """Refuse a file that says in several columns which choice is right, and not the same one."""
     read = [(row, raw, key.index) for row, raw, key in zip(rows, raws, keys, strict=True) if not key.fault]
-    said = {"what is marked as right": [-1 if raw.marked is None else raw.marked for _, raw, _ in read]}
+    said = {"what is marked as right": [set() if raw.marked is None else {raw.marked} for _, raw, _ in read]}
     for rival in rival_keys(fields, dict.fromkeys(column for row in rows for column in row.cells)):
-        others = read_keys([replace(raw, key=row.cells.get(rival), key_is="auto") for row, raw, _ in read])
-        said[f"`{rival}`"] = [other.index for other in others]
-    for what, meant in said.items():
-        both = [
-            (row.line, key, other) for (row, _, key), other in zip(read, meant, strict=True) if other >= 0
-        ]
-        differ = [one for one in both if one[1] != one[2]]
+        meant = (
+            replace(raw, key=own_label(row.cells.get(rival), fields, raw.labels)) for row, raw, _ in read
+        )
+        said[f"`{rival}`"] = [positions(replace(raw, key_is="auto")) for raw in meant]
+    for what, others in said.items():
+        both = [(row.line, key, other) for (row, _, key), other in zip(read, others, strict=True) if other]
+        differ = [one for one in both if one[1] not in one[2]]
         if differ and len(both) * 2 > len(read):
             line, key, other = differ[0]
             raise DataError(
-                f"{name}:{line}: `{fields.key}` means choice {key + 1}, but {what} choice {other + 1} ({len(differ)} such "
-                f"rows); expected it to be said which column is the key (`--map key={fields.key}`)"
+                f"{name}:{line}: `{fields.key}` means choice {key + 1}, but {what} choice {min(other) + 1} "
+                f"({len(differ)} such rows); expected it to be said which column is the key (`--map key={fields.key}`)"
             )
 
 

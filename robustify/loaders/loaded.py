@@ -129,7 +129,7 @@ class Recognised:
     """How one file was read: its layout, which field is which, and how its keys are written {form: rows}.
 
     `fields` is empty for a layout whose field names are its own. `labelled`: rows whose choices had labels of their own
-    ("(A) red"), which were taken off.
+    ("(A) red"), which were taken off. `cut`: what separates choices that came in one cell.
     """
 
     file: str
@@ -137,6 +137,7 @@ class Recognised:
     fields: Mapping[str, object]
     key_forms: Mapping[str, int]
     labelled: int = 0
+    cut: str = ""
 
 
 @dataclass(frozen=True, slots=True)

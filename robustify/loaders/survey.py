@@ -8,11 +8,13 @@ from math import fsum
 
 from robustify.item import Item, folded, unspaced
 from robustify.loaders.answer_keys import own_labels
+from robustify.loaders.choices import BY_LABEL
+from robustify.loaders.datasets import OWN
 from robustify.loaders.loaded import Defect, Loaded
 
 FEWEST_FOR_NOTE = 20
-FEWEST_WITHOUT_FIRST = 4
-"""Items of which none has its first choice as key, before that is worth a note."""
+FEWEST_OF_OURS = 4
+"""Items in our own layout, which counts from 0, of which none has its first choice as key, before that is worth a note."""
 CONFLICT = "conflicting_key"
 _UNSEEN = re.compile(
     r"[\s\0-\x20\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202f\u205f-\u206f"
@@ -74,8 +76,13 @@ def describe(loaded: Loaded) -> dict[str, object]:
         "topics": dict(sorted(Counter(item.topic for item in loaded.items).items())),
         "defects": {kind: {"n": len(at), "at": at} for kind, at in sorted(by_kind.items())},
         "quarantined": [{"line": q.line, "reason": q.reason, "file": q.file} for q in loaded.quarantined],
-        "notes": [*_notes(loaded)],
+        "notes": notes(loaded),
     }
+
+
+def notes(loaded: Loaded) -> list[str]:
+    """Return what is odd about how a benchmark is written, in counts and positions."""
+    return [*_notes(loaded)]
 
 
 def _notes(loaded: Loaded) -> Iterator[str]:
@@ -85,14 +92,19 @@ def _notes(loaded: Loaded) -> Iterator[str]:
             f"every key is at position {next(iter(keys))}: position heuristics mean nothing on this order of "
             "the choices, and a screen that keeps this order would see the key's place"
         )
-    from_0 = any("number from 0" in one.key_forms for one in loaded.recognised)
-    if n >= FEWEST_WITHOUT_FIRST and 0 not in keys and from_0:
+    from_0 = [one.layout for one in loaded.recognised if "number from 0" in one.key_forms]
+    if from_0 and 0 not in keys and (n >= FEWEST_OF_OURS or from_0 != [OWN.name]):
         yield (
             "no key is 0: if the file counts its choices from 1, every key is read one choice too late; say "
             "`fields: {key_is: number}`, or `fields: {key_is: index}` if it counts from 0"
         )
     for kind, odd in sorted(Counter(kind for item in loaded.items for kind in _written_oddly(item)).items()):
         yield f"{odd:,} of {n:,} items {_ODD[kind]}"
+    if cuts := {one.cut for one in loaded.recognised} - {"", "\n", BY_LABEL}:
+        yield (
+            f"options come in one cell and were cut at {' and '.join(sorted(cuts))}: if that is also part of an option, "
+            "give each option a column"
+        )
     if labelled := sum(one.labelled for one in loaded.recognised):
         yield (
             f'{labelled:,} rows have labels inside their options such as "(A) ", which were taken off: ours are '

@@ -5,7 +5,7 @@ the mapping to write.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
@@ -42,15 +42,19 @@ _OF_A_MODEL = "*_picked,*_pick,*_predicted,*_prediction,*_pred"
 class PickColumns:
     """`picks`: by model the column of its picks, with "" for a table that names the model in each row.
 
-    `parts`: the column of every other part that the table has (`=value` where it is the same everywhere);
-    `choices` the column or columns of the choices. `scores` and `correct` by model, as `picks`.
+    `parts`: the column of every other part that the table has (`=value` if it is the same everywhere, `*` for a model's
+    name); `choices` the column or columns of the choices.
     """
 
     picks: Mapping[Name, str]
     parts: Mapping[str, str]
     choices: str | tuple[str, ...] | None
-    scores: Mapping[Name, tuple[str, ...]]
-    correct: Mapping[Name, str]
+
+    def of(self, model: Name) -> Iterator[tuple[str, str]]:
+        """Yield the columns of one model's picks by part, with its name for each `*`."""
+        yield "pick", self.picks[model]
+        for part, column in self.parts.items():
+            yield part, column.replace("*", model) if model else column
 
 
 def mapping(pairs: Iterable[str]) -> dict[str, str]:
@@ -104,22 +108,16 @@ def pick_columns(file: str, table: SourceTable, options: LogOptions) -> PickColu
             "a table of picks: say which column is what (--map model=NAME --map key=NAME --map pick=NAME, "
             "or --map pick=NAME,NAME for a column of each model)"
         )
-    return PickColumns(
-        picks=picks,
-        parts={part: c for part, c in parts.items() if part not in ("scores", "correct")},
-        choices=choices,
-        scores={m: tuple(_of(m, c) for c in parts["scores"].split(",")) for m in picks if "scores" in parts},
-        correct={m: _of(m, parts["correct"]) for m in picks if "correct" in parts},
-    )
-
-
-def missing_column(file: str, part: str, names: Sequence[str]) -> DataError:
-    """The error of a table that lacks a part."""
-    return DataError(
-        f"{file}: no column for the {part}; {_shown(names)}; expected --map {part}=NAME, or --map {part}==VALUE "
-        "for the same in every row"
-        + (", or the items with their keys (--data ITEMS)" if part == "key" else "")
-    )
+    if NOTHING not in picks and options.model is not None:
+        raise UsageError(f"{file}: has a column of picks for each model; leave {options.model}= out")
+    named = NOTHING not in picks or "model" in parts or options.model is not None
+    for part in [*(["model"] * (not named)), *(["key"] * ("key" not in parts and not options.keyed))]:
+        raise DataError(
+            f"{file}: no column for the {part}; {_shown(names)}; expected --map {part}=NAME, or --map {part}==VALUE "
+            "for the same in every row"
+            + (", or the items with their keys (--data ITEMS)" if part == "key" else "")
+        )
+    return PickColumns(picks, parts, choices)
 
 
 def _expanded(said: str, names: Sequence[str]) -> list[tuple[str, str]]:
@@ -162,10 +160,6 @@ def _picks(file: str, names: Sequence[str], said: str) -> dict[Name, str]:
     if (models := columns_of(_expanded(said, names), names)) is not None:
         return models
     raise DataError(f"{file}: no model's name over a column of picks; {_shown(names)}; expected a word each")
-
-
-def _of(model: str, column: str) -> str:
-    return column.replace("*", model) if model else column
 
 
 def _shown(names: Sequence[str]) -> str:

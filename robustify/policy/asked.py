@@ -9,7 +9,7 @@ from robustify.config import Config
 from robustify.errors import DataError
 from robustify.item import Item
 from robustify.judging.context import Facts, Rules
-from robustify.loaders import Loaded
+from robustify.loaders import Loaded, notes
 from robustify.ngrams.overlap import Overlap
 from robustify.run import Run
 
@@ -65,7 +65,9 @@ def data_tree(bench: Loaded, n_items: int, found: Overlap | None = None) -> dict
     """Return `data` of run.json: layout, digest, counts, faults of the benchmark by line, and which items are in
     given text files, so that a run is judged again without them.
     """
+    found_odd = notes(bench)
     return {
+        **({"notes": found_odd} if found_odd else {}),
         "layout": bench.layout,
         "sha256": bench.sha256,
         "n_items": n_items,

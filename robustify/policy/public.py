@@ -108,7 +108,10 @@ def print_run(folder: Path, config: Config, asked: Asked, judgement: Judgement) 
         if asked.facts.free is not None:
             write_lines(staged / FREE, asked.facts.free.lines)
         write_json(staged / "summary.json", summary.tree())
-        beside = {"notes": list(config.notes), "explorer": (staged / EXPLORER).is_file()}
+        beside = {
+            "notes": [*config.notes, *asked.data.get("notes", ())],
+            "explorer": (staged / EXPLORER).is_file(),
+        }
         write_report(staged, summary, {**manifest, **beside})
         if not halted and asked.items is not None:
             write_tasks(staged / "lm_eval_tasks", config.name, signature=manifest["signature"])

@@ -1,4 +1,4 @@
-"""Every layout on made-up items: what is read, where it came from, and what is said about it."""
+"""Every layout on made-up items: what is read, where it came from, and what is said about it. Forms of keys: test_forms."""
 
 import csv
 import hashlib
@@ -17,38 +17,35 @@ from pydantic import ValidationError
 from robustify.errors import DataError, RobustifyError, UsageError
 from robustify.item import Item
 from robustify.loaders import FieldMap, Loaded, Source, describe, load, load_many
-from robustify.loaders.layouts import EVERY
 
-LAYOUTS = {layout.name for layout in EVERY}
-Write = Callable[[str, str | bytes], Path]
+Read = Callable[..., Loaded]
 COLOURS = ["red", "green", "blue", "grey"]
+LAMP = {"question": "Which lamp?"}
+LISTED = {**LAMP, "choices": COLOURS}
 
 
 @pytest.fixture
-def write(tmp_path: Path) -> Write:
-    def _write(name: str, content: str | bytes) -> Path:
-        path = tmp_path / name
+def read(tmp_path: Path) -> Read:
+    """Write a text, rows or records of CSV into a file, and load it."""
+
+    def _read(content: object, file: str = "a.jsonl", **said: object) -> Loaded:
+        path = tmp_path / file
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
-        return path
+        path.write_text(content if isinstance(content, str) else lines(content), encoding="utf-8")
+        return load(Source.model_validate({"path": str(path), **said}))
 
-    return _write
+    return _read
 
 
-def lines(rows: Sequence[object]) -> str:
+def lines(rows: object) -> str:
+    assert isinstance(rows, list)
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
-def csv_text(records: Sequence[Sequence[str]], delimiter: str = ",") -> str:
+def csv_text(records: Sequence[Sequence[str]]) -> str:
     out = io.StringIO(newline="")
-    csv.writer(out, delimiter=delimiter).writerows(records)
+    csv.writer(out).writerows(records)
     return out.getvalue()
-
-
-def one(path: Path, **said: object) -> Item:
-    loaded = load(Source.model_validate({"path": str(path), **said}))
-    assert len(loaded.items) == 1
-    return loaded.items[0]
 
 
 def own(items: Sequence[Item]) -> str:
@@ -56,51 +53,41 @@ def own(items: Sequence[Item]) -> str:
     return lines([{name: getattr(item, name) for name in fields} for item in items])
 
 
-# ---- the layouts, one row each; every key is choice 2 ("blue") unless said otherwise ----
+# ---- the layouts, one row each ----
 
 LABELLED = [{"text": text, "label": label} for text, label in zip(COLOURS, "ABCD", strict=True)]
 NUMBERED = [{"text": text, "label": label} for text, label in zip(COLOURS, "1234", strict=True)]
-LAMP = {"question": "Which lamp?"}
 BY_LETTER = dict(zip("ABCD", COLOURS, strict=True))
-ROWS: dict[str, tuple[str, dict[str, object]]] = {
-    "own": ("robustify", {"id": "x", "stem": "Which lamp?", "choices": COLOURS, "key": 2, "topic": "lamps"}),
-    "arc, letters": ("arc", {"id": "x", "question": {"stem": "Which lamp?", "choices": LABELLED}, "answerKey": "C"}),
-    "arc, numbers": ("arc", {"id": "x", "question": {"stem": "Which lamp?", "choices": NUMBERED}, "answerKey": "3"}),
+WRONG = ["red", "green", "grey"]
+CONTEXTS = ["I like red lamps and the red lamps", "I like red lamps and the old lamps"]
+Case = tuple[str, dict[str, object], tuple[str, Sequence[str], int]]
+BLUE = ("Which lamp?", COLOURS, 2)
+ROWS: dict[str, Case] = {
+    "own": ("robustify", {"id": "x", "stem": "Which lamp?", "choices": COLOURS, "key": 2, "topic": "lamps"}, BLUE),
+    "arc, letters": ("arc", {"id": "x", "question": {"stem": "Which lamp?", "choices": LABELLED}, "answerKey": "C"}, BLUE),
+    "arc, numbers": ("arc", {"question": {"stem": "Which lamp?", "choices": NUMBERED}, "answerKey": "3"}, BLUE),
     "commonsenseqa": (
         "commonsenseqa",
-        {
-            "question": {"question_concept": "lamp", "stem": "Which lamp?", "choices": LABELLED},
-            "id": "x", "answerKey": "C",
-        },
+        {"question": {"question_concept": "lamp", "stem": "Which lamp?", "choices": LABELLED}, "answerKey": "C"},
+        BLUE,
     ),
-    "choices query gold": ("fields", {"query": "Which lamp?", "choices": COLOURS, "gold": 2}),
-    "question choices answer, index": ("fields", {**LAMP, "choices": COLOURS, "answer": 2}),
-    **{
-        f"answer {answer!r}": ("fields", {**LAMP, "options": COLOURS, "answer": answer})
-        for answer in ("C", " c ", "(C)", "2", "blue")
-    },
-    "key in another field": ("fields", {"stem": "Which lamp?", "options": COLOURS, "answer_idx": 2}),
-    "index and letter": ("fields", {**LAMP, "options": COLOURS, "answer": "C", "answer_index": 2}),
-    "hub list of objects": ("fields", {**LAMP, "choices": LABELLED, "answerKey": "C"}),
-    "hub object of lists": (
-        "fields",
-        {"question_stem": "Which lamp?", "choices": {"text": COLOURS, "label": list("1234")}, "answerKey": "3"},
+    "choices query gold": ("fields", {"query": "Which lamp?", "choices": COLOURS, "gold": 2}, BLUE),
+    **{f"answer {a!r}": ("fields", {**LISTED, "answer": a}, BLUE) for a in (2, "C", " c ", "(C)", "2", "blue")},
+    "key in another field": ("fields", {"stem": "Which lamp?", "options": COLOURS, "answer_idx": 2}, BLUE),
+    "index and letter": ("fields", {**LISTED, "answer": "C", "answer_index": 2}, BLUE),
+    "objects": ("fields", {**LAMP, "choices": LABELLED, "answerKey": "C"}, BLUE),
+    "object of lists": (
+        "fields", {"question_stem": "Which lamp?", "choices": {"text": COLOURS, "label": [*"1234"]}, "answerKey": 3}, BLUE
     ),
-    "label as a number": (
-        "fields", {**LAMP, "choices": {"text": COLOURS, "label": list("1234")}, "answerKey": 3},
+    "labels in another order": (
+        "fields", {**LAMP, "choices": {"text": COLOURS, "label": list("BADC")}, "answerKey": "d"}, BLUE
     ),
-    "object by letter": ("fields", {**LAMP, "choices": BY_LETTER, "answer": "C"}),
-    "object by letter, key as text": ("fields", {**LAMP, "options": BY_LETTER, "answer": "blue"}),
-    "columns": ("fields", {**LAMP, **BY_LETTER, "answer": "C"}),
-    "numbered columns": (
-        "fields", {**LAMP, **{f"option{n}": c for n, c in enumerate(COLOURS, 1)}, "answer": "3"},
-    ),
+    "object by letter": ("fields", {**LAMP, "choices": BY_LETTER, "answer": "C"}, BLUE),
+    "object by letter, key as text": ("fields", {**LAMP, "options": BY_LETTER, "answer": "blue"}, BLUE),
+    "columns": ("fields", {**LAMP, **BY_LETTER, "answer": "C"}, BLUE),
+    "numbered columns": ("fields", {**LAMP, **{f"option{n}": c for n, c in enumerate(COLOURS, 1)}, "answer": "3"}, BLUE),
     "prose with letters": (
-        "prose",
-        {
-            "instruction": "Which lamp? Answer Choices: (A) red (B) green (C) blue (D) grey",
-            "input": "", "output": "", "answer": "C",
-        },
+        "prose", {"instruction": "Which lamp? Answer Choices: (A) red (B) green (C) blue (D) grey", "answer": "C"}, BLUE
     ),
     "prose with numbers": (
         "prose",
@@ -109,88 +96,64 @@ ROWS: dict[str, tuple[str, dict[str, object]]] = {
             "Answer2: green Answer3: blue Answer4: grey\n\nAnswer format: answer1/answer2/answer3/answer4",
             "answer": "answer3",
         },
+        BLUE,
     ),
-    "hellaswag": ("fields", {"ctx": "Which lamp?", "endings": COLOURS, "label": "2", "activity_label": "lamps"}),
-    "mc1_targets": ("fields", {**LAMP, "mc1_targets": {"choices": COLOURS, "labels": [0, 0, 1, 0]}}),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("layout", "row"), ROWS.values(), ids=ROWS)
-def test_a_row_is_read_by_its_content(write: Write, layout: str, row: dict[str, object]) -> None:
-    path = write("anything.dat", lines([row]))
-    loaded = load(Source(path=str(path)))
-    assert loaded.layout == layout
-    item = loaded.items[0]
-    assert (item.stem, item.choices, item.key) == ("Which lamp?", tuple(COLOURS), 2)
-    assert item.id == ("x" if "id" in row else "anything-0001")
-    assert item.topic == ("lamps" if {"topic", "activity_label"} & set(row) else "")
-    assert loaded.lines == (1,)
-
-
-WRONG = ("red", "green", "grey")
-OTHERS: dict[str, tuple[dict[str, object], str, tuple[str, ...], int]] = {
+    "hellaswag": ("fields", {"ctx": "Which lamp?", "endings": COLOURS, "label": "2", "activity_label": "lamps"}, BLUE),
+    "mc1_targets": ("fields", {**LAMP, "mc1_targets": {"choices": COLOURS, "labels": [0, 0, 1, 0]}}, BLUE),
     "sciq": (
-        {
-            **LAMP, "correct_answer": "blue", "support": "A text about lamps.",
-            **{f"distractor{n}": text for n, text in enumerate(WRONG, 1)},
-        },
-        "Which lamp?", ("blue", *WRONG), 0,
+        "fields",
+        {**LAMP, "correct_answer": "blue", "support": "Text.", **{f"distractor{n}": w for n, w in enumerate(WRONG, 1)}},
+        ("Which lamp?", ["blue", *WRONG], 0),
     ),
     "gpqa": (
+        "fields",
         {
-            "Record ID": "rec1", "Question": "Which lamp?", "Correct Answer": "blue",
-            **{f"Incorrect Answer {n}": text for n, text in enumerate(WRONG, 1)},
-            "Explanation": "It is blue.", "High-level domain": "Lamps",
+            "Record ID": "x", "Question": "Which lamp?", "Correct Answer": "blue", "Explanation": "It is.",
+            **{f"Incorrect Answer {n}": w for n, w in enumerate(WRONG, 1)}, "High-level domain": "lamps",
         },
-        "Which lamp?", ("blue", *WRONG), 0,
+        ("Which lamp?", ["blue", *WRONG], 0),
     ),
-    "piqa": (
-        {"goal": "Light a room.", "sol1": "a lamp", "sol2": "a spoon", "label": 0},
-        "Light a room.", ("a lamp", "a spoon"), 0,
-    ),
+    "piqa": ("piqa", {"goal": "Light.", "sol1": "a", "sol2": "b", "label": 0}, ("Light.", ["a", "b"], 0)),
     "siqa": (
-        {
-            "context": "Ann lit a lamp.", "question": "Why?", "label": "2",
-            "answerA": "to eat", "answerB": "to read", "answerC": "to sleep",
-        },
-        "Ann lit a lamp.\n\nWhy?", ("to eat", "to read", "to sleep"), 1,
+        "siqa",
+        {"context": "Ann lit.", "question": "Why?", "label": "2", "answerA": "a", "answerB": "b", "answerC": "c"},
+        ("Ann lit.\n\nWhy?", ["a", "b", "c"], 1),
     ),
     "winogrande": (
-        {"sentence": "The lamp lit the box so _ was bright.", "option1": "lamp", "option2": "box", "answer": "2"},
-        "The lamp lit the box so _ was bright.", ("lamp", "box"), 1,
+        "fields", {"sentence": "So _ lit.", "option1": "a", "option2": "b", "answer": "2"}, ("So _ lit.", ["a", "b"], 1)
     ),
     "winogrande_contexts": (
-        {
-            "context_options": [f"Red lamps outshine blue  lamps as the {colour}" for colour in ("red", "blue")],
-            "continuation": "ones are new.", "gold": 0,
-        },
-        "Red lamps outshine blue  lamps as the _ ones are new.", ("red", "blue"), 0,
+        "winogrande_contexts",
+        {"context_options": CONTEXTS, "continuation": "shine.", "gold": 1},
+        ("I like red lamps and the _ lamps shine.", ["red", "old"], 1),
     ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", OTHERS)
-def test_benchmarks_with_field_names_of_their_own(write: Write, name: str) -> None:
-    row, stem, choices, key = OTHERS[name]
-    path = write("a.jsonl", lines([row]))
-    assert load(Source(path=str(path))).layout == (name if name in LAYOUTS else "fields")
-    item = one(path)
-    assert (item.stem, item.choices, item.key) == (stem, choices, key)
+@pytest.mark.parametrize(("layout", "row", "expected"), ROWS.values(), ids=ROWS)
+def test_a_row_is_read_by_its_content(
+    read: Read, layout: str, row: dict[str, object], expected: tuple[str, Sequence[str], int]
+) -> None:
+    loaded = read([row], "anything.dat")
+    assert (loaded.layout, loaded.lines) == (layout, (1,))
+    item = loaded.items[0]
+    assert (item.stem, list(item.choices), item.key) == expected
+    assert item.id == ("x" if "x" in row.values() else "anything-0001")
+    assert item.topic == ("lamps" if "lamps" in row.values() else "")
 
 
-def test_winogrande_contexts_keep_words_that_follow_the_gap(write: Write) -> None:
-    contexts = ["I like red lamps and the red lamps", "I like red lamps and the old lamps"]
-    item = one(write("a.jsonl", lines([{"context_options": contexts, "continuation": "shine.", "gold": 1}])))
-    assert (item.stem, item.choices) == ("I like red lamps and the _ lamps shine.", ("red", "old"))
+def test_another_column_of_a_layout_is_not_lost(read: Read) -> None:
+    row = {**ROWS["siqa"][1], "answerD": "d"}
+    assert read([{**row, "label": "D"}]).items[0].choices == ("a", "b", "c", "d")
 
 
-def test_arct_is_a_tsv_whose_quotation_marks_are_text_and_whose_pairs_are_grouped(write: Write) -> None:
+def test_arct_is_a_tsv_whose_quotation_marks_are_text_and_whose_pairs_are_grouped(read: Read) -> None:
     header = "#id\twarrant0\twarrant1\tcorrectLabelW0orW1\treason\tclaim\tdebateTitle\tdebateInfo"
     rows = [
         'a\t"New" lamps glow\tlamps fail\t1\tThey glow.\tBuy lamps\tT\tI',
         "b\tx\ty\t0\tThey glow.\tBuy lamps\tT\tI",
     ]
-    loaded = load(Source(path=str(write("train.tsv", "\n".join([header, *rows]) + "\n"))))
+    loaded = read("\n".join([header, *rows]) + "\n", "train.tsv")
     assert loaded.layout == "arct"
     first = loaded.items[0]
     assert (first.id, first.choices, first.key) == ("a", ('"New" lamps glow', "lamps fail"), 1)
@@ -199,36 +162,32 @@ def test_arct_is_a_tsv_whose_quotation_marks_are_text_and_whose_pairs_are_groupe
 
 
 TRUTHFUL = [
-    [
-        "Type",
-        "Category",
-        "Question",
-        "Best Answer",
-        "Best Incorrect Answer",
-        "Correct Answers",
-        "Incorrect Answers",
-    ],
-    ["A", "Lamps", "Which lamp?", "blue", "red", "blue; blue one", "red; green; grey"],
+    ["Category", "Question", "Best Answer", "Best Incorrect Answer", "Correct Answers", "Incorrect Answers"],
+    ["Lamps", "Which lamp?", "blue", "red", "blue; blue one", "red; green; grey"],
 ]
 
 
-def test_truthfulqa_csv_is_the_binary_test_where_it_has_one_and_mc1_on_demand(write: Write) -> None:
-    path = write("t.csv", csv_text(TRUTHFUL))
-    assert load(Source(path=str(path))).layout == "truthfulqa_binary"
-    assert one(path).choices == ("blue", "red")
-    assert one(path, layout="truthfulqa_mc1").choices == ("blue", "red", "green", "grey")
-    assert one(path).topic == "Lamps"
-    older = write("old.csv", csv_text([[cell for at, cell in enumerate(row) if at != 4] for row in TRUTHFUL]))
-    assert load(Source(path=str(older))).layout == "truthfulqa_mc1"
+def test_truthfulqa_csv_is_the_binary_test_where_it_has_one_and_mc1_on_demand(read: Read) -> None:
+    binary = read(csv_text(TRUTHFUL), "t.csv")
+    assert (binary.layout, binary.items[0].choices) == ("truthfulqa_binary", ("blue", "red"))
+    mc1 = read(csv_text(TRUTHFUL), "t.csv", layout="truthfulqa_mc1").items[0]
+    assert (mc1.choices, mc1.topic) == (("blue", "red", "green", "grey"), "Lamps")
+    assert read(csv_text([row[:3] + row[4:] for row in TRUTHFUL]), "t.csv").layout == "truthfulqa_mc1"
+    with pytest.raises(UsageError, match="did you mean `truthfulqa_mc1`"):
+        read(csv_text(TRUTHFUL), "t.csv", layout="truthfulqa_mc")
+    with pytest.raises(UsageError, match="both"):
+        read(csv_text(TRUTHFUL), "t.csv", layout="arc", fields={"stem": "question"})
 
+
+# ---- defects and notes ----
 
 ITEM = {"stem": "Which lamp?", "choices": COLOURS, "key": 2, "topic": "lamps"}
 
 
-def described(write: Write, *rows: dict[str, object]) -> dict[str, dict[str, dict[str, object]]]:
+def described(read: Read, *rows: dict[str, object]) -> dict[str, dict[str, dict[str, object]]]:
     """What `describe` says of these rows, each completed by `ITEM`."""
     whole = [{"id": f"i{n}", **ITEM, "stem": f"Which lamp {n}?", **row} for n, row in enumerate(rows)]
-    return describe(load(Source(path=str(write("a.jsonl", lines(whole))))))
+    return describe(read(whole))
 
 
 SAME = {"stem": "Which lamp?"}
@@ -249,9 +208,9 @@ SAME = {"stem": "Which lamp?"}
     ],
 )  # fmt: skip
 def test_items_with_two_keys_are_named_with_both_lines(
-    write: Write, rows: list[dict[str, object]], at: list[int]
+    read: Read, rows: list[dict[str, object]], at: list[int]
 ) -> None:
-    found = described(write, *rows)["defects"].get("conflicting_key", {"n": 0, "at": []})
+    found = described(read, *rows)["defects"].get("conflicting_key", {"n": 0, "at": []})
     assert (found["n"], [place["line"] for place in found["at"]]) == (len(at), at)
 
 
@@ -271,9 +230,9 @@ BLANKS = ["\u200b", "\u2800\u3164", "\u115f \ufeff", "\u180e\u00ad"]
     ],
 )
 def test_what_shows_nothing_or_steers_a_terminal_is_a_defect(
-    write: Write, row: dict[str, object], kinds: set[str]
+    read: Read, row: dict[str, object], kinds: set[str]
 ) -> None:
-    assert set(described(write, row)["defects"]) == kinds
+    assert set(described(read, row)["defects"]) == kinds
 
 
 @pytest.mark.parametrize(
@@ -294,11 +253,13 @@ def test_what_shows_nothing_or_steers_a_terminal_is_a_defect(
         ([{"stem": "R&D; &nothing; AT&T?"}], ""),
     ],
 )
-def test_notes_on_how_a_set_is_written(write: Write, rows: list[dict[str, object]], words: str) -> None:
-    notes = described(write, *rows)["notes"]
+def test_notes_on_how_a_set_is_written(read: Read, rows: list[dict[str, object]], words: str) -> None:
+    notes = described(read, *rows)["notes"]
     assert len(notes) == bool(words)
     assert words in str(notes)
 
+
+# ---- tables ----
 
 MMLU = [
     ["Which lamp?\nSay, please.", "red", "green", "blue", "grey", "C"],
@@ -307,8 +268,8 @@ MMLU = [
 ]
 
 
-def test_mmlu_csv_without_header(write: Write) -> None:
-    loaded = load(Source(path=str(write("astronomy_test.csv", csv_text(MMLU)))))
+def test_mmlu_csv_without_header(read: Read) -> None:
+    loaded = read(csv_text(MMLU), "astronomy_test.csv")
     assert loaded.layout == "mmlu_csv"
     assert [i.id for i in loaded.items] == ["astronomy-0001", "astronomy-0002", "astronomy-0003"]
     assert {i.topic for i in loaded.items} == {"astronomy"}
@@ -318,18 +279,18 @@ def test_mmlu_csv_without_header(write: Write) -> None:
     assert loaded.name == "astronomy_test"
 
 
-def test_a_first_row_with_one_header_word_is_still_an_item(write: Write) -> None:
-    loaded = load(Source(path=str(write("mind_dev.csv", csv_text(MMLU[1:])))))
+def test_a_first_row_with_one_header_word_is_still_an_item(read: Read) -> None:
+    loaded = read(csv_text(MMLU[1:]), "mind_dev.csv")
     assert [i.id for i in loaded.items] == ["mind-0001", "mind-0002"]
 
 
-def test_csv_columns_may_end_early_and_rows_keep_their_own_number_of_choices(write: Write) -> None:
+def test_csv_columns_may_end_early_and_rows_keep_their_own_number_of_choices(read: Read) -> None:
     records = [
         ["question", "A", "B", "C", "D", "answer"],
         ["q1", "w", "x", "y", "z", "D"],
         ["q2", "w", "x", "y", "", "A"],
     ]
-    loaded = load(Source(path=str(write("a.csv", csv_text(records)))))
+    loaded = read(csv_text(records), "a.csv")
     assert [i.k for i in loaded.items] == [4, 3]
     assert loaded.defects == ()
 
@@ -337,10 +298,9 @@ def test_csv_columns_may_end_early_and_rows_keep_their_own_number_of_choices(wri
 @pytest.mark.parametrize(
     "cell", ["['red', \"it's\", 'blue']", '["red", "it\'s", "blue"]'], ids=["python", "json"]
 )
-def test_choices_written_out_in_a_csv_cell(write: Write, cell: str) -> None:
-    path = write("a.csv", csv_text([["question", "choices", "answer"], ["Which lamp?", cell, "C"]]))
-    assert load(Source(path=str(path))).layout == "fields"
-    assert one(path).choices == ("red", "it's", "blue")
+def test_choices_written_out_in_a_csv_cell(read: Read, cell: str) -> None:
+    loaded = read(csv_text([["question", "choices", "answer"], ["Which lamp?", cell, "C"]]), "a.csv")
+    assert (loaded.layout, loaded.items[0].choices) == ("fields", ("red", "it's", "blue"))
 
 
 LOGIQA = [
@@ -364,95 +324,19 @@ def blocks(*options: str, key: str = "b") -> str:
     ],
 )
 def test_the_letters_of_a_block_win_over_the_order_of_its_lines(
-    write: Write, options: tuple[str, ...], choices: tuple[str, ...]
+    read: Read, options: tuple[str, ...], choices: tuple[str, ...]
 ) -> None:
-    item = one(write("Eval.txt", blocks(*options)))
+    (item,) = read(blocks(*options), "Eval.txt").items
     assert (item.choices, item.key) == (choices, 1)
 
 
-def test_a_block_with_a_letter_off_its_line_is_refused(write: Write) -> None:
-    path = write("Eval.txt", blocks("A.one", "C.three", "two", "D.four"))
+def test_a_block_with_a_letter_off_its_line_is_refused(read: Read) -> None:
     with pytest.raises(DataError, match=r"Eval\.txt:2: an option's letter is not that of its line"):
-        load(Source(path=str(path)))
+        read(blocks("A.one", "C.three", "two", "D.four"), "Eval.txt")
 
 
-SHUFFLED = ["(A) red", "(C)long blue", "(B) green", "(D) grey"]
-
-
-@pytest.mark.parametrize(
-    ("options", "answer", "expected"),
-    [
-        (["(A) red", "(B)long green", "(C) blue"], "B", (("red", "long green", "blue"), 1)),
-        (["a. red", "b.long green", "c) blue"], 2, (("red", "long green", "blue"), 2)),
-        (["1) red", "2) green", "3) blue"], "2) green", (("red", "green", "blue"), 1)),
-        (SHUFFLED, "B", (("red", "long blue", "green", "grey"), 2)),
-        (SHUFFLED, "(c)", (("red", "long blue", "green", "grey"), 1)),
-        (SHUFFLED, 1, (("red", "long blue", "green", "grey"), 1)),
-        (["1.5 m", "2.5 m", "3.5 m"], 0, (("1.5 m", "2.5 m", "3.5 m"), 0)),
-        (["A.D.", "B.C."], "B", (("A.D.", "B.C."), 1)),
-        (["A.", "B.", "C. or both"], "B", (("A.", "B.", "C. or both"), 1)),
-    ],
-)
-def test_labels_inside_the_choices_are_taken_off_and_a_letter_means_its_label(
-    write: Write, options: list[str], answer: object, expected: tuple[tuple[str, ...], int]
-) -> None:
-    item = one(write("a.jsonl", lines([{"question": "Which lamp?", "options": options, "answer": answer}])))
-    assert (item.choices, item.key) == expected
-
-
-def test_labels_that_some_rows_have_are_left_and_those_taken_off_are_noted(write: Write) -> None:
-    rows = [{"question": f"Lamp {n}?", "options": SHUFFLED, "answer": "B"} for n in range(3)]
-    notes = described_file(write("a.jsonl", lines(rows)))
-    assert "3 rows have labels inside their options" in notes
-    loaded = load(Source(path=str(write("b.jsonl", lines([*rows, {**rows[0], "options": COLOURS}])))))
-    assert loaded.items[0].choices == tuple(SHUFFLED)
-    assert "3 of 4 items have options that begin with labels" in str(describe(loaded)["notes"])
-
-
-def described_file(path: Path) -> str:
-    return str(describe(load(Source(path=str(path))))["notes"])
-
-
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        ({"answer": None, "label": 2}, {}),
-        ({"answer": 2, "passage": None}, {}),
-        ({"answer": 2, "goal": None, "sol1": None, "sol2": None, "label": None}, {}),
-        ({"answer": 2, "A": None, "B": None}, {}),
-        ({"answer": 2, "passage": "A story."}, {"passage": None}),
-        ({"answer": 2, "topic": None, "subject": "lamps"}, {}),
-    ],
-)
-def test_a_null_field_is_absent_and_a_map_of_null_leaves_a_part_out(
-    write: Write, more: dict[str, object], said: dict[str, object]
-) -> None:
-    row = {"question": "Which lamp?", "choices": COLOURS, **more}
-    item = one(write("a.jsonl", lines([row])), fields=said)
-    assert (item.stem, item.key, item.topic) == ("Which lamp?", 2, "lamps" if "subject" in more else "")
-
-
-def test_what_a_map_leaves_out_is_left_out_of_a_copy_of_it_too() -> None:
-    for said in ({}, {"passage": None, "key": "gold"}):
-        assert FieldMap.model_validate(said).model_dump() == said
-
-
-@pytest.mark.parametrize(
-    ("file", "name"),
-    [
-        ("arc/test.jsonl", "arc-test"),
-        ("arc/dev.jsonl", "arc-dev"),
-        ("arc/arc_test.jsonl", "arc_test"),
-        ("arc/lamps.jsonl", "lamps"),
-    ],
-)
-def test_a_benchmark_is_not_named_by_its_split_alone(write: Write, file: str, name: str) -> None:
-    path = write(file, lines([{**ROWS["own"][1]}]))
-    assert load(Source(path=str(path))).name == name
-
-
-def test_logiqa_blocks_trust_the_order_of_lines_and_not_mangled_letters(write: Write) -> None:
-    loaded = load(Source(path=str(write("Eval.txt", "\n".join(line for block in LOGIQA for line in block)))))
+def test_logiqa_blocks_trust_the_order_of_lines_and_not_mangled_letters(read: Read) -> None:
+    loaded = read("\n".join(line for block in LOGIQA for line in block), "Eval.txt")
     assert (loaded.layout, loaded.lines) == ("logiqa", (2, 10))
     first, second = loaded.items
     assert (first.stem, first.choices, first.key) == (
@@ -501,126 +385,77 @@ def test_an_arrow_struct_by_letter_may_have_fewer_choices_in_some_rows(tmp_path:
     assert [i.k for i in load(Source(path=str(tmp_path / "a.parquet"))).items] == [3, 2]
 
 
-# ---- documents and logs ----
+# ---- labels, and what a user may say ----
+
+SHUFFLED = ["(A) red", "(C)long blue", "(B) green", "(D) grey"]
 
 
-def test_a_json_list_names_the_line_of_each_member(write: Write) -> None:
-    rows = [{"question": f"Which {n}?", "choices": COLOURS, "answer": n % 4} for n in range(3)]
-    loaded = load(Source(path=str(write("a.json", json.dumps(rows, indent=1)))))
-    text = json.dumps(rows, indent=1).split("\n")
-    assert loaded.lines == tuple(at for at, line in enumerate(text, 1) if line == " {")
+@pytest.mark.parametrize(
+    ("options", "answer", "expected"),
+    [
+        (["(A) red", "(B)long green", "(C) blue"], "B", (("red", "long green", "blue"), 1)),
+        (["a. red", "b.long green", "c) blue"], 2, (("red", "long green", "blue"), 2)),
+        (["1) red", "2) green", "3) blue"], "2) green", (("red", "green", "blue"), 1)),
+        (SHUFFLED, "B", (("red", "long blue", "green", "grey"), 2)),
+        (SHUFFLED, "(c)", (("red", "long blue", "green", "grey"), 1)),
+        (SHUFFLED, 1, (("red", "long blue", "green", "grey"), 1)),
+        (["1.5 m", "2.5 m", "3.5 m"], 0, (("1.5 m", "2.5 m", "3.5 m"), 0)),
+        (["A.D.", "B.C."], "B", (("A.D.", "B.C."), 1)),
+        (["A.", "B.", "C. or both"], "B", (("A.", "B.", "C. or both"), 1)),
+    ],
+)
+def test_labels_inside_the_choices_are_taken_off_and_a_letter_means_its_label(
+    read: Read, options: list[str], answer: object, expected: tuple[tuple[str, ...], int]
+) -> None:
+    (item,) = read([{"question": "Which lamp?", "options": options, "answer": answer}]).items
+    assert (item.choices, item.key) == expected
 
 
-@pytest.mark.parametrize("indent", [None, 2])
-def test_rows_may_lie_in_one_field_of_a_document_or_in_columns(write: Write, indent: int | None) -> None:
-    rows = [{"question": f"Which {n}?", "choices": COLOURS, "answer": n} for n in range(3)]
-    held = write("held.json", json.dumps({"version": 1, "data": rows}, indent=indent))
-    columns = {name: [row[name] for row in rows] for name in rows[0]}
-    beside = write("beside.json", json.dumps(columns, indent=indent))
-    for path in (held, beside):
-        assert [i.key for i in load(Source(path=str(path))).items] == [0, 1, 2]
-    alone = write(
-        "alone.json", json.dumps({"question": "Which?", "choices": LABELLED, "answerKey": "B"}, indent=indent)
-    )
-    assert one(alone).key == 1
+def test_labels_that_some_rows_have_are_left_and_those_taken_off_are_noted(read: Read) -> None:
+    rows = [{"question": f"Lamp {n}?", "options": SHUFFLED, "answer": "B"} for n in range(3)]
+    assert "3 rows have labels inside their options" in str(describe(read(rows))["notes"])
+    loaded = read([*rows, {**rows[0], "options": COLOURS}])
+    assert loaded.items[0].choices == tuple(SHUFFLED)
+    assert "3 of 4 items have options that begin with labels" in str(describe(loaded)["notes"])
 
 
-def test_lm_eval_samples_give_each_inner_row_once(write: Write) -> None:
-    rows = [
-        {
-            "doc_id": n,
-            "doc": {"question": f"Which {n}?", "choices": COLOURS},
-            "target": str(n),
-            "arguments": {},
-            "resps": [],
-            "filter": filter_,
-        }
-        for n in range(3)
-        for filter_ in ("none", "strict")
-    ]
-    loaded = load(Source(path=str(write("samples.jsonl", lines(rows)))))
-    assert loaded.layout == "lm_eval_samples/fields"
-    assert [i.key for i in loaded.items] == [0, 1, 2]
-    assert loaded.lines == (1, 3, 5)
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"answer": None, "label": 2}, {}),
+        ({"answer": 2, "passage": None}, {}),
+        ({"answer": 2, "goal": None, "sol1": None, "sol2": None, "label": None}, {}),
+        ({"answer": 2, "A": None, "B": None}, {}),
+        ({"answer": 2, "passage": "A story."}, {"passage": None}),
+        ({"answer": 2, "topic": None, "subject": "lamps"}, {}),
+    ],
+)
+def test_a_null_field_is_absent_and_a_map_of_null_leaves_a_part_out(
+    read: Read, more: dict[str, object], said: dict[str, object]
+) -> None:
+    (item,) = read([{**LISTED, **more}], fields=said).items
+    assert (item.stem, item.key, item.topic) == ("Which lamp?", 2, "lamps" if "subject" in more else "")
 
 
-def test_inspect_logs_give_each_item_once(write: Write) -> None:
-    samples = [
-        {
-            "id": f"s{n}",
-            "epoch": epoch,
-            "input": asked,
-            "choices": COLOURS,
-            "target": "B",
-            "metadata": {"subject": "lamps"},
-        }
-        for n, asked in enumerate(
-            ["Which?", [{"role": "system", "content": "s"}, {"role": "user", "content": "Which?"}]]
-        )
-        for epoch in (1, 2)
-    ]
-    log = {"version": 2, "status": "success", "eval": {"task": "t"}, "samples": samples}
-    loaded = load(Source(path=str(write("log.json", json.dumps(log, indent=2)))))
-    assert loaded.layout == "inspect_log"
-    assert [(i.id, i.stem, i.key, i.topic) for i in loaded.items] == [
-        ("s0", "Which?", 1, "lamps"),
-        ("s1", "Which?", 1, "lamps"),
-    ]
+def test_what_a_map_leaves_out_is_left_out_of_a_copy_of_it_too() -> None:
+    for said in ({}, {"passage": None, "key": "gold"}):
+        assert FieldMap.model_validate(said).model_dump() == said
 
 
-# ---- keys ----
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("arc/test.jsonl", "arc-test"),
+        ("arc/dev.jsonl", "arc-dev"),
+        ("arc/arc_test.jsonl", "arc_test"),
+        ("arc/lamps.jsonl", "lamps"),
+    ],
+)
+def test_a_benchmark_is_not_named_by_its_split_alone(read: Read, file: str, name: str) -> None:
+    assert read([ROWS["own"][1]], file).name == name
 
 
-def test_a_letter_that_is_a_label_means_the_label_whatever_its_place(write: Write) -> None:
-    row = {
-        "question": "Which?",
-        "choices": {"text": ["x", "y", "z"], "label": ["C", "B", "A"]},
-        "answerKey": "a",
-    }
-    assert one(write("a.jsonl", lines([row]))).key == 2
-
-
-def test_numbers_as_options_are_found_by_text_and_refused_where_a_position_fits_too(write: Write) -> None:
-    clear = {"question": "2 + 5?", "choices": ["5", "6", "7"], "answer": "7"}
-    assert one(write("a.jsonl", lines([clear]))).key == 2
-    agreeing = {"question": "0 + 1?", "choices": ["0", "1", "7"], "answer": "1"}
-    assert one(write("b.jsonl", lines([agreeing]))).key == 1
-    doubtful = write("c.jsonl", lines([{"question": "1 + 1?", "choices": ["1", "2", "3"], "answer": "2"}]))
-    with pytest.raises(DataError, match=r"c\.jsonl:1: key can be read in two ways"):
-        load(Source(path=str(doubtful)))
-    assert one(doubtful, fields={"key_is": "text"}).key == 1
-    assert one(doubtful, fields={"key_is": "index"}).key == 2
-    assert one(doubtful, fields={"key_is": "number"}).key == 1
-
-
-def test_keys_that_count_from_one_are_not_taken_for_indexes(write: Write) -> None:
-    def rows(n: int, of: Callable[[int], int]) -> str:
-        return lines([{"question": f"Which {at}?", "choices": COLOURS, "answer": of(at)} for at in range(n)])
-
-    path = write("one.jsonl", rows(60, lambda at: at % 4 + 1))
-    with pytest.raises(DataError, match="may count from 1") as caught:
-        load(Source(path=str(path)))
-    assert len(caught.value.lines) == 1
-    loaded = load(Source(path=str(path), fields=FieldMap(key_is="number")))
-    assert [i.key for i in loaded.items[:4]] == [0, 1, 2, 3]
-    with pytest.raises(DataError, match="may count from 1"):
-        load(Source(path=str(write("never0.jsonl", rows(60, lambda at: at % 3 + 1)))))
-    assert load(Source(path=str(write("few.jsonl", rows(10, lambda at: at % 3 + 1))))).items[0].key == 1
-    assert load(Source(path=str(write("zero.jsonl", rows(60, lambda at: at % 4))))).items[0].key == 0
-    with pytest.raises(DataError, match=r"few4\.jsonl:4: key 4, but only 4 choices \(0 to 3\)"):
-        load(Source(path=str(write("few4.jsonl", rows(10, lambda at: at % 4 + 1)))))
-
-
-def test_two_fields_that_disagree_about_the_key_refuse_the_row(write: Write) -> None:
-    row = {"question": "Which?", "options": COLOURS, "answer": "B", "answer_index": 2}
-    with pytest.raises(DataError, match="`answer_index` means choice 3, but `answer` choice 2"):
-        load(Source(path=str(write("a.jsonl", lines([row])))))
-
-
-# ---- what a user may say ----
-
-
-def test_fields_name_what_the_usual_names_do_not(write: Write) -> None:
+def test_fields_name_what_the_usual_names_do_not(read: Read) -> None:
     row = {
         "nr": 7,
         "ask": {"text": "Which lamp?"},
@@ -630,165 +465,221 @@ def test_fields_name_what_the_usual_names_do_not(write: Write) -> None:
         "area": "lamps",
         "story": "Once.",
     }
-    path, two = write("a.jsonl", lines([row])), write("b.jsonl", lines([row, {**row, "zanzibar": 1}]))
-    with pytest.raises(DataError, match=r"found the fields nr, ask, ca, cb, right, area, story;"):
-        load(Source(path=str(two)))
-    with pytest.raises(DataError, match=r"found fields: 7 .names not shown"):
-        load(Source(path=str(path)))
-    fields = {
+    with pytest.raises(DataError, match="found the fields nr, ask, ca, cb, right, area, story"):
+        read([row, {**row, "nr": 8}])
+    said = {
         "id": "nr",
         "stem": "ask.text",
         "choices": ["ca", "cb"],
         "key": "right",
-        "key_is": "label",
         "topic": "area",
         "passage": "story",
     }
-    item = one(path, fields=fields)
+    (item,) = read([row], fields={**said, "key_is": "label"}).items
     assert item == Item("7", "Once.\n\nWhich lamp?", ("red", "blue"), 1, "lamps")
-
-
-def test_fields_that_are_not_there_are_a_usage_error(write: Write) -> None:
-    path = write("a.jsonl", lines([{"question": "Which?", "choices": COLOURS, "answer": 1}]))
     with pytest.raises(UsageError, match="no row has a field `stemm`"):
-        load(Source(path=str(path), fields=FieldMap(stem="stemm")))
+        read([row], fields={**said, "stem": "stemm"})
     with pytest.raises(ValidationError):
         FieldMap.model_validate({"steem": "x"})
     with pytest.raises(ValidationError):
         Source.model_validate({"path": "x", "layuot": "arc"})
 
 
-def test_a_layout_may_be_named_and_a_wrong_one_is_answered_with_the_nearest(write: Write) -> None:
-    path = write("t.csv", csv_text(TRUTHFUL))
-    with pytest.raises(UsageError, match="did you mean `truthfulqa_mc1`"):
-        load(Source(path=str(path), layout="truthfulqa_mc"))
-    with pytest.raises(UsageError, match="both"):
-        load(Source(path=str(path), layout="arc", fields=FieldMap(stem="question")))
+def test_a_topic_that_is_said_holds_for_the_whole_file_and_a_name_for_the_benchmark(read: Read) -> None:
+    row = {**LISTED, "answer": 1, "subject": "cups"}
+    assert read([row]).items[0].topic == "cups"
+    assert read([row], topic="lamps").items[0].topic == "lamps"
+    assert read([row], name="Lamps 1.0").name == "Lamps 1.0"
+    assert read(csv_text(MMLU[:1]), "b_test.csv", topic="lamps").items[0].topic == "lamps"
 
 
-def test_a_topic_that_is_said_holds_for_the_whole_file_and_a_name_for_the_benchmark(write: Write) -> None:
-    path = write(
-        "a.jsonl", lines([{"question": "Which?", "choices": COLOURS, "answer": 1, "subject": "cups"}])
-    )
-    assert one(path).topic == "cups"
-    assert one(path, topic="lamps").topic == "lamps"
-    assert load(Source(path=str(path), name="Lamps 1.0")).name == "Lamps 1.0"
-    assert one(write("b_test.csv", csv_text(MMLU[:1])), topic="lamps").topic == "lamps"
-
-
-def test_a_pinned_digest_must_fit(write: Write) -> None:
-    path = write("a.jsonl", lines([{"question": "Which?", "choices": COLOURS, "answer": 1}]))
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    assert load(Source(path=str(path), sha256=digest.upper())).sha256 == digest
+def test_a_pinned_digest_must_fit(read: Read) -> None:
+    rows = [{**LISTED, "answer": 1}]
+    digest = hashlib.sha256(lines(rows).encode()).hexdigest()
+    assert read(rows, sha256=digest.upper()).sha256 == digest
     with pytest.raises(DataError, match=f"sha256 is {digest}; expected 000"):
-        load(Source(path=str(path), sha256="0" * 64))
+        read(rows, sha256="0" * 64)
 
 
-def test_our_own_layout_keeps_stems_that_look_like_a_prompt(write: Write) -> None:
-    found = Item("x", "Question: Which?\nAnswer:", ("red", "blue"), 1)
-    assert one(write("robust.jsonl", own([found]))) == found
-
-
-def test_a_prompt_around_every_stem_is_taken_off_and_around_some_it_is_not(write: Write) -> None:
+def test_a_prompt_around_every_stem_is_taken_off_and_around_some_or_our_own_it_is_not(read: Read) -> None:
     rows = [{"query": f"Question: Which {n}?\nAnswer:", "choices": COLOURS, "gold": n} for n in range(3)]
-    assert load(Source(path=str(write("all.jsonl", lines(rows))))).items[0].stem == "Which 0?"
+    assert read(rows).items[0].stem == "Which 0?"
     rows[1]["query"] = "Which 1?"
-    assert (
-        load(Source(path=str(write("some.jsonl", lines(rows))))).items[0].stem
-        == "Question: Which 0?\nAnswer:"
-    )
+    assert read(rows).items[0].stem == "Question: Which 0?\nAnswer:"
+    found = Item("x", "Question: Which?\nAnswer:", ("red", "blue"), 1)
+    assert read(own([found])).items == (found,)
+
+
+# ---- keys that count ----
+
+
+@pytest.mark.parametrize(
+    ("n", "keys", "told"),
+    [
+        (60, lambda at: at % 4 + 1, "may count from 1"),
+        (60, lambda at: at % 3 + 1, "may count from 1"),
+        (10, lambda at: at % 4 + 1, r"a\.jsonl:4: key 4, but only 4 choices \(0 to 3\)"),
+        (10, lambda at: at % 3 + 1, ""),
+        (60, lambda at: at % 4, ""),
+    ],
+)
+def test_keys_that_count_from_one_are_not_taken_for_indexes(
+    read: Read, n: int, keys: Callable[[int], int], told: str
+) -> None:
+    rows = [{**LISTED, "question": f"Which {at}?", "answer": keys(at)} for at in range(n)]
+    if not told:
+        assert [item.key for item in read(rows).items] == [keys(at) for at in range(n)]
+        return
+    with pytest.raises(DataError, match=told) as caught:
+        read(rows)
+    assert len(caught.value.lines) <= 2
+    assert [item.key for item in read(rows, fields={"key_is": "number"}).items] == [
+        keys(at) - 1 for at in range(n)
+    ]
+
+
+@pytest.mark.parametrize(("kind", "key"), [("text", 1), ("index", 2), ("number", 1)])
+def test_numbers_as_options_are_found_by_text_and_refused_where_a_position_fits_too(
+    read: Read, kind: str, key: int
+) -> None:
+    assert read([{"question": "2 + 5?", "choices": ["5", "6", "7"], "answer": "7"}]).items[0].key == 2
+    assert read([{"question": "0 + 1?", "choices": ["0", "1", "7"], "answer": "1"}]).items[0].key == 1
+    doubtful = [{"question": "1 + 1?", "choices": ["1", "2", "3"], "answer": "2"}]
+    with pytest.raises(DataError, match=r"a\.jsonl:1: key can be read in two ways"):
+        read(doubtful)
+    assert read(doubtful, fields={"key_is": kind}).items[0].key == key
+
+
+# ---- documents and logs ----
+
+
+def test_a_json_list_names_the_line_of_each_member(read: Read) -> None:
+    text = json.dumps([{**LISTED, "answer": n} for n in range(3)], indent=1)
+    assert read(text).lines == tuple(at for at, line in enumerate(text.split("\n"), 1) if line == " {")
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_rows_may_lie_in_one_field_of_a_document_or_in_columns(read: Read, indent: int | None) -> None:
+    rows = [{"question": f"Which {n}?", "choices": COLOURS, "answer": n} for n in range(3)]
+    for tree in ({"version": 1, "data": rows}, {name: [row[name] for row in rows] for name in rows[0]}):
+        assert [i.key for i in read(json.dumps(tree, indent=indent)).items] == [0, 1, 2]
+    alone = {"question": "Which?", "choices": LABELLED, "answerKey": "B"}
+    assert read(json.dumps(alone, indent=indent)).items[0].key == 1
+
+
+def test_lm_eval_samples_give_each_inner_row_once(read: Read) -> None:
+    rows = [
+        {
+            "doc_id": n,
+            "doc": {"question": f"Which {n}?", "choices": COLOURS},
+            "target": str(n),
+            "resps": [],
+            "filter": name,
+        }
+        for n in range(3)
+        for name in ("none", "strict")
+    ]
+    loaded = read(rows)
+    assert (loaded.layout, loaded.lines) == ("lm_eval_samples/fields", (1, 3, 5))
+    assert [i.key for i in loaded.items] == [0, 1, 2]
+
+
+def test_inspect_logs_give_each_item_once(read: Read) -> None:
+    turns = [{"role": "system", "content": "s"}, {"role": "user", "content": "Which?"}]
+    about = {"choices": COLOURS, "target": "B", "metadata": {"subject": "lamps"}}
+    samples = [
+        {"id": f"s{n}", "epoch": epoch, "input": asked, **about}
+        for n, asked in enumerate(["Which?", turns])
+        for epoch in (1, 2)
+    ]
+    log = {"version": 2, "status": "success", "eval": {"task": "t"}, "samples": samples}
+    loaded = read(json.dumps(log, indent=2))
+    assert loaded.layout == "inspect_log"
+    assert [(i.id, i.stem, i.key, i.topic) for i in loaded.items] == [
+        (f"s{n}", "Which?", 1, "lamps") for n in (0, 1)
+    ]
 
 
 # ---- several files ----
 
 
-def test_several_files_are_one_benchmark(write: Write) -> None:
-    paths = [write(f"mmlu/{name}_test.csv", csv_text(MMLU)) for name in ("astronomy", "music")]
-    loaded = load_many([Source(path=str(path)) for path in paths])
-    assert loaded.name == "mmlu"
-    assert loaded.layout == "mmlu_csv"
+@pytest.fixture
+def many(read: Read, tmp_path: Path) -> Callable[[dict[str, object]], Loaded]:
+    def _many(files: dict[str, object]) -> Loaded:
+        for name, content in files.items():
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_text(
+                content if isinstance(content, str) else lines(content), encoding="utf-8"
+            )
+        return load_many([Source(path=str(tmp_path / name)) for name in files])
+
+    return _many
+
+
+def test_several_files_are_one_benchmark(many: Callable[[dict[str, object]], Loaded]) -> None:
+    loaded = many({f"mmlu/{name}_test.csv": csv_text(MMLU) for name in ("astronomy", "music")})
+    assert (loaded.name, loaded.layout) == ("mmlu", "mmlu_csv")
     assert [i.id for i in loaded.items][::3] == ["astronomy-0001", "music-0001"]
     assert {i.topic for i in loaded.items} == {"astronomy", "music"}
     assert loaded.files == ("astronomy_test.csv",) * 3 + ("music_test.csv",) * 3
     repeats = [(d.file, d.line, d.item) for d in loaded.defects if d.kind == "repeated_stem"]
-    assert repeats == [
-        ("music_test.csv", 1, "music-0001"),
-        ("music_test.csv", 3, "music-0002"),
-        ("music_test.csv", 4, "music-0003"),
-    ]
-
-
-def test_files_of_one_name_keep_their_made_ids_apart(write: Write) -> None:
-    paths = [write(f"{folder}/music_test.csv", csv_text(MMLU)) for folder in ("a", "b")]
-    loaded = load_many([Source(path=str(path)) for path in paths])
+    assert repeats == [("music_test.csv", line, f"music-000{n}") for n, line in enumerate((1, 3, 4), 1)]
+    loaded = many({f"{folder}/music_test.csv": csv_text(MMLU) for folder in ("a", "b")})
     assert [i.id for i in loaded.items][::3] == ["a-music-0001", "b-music-0001"]
     assert {i.topic for i in loaded.items} == {"music"}
 
 
-def test_an_id_in_two_files_is_refused_with_both_places(write: Write) -> None:
-    row = {"id": "x", "question": "Which?", "choices": COLOURS, "answer": 1}
-    paths = [write(name, lines([{**row, "id": name}, row])) for name in ("a.jsonl", "b.jsonl")]
+def test_the_faults_of_all_files_are_told_at_once(many: Callable[[dict[str, object]], Loaded]) -> None:
+    good = {**LISTED, "id": "x", "answer": 1}
     with pytest.raises(DataError, match=r"b\.jsonl:2: the same id as a\.jsonl:2"):
-        load_many([Source(path=str(path)) for path in paths])
-
-
-def test_the_faults_of_all_files_are_told_at_once(write: Write) -> None:
-    bad = {"question": "Which?", "choices": COLOURS, "answer": 9}
-    paths = [write(name, lines([bad])) for name in ("a.jsonl", "b.jsonl")]
+        many({name: [{**good, "id": name}, good] for name in ("a.jsonl", "b.jsonl")})
     with pytest.raises(DataError) as caught:
-        load_many([Source(path=str(path)) for path in paths])
+        many({name: [{**good, "answer": 9}] for name in ("a.jsonl", "b.jsonl")})
     assert [line.split(":")[0] for line in caught.value.lines] == ["a.jsonl", "b.jsonl"]
     with pytest.raises(UsageError):
         load_many([])
 
 
-# ---- defects and descriptions ----
+# ---- descriptions ----
 
 
-def test_defects_load_and_are_named_by_line(write: Write) -> None:
+def test_defects_load_and_are_named_by_line(read: Read) -> None:
+    choices = [["x", " x", "y"], ["x", "x", "y"], ["x", "", "y"], ["RR", "Rr", "rr"]]
     rows = [
-        {"question": "q1", "choices": ["x", " x", "y"], "answer": "C"},
-        {"question": "q2", "choices": ["x", "x", "y"], "answer": "A"},
-        {"question": "q3", "choices": ["x", "", "y"], "answer": "A"},
-        {"question": " Q1 ", "choices": ["RR", "Rr", "rr"], "answer": "A"},
+        {"question": q, "choices": c, "answer": a}
+        for q, c, a in zip(("q1", "q2", "q3", " Q1 "), choices, "CAAA", strict=True)
     ]
-    loaded = load(Source(path=str(write("a.jsonl", lines(rows)))))
+    loaded = read(rows)
     assert [(d.kind, d.line) for d in loaded.defects] == [
         ("repeated_choice", 1), ("repeated_choice", 2), ("repeated_key_text", 2), ("empty_choice", 3),
         ("repeated_stem", 4),
     ]  # fmt: skip
-    assert loaded.defects[0].item == "a-0001"
-    told = describe(loaded)
-    assert told["defects"]["repeated_choice"] == {
-        "n": 2,
-        "at": [
-            {"line": 1, "item": "a-0001", "file": "a.jsonl"},
-            {"line": 2, "item": "a-0002", "file": "a.jsonl"},
-        ],
-    }
+    at = [{"line": line, "item": f"a-000{line}", "file": "a.jsonl"} for line in (1, 2)]
+    assert describe(loaded)["defects"]["repeated_choice"] == {"n": 2, "at": at}
 
 
-def test_a_description_counts_and_holds_no_text(write: Write) -> None:
-    rows: list[dict[str, object]] = [
+def test_a_description_counts_and_holds_no_text(read: Read) -> None:
+    rows = [
         {"question": f"ZQX {n}?", "choices": ["ZQX a", "ZQX b"], "answer": n % 2, "topic": "cups"}
         for n in range(5)
     ]
-    rows.append({"question": "ZQX?", "choices": ["ZQX a"], "answer": 0})
-    loaded = load(Source(path=str(write("a.jsonl", lines(rows))), skip_bad=True))
+    loaded = read([*rows, {"question": "ZQX?", "choices": ["ZQX a"], "answer": 0}], skip_bad=True)
     told = describe(loaded)
     assert "ZQX" not in json.dumps(told) + repr(loaded)
-    assert told["n_items"] == 5
-    assert told["option_counts"] == {"2": 5}
-    assert told["key_positions"] == {"0": 3, "1": 2}
+    counts = {name: told[name] for name in ("n_items", "option_counts", "key_positions", "topics")}
+    assert counts == {
+        "n_items": 5,
+        "option_counts": {"2": 5},
+        "key_positions": {"0": 3, "1": 2},
+        "topics": {"cups": 5},
+    }
     assert told["chance_accuracy"] == pytest.approx(0.5)
-    assert told["topics"] == {"cups": 5}
     assert told["quarantined"] == [{"line": 6, "reason": "1 choice; expected 2 to 26", "file": "a.jsonl"}]
 
 
-def test_rows_set_aside_do_not_move_the_ids_of_the_others(write: Write) -> None:
-    good = {"question": "Which?", "choices": COLOURS, "answer": 1}
-    path = write("a.jsonl", lines([good, {**good, "answer": 9}, good]) + '{"question": "cut')
-    loaded = load(Source(path=str(path), skip_bad=True))
+def test_rows_set_aside_do_not_move_the_ids_of_the_others(read: Read) -> None:
+    good = {**LISTED, "answer": 1}
+    loaded = read(lines([good, {**good, "answer": 9}, good]) + '{"question": "cut', skip_bad=True)
     assert [i.id for i in loaded.items] == ["a-0001", "a-0003"]
     assert [q.line for q in loaded.quarantined] == [2, 4]
 
@@ -867,7 +758,7 @@ def test_random_bytes_are_refused_in_our_own_words(
     _survives(tmp_path / "x.bin", head + tail, skip_bad=skip)
 
 
-_SHAPES = [row for _, row in ROWS.values()] + [row for row, *_ in OTHERS.values()]
+_SHAPES = [row for _, row, _ in ROWS.values()]
 _NAMES = [
     *sorted({name for row in _SHAPES for name in row}),
     *("passage", "text", "doc", "doc_id", "resps", "target", "samples", "eval", "labels"),

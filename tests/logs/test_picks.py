@@ -224,7 +224,7 @@ def test_a_column_that_contradicts_key_and_pick_is_told_by_line(tmp_path: Path) 
     rows = [{**row, "x_right": int(row["pair"] != 2)} for row in SIDED]
     faults = log_of(tmp_path / "a.csv", rows, *SAID).faults
     assert [(f.line, f.reason) for f in faults] == [
-        (4, "`x_right` is 0, but key and pick say otherwise; expected the same")
+        (4, "its column of right and wrong is 0, but key and pick say otherwise; expected the same")
     ]
 
 

@@ -1,0 +1,345 @@
+"""Forms in which people write items: every key is right, or the file is refused by name and its mend works.
+
+Each form has three questions whose right answers are blue, four and oak; what is wrong silently fails here.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from robustify.cli.data import mapped
+from robustify.errors import DataError, RobustifyError
+from robustify.loaders import FieldMap, Loaded, Source, load
+
+ASKED = ("Which colour?", "How many legs?", "Which tree?")
+OPTIONS = (("red", "green", "blue", "grey"), ("two", "three", "four", "five"), ("oak", "elm", "fir", "ash"))
+KEYS = (2, 2, 0)
+RIGHT = ["blue", "four", "oak"]
+Rows = Sequence[Mapping[str, object]]
+
+
+def rows(**made: Any) -> list[dict[str, object]]:
+    """Rows with the question and what `made` gives for the options and the key of each."""
+    zipped = zip(ASKED, OPTIONS, KEYS, strict=True)
+    return [{"question": q, **{name: of(o, k) for name, of in made.items()}} for q, o, k in zipped]
+
+
+def spread(names: Sequence[str], **more: Any) -> list[dict[str, object]]:
+    """Rows with a column for each option."""
+    return [
+        {"question": q, **dict(zip(names, o, strict=True)), **{n: of(o, k) for n, of in more.items()}}
+        for q, o, k in zip(ASKED, OPTIONS, KEYS, strict=True)
+    ]
+
+
+def lines(found: Rows) -> str:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in found)
+
+
+def table(found: Rows, mark: str = ",", quote: str = '"') -> str:
+    cells = [list(found[0]), *(list(row.values()) for row in found)]
+    return "".join(mark.join(f"{quote}{cell}{quote}" for cell in record) + "\n" for record in cells)
+
+
+def letter(_: Sequence[str], key: int) -> str:
+    return "ABCD"[key]
+
+
+def text(options: Sequence[str], key: int) -> str:
+    return options[key]
+
+
+def wrong(options: Sequence[str], key: int) -> list[str]:
+    return [option for at, option in enumerate(options) if at != key]
+
+
+def flagged(name: str, flag: str, *said: object) -> Any:
+    return lambda o, k: [{name: one, flag: said[at == k]} for at, one in enumerate(o)]
+
+
+def joined(mark: str, label: str = "{}) ") -> Any:
+    return lambda o, _: mark.join(label.format("ABCD"[at]) + one for at, one in enumerate(o))
+
+
+TRIVIA = {"response_code": 0, "results": rows(correct_answer=text, incorrect_answers=wrong)}
+TURNS = [
+    {
+        "prompt": r["question"],
+        **{
+            n: [{"role": "user", "content": "?"}, {"role": "assistant", "content": r[n]}]
+            for n in ("chosen", "rejected")
+        },
+    }
+    for r in rows(chosen=text, rejected=lambda o, k: o[(k + 1) % 4])
+]
+READ: dict[str, str] = {
+    "labelled, between bars": table(rows(options=joined(" | "), answer=letter)),
+    "labelled, on lines": table(rows(options=joined("\n"), answer=letter)),
+    "labelled, in a row": table(rows(options=joined(" ", "({}) "), answer=letter)),
+    "labelled, in JSON": lines(rows(options=joined("\n", "{}. "), answer=text)),
+    "unlabelled, between semicolons": table(rows(options=joined("; ", ""), answer=letter)),
+    "unlabelled, between bars, the text as key": table(rows(options=joined("|", ""), answer=text)),
+    "opa to opd and cop": lines(spread(["opa", "opb", "opc", "opd"], cop=lambda o, k: k)),
+    "ans1 to ans4": table(spread(["ans1", "ans2", "ans3", "ans4"], correct_option=lambda o, k: k + 1)),
+    "correct beside each option": lines(rows(options=flagged("text", "correct", False, True))),
+    "isCorrect beside each answer": lines(rows(answers=flagged("answer", "isCorrect", False, True))),
+    "correct as 0 and 1": lines(rows(options=flagged("option", "is_correct", 0, 1))),
+    "marks that agree with a key": lines(
+        rows(options=flagged("text", "correct", "no", "yes"), answer=letter)
+    ),
+    "Open Trivia": json.dumps(TRIVIA),
+    "distractors in a list": lines(rows(correct_answer=text, distractors=wrong)),
+    "answer and distractors": lines(rows(answer=text, distractors=wrong)),
+    "target_scores": lines(rows(target_scores=lambda o, k: {one: int(at == k) for at, one in enumerate(o)})),
+    "target_scores in a document": json.dumps(
+        {
+            "name": "x",
+            "examples": rows(target_scores=lambda o, k: {one: float(at == k) for at, one in enumerate(o)}),
+        }
+    ),
+    "chosen and rejected": lines(rows(chosen=text, rejected=lambda o, k: o[(k + 1) % 4])),
+    "chosen and rejected turns": lines(TURNS),
+    "label and text as key": table(spread("ABCD", answer=lambda o, k: f"{'ABCD'[k]}) {o[k]}")),
+    "label and text as key, a list": lines(
+        rows(options=lambda o, _: o, answer=lambda o, k: f"{'abcd'[k]}. {o[k]}")
+    ),
+    "the text in another case": table(spread("ABCD", answer=lambda o, k: o[k].upper())),
+    "numbers with a point": table(spread("ABCD", answer=lambda o, k: f"{k}.0")),
+    "numbers that are floats": lines(rows(options=lambda o, _: o, answer=lambda o, k: float(k))),
+    "shuffled labels of objects": lines(
+        rows(
+            options=lambda o, _: [{"id": "DCBA"[at], "text": one} for at, one in enumerate(o)],
+            answer=lambda o, k: "DCBA"[k],
+        )
+    ),
+    "the correct answer beside a student's": table(
+        spread("ABCD", Answer=lambda *_: "B", **{"Correct Answer": letter})
+    ),
+    "the correct option beside a label": table(spread("ABCD", label=lambda *_: 1, correct_option=letter)),
+    "right or not beside the key": table(spread("ABCD", answer=letter, correct=lambda *_: "True")),
+    "a fifth option from the second row on": lines(
+        [
+            spread("ABCD", answer=letter)[0],
+            *({**row, "E": "none"} for row in spread("ABCD", answer=letter)[1:]),
+        ]
+    ),
+    "a passage from the second row on": lines(
+        [
+            rows(options=lambda o, _: o, answer=letter)[0],
+            *({**row, "passage": "P."} for row in rows(options=lambda o, _: o, answer=letter)[1:]),
+        ]
+    ),
+}
+
+
+def loaded(path: Path, **said: Any) -> Loaded:
+    return load(Source.model_validate({"path": str(path), **said}))
+
+
+def right(found: Loaded) -> list[str]:
+    return [item.choices[item.key] for item in found.items]
+
+
+@pytest.mark.parametrize("form", READ)
+def test_every_key_is_right(tmp_path: Path, form: str) -> None:
+    (tmp_path / "x").write_text(READ[form], encoding="utf-8")
+    found = loaded(tmp_path / "x")
+    assert right(found) == RIGHT
+    if "fifth" in form:
+        assert [item.k for item in found.items] == [4, 5, 5]
+    if "passage" in form:
+        assert [item.stem.startswith("P.") for item in found.items] == [False, True, True]
+
+
+CSV = table(spread("ABCD", answer=letter))
+QUIZ = "is a quiz export"
+AIKEN = "".join(
+    f"{q}\n" + "".join(f"{'ABCD'[at]}. {one}\n" for at, one in enumerate(o)) + f"ANSWER: {'ABCD'[k]}\n\n"
+    for q, o, k in zip(ASKED, OPTIONS, KEYS, strict=True)
+)
+GIFT = "".join(
+    f"::Q::{q} {{" + " ".join("~="[at == k] + one for at, one in enumerate(o)) + "}\n\n"
+    for q, o, k in zip(ASKED, OPTIONS, KEYS, strict=True)
+)
+NUMBERS = [
+    {"question": f"{q} + 1?", "Option 1": "3", "Option 2": "4", "Option 3": "5", "Option 4": "6", "answer": a}
+    for q, a in (("2", "3"), ("3", "4"))
+]
+AS_LABELS = {**NUMBERS[0], "Option 1": "six", "Option 2": "seven", "answer": "2"}
+AS_TEXTS = {**NUMBERS[0], "Option 1": "30", "answer": "30"}
+LIST = [{"question": f"{n}?", "choices": ["2", "3", "0", "1"], "answer": n} for n in range(4)]
+CYRILLIC = table(spread("ABCD", answer=lambda o, k: "АБВГ"[k]))
+REFUSED: dict[str, tuple[str, str, dict[str, str] | str, list[str]]] = {
+    "Aiken": (AIKEN, QUIZ, CSV, RIGHT),
+    "GIFT": (GIFT, QUIZ, CSV, RIGHT),
+    "Moodle XML": (
+        '<?xml version="1.0"?>\n<quiz><question type="multichoice"></question></quiz>',
+        QUIZ,
+        CSV,
+        RIGHT,
+    ),
+    "a title above the header": (f"My quiz, spring\n\n{CSV}", "the header is on line 3", CSV, RIGHT),
+    "a title in a cell": (f'"My quiz";;;;;\n{CSV.replace(",", ";")}', "the header is on line 2", CSV, RIGHT),
+    "labels that are texts of other options": (
+        table(NUMBERS),
+        "as label choice 3 and as text choice 1",
+        {"key_is": "text"},
+        ["3", "4"],
+    ),
+    "integers that are texts": (
+        lines(LIST),
+        "key can be read in two ways",
+        {"key_is": "text"},
+        ["0", "1", "2", "3"],
+    ),
+    "rival keys that differ": (
+        table(spread("ABCD", answer=letter, label=lambda *_: "A")),
+        "`answer` means choice 3, but `label` choice 1",
+        {"key": "answer"},
+        RIGHT,
+    ),
+    "a flag beside the key": (
+        table(spread("ABCD", answer=letter, correct=lambda *_: 1)),
+        "`correct` choice 2",
+        {"key": "answer"},
+        RIGHT,
+    ),
+    "marks that contradict the key": (
+        lines(rows(options=flagged("text", "correct", False, True), answer=lambda *_: "A")),
+        "what is marked as right choice 3",
+        lines(rows(options=flagged("text", "correct", False, True))),
+        RIGHT,
+    ),
+    "two marked": (
+        lines(rows(options=flagged("text", "correct", True, True))),
+        "4 choices are marked as right",
+        CSV,
+        RIGHT,
+    ),
+    "letters of another script": (CYRILLIC, "letter or digit of another script", CSV, RIGHT),
+    "a separator inside an option": (
+        table(rows(options=joined("; ", ""), answer=letter)).replace("three", "three; or so"),
+        "expected a column for each option",
+        CSV,
+        RIGHT,
+    ),
+    "two separators": (
+        table(
+            [
+                *rows(options=joined("; ", ""), answer=letter)[:2],
+                *rows(options=joined("|", ""), answer=letter)[2:],
+            ]
+        ),
+        "expected a column for each option",
+        CSV,
+        RIGHT,
+    ),
+    "a label and another's text": (
+        table(spread("ABCD", answer=lambda o, k: f"{'ABCD'[k - 1]}) {o[k]}")),
+        "key can be read in two ways",
+        CSV,
+        RIGHT,
+    ),
+    "columns from 1, keys from 0": (
+        table(spread([f"option{n}" for n in range(1, 5)], answer=lambda o, k: k)),
+        "--map key_is=index",
+        {"key_is": "index"},
+        RIGHT,
+    ),
+    "no prompt beside chosen": (
+        lines([{"chosen": "a", "rejected": "b"}]),
+        "no field for the stem",
+        lines(rows(chosen=text, rejected=lambda o, k: "x")),
+        RIGHT,
+    ),
+}
+
+
+@pytest.mark.parametrize("form", REFUSED)
+def test_what_is_refused_names_itself_and_its_mend_works(tmp_path: Path, form: str) -> None:
+    content, reason, mend, expected = REFUSED[form]
+    path = tmp_path / "x"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(DataError) as caught:
+        loaded(path)
+    assert reason in caught.value.lines[0]
+    assert not any(word in str(caught.value) for word in (*RIGHT, "legs", "quiz, spring"))
+    if isinstance(mend, str):
+        path.write_text(mend, encoding="utf-8")
+        assert right(loaded(path)) == expected
+    else:
+        assert (
+            right(loaded(path, fields=mapped([f"{part}={said}" for part, said in mend.items()]))) == expected
+        )
+
+
+@pytest.mark.parametrize(
+    ("found", "keys"),
+    [
+        ([*NUMBERS, AS_LABELS], ["5", "6", "seven"]),
+        ([*NUMBERS, AS_TEXTS], ["3", "4", "30"]),
+        ([*LIST, {"question": "?", "choices": ["x", "y"], "answer": 1}], ["2", "3", "0", "1", "y"]),
+        ([*LIST, {"question": "?", "choices": ["10", "20"], "answer": "10"}], ["0", "1", "2", "3", "10"]),
+    ],
+    ids=["labels", "texts", "indexes", "texts of a list"],
+)
+def test_all_other_rows_decide_how_a_key_is_read(tmp_path: Path, found: Rows, keys: list[str]) -> None:
+    (tmp_path / "x").write_text(lines(found), encoding="utf-8")
+    assert right(loaded(tmp_path / "x")) == keys
+
+
+def test_rows_that_decide_differently_decide_nothing(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text(lines([*NUMBERS, AS_LABELS, AS_TEXTS]), encoding="utf-8")
+    with pytest.raises(DataError, match="key can be read in two ways"):
+        loaded(tmp_path / "x")
+    assert loaded(tmp_path / "x", fields=FieldMap(key_is="label"), skip_bad=True).items
+
+
+def test_a_url_is_no_file(robustify) -> None:
+    code, _, err = robustify("validate", "https://example.org/items.csv")
+    assert code == 2
+    assert "is a URL; expected a file: download it" in err
+
+
+def test_frames_with_gaps_keep_their_options_and_keys() -> None:
+    pd = pytest.importorskip("pandas")
+    import robustify as rb
+
+    found = spread("ABCD", answer=lambda o, k: float(k))
+    frame = pd.DataFrame([{**row, "E": (None, "none", float("nan"))[at]} for at, row in enumerate(found)])
+    for one in (
+        frame,
+        frame.convert_dtypes(),
+        frame.assign(options=[list("xyz")] * 3).drop(columns="options"),
+    ):
+        assert rb.heuristics(one).attrs["chance_accuracy"] == pytest.approx((2 / 4 + 1 / 5) / 3)
+    lists = pd.DataFrame(rows(options=lambda o, _: o, answer=text))
+    assert rb.heuristics(lists.assign(options=lists["options"].map(pd.array))).attrs["n"] == 3
+
+
+def test_what_a_file_says_oddly_is_said_by_every_command(robustify, tmp_path: Path) -> None:
+    shown = [
+        {**row, "question": f"{row['question']} {n}"}
+        for n in range(4)
+        for row in spread("ABCD", answer=lambda o, k: 2)
+    ]
+    (tmp_path / "odd.jsonl").write_text(lines(shown), encoding="utf-8")
+    for command in (
+        ["validate", "odd.jsonl"],
+        ["heuristics", "odd.jsonl"],
+        ["odd.jsonl", "--public", "-o", "run"],
+    ):
+        _, out, err = robustify(*command)
+        assert "no key is 0: if the file counts its choices from 1" in out + err
+    assert "no key is 0" in (tmp_path / "run" / "report.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize("data", [{"question": ["a"]}, None, 42, [1, 2], [], "\0", 4.5, [None], {"question"}])
+def test_what_is_no_data_is_a_typed_error(data: object) -> None:
+    import robustify as rb
+
+    with pytest.raises(RobustifyError):
+        rb.heuristics(data)  # type: ignore[arg-type]
