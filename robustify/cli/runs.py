@@ -282,8 +282,8 @@ def compare(folders: tuple[Path, ...], html: Path | None) -> int:
         robustify compare base tuned --html compare.html
     """
     from robustify.errors import UsageError
-    from robustify.report.compare_page import comparison_html, comparison_lines
-    from robustify.report.comparing import compared
+    from robustify.report.compare.compare_page import comparison_html, comparison_lines
+    from robustify.report.compare.comparing import compared
 
     if len(folders) < 2:
         raise UsageError(f"compare: {len(folders)} run; expected two or more folders")

@@ -12,10 +12,10 @@ from robustify.arrays import Floats
 from robustify.item import Item
 from robustify.judging.accuracy import accuracies, all_credits, pairs
 from robustify.judging.adjusted import balanced
+from robustify.judging.audit.doubts import contamination, label_noise
 from robustify.judging.audit.residual import residual
 from robustify.judging.calibration import calibrations
 from robustify.judging.context import Context, Facts, Rules, context
-from robustify.judging.doubts import contamination, label_noise
 from robustify.judging.evidence import Evidence, cue_counts, evidence
 from robustify.judging.free_response import free_responses
 from robustify.judging.guardrails import certificate, guardrails, trial_run

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from robustify.report.compare_page import comparison_html
-from robustify.report.comparing import compared
+from robustify.report.compare.compare_page import comparison_html
+from robustify.report.compare.comparing import compared
 from robustify.report.dashboard import dashboard_html
 from robustify.run import EXPLORER, Run
 from tests.browser.conftest import AXE, PHONE, Open

@@ -183,7 +183,7 @@ def test_nugget_labels_are_compared_in_their_order() -> None:
     grades = [row(f"i{i}", unread=True, kind="nuggets", nuggets=n, score=1.0) for i, n in enumerate(given)]
     human = [HumanLabel(f"i{i}", "x", "m", None, {"n": labels[i % 3]}) for i in range(12)]
     part = calibrate(grades, human)["nuggets"]
-    assert (part["n"], part["labels"]) == (12, list(labels))
+    assert (part["n"], tuple(part["labels"])) == (12, labels)
     assert 0.8 < part["kappa"]["value"] < 1
     assert part["alpha"] > 0.8
 

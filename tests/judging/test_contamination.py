@@ -11,9 +11,9 @@ from robustify.answers import Answers
 from robustify.baselines.heuristics import guess
 from robustify.errors import DataError
 from robustify.item import Item
+from robustify.judging.audit.doubts import contamination as judge_contamination
+from robustify.judging.audit.doubts import overlapped as judge_overlapped
 from robustify.judging.context import Facts
-from robustify.judging.doubts import contamination as judge_contamination
-from robustify.judging.doubts import overlapped as judge_overlapped
 from robustify.ngrams.overlap import Hit, Overlap, TextFile, overlap
 from robustify.screen.item_index import item_index
 from tests.support.trees import in_trees

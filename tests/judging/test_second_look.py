@@ -9,7 +9,7 @@ import pytest
 
 from robustify.answers import Answers
 from robustify.judging.accuracy import Credits, Parts, credits
-from robustify.judging.doubts import label_noise as judge_label_noise
+from robustify.judging.audit.doubts import label_noise as judge_label_noise
 from robustify.screen.item_index import ItemIndex, item_index
 from tests.support.contexts import made_up
 from tests.support.fake_answers import Bench, rows

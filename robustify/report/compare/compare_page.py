@@ -6,7 +6,7 @@ text.
 
 from typing import Any
 
-from robustify.report.comparing import Comparison, rule_of
+from robustify.report.compare.comparing import Comparison, rule_of
 from robustify.report.format import count, counted, in_points, plain
 from robustify.report.opening import FirstScreen, Tile
 from robustify.report.printing import html, markdown

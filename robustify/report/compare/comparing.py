@@ -19,8 +19,8 @@ import numpy as np
 
 from robustify.arrays import Floats, Ints
 from robustify.judging.accuracy import Credits, compare_pair, credits
+from robustify.report.compare.matching import Match, matched
 from robustify.report.format import at, plain
-from robustify.report.matching import Match, matched
 from robustify.report.messages import tree
 from robustify.run import SPLIT_FILES, VERDICTS, Run, open_run
 from robustify.screen.item_index import item_index

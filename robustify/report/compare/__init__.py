@@ -1,0 +1,1 @@
+"""Compare runs: which items moved, which numbers differ, and the page that says so."""
