@@ -14,6 +14,7 @@ from tests.support.trees import filled
 
 ROOT = Path(__file__).parents[2]
 DEMO: dict[str, Any] = json.loads((ROOT / "results/benign_demo/summary.json").read_text("utf-8"))
+FLAGGED = len((ROOT / "results/benign_demo/shortcut.jsonl").read_text("utf-8").splitlines())
 Edits = dict[str, object]
 CERTIFIED: Edits = {
     "certificate/verdict": "certified",
@@ -36,6 +37,7 @@ LETTERS: Edits = {
     "certificate/verdict": "not judged",
     "certificate/reasons": [{"code": "one_place", "params": {"voter": "m", "place": 0, "forced": False}}],
 }
+ALONE: Edits = {"certificate/reasons": [{"code": "no_independent_auditor", "params": {}}]}
 NONE_FLAGGED: Edits = {
     "splits/shortcut": 0,
     "splits/robust": 360,
@@ -79,13 +81,13 @@ CASES: dict[str, tuple[Edits, int | None, str, Edits]] = {
     "run_whole": (TRIAL, 360, "", {}),
     "ask_by_text": (LETTERS, None, "", TRIAL),
     "mend_guardrail": (HALTED, None, "", {}),
-    "use_robust": ({}, 241, "verdict=robust", HALTED),
+    "use_robust": ({}, 360 - FLAGGED, "verdict=robust", HALTED),
     "keep": ({**NONE_FLAGGED, **CERTIFIED}, 360, "", NONE_FLAGGED),
-    "mend_cue": ({}, 37, "verdict=shortcut&cue=length", {"evidence/cues": {}}),
+    "mend_cue": ({}, 35, "verdict=shortcut&cue=length", {"evidence/cues": {}}),
     "mend_rule": ({"evidence": None}, None, "", {}),
-    "audit": ({}, None, "", CERTIFIED),
+    "audit": (ALONE, None, "", CERTIFIED),
     "screen_again": (REFUSED, None, "", {}),
-    "ask_more": ({}, 560, "", CERTIFIED),
+    "ask_more": ({}, 540, "", CERTIFIED),
     "review_keys": ({**QUIET, "label_noise": DEMO["label_noise"]}, 89, "", {**QUIET}),
     "mend_defects": (
         {**QUIET, "benchmark/defects": {"empty_choice": {"n": 3}, "blank_stem": {"n": 0}}}, 3, "", QUIET,
@@ -115,26 +117,26 @@ def test_a_rule_speaks_in_its_case_and_is_silent_in_another(code: str) -> None:
 
 def test_the_demo_gets_five_lines_of_advice_and_each_leads_somewhere() -> None:
     given = recommendations(edited())
-    assert [one.code for one in given] == ["use_robust", "mend_cue", "mend_cue", "audit", "ask_more"]
+    assert [one.code for one in given] == ["use_robust", "mend_cue", "mend_cue", "ask_more", "review_keys"]
     assert len(given) == MOST
-    assert [one.n for one in given[1:3]] == [37, 25]
+    assert [one.n for one in given[1:3]] == [35, 26]
     assert given[0].link(explorer=True) == "explorer.html#verdict=robust"
     assert given[0].link(explorer=False) == "#scores"
     assert given[3].link(explorer=True) == "#residual"
     for cue in cue_words("advice"):
-        assert found("mend_cue", {"evidence/cues": {cue: {"value": 1 / 119, "n": 119}}})[0].n == 1
+        assert found("mend_cue", {"evidence/cues": {cue: {"value": 1 / FLAGGED, "n": FLAGGED}}})[0].n == 1
 
 
 @pytest.mark.parametrize(
     ("edits", "begins", "counted"),
     [
-        ({}, "Do not trust the full score", "119 of 360"),
+        ({}, "Do not trust the full score", f"{FLAGGED} of 360"),
         (CERTIFIED, "Do not trust the full score", "without the question; no auditor found more."),
         (REFUSED, "Do not trust it", "the question, and others still can."),
         (STOPPED, "Do not trust it", "the question; a guardrail failed."),
         (FEW_FLAGGED, "Trust it with care", "9 of 360"),
         ({**FEW_FLAGGED, **CERTIFIED}, "Trust it with care", "9 of 360"),
-        (BY_CHANCE, "Nothing certain", "119 of 360"),
+        (BY_CHANCE, "Nothing certain", f"{FLAGGED} of 360"),
         (NONE_FLAGGED, "No item was found", ""),
         ({**NONE_FLAGGED, **CERTIFIED}, "Trust it", "no auditor asked here found more, a later model may"),
         ({**NONE_FLAGGED, **STOPPED}, "No item was found", "a guardrail failed"),
@@ -149,7 +151,7 @@ def test_the_demo_gets_five_lines_of_advice_and_each_leads_somewhere() -> None:
         ({**UNSCREENED, "certificate": None}, "No verdict", ""),
         ({**NONE_FLAGGED, **AT_A}, "Do not trust its order", "the key is listed first in 95.0 %"),
         ({**UNSCREENED, "certificate": None, **AT_A}, "Do not trust its order", "first"),
-        ({"splits": None}, "Do not trust the full score", "119 of 360"),
+        ({"splits": None}, "Do not trust the full score", f"{FLAGGED} of 360"),
         (SOME_JUDGED, "Do not trust the full score", "57 of the 143 items judged"),
         ({**SOME_JUDGED, **REFUSED}, "Do not trust it", "57 of the 143 items judged"),
     ],
@@ -183,7 +185,9 @@ def test_chance_is_what_the_cut_says_else_what_latent_shortcuts_leave() -> None:
     by_cut = by_chance(edited())
     assert by_cut["value"] == DEMO["screen"]["cut"]["false_share"]["value"]
     latent = by_chance(edited({"screen/cut": None, "screen/false_share": None}))
-    assert latent["value"] == pytest.approx(1 - DEMO["screen"]["latent_shortcut_rate"]["value"] * 360 / 119)
+    assert latent["value"] == pytest.approx(
+        1 - DEMO["screen"]["latent_shortcut_rate"]["value"] * 360 / FLAGGED
+    )
 
 
 def test_a_summary_without_a_screen_gives_a_line_and_no_advice() -> None:
