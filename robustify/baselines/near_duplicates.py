@@ -82,10 +82,10 @@ def dealt(group: Ints, lot: Floats, folds: int, seed: int) -> Ints:
     np.minimum.at(smallest, inverse, lot)
     shuffled = np.empty(len(kinds))
     shuffled[np.argsort(smallest, kind="stable")] = np.random.default_rng(seed).permutation(len(kinds))
-    fold, held = np.zeros(len(kinds), dtype=np.int64), [0] * folds
+    fold, size_of = np.zeros(len(kinds), dtype=np.int64), [0] * folds
     for at in np.lexsort((shuffled, -sizes)).tolist():
-        fold[at] = held.index(min(held))
-        held[fold[at]] += int(sizes[at])
+        fold[at] = size_of.index(min(size_of))
+        size_of[fold[at]] += int(sizes[at])
     return fold[inverse]
 
 
@@ -154,10 +154,10 @@ def _bags(items: Sequence[Item]) -> list[frozenset[str]]:
         frozenset(w for c in item.choices for w in words_of(c)) or frozenset(map(folded, item.choices))
         for item in items
     ]
-    held = Counter(bags)
+    count = Counter(bags)
     many = max(FORMAT_ITEMS, FORMAT_SHARE * len(items))
     return [
-        frozenset([_content(item)]) if held[bag] >= many else bag
+        frozenset([_content(item)]) if count[bag] >= many else bag
         for bag, item in zip(bags, items, strict=True)
     ]
 

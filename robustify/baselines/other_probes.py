@@ -49,16 +49,16 @@ def _latent_words(items: Sequence[Item], there: Bools) -> Floats:
     from scipy.sparse import diags_array  # late, as is all that only an audit needs
     from scipy.sparse.linalg import svds
 
-    held = columns(items).astype(np.float64)
-    d = min(DIMENSIONS, *(size - 1 for size in held.shape))
+    present = columns(items).astype(np.float64)
+    d = min(DIMENSIONS, *(size - 1 for size in present.shape))
     if d < 1:
         return np.zeros((*there.shape, 1))
-    rarity = np.log(held.shape[0] / np.maximum(np.asarray(held.sum(axis=0)).ravel(), 1))
-    weighed = held @ diags_array(rarity)
+    rarity = np.log(present.shape[0] / np.maximum(np.asarray(present.sum(axis=0)).ravel(), 1))
+    weighed = present @ diags_array(rarity)
     length = np.sqrt(np.asarray(weighed.multiply(weighed).sum(axis=1)).ravel())
     # A fixed first vector: the same options get the same place in every run.
     left, size, _ = svds(
-        diags_array(1 / np.maximum(length, _ALIKE)) @ weighed, k=d, v0=np.ones(min(held.shape))
+        diags_array(1 / np.maximum(length, _ALIKE)) @ weighed, k=d, v0=np.ones(min(present.shape))
     )
     place = _centred(padded(left * size, there), there)
     spread = float(place[there].std())

@@ -30,7 +30,7 @@ HOOKS: dict[str, tuple[tuple[str, ...], ...]] = {
     "commit-msg": (("reset", "-q"), (*_COMMIT, "TEXT")),
     "pre-push": (("reset", "-q"), ("tag", "-f", "-a", "canary", "-m", "TEXT"), ("push", "-q", "-f", "far", "canary")),
 }  # fmt: skip
-"""Of each stage at which a hook of the gate belongs, what git is told; the last makes it run the hook."""
+"""Of each stage at which a hook of the gate belongs, what git is given; the last makes it run the hook."""
 
 
 def doctor(prints: Fingerprints | None, why_not: str) -> int:

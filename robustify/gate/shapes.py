@@ -1,6 +1,6 @@
 """The shape of an item: a stem, then its options, perhaps its key.
 
-The parts are told by names (JSON, YAML, XML, LaTeX, programs), by marks (`A) B) C)`), by quotes, or by columns. Nothing is
+The parts are known by names (JSON, YAML, XML, LaTeX, programs), by marks (`A) B) C)`), by quotes, or by columns. Nothing is
 parsed but rows, so that nothing needs to be well formed.
 """
 
@@ -33,7 +33,7 @@ class Shaped:
 
 
 def shapes_of(text: str) -> list[Shaped]:
-    """Return the shapes of items in a text, told in the way that tells most."""
+    """Return the shapes of items in a text, read in the way that says most."""
     found = [list(islice(_rows(text), MOST_SHAPES))]
     for way in (_named, _marked, _listed):
         places = list(islice(way(text), MOST_SHAPES))

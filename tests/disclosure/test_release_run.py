@@ -127,7 +127,8 @@ def test_what_was_published_is_counted_and_a_few_numbers_take_less(
 def test_check_and_report_work_and_judging_anew_says_the_mend(run: Run, spoilt: Path) -> None:
     checked = invoked("check", spoilt)
     assert checked.return_value == (7 if run.released.failed else 0)
-    assert checked.output == "every guardrail passes\nrelease level: evaluator\n"
+    assert checked.output.startswith("every guardrail passes\n")
+    assert checked.output.endswith(": evaluator\n")
     for judging in (lambda: reprint(run), lambda: rejudge(run, {"screen.criterion": "majority"}, spoilt)):
         with pytest.raises(AuthorisationError, match="run the same command again"):
             judging()

@@ -148,8 +148,14 @@ def _parsed(
         others = [one[:2] for one, some in before if {*map(repr, some)} != {repr(said)}]
         # "Either this or that" on one line is an echoed instruction, not a verdict and its correction.
         together = bool(others) and "\n" not in text[others[-1][1] : last.start]
-        told = line is not None and read(line["value"]) != read(said)
-        if cut or together or told or len({*map(repr, values)}) > 1 or contradicted(text, last[:2], others):
+        contradicts = line is not None and read(line["value"]) != read(said)
+        if (
+            cut
+            or together
+            or contradicts
+            or len({*map(repr, values)}) > 1
+            or contradicted(text, last[:2], others)
+        ):
             fault = "ambiguous"
     elif cut or finish_reason == "length":
         # Outside an object nothing shows its end: `Score: 0` may be the beginning of 0.75.
