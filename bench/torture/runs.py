@@ -128,7 +128,7 @@ def rows(cache: Path) -> int:
     with Cache(cache) as scores:
         done = scores.info()
     assert not list(cache.glob("*.corrupt-*"))
-    return done.rows
+    return int(done["rows"])
 
 
 def kept_so_far(cache: Path) -> int:

@@ -38,7 +38,7 @@ name: boxes
 sensitivity: public
 data: items.jsonl
 screen: {criterion: unanimous}
-probe: {folds: 3}
+probe: {folds: 5}
 limits: {min_robust: 1, min_items: 1}
 free: {answers: [predictions.jsonl]}
 """
