@@ -5,7 +5,6 @@ Findings are printed to stdout, one line each; counts and layers that did not ru
 """
 
 import hashlib
-import json
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -57,11 +56,9 @@ class _Found:
 
     def __init__(self, prints: Fingerprints | None, keys: Sequence[Key], until: float) -> None:
         self._prints, self._keys, self._until = prints, keys, until
-        self._seen: set[str] = set()
-        self._findings: dict[tuple[str, str], Finding] = {}
-        self._matches: dict[str, Match] = {}
+        self._seen, self._terms = set[str](), 0
+        self._findings, self._matches = dict[tuple[str, str], Finding](), dict[str, Match]()
         self._shapes: list[Shaped] = []
-        self._terms = 0
 
     def add(self, rule: str, line: int, says: str) -> None:
         """Keep the first finding of a rule that says the same."""
@@ -190,42 +187,25 @@ def _in_path(content: Blob, prints: Fingerprints | None) -> tuple[str, list[Find
     return content.path, []
 
 
-def print_report(
-    outcome: Outcome, why_not: str, notes: Sequence[str] = (), *, as_json: bool, quiet: bool
-) -> None:
+def report(outcome: Outcome, why_not: str, notes: Sequence[str] = ()) -> None:
     """Print an outcome. `why_not`: why the fingerprint layer did not run, empty if it did."""
-    if as_json:
-        summary = {
-            "format": 2,
-            "refused": len(outcome.refused),
-            "warnings": len(outcome.findings) - len(outcome.refused),
-            "scanned": {"contents": outcome.files, "bytes": outcome.size},
-            "fingerprints": f"did not run: {why_not}" if why_not else "ran",
-            "allowed": outcome.allowed,
-            "notes": list(notes),
-            "findings": [finding.as_json() for finding in outcome.findings],
-        }
-        print(json.dumps(summary))
-        return
     for finding in outcome.findings:
         print(finding.as_line())
-    if outcome.findings or not quiet:
-        for line in (*notes, *_lines(outcome, why_not)):
-            print(f"robustify gate: {line}", file=sys.stderr)
+    for line in (*notes, *_summary(outcome, why_not)):
+        print(f"robustify gate: {line}", file=sys.stderr)
 
 
-def _lines(outcome: Outcome, why_not: str) -> Iterator[str]:
+def _summary(outcome: Outcome, why_not: str) -> Iterator[str]:
     scanned = f"{outcome.files:,} contents, {outcome.size / 1e6:.1f} MB"
     if why_not:
         passes = "text of a registered set passes unless it has the shape of an item"
         yield f"the fingerprint layer did not run: {why_not}; {passes}"
     if outcome.allowed:
         yield f"{outcome.allowed} findings passed by allow-list entries"
-    if not outcome.refused:
-        warnings = len(outcome.findings)
-        yield f"clean: {scanned}" + (f", {warnings} warnings" if warnings else "")
-        return
-    rules = sorted({finding.rule.id for finding in outcome.refused})
-    paths = len({finding.path for finding in outcome.refused})
-    explain = rules[0] if len(rules) == 1 else "all"
-    yield f"REFUSED: {len(outcome.refused)} findings in {paths} of {scanned}; robustify gate --explain {explain}"
+    refused = outcome.refused
+    if refused:
+        yield f"REFUSED: {len(refused)} findings in {len({one.path for one in refused})} of {scanned}"
+    else:
+        yield f"clean: {scanned}, {len(outcome.findings)} warnings"
+    for rule in sorted({finding.rule for finding in refused}, key=lambda rule: rule.id):
+        yield f"{rule.id} is {rule.says}. {rule.mend}"

@@ -18,18 +18,15 @@ from typing import NoReturn
 
 from robustify.errors import AuthorisationError, RobustifyError, UsageError
 from robustify.files import writable
-from robustify.gate.check import check_contents, print_report
+from robustify.gate.check import check_contents, report
 from robustify.gate.fingerprints import Fingerprints, Item, build_index, read_index, read_texts, write_index
 from robustify.gate.git import work_tree
 from robustify.gate.key_file import IDS_VARIABLES, Key, load_key
 from robustify.gate.policy import (
-    BY_ID,
     MOST_DAYS,
     NAME,
-    RULES,
     AllowEntry,
     Policy,
-    explanation,
     legible,
     policy_of,
 )
@@ -47,7 +44,6 @@ examples:
   robustify gate --staged                     what the next commit would add (the hook)
   robustify gate --range origin/main..HEAD    every content and message of the commits (CI)
   robustify gate items.jsonl notes.md         files
-  robustify gate --explain RBG101             what a rule means and how to mend it
   robustify gate doctor                       run each installed hook on a canary
   robustify gate index ITEMS --key FILE -o INDEX        register a set
   robustify gate allow PATH --reason WHY --by WHO       let one content pass; again: robustify gate allow PATH
@@ -60,11 +56,9 @@ class _Parser(argparse.ArgumentParser):
 
     def __init__(self, prog: str, description: str, epilog: str = "") -> None:
         form = argparse.RawDescriptionHelpFormatter
-        super().__init__(
-            prog, description=description, epilog=epilog, formatter_class=form, allow_abbrev=False
-        )
-        self.add_argument("--key", metavar="FILE",
-            help="the gate's key file [$ROBUSTIFY_GATE_KEY_FILE, or the key in $ROBUSTIFY_GATE_KEY]")  # fmt: skip
+        super().__init__(prog, None, description, epilog, formatter_class=form, allow_abbrev=False)
+        where = "[$ROBUSTIFY_GATE_KEY_FILE, or the key in $ROBUSTIFY_GATE_KEY]"
+        self.add_argument("--key", metavar="FILE", help=f"the gate's key file {where}")
         self.add_argument("--index", help="the index of registered sets [$ROBUSTIFY_GATE_INDEX]")
 
     def error(self, message: str) -> NoReturn:
@@ -79,21 +73,17 @@ def scanner() -> argparse.ArgumentParser:
     add("files", nargs="*", metavar="FILE", help="files to scan; a name that begins with - comes after --")
     add("--staged", action="store_true", help="what is staged, read from git's index")
     add("--all", action="store_true", help="every path that git tracks, as it stands in the index")
-    add("--range", metavar="A..B", help="every content, path and message that the commits of A..B bring; A may be all"
-        " zeros, for the whole history of B")  # fmt: skip
+    add("--range", metavar="A..B", help="all that the commits of A..B bring (A all zeros: all commits of B)")
     add("--pushed", nargs="?", const="", metavar="REMOTE", help="what a push publishes (the pre-push hook)")
     add("--commit-msg", nargs="?", const="", metavar="FILE", help="a commit message that is being written")
+    add("--require-fingerprints", action="store_true", help="refuse (exit 4) if that layer cannot run")
+    whose = "that of A (base), or also entries of later commits that change nothing else (apart)"
     add(
-        "--require-fingerprints",
-        action="store_true",
-        help="refuse (exit 4) if the fingerprint layer cannot run",
+        "--policy-from",
+        choices=["base", "apart"],
+        default="base",
+        help=f"whose policy counts for a range: {whose}",
     )
-    add("--policy-from", choices=["base", "apart"], default="base",
-        help="with --range: whose policy counts, that of A (default), or also entries of later commits that change nothing"
-        " else (apart)")  # fmt: skip
-    add("--json", action="store_true", help="print one JSON object and nothing else")
-    add("-q", "--quiet", action="store_true", help="say nothing on stderr when clean")
-    add("--explain", metavar="RULE", help="what a rule means (all: every rule)")
     return parser
 
 
@@ -104,9 +94,9 @@ def _scanning(argv: Sequence[str]) -> Namespace:
     if asked.commit_msg == "" and len(asked.files) == 1:  # options stood between the option and its file
         asked.commit_msg = asked.files.pop()
     modes = (asked.staged, asked.all, asked.pushed is not None, asked.range, asked.commit_msg, asked.files)
-    if not asked.explain and (sum(map(bool, modes)) != 1 or asked.commit_msg == ""):
-        parser.error("one of the following is expected, and only one: FILES, --staged, --all, --range A..B, --pushed,"
-                     " --commit-msg FILE")  # fmt: skip
+    if sum(map(bool, modes)) != 1 or asked.commit_msg == "":
+        ways = "FILES, --staged, --all, --range A..B, --pushed, --commit-msg FILE"
+        parser.error(f"one of the following is expected, and only one: {ways}")
     return asked
 
 
@@ -150,16 +140,7 @@ def run(argv: Sequence[str]) -> int:
     }
     if argv and argv[0] in commands:
         return commands[argv[0]](argv[1:])
-    asked = _scanning(argv)
-    return _explain(asked.explain) if asked.explain else _scan(asked)
-
-
-def _explain(name: str) -> int:
-    by_name = BY_ID | {rule.name.upper(): rule for rule in RULES}
-    if name != "all" and name.upper() not in by_name:
-        raise UsageError(f"no such rule; expected all, or one of {', '.join(BY_ID)}")
-    print("\n\n".join(map(explanation, RULES if name == "all" else [by_name[name.upper()]])))
-    return 0
+    return _scan(_scanning(argv))
 
 
 def _scan(asked: Namespace) -> int:
@@ -168,7 +149,7 @@ def _scan(asked: Namespace) -> int:
         raise AuthorisationError(f"the fingerprint layer is required and cannot run: {why_not}")
     task = task_of(asked)
     outcome = check_contents(task.contents, prints, task.policy, _own_keys(asked))
-    print_report(outcome, why_not, task.notes, as_json=asked.json, quiet=asked.quiet)
+    report(outcome, why_not, task.notes)
     return AuthorisationError.exit_code if outcome.refused else 0
 
 
@@ -198,8 +179,8 @@ def _index(argv: Sequence[str]) -> int:
     add("items", nargs="+", metavar="ITEMS", help="JSON, JSONL, CSV, TSV or text files; one set per file")
     add("-o", "--out", "--output", required=True, metavar="INDEX", help="where the index goes")
     add("--name", metavar="NAME", help="one name for all files [each file's own name]; findings show it")
-    add("--background", action="append", default=[], metavar="PATH",
-        help="a file or folder of harmless text whose phrases are left out, beside Python's own library")  # fmt: skip
+    harmless = "harmless text whose phrases are left out, beside Python's own library (a file or folder)"
+    add("--background", action="append", default=[], metavar="PATH", help=harmless)
     asked = parser.parse_args(list(argv))
     key = load_key(asked.key)
     if key is None:
@@ -224,10 +205,9 @@ def _doctor(argv: Sequence[str]) -> int:
 
     asked = _Parser("robustify gate doctor", "Run each installed hook on a canary.").parse_args(list(argv))
     try:
-        prints, why_not = _fingerprints(asked)
+        return doctor(_fingerprints(asked)[1])
     except RobustifyError as error:
-        prints, why_not = None, error.lines[0]
-    return doctor(prints, why_not)
+        return doctor(error.lines[0])
 
 
 def _allow(argv: Sequence[str]) -> int:
@@ -255,9 +235,8 @@ def _allow(argv: Sequence[str]) -> int:
         last = next((entry for entry in reversed(entries) if entry.path == path), None)
         reason, by = asked.reason or (last and last.reason), asked.by or (last and last.by)
         if refused and not (reason and by):
-            raise UsageError(
-                f"{shown} has no entry yet; say why it is harmless and who looked: --reason WHY --by WHO"
-            )
+            mend = "say why it is harmless and who looked: --reason WHY --by WHO"
+            raise UsageError(f"{shown} has no entry yet; {mend}")
         # One entry per path: a range of commits takes the entries of earlier contents from its own commits.
         entries = [entry for entry in entries if entry.path != path]
         if refused and reason and by:

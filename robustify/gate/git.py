@@ -39,13 +39,8 @@ class Entry:
     """Whether the object is another repository's commit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
-    """An object: its kind (commit, tag, tree or blob), its size, and its bytes unless they are too many."""
-
-    kind: str
-    size: int
-    data: bytes | None
+Content = tuple[str, int, bytes | None]
+"""The kind of an object (commit, tag, tree or blob), its size, and its bytes unless they are too many."""
 
 
 class Repository:
@@ -112,7 +107,7 @@ class Repository:
     def at(self, commit: str, path: str) -> bytes | None:
         """Return what a path holds in a commit, or in the index for an empty name of one."""
         name = self.ask("rev-parse", "--verify", "--quiet", f"{commit}:{path}")
-        return next((content.data for content in self.contents([name], _CHUNK)), None) if name else None
+        return next((data for _, _, data in self.contents([name], _CHUNK)), None) if name else None
 
     def contents(self, names: Iterable[str], most: int) -> Iterator[Content]:
         """Yield each object; no content if it has more than `most` bytes.
@@ -132,7 +127,7 @@ class Repository:
                     kept += part if size <= most else b""
                 if left or last != b"\n":
                     raise ResourceError("git stopped before it gave an object whole; run git fsck")
-                yield Content(head[1].decode(), size, kept[:-1] if size <= most else None)
+                yield head[1].decode(), size, kept[:-1] if size <= most else None
 
     def ask(self, *args: str) -> str | None:
         """Return what git answers, or None where it ends with an error."""

@@ -136,22 +136,6 @@ def _jpeg(data: bytes) -> str:
     return "" if at + 2 == len(data) else "a JPEG with bytes behind its end"
 
 
-def _gif(data: bytes) -> str:
-    at = 13 + (3 << ((data[10] & 7) + 1) if data[10] & 0x80 else 0)
-    while data[at] != 0x3B:
-        loops = data[at : at + 14] == b"\x21\xff\x0bNETSCAPE2.0"
-        if data[at] == 0x2C:
-            at += 11 + (3 << ((data[at + 9] & 7) + 1) if data[at + 9] & 0x80 else 0)
-        elif data[at : at + 3] == b"\x21\xf9\x04" or (loops and data[at + 14] == 3):
-            at += 14 if loops else 2
-        else:
-            return "a GIF with a comment, a text or an unknown block"
-        while data[at]:
-            at += data[at] + 1
-        at += 1
-    return "" if at + 1 == len(data) else "a GIF with bytes behind its end"
-
-
 def _ico(data: bytes) -> str:
     n = struct.unpack("<H", data[4:6])[0]
     parts = sorted(struct.unpack("<8xII", data[6 + 16 * i : 22 + 16 * i])[::-1] for i in range(n))
@@ -175,6 +159,6 @@ def _woff(data: bytes) -> str:
 
 
 _PASSES: tuple[tuple[bytes, Callable[[bytes], str]], ...] = (
-    (b"\x89PNG\r\n\x1a\n", _png), (b"\xff\xd8\xff", _jpeg), (b"GIF87a", _gif), (b"GIF89a", _gif),
-    (b"\0\0\x01\0", _ico), (b"wOFF", _woff), (b"wOF2", _woff),
+    (b"\x89PNG\r\n\x1a\n", _png), (b"\xff\xd8\xff", _jpeg), (b"\0\0\x01\0", _ico),
+    (b"wOFF", _woff), (b"wOF2", _woff),
 )  # fmt: skip

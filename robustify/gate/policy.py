@@ -6,6 +6,7 @@ within 180 days: any edit, and time, opens it again. No pragma inside a file lif
 """
 
 import json
+import re
 from dataclasses import asdict, dataclass, fields
 from datetime import date, timedelta
 from pathlib import Path
@@ -16,6 +17,7 @@ from robustify.errors import DataError
 NAME = ".robustify-gate.json"
 FORMAT = "robustify.gate-policy/2"
 MOST_DAYS = 180
+_DIGEST = re.compile("[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,6 @@ class Rule:
 
     id: str
     name: str
-    layer: str
     says: str
     mend: str
     refuses: bool = True
@@ -36,47 +37,35 @@ _MOVE = f"Take the items out of what is committed; if they are harmless: {_ALLOW
 _BINARY = f"Commit a text form; if a person looked at the content: {_ALLOW}"
 
 RULES: tuple[Rule, ...] = (
-    Rule("RBG101", "item-shape", "structure", "records, rows or blocks shaped like multiple-choice items", _MOVE),
-    Rule("RBG104", "item-near", "structure", "one or two shapes of an item without a key: a warning",
+    Rule("RBG101", "item-shape", "records, rows or blocks shaped like multiple-choice items", _MOVE),
+    Rule("RBG104", "item-near", "one or two shapes of an item without a key: a warning",
          "Look whether it is an item of a sensitive set", refuses=False),
-    Rule("RBG201", "category-words", "lexicon", "the shape of an item in a file that names control regimes or categories",
+    Rule("RBG201", "category-words", "the shape of an item in a file that names control regimes or categories",
          _MOVE),
-    Rule("RBG301", "fingerprint", "fingerprints", "text of a registered set",
+    Rule("RBG301", "fingerprint", "text of a registered set",
          "Remove it, from the history too (it stays in every earlier commit); no entry lifts this rule", allowable=False),
-    Rule("RBG401", "canary", "state", "the canary line of a benchmark that must not be republished",
+    Rule("RBG401", "canary", "the canary line of a benchmark that must not be republished",
          f"Remove the benchmark data that it came with; if it is only talked about: {_ALLOW}"),
-    Rule("RBG402", "key-material", "state", "a robustify key",
+    Rule("RBG402", "key-material", "a robustify key",
          "Make a new key and treat everything that this one protected as public; no entry lifts this rule",
          allowable=False),
-    Rule("RBG403", "restricted-run", "state", "the record of a run on a restricted set",
+    Rule("RBG403", "restricted-run", "the record of a run on a restricted set",
          "Publish the hashed split or the published release level instead; no entry lifts this rule", allowable=False),
-    Rule("RBG404", "own-state", "state",
-         "state of robustify's own: a score cache, a record of registered sets or of accepted terms",
+    Rule("RBG404", "own-state", "state of robustify's own: a score cache, a record of registered sets or of accepted terms",
          "Leave it where robustify keeps it, outside the repository; no entry lifts this rule", allowable=False),
-    Rule("RBG405", "keyed-ids", "state", "keyed ids of items outside a hashed split, or a split that says more than ids",
+    Rule("RBG405", "keyed-ids", "keyed ids of items outside a hashed split, or a split that says more than ids",
          f"Publish the hashed split that robustify restricted split emit writes; if the ids are an example: {_ALLOW}"),
-    Rule("RBG501", "not-text", "inspection", "content that is neither plain UTF-8 text nor an image without text",
+    Rule("RBG501", "not-text", "content that is neither plain UTF-8 text nor an image without text",
          _BINARY),
-    Rule("RBG502", "encoded", "inspection", "text that holds other content: base64, hex, tokens, hidden characters",
+    Rule("RBG502", "encoded", "text that holds other content: base64, hex, tokens, hidden characters",
          f"Commit the content itself; if a person looked at it: {_ALLOW}"),
-    Rule("RBG503", "too-large", "inspection", "more than the gate reads: bytes or time",
+    Rule("RBG503", "too-large", "more than the gate reads: bytes or time",
          f"Split it; if a person looked at it: {_ALLOW}"),
-    Rule("RBG505", "elsewhere", "inspection", "a pointer to content that lies outside the repository",
+    Rule("RBG505", "elsewhere", "a pointer to content that lies outside the repository",
          f"Scan the content itself (robustify gate FILE), then: {_ALLOW}"),
 )  # fmt: skip
 
 BY_ID: dict[str, Rule] = {rule.id: rule for rule in RULES}
-
-
-def explanation(rule: Rule) -> str:
-    """Return what a rule means and how its finding is mended, for `--explain`."""
-    return (
-        f"{rule.id} {rule.name} (layer: {rule.layer})\n"
-        f"finds: {rule.says}\n"
-        f"effect: {'refuses, exit 4' if rule.refuses else 'warns, exit 0'}\n"
-        f"mend: {rule.mend}\n"
-        f"lifted by: {'an allow-list entry bound to path and content' if rule.allowable else 'nothing'}"
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +80,6 @@ class Finding:
     def as_line(self) -> str:
         """Return the one line that a person reads."""
         return f"{legible(self.path)}:{self.line}: {self.rule.id} {self.rule.name} {self.says}".rstrip()
-
-    def as_json(self) -> dict[str, object]:
-        """Return the finding for a program."""
-        rule = self.rule
-        return {
-            "path": legible(self.path), "line": self.line, "rule": rule.id, "name": rule.name, "layer": rule.layer,
-            "refuses": rule.refuses, "says": self.says,
-        }  # fmt: skip
 
 
 def legible(text: str) -> str:
@@ -155,31 +136,28 @@ def parse_policy(text: str, where: str, today: date) -> Policy:
         mend = "remove an older file and make it again: robustify gate allow PATH --reason WHY --by WHO"
         raise DataError(f'{where}: expected "format": "{FORMAT}" and "allow" only; {mend}')
     rows = tree.get("allow", [])
-    faults: list[str] = []
-    entries = [
-        _entry(row, f"{where}: allow[{i}]", today, faults)
-        for i, row in enumerate(rows if isinstance(rows, list) else [rows])
-    ]
+    entries = [_entry(row, today) for row in (rows if isinstance(rows, list) else [rows])]
+    faults = [i for i, entry in enumerate(entries) if entry is None]
     if faults:
-        raise DataError.gather(faults)
+        day = f"expires (YYYY-MM-DD, within {MOST_DAYS} days)"
+        expected = f"the texts path, sha256 (64 hexadecimal digits), reason, by, and {day}"
+        raise DataError.gather([f"{where}: allow[{i}]: expected {expected}" for i in faults])
     return Policy(tuple(dict.fromkeys(entry for entry in entries if entry is not None)))
 
 
-def _entry(row: Any, where: str, today: date, faults: list[str]) -> AllowEntry | None:
-    """Return one entry, or None after noting its faults."""
-    before = len(faults)
-    names = [field.name for field in fields(AllowEntry)]
-    texts = row.values() if isinstance(row, dict) and sorted(row) == sorted(names) else [None]
-    if not all(isinstance(text, str) and text.strip() for text in texts):
-        faults.append(f"{where}: expected the texts {', '.join(names)}")
+def _entry(row: Any, today: date) -> AllowEntry | None:
+    """Return one entry, or None for one that cannot be trusted."""
+    texts = (
+        row.values()
+        if isinstance(row, dict) and set(row) == {one.name for one in fields(AllowEntry)}
+        else [None]
+    )
+    if not all(isinstance(text, str) and text.strip() for text in texts) or not _DIGEST.fullmatch(
+        row["sha256"]
+    ):
         return None
     try:
         expires = date.fromisoformat(row["expires"])
     except ValueError:
-        faults.append(f"{where}: expires is not a date; expected YYYY-MM-DD")
         return None
-    if expires > today + timedelta(days=MOST_DAYS):
-        faults.append(f"{where}: expires more than {MOST_DAYS} days from today; look at it again sooner")
-    if len(row["sha256"]) != 64 or set(row["sha256"]) - set("0123456789abcdef"):
-        faults.append(f"{where}: sha256 is not a digest; expected 64 hexadecimal digits")
-    return AllowEntry(**{**row, "expires": expires}) if len(faults) == before else None
+    return AllowEntry(**{**row, "expires": expires}) if expires <= today + timedelta(days=MOST_DAYS) else None

@@ -133,8 +133,8 @@ def of_entries(repository: Repository, entries: Iterable[Entry]) -> Iterator[Blo
         else:
             files.append(entry)
     contents = repository.contents([entry.object for entry in files], MOST_BYTES)
-    for entry, content in zip(files, contents, strict=True):
-        yield Blob(entry.path, content.data, content.size)
+    for entry, (_, size, data) in zip(files, contents, strict=True):
+        yield Blob(entry.path, data, size)
 
 
 def of_tips(
@@ -146,16 +146,15 @@ def of_tips(
     yield from of_entries(repository, changed)
     seen, heads = {entry.object for entry in changed}, set[bytes]()
     others = [entry for entry in repository.objects(tips, known) if entry.object not in seen]
-    for entry, content in zip(
+    for entry, (kind, size, data) in zip(
         others, repository.contents([e.object for e in others], MOST_BYTES), strict=True
     ):
-        if content.kind == "blob":
-            yield Blob(entry.path or f"object {entry.object[:12]}", content.data, content.size)
-        elif content.kind != "tree":
-            head, _, message = (content.data or b"").partition(b"\n\n")
+        if kind == "blob":
+            yield Blob(entry.path or f"object {entry.object[:12]}", data, size)
+        elif kind != "tree":
+            head, _, message = (data or b"").partition(b"\n\n")
             heads.update(_DULL.sub(b"", head).splitlines())
-            whole = None if content.data is None else message
-            yield Blob(f"{content.kind} {entry.object[:12]}", whole, content.size, named=False)
+            yield Blob(f"{kind} {entry.object[:12]}", None if data is None else message, size, named=False)
     for says, lines in (("names of refs", [os.fsencode(name) for name in names]), ("authors", sorted(heads))):
         data = b"\n".join(lines)
         yield Blob(f"<{says}>", data, len(data), named=False)

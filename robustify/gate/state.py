@@ -19,32 +19,34 @@ _PRIVATE = {
     "robustify.licences/1": "(the record of accepted terms)",
     "robustify.release-claim/1": "(the claim of a run, with digests of items)",
 }
-_RECORD = re.compile(r'"format":\s?"robustify\.releases/\d+"')
 _MARKS = (('"robustify.',), ('"sensitivity"', '"restricted"'), ('"release"', '"evaluator"'))
 """Each of our documents holds all marks of one of these."""
 _SPLIT_KEYS = {"format", "dataset", "dataset_version", "split", "canon", "key_id", "n", "ids"}
 _MANY_IDS = 5
 """Keyed ids outside a hashed split that are more than an example."""
 _WORD = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_EVALUATOR = re.compile(r"release[\s_-]+level[\s:=\"'_*-]+evaluator\b", re.I)
-"""The mark that every page and table of the evaluator's own level carries."""
-_CANARIES = (
-    re.compile(r"canary\s+(?:guid|string|token)\W{1,6}[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.I),
-    re.compile(r"benchmark\s+data\s+should\s+never\s+appear\s+in\s+training\s+corpora", re.I),
+_PATTERNS = (
+    ("RBG403", "evaluator", "", r"release[\s_-]+level[\s:=\"'_*-]+evaluator\b"),
+    (
+        "RBG401",
+        "canary",
+        "",
+        r"canary\s+(?:guid|string|token)\W{1,6}[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+    ),
+    ("RBG401", "corpora", "", r"benchmark\s+data\s+should\s+never\s+appear\s+in\s+training\s+corpora"),
+    ("RBG404", "robustify.releases", "(a record of releases)", r'"format":\s?"robustify\.releases/\d+"'),
 )
+"""The mark that every page and table of the evaluator's own level carries, canary lines, the record beside a key; and a
+word that each of them has."""
 
 
 def states(text: str, keys: Sequence[Key] = ()) -> Iterator[Sighting]:
     """Yield what in a text must not be committed. `keys` are the user's own, known even without their prefix."""
     yield from (("RBG402", offset, "") for offset in keys_in(text, keys))
     low = text.lower()
-    if "evaluator" in low:
-        yield from (("RBG403", match.start(), "") for match in _EVALUATOR.finditer(text))
-    if "canary" in low or "corpora" in low:
-        for pattern in _CANARIES:
-            yield from (("RBG401", match.start(), "") for match in pattern.finditer(text))
-    if "robustify.releases" in low and (record := _RECORD.search(text)):
-        yield "RBG404", record.start(), "(a record of releases)"
+    for rule, word, says, pattern in _PATTERNS:
+        for match in re.finditer(pattern, text, re.I) if word in low else ():
+            yield rule, match.start(), says
     tree = _document(text)
     if tree is not None:
         yield from _records(tree)

@@ -196,7 +196,7 @@ def test_each_hook_is_run_on_a_canary(repo: Scanned, capsys: pytest.CaptureFixtu
     repo.write(NAME, "{}")
     found = off(capsys)
     assert found.pop("pre-push hook") == "is not executable: git leaves it out"
-    assert set(found) > {"fingerprints", "policy"}  # and every hook, which trusts neither
+    assert set(found) > {"fingerprints", "pre-commit hook"}
     assert (repo.git("rev-parse", "HEAD"), repo.git("status", "--short")) == (before, f"?? {NAME}")
     os.chdir(repo.place.parent)
     assert set(off(capsys)) == {"fingerprints", "repository"}

@@ -143,8 +143,8 @@ def test_a_message_is_scanned_but_for_the_diff_that_git_shows_below_it(
 ) -> None:
     place = tmp_path / "MESSAGE"
     place.write_text(message)
-    assert repo.found("--commit-msg", str(place))[0] == code
-    assert repo.found("--commit-msg", "--require-fingerprints", str(place))[0] == code  # with a hook's args
+    assert main(["--commit-msg", str(place)]) == code
+    assert main(["--commit-msg", "--require-fingerprints", str(place)]) == code  # with a hook's args
 
 
 @pytest.fixture
@@ -291,7 +291,7 @@ def test_a_path_that_holds_registered_text_is_refused_and_not_told(
     repo: Scanned, capsys: pytest.CaptureFixture[str]
 ) -> None:
     repo.stage(f"{LEAKY}.txt", "harmless")
-    for args in (["--staged"], ["--staged", "--json"], [f"{LEAKY}.txt"]):
+    for args in (["--staged"], [f"{LEAKY}.txt"]):
         assert main(args) == 4
         told = "".join(capsys.readouterr())
         assert not any(word in told for word in LEAKY.split("-") if len(word) > 5)
@@ -354,7 +354,7 @@ def test_no_message_can_steer_a_terminal_whatever_holds_the_name(
     monkeypatch.setenv(INDEX_VARIABLE, str(tmp_path / f"{evil}index"))
     for args in (
         [f"{evil}.md"], ["--index", f"{evil}gone", "README"], ["--key", f"{evil}gone", "README"],
-        ["--range", f"{evil}..HEAD"], [f"{evil}gone"], ["--explain", evil], ["allow", f"{evil}gone", *says],
+        ["--range", f"{evil}..HEAD"], [f"{evil}gone"], ["allow", f"{evil}gone", *says],
         ["index", f"{evil}gone.jsonl", "--key", key, "-o", "out"], ["--policy-from", evil, "--all"],
         ["--staged", "--index", str(tmp_path / "mock.idx")], ["--index", str(tmp_path / "mock.idx"), "--", "-rf"],
     ):  # fmt: skip
