@@ -17,6 +17,7 @@ from robustify.cli.data import rules_alone, validate
 from robustify.cli.free import free
 from robustify.cli.guard import exit_code, open_streams, terminated
 from robustify.cli.interop import export, import_
+from robustify.cli.mend import mend
 from robustify.cli.models import models
 from robustify.cli.restricted import restricted
 from robustify.cli.runs import agree, check, compare, dashboard, explain, judge_again, run
@@ -50,7 +51,7 @@ def gate(ctx: click.Context) -> int:
 
 
 SECTIONS: Mapping[str, tuple[click.Command, ...]] = {
-    "Audit": (init, validate, rules_alone, run, import_, judge_again),
+    "Audit": (init, validate, rules_alone, run, import_, judge_again, mend),
     "Look": (explain, compare, dashboard, check, agree),
     "Share": (export,),
     "Free response": (free,),

@@ -70,11 +70,11 @@ def exclusion(item: Item, profile: Profile, labels: Mapping[str, bool] | None = 
         return "repeated_key_text"
     match profile:
         case "cross-ref":
-            return _cross_reference(item)
+            return cross_reference(item)
         case "seed":
             return _seed(item)
         case "strict":
-            return _cross_reference(item) or _strict(item)
+            return cross_reference(item) or _strict(item)
         case "labels":
             return "labelled" if labels is not None and labels.get(item.id, False) else None
 
@@ -96,7 +96,8 @@ _STATEMENTS = re.compile(
 )
 
 
-def _cross_reference(item: Item) -> str | None:
+def cross_reference(item: Item) -> str | None:
+    """Return `cross_reference` if an option speaks of other options, by letter, number or place; else None."""
     texts = [choice.strip().rstrip(".") for choice in item.choices]
     by_letter = [_names_choices(text, item.k) for text in texts]
     # Where every choice is made of letters, the letters stand for things of the stem (bases, genes, points).

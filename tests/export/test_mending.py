@@ -1,0 +1,103 @@
+"""`robustify mend`: options are shuffled, no text changes, and what an author must mend is listed."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from robustify.cli import cli
+from robustify.item import Item
+from robustify.loaders import Source, load
+
+
+def _write(path: Path, items: list[Item]) -> Path:
+    rows = [{"id": i.id, "stem": i.stem, "choices": i.choices, "key": i.key} for i in items]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def _sums(n: int, *, long_key: bool = False) -> list[Item]:
+    """Sums whose key stands at A, with the reason behind it if `long_key`."""
+    because = " because of the carry" if long_key else ""
+    return [
+        Item(f"s{x}", f"What is {x} + {x}?", (f"{2 * x}{because}", f"{2 * x + 1}", f"{2 * x + 7}"), 0)
+        for x in range(100, 100 + n)
+    ]
+
+
+def _mend(data: Path, out: Path, *more: str) -> tuple[int, str]:
+    done = CliRunner().invoke(cli, ["mend", str(data), "-o", str(out), *more], standalone_mode=False)
+    return (1 if done.exception else 0), str(done.exception or done.output)
+
+
+@pytest.mark.parametrize("name", ["m.csv", "m.jsonl"])
+def test_options_move_with_their_key_and_no_text_changes(tmp_path: Path, name: str) -> None:
+    items = _sums(60)
+    code, _ = _mend(_write(tmp_path / "sums.jsonl", items), tmp_path / name)
+    back = load(Source(path=str(tmp_path / name))).items
+    assert code == 0
+    assert [(i.id, i.stem, sorted(i.choices), i.choices[i.key]) for i in back] == [
+        (i.id, i.stem, sorted(i.choices), i.choices[i.key]) for i in items
+    ]
+    at = [sum(i.key == place for i in back) for place in range(3)]
+    assert min(at) >= 8, "60 keys at A are now spread over three places"
+
+
+def test_options_that_speak_of_one_another_keep_their_order(tmp_path: Path) -> None:
+    bound = [
+        Item("both", "Which holds?", ("Tea", "Rye", "Both A and B", "Neither"), 2),
+        Item("all", "Which of these grow?", ("Oats", "Rye", "All of the above"), 2),
+        Item("stem", "Why is option B wrong?", ("Too hot", "Too cold"), 0),
+    ]
+    code, said = _mend(_write(tmp_path / "a.jsonl", [*_sums(20), *bound]), tmp_path / "m.jsonl", "--json")
+    back = {i.id: i.choices for i in load(Source(path=str(tmp_path / "m.jsonl"))).items}
+    assert code == 0
+    assert all(back[i.id] == i.choices for i in bound)
+    assert [one["item"] for one in json.loads(said)["in_place"]] == ["both", "all", "stem"]
+
+
+def test_lengths_are_listed_only_if_length_is_a_cue(tmp_path: Path) -> None:
+    _, plain = _mend(_write(tmp_path / "a.jsonl", _sums(60)), tmp_path / "a.csv")
+    _, long = _mend(_write(tmp_path / "b.jsonl", _sums(60, long_key=True)), tmp_path / "b.csv", "--json")
+    lengths = json.loads(long)["lengths"]
+    assert "not significantly better than chance" in plain
+    assert (lengths["rule"], lengths["right"], lengths["expected"]) == ("longest_answer", 60, 20)
+    assert lengths["items"][0] == {
+        "item": "s100",
+        "file": "b.jsonl",
+        "line": 1,
+        "at": 0,
+        "key": 24,
+        "others": [3, 3],
+    }
+
+
+def test_a_csv_that_would_read_otherwise_is_refused_and_the_old_file_stays(tmp_path: Path) -> None:
+    letters = [Item(f"n{x}", f"Which letter is {x}?", ("B", "C", "A"), 2) for x in range(10)]
+    grouped = tmp_path / "g.jsonl"
+    grouped.write_text(
+        "".join(
+            json.dumps(
+                {"id": i.id, "stem": i.stem, "choices": i.choices, "key": 2, "topic": "", "group": "one"}
+            )
+            + "\n"
+            for i in letters
+        )
+    )
+    out = tmp_path / "m.csv"
+    out.write_text("mine")
+    code, said = _mend(grouped, out, "--force")
+    assert (code, out.read_text()) == (1, "mine")
+    assert "expected -o FILE.jsonl" in said
+    assert "Which letter" not in said
+    assert _mend(grouped, tmp_path / "m.jsonl")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("out", "says"), [("a.jsonl", "is the file of items itself"), ("m.txt", "expected .csv or .jsonl")]
+)
+def test_odd_outputs_are_refused(tmp_path: Path, out: str, says: str) -> None:
+    code, said = _mend(_write(tmp_path / "a.jsonl", _sums(5)), tmp_path / out)
+    assert code == 1
+    assert says in said
