@@ -145,8 +145,8 @@ def _grade(settings: "FreeSettings", rows: "Rows", given: Mapping[str, Any]) -> 
     from robustify.freeform.grade.graders import grade_answers
     from robustify.freeform.jsonl import write_rows
     from robustify.freeform.llm_judge.judges import open_judge, refuse_self_judging
+    from robustify.freeform.metrics import summarise, unscored_in
     from robustify.freeform.replies import Replies
-    from robustify.freeform.report import summarise, unscored_in
     from robustify.freeform.running import free_lines, read_labels
     from robustify.report.free import free_html, shown_lines
 

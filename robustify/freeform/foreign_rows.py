@@ -21,6 +21,7 @@ from robustify.freeform.schema import AnswerRow, FreeItem, Nugget
 from robustify.freeform.settings import RUBRICS
 from robustify.item import MOST, Item
 from robustify.loaders import Source, load
+from robustify.loaders.answer_keys import letter_index
 from robustify.restricted.ids import PREFIX
 from robustify.restricted.recognition import require_ordinary_files
 
@@ -103,12 +104,11 @@ def read_items(path: Path) -> list[FreeItem]:
         DataError: rows that are neither.
         AuthorisationError: rows of a restricted set.
     """
-    rows = [row for row in rows_of(path) if isinstance(row, dict)] if path.suffix.lower() in _ROWS else []
+    rows = [row.cells for row in rows_of(path).rows] if path.suffix.lower() in _ROWS else []
     chosen = any({"choices", "options"} & row.keys() and "type" not in row for row in rows)
     if rows and not chosen and any({*_FIELDS["answer"]} & row.keys() for row in rows):
         return read_jsonl(path, _question)
-    items = [convert_item(item, explanations=True) for item in load(Source(path=str(path))).items]
-    return items
+    return [convert_item(item, explanations=True) for item in load(Source(path=str(path))).items]
 
 
 def _require_public(items: Sequence[FreeItem], files: Sequence[Path]) -> None:
@@ -188,9 +188,9 @@ def _question(row: Row) -> FreeItem:
 
 def _chosen(answer: str, options: Sequence[str]) -> int | None:
     """Return the option that an answer names by its letter or by its text."""
-    letter = answer.strip().strip("().").upper()
-    if len(letter) == 1 and letter in ascii_uppercase[: len(options)]:
-        return ascii_uppercase.index(letter)
+    letter = letter_index(answer.strip())
+    if letter is not None and letter < len(options):
+        return letter
     return next((i for i, option in enumerate(options) if plain_text(option) == plain_text(answer)), None)
 
 

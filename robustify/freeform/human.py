@@ -4,6 +4,7 @@ Where people differ the adjudicated word counts, else the majority, else nothing
 is counted. Templates are compared on the same answers, and differences are paired.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,15 +12,17 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ValidationError
 
-from robustify.arrays import Ints
+from robustify.arrays import Floats, Ints
 from robustify.errors import DataError, UsageError
 from robustify.freeform.llm_judge.verdicts import SUPPORT3, majority_vote
-from robustify.freeform.metrics import corrected, numbers_of
 from robustify.freeform.schema import GradeResult
 from robustify.stats.agreement import agreement, krippendorff_alpha
-from robustify.stats.intervals import rate
+from robustify.stats.intervals import interval, rate
 from robustify.stats.tests import paired_difference
 
+_DRAWS = 2000
+_MOST_USELESS = 0.025
+"""The share of draws in which the judge is no better than chance from which on its corrected rate has no interval."""
 UNCALIBRATED = "uncalibrated"
 """What a report prints beside a judge's number where no person has labelled its answers."""
 FEWEST_LABELS, LEAST_KAPPA = 30, 0.6
@@ -228,3 +231,42 @@ def _is_scored(grade: GradeResult) -> bool:
 
 def _at_once(grade: GradeResult) -> bool:
     return all(a.error_type is None for a in (grade.judge.attempts if grade.judge else ()))
+
+
+def numbers_of(names: Sequence[str]) -> Ints:
+    """Return a number for each name, equal for equal names, in the order in which they appear first (n,)."""
+    place = {name: i for i, name in enumerate(dict.fromkeys(names))}
+    return np.array([place[name] for name in names], dtype=np.int64)
+
+
+def corrected_rate(observed: Floats, sensitivity: Floats, specificity: Floats) -> Floats:
+    """Return the true rates behind a judge's (Rogan and Gladen 1978); NaN if it is no better than chance."""
+    gain = sensitivity + specificity - 1
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(gain > 0, np.clip((observed + specificity - 1) / gain, 0.0, 1.0), np.nan)
+
+
+def corrected(
+    observed: Sequence[float], confusion: Sequence[Sequence[int]], seed: int = 0
+) -> dict[str, Any] | None:
+    """Return the corrected rate with a bootstrap interval over the judged answers and over the labels of people.
+
+    `observed` are the judge's 0s and 1s on all answers (n,); `confusion` counts its word against people's on the labelled
+    ones, `[[people 0, judge 0], [people 0, judge 1]], [[people 1 ...` as (2, 2). Sensitivity and specificity are drawn with
+    Jeffreys' prior, so that a few labels without an error are not taken for no error. There is no interval if too many
+    draws are of a judge that is no better than chance.
+    """
+    (tn, fp), (fn, tp) = confusion
+    n = len(observed)
+    if not n or tn + fp == 0 or fn + tp == 0:
+        return None
+    share = np.array(sum(observed) / n)
+    value = float(corrected_rate(share, np.array(tp / (fn + tp)), np.array(tn / (tn + fp))))
+    if math.isnan(value):
+        return None
+    rng = np.random.default_rng(seed)
+    spec = rng.beta(tn + 0.5, fp + 0.5, size=_DRAWS)
+    sens = rng.beta(tp + 0.5, fn + 0.5, size=_DRAWS)
+    draws = corrected_rate(rng.binomial(n, float(share), size=_DRAWS) / n, sens, spec)
+    ci = list(interval(draws)) if np.isnan(draws).mean() < _MOST_USELESS else None
+    return {"value": value, "n": n, "ci": ci, "n_labels": {"wrong": tn + fp, "right": fn + tp}}

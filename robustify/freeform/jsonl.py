@@ -1,7 +1,5 @@
 """Read rows of JSON lines, of one JSON array, or of CSV with a header; every fault is reported at once."""
 
-import csv
-import io
 import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -9,6 +7,9 @@ from typing import Any, TypeVar
 
 from robustify.errors import DataError
 from robustify.files import writable, write_atomic
+from robustify.loaders.json_rows import json_rows, line_rows
+from robustify.loaders.rows import SourceTable, fault_lines, rows_or_faults
+from robustify.loaders.tables import csv_rows
 
 T = TypeVar("T")
 
@@ -19,22 +20,15 @@ def read_jsonl(path: Path, kind: Callable[[Mapping[str, Any]], T]) -> list[T]:
     Raises:
         DataError: the file is missing or has a line that is not a row of this kind.
     """
-    rows, faults = [], []
-    for number, row in enumerate(rows_of(path), start=1):
-        if not isinstance(row, dict):
-            faults.append(f"{path.name}:{number}: not a JSON object; expected one per line")
-            continue
-        try:
-            rows.append(kind(row))
-        except DataError as fault:
-            faults.append(f"{path.name}:{number}: {fault.lines[0]}")
-    if faults:
-        raise DataError.gather(faults)
-    return rows
+    table = rows_of(path)
+    made, wrong = rows_or_faults(((row, row.cells) for row in table.rows), lambda _, cells: kind(cells))
+    if faults := [*table.faults, *wrong]:
+        raise DataError.gather(fault_lines(path.name, faults))
+    return [row for _, row in made]
 
 
-def rows_of(path: Path) -> list[Any]:
-    """Return the values of a file, one per line, array entry or table row."""
+def rows_of(path: Path) -> SourceTable:
+    """Return the rows of a file, one per line, array entry or table row."""
     try:
         text = path.read_bytes().decode("utf-8-sig", "surrogatepass")
     except OSError as error:
@@ -42,17 +36,8 @@ def rows_of(path: Path) -> list[Any]:
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not UTF-8 at byte {error.start}; expected UTF-8") from None
     if path.suffix.lower() == ".csv":
-        return list(csv.DictReader(io.StringIO(text, newline="")))
-    if text.lstrip().startswith("[") and isinstance(whole := _decoded(text), list):
-        return whole
-    return [_decoded(line) for line in text.split("\n") if line.strip()]
-
-
-def _decoded(line: str) -> Any:
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError):
-        return None
+        return csv_rows(path.name, text)
+    return json_rows(path.name, text) if text.lstrip().startswith("[") else line_rows(text)
 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

@@ -1,4 +1,4 @@
-"""What grades add up to: accuracy with bounds and a judge's corrected rate.
+"""The summary of graded answers: counts, rates, and names of models and templates, never text of an item or an answer.
 
 Every rate is over what was submitted, and what has no score is counted beside it: an accuracy comes with its coverage
 and with the bounds that it would have if every unscored answer were wrong or right.
@@ -12,13 +12,63 @@ from typing import Any
 import numpy as np
 
 from robustify.arrays import Floats, Ints
-from robustify.freeform.schema import DECIDED, NUGGET_SCORES, GradeResult
+from robustify.freeform.human import UNCALIBRATED, HumanLabel, calibrate, numbers_of
+from robustify.freeform.schema import DECIDED, NUGGET_SCORES, FreeItem, GradeResult
 from robustify.judging.free_response import LEAST_COVERAGE, LOW
-from robustify.stats.intervals import interval, rate
+from robustify.stats.intervals import rate
 
-_DRAWS = 2000
-_MOST_USELESS = 0.025
-"""The share of draws in which the judge is no better than chance from which on its corrected rate has no interval."""
+FORMAT = 3
+
+
+def summarise(
+    items: Sequence[FreeItem],
+    grades: Sequence[GradeResult],
+    labels: Sequence[HumanLabel] = (),
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Return the numbers of a free-response evaluation.
+
+    `{"format", "n_items", "models": {MODEL: {"kinds": {KIND: ...}, "topics": {TOPIC: {KIND: ...}}, "all": ..., "judges",
+    "templates", "self_judging"}}, "calibration"}`, each part as `aggregate` gives it. `all` counts
+    all answers, and has an accuracy only if they are of one kind.
+    """
+    topics = {item.id: item.topic for item in items if item.topic}
+    by_model: dict[str, list[GradeResult]] = {}
+    for grade in grades:
+        by_model.setdefault(grade.model, []).append(grade)
+    return {
+        "format": FORMAT,
+        "n_items": len(items),
+        "models": {name: _model(rows, topics) for name, rows in by_model.items()},
+        "calibration": calibrate(grades, labels, seed) if labels else {"status": UNCALIBRATED},
+    }
+
+
+def _model(grades: Sequence[GradeResult], topics: Mapping[str, str]) -> dict[str, Any]:
+    by_topic: dict[str, list[GradeResult]] = {}
+    for grade in grades:
+        if grade.item_id in topics:
+            by_topic.setdefault(topics[grade.item_id], []).append(grade)
+    traces = [grade.judge for grade in grades if grade.judge is not None]
+
+    def kinds(some: Sequence[GradeResult]) -> dict[str, Any]:
+        return {
+            kind: aggregate([grade for grade in some if grade.kind == kind])
+            for kind in dict.fromkeys(str(grade.kind) for grade in some)
+        }
+
+    return {
+        "kinds": kinds(grades), "topics": {topic: kinds(some) for topic, some in sorted(by_topic.items())},
+        "all": aggregate(grades), "judges": sorted({trace.model for trace in traces}),
+        "templates": sorted({trace.template_id for trace in traces}),
+        "self_judging": sum("self_judging" in grade.flags for grade in grades),
+    }  # fmt: skip
+
+
+def unscored_in(grades: Sequence[GradeResult]) -> float:
+    """Return the share of answers without a score; 0 if there are no answers."""
+    scores = credit_of(grades)
+    return float(np.isnan(scores).mean()) if len(scores) else 0.0
 
 
 def aggregate(grades: Sequence[GradeResult]) -> dict[str, Any]:
@@ -92,42 +142,3 @@ def credit_of(grades: Sequence[GradeResult]) -> Floats:
 def groups_of(grades: Sequence[GradeResult]) -> Ints:
     """Return a number for each grade, the same for grades of one item, or of items that share a passage (n,)."""
     return numbers_of([grade.group or grade.item_id for grade in grades])
-
-
-def numbers_of(names: Sequence[str]) -> Ints:
-    """Return a number for each name, equal for equal names, in the order in which they appear first (n,)."""
-    place = {name: i for i, name in enumerate(dict.fromkeys(names))}
-    return np.array([place[name] for name in names], dtype=np.int64)
-
-
-def corrected_rate(observed: Floats, sensitivity: Floats, specificity: Floats) -> Floats:
-    """Return the true rates behind a judge's (Rogan and Gladen 1978); NaN if it is no better than chance."""
-    gain = sensitivity + specificity - 1
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(gain > 0, np.clip((observed + specificity - 1) / gain, 0.0, 1.0), np.nan)
-
-
-def corrected(
-    observed: Sequence[float], confusion: Sequence[Sequence[int]], seed: int = 0
-) -> dict[str, Any] | None:
-    """Return the corrected rate with a bootstrap interval over the judged answers and over the labels of people.
-
-    `observed` are the judge's 0s and 1s on all answers (n,); `confusion` counts its word against people's on the labelled
-    ones, `[[people 0, judge 0], [people 0, judge 1]], [[people 1 ...` as (2, 2). Sensitivity and specificity are drawn with
-    Jeffreys' prior, so that a few labels without an error are not taken for no error. There is no interval if too many
-    draws are of a judge that is no better than chance.
-    """
-    (tn, fp), (fn, tp) = confusion
-    n = len(observed)
-    if not n or tn + fp == 0 or fn + tp == 0:
-        return None
-    share = np.array(sum(observed) / n)
-    value = float(corrected_rate(share, np.array(tp / (fn + tp)), np.array(tn / (tn + fp))))
-    if math.isnan(value):
-        return None
-    rng = np.random.default_rng(seed)
-    spec = rng.beta(tn + 0.5, fp + 0.5, size=_DRAWS)
-    sens = rng.beta(tp + 0.5, fn + 0.5, size=_DRAWS)
-    draws = corrected_rate(rng.binomial(n, float(share), size=_DRAWS) / n, sens, spec)
-    ci = list(interval(draws)) if np.isnan(draws).mean() < _MOST_USELESS else None
-    return {"value": value, "n": n, "ci": ci, "n_labels": {"wrong": tn + fp, "right": fn + tp}}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from robustify.errors import ItemError
+from robustify.errors import DataError, ItemError
 from robustify.loaders.loaded import KeyKind
 from robustify.redaction import KeptHere
 
@@ -99,14 +99,14 @@ NOT_UTF8 = "not valid UTF-8"
 def rows_or_faults(
     rows: Iterable[tuple[SourceRow, V]], make: Callable[[SourceRow, V], T]
 ) -> tuple[list[tuple[SourceRow, T]], list[Fault]]:
-    """Each row with what `make` gives for it and its value, and a fault for each row where it raises ItemError."""
+    """Each row with what `make` gives for it and its value, and a fault for each row where it raises DataError."""
     made: list[tuple[SourceRow, T]] = []
     faults: list[Fault] = []
     for row, value in rows:
         try:
             made.append((row, make(row, value)))
-        except ItemError as error:  # noqa: PERF203
-            faults.append(Fault(row.line, str(error)))
+        except DataError as error:  # noqa: PERF203
+            faults.append(Fault(row.line, error.lines[0]))
     return made, faults
 
 

@@ -9,9 +9,9 @@ import pytest
 from robustify.freeform.grade.graders import grade_answers
 from robustify.freeform.llm_judge.judges import KeptJudge
 from robustify.freeform.llm_judge.prompting import Message
+from robustify.freeform.metrics import summarise
 from robustify.freeform.questions import convert_item, generate
 from robustify.freeform.replies import Replies
-from robustify.freeform.report import summarise
 from robustify.freeform.settings import FreeSettings
 from robustify.loaders import Source, load
 from tests.freeform.scripted import ScriptedJudge

@@ -63,23 +63,6 @@ def test_options_are_found_in_a_question(tmp_path: Path, text: str, options: tup
     assert read_items(write_lines(path, [own]))[0].correct == 0
 
 
-BAD_QUESTIONS = [
-    ({"type": "mcq", "question": SHOWN, "answer": "B"}, "no id"),
-    ({"id": 1, "type": "numeric", "answer": "8"}, "no question"),
-    ({"id": 1, "type": "mcq", "question": SHOWN}, "no answer"),
-    ({"id": 1, "type": "mcq", "question": SHOWN, "answer": "E"}, "names none"),
-]
-
-
-@pytest.mark.parametrize(("row", "words"), BAD_QUESTIONS)
-def test_a_question_that_does_not_fit_is_refused_by_its_line(
-    tmp_path: Path, row: dict[str, Any], words: str
-) -> None:
-    with pytest.raises(DataError, match=rf"q\.jsonl:2: .*{words}") as caught:
-        read_items(write_lines(tmp_path / "q.jsonl", [QUESTIONS[0], row]))
-    assert "colour" not in str(caught.value)
-
-
 def test_predictions_are_read_from_a_table_and_from_lines(tmp_path: Path) -> None:
     table = tmp_path / "p.csv"
     table.write_text('config,question_id,type,predicted,correct\nBase,1,mcq,"two\nlines",B\nTuned,1,mcq,,B\n')
@@ -136,25 +119,30 @@ def test_two_models_answer_one_query(tmp_path: Path) -> None:
 
 
 ROW: dict[str, Any] = {"query": "Why?", "passage": "so", "nuggets": ["Clouds cool.", "Drops fall."]}
-BAD_ROWS = [
-    ({"nuggets": None}, "no nuggets"),
-    ({"nuggets": "Clouds cool."}, "nuggets: not a list"),
-    ({"nuggets": [["a"]]}, "no text or number as text"),
-    ({"nuggets": [{"text": "a", "importance": "big"}]}, "expected vital or okay"),
-    ({"nuggets": ["Clouds cool.", "clouds cool"]}, "repeated words"),
-    ({"nuggets": ["word " * 41]}, "41 words"),
-    ({"query": None}, "no query"),
-    ({"passage": None}, "no passage"),
-]
+BAD_ROWS: list[tuple[Any, dict[str, Any], dict[str, Any], str]] = [
+    *((read_items, QUESTIONS[1], *one) for one in (
+        ({"id": None}, "no id"), ({"question": None}, "no question"), ({"answer": None}, "no answer"),
+        ({"question": ["How", "far?"]}, "no text or number as question"), ({"aliases": 5}, "aliases: not a list"),
+        ({"type": "mcq", "question": SHOWN, "answer": "E"}, "names none"), ({"options": "ab"}, "options: not a list"),
+    )),
+    *((read_nugget_rows, ROW, *one) for one in (
+        ({"nuggets": None}, "no nuggets"), ({"nuggets": "Clouds cool."}, "nuggets: not a list"),
+        ({"nuggets": [["a"]]}, "no text or number as text"), ({"nuggets": ["word " * 41]}, "41 words"),
+        ({"nuggets": [{"text": "a", "importance": "big"}]}, "expected vital or okay"),
+        ({"nuggets": ["Clouds cool.", "clouds cool"]}, "repeated words"),
+        ({"query": None}, "no query"), ({"passage": None}, "no passage"),
+    )),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("change", "words"), BAD_ROWS)
+@pytest.mark.parametrize(("reader", "row", "change", "words"), BAD_ROWS)
 def test_a_row_that_does_not_fit_is_refused_by_its_line(
-    tmp_path: Path, change: dict[str, Any], words: str
+    tmp_path: Path, reader: Any, row: dict[str, Any], change: dict[str, Any], words: str
 ) -> None:
-    row = {k: v for k, v in {**ROW, **change}.items() if v is not None}
-    with pytest.raises(DataError, match=rf"rows\.jsonl:2: .*{words}"):
-        read_nugget_rows(write_lines(tmp_path / "rows.jsonl", [ROW, row]))
+    changed = {k: v for k, v in {**row, **change}.items() if v is not None}
+    with pytest.raises(DataError, match=rf"rows\.jsonl:2: .*{words}") as caught:
+        reader(write_lines(tmp_path / "rows.jsonl", [row, changed]))
+    assert "colour" not in str(caught.value)
 
 
 def test_nuggets_belong_to_the_items_of_their_ids(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from robustify.errors import DataError, ResourceError, UsageError
 from robustify.freeform.grade.graders import grade_answer, grade_answers
+from robustify.freeform.metrics import unscored_in
 from robustify.freeform.questions import convert_item, generate, prompt_of
 from robustify.freeform.replies import Replies
-from robustify.freeform.report import unscored_in
 from robustify.freeform.schema import AnswerRow, FreeItem, Nugget
 from robustify.freeform.settings import FreeSettings
 from robustify.loaders import Source, load

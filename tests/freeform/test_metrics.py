@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from robustify.errors import DataError
-from robustify.freeform.human import HumanLabel, calibrate, consensus, human_from
-from robustify.freeform.metrics import aggregate, corrected, corrected_rate
-from robustify.freeform.report import summarise
+from robustify.freeform.human import HumanLabel, calibrate, consensus, corrected, corrected_rate, human_from
+from robustify.freeform.metrics import aggregate, summarise
 from robustify.freeform.schema import FreeItem, GradeResult, JudgeTrace, NuggetGrade, Status
 
 SCORED: dict[str, float | None] = {"scored": 1.0, "no_answer": 0.0}
@@ -87,25 +86,21 @@ def test_people_who_differ_are_settled_or_left_out() -> None:
     assert consensus({"x": "correct", "y": "incorrect", "": "incorrect"}) == "incorrect"
 
 
-HUMAN_ROWS = [
-    ({"item_id": "i", "annotator": "x", "score": 1}, "correct"),
-    ({"item_id": "i", "annotator": "x", "score": 0}, "incorrect"),
-    ({"item_id": "i", "annotator": "x", "verdict": "not_attempted"}, "incorrect"),
-    ({"item_id": "i", "annotator": "x", "labels": {"n": "support"}}, None),
-]
-
-
-@pytest.mark.parametrize(("row_", "verdict"), HUMAN_ROWS)
-def test_a_label_of_a_person_is_read(row_: dict[str, Any], verdict: str | None) -> None:
-    assert human_from(row_).verdict == verdict
-
-
-@pytest.mark.parametrize("bad", [{}, {"item_id": "i"}, {"item_id": "i", "annotator": "x"},
-                                 {"item_id": "i", "annotator": "x", "score": 0.5},
-                                 {"item_id": "i", "annotator": "x", "labels": {"n": "yes"}}])  # fmt: skip
-def test_a_label_that_is_none_is_refused(bad: dict[str, Any]) -> None:
-    with pytest.raises(DataError):
-        human_from(bad)
+def test_a_label_of_a_person_is_a_verdict_a_score_or_labels() -> None:
+    who = {"item_id": "i", "annotator": "x"}
+    said = [{"score": 1}, {"score": 0}, {"verdict": "not_attempted"}, {"labels": {"n": "support"}}]
+    found = [human_from(who | row).verdict for row in said]
+    assert found == ["correct", "incorrect", "incorrect", None]
+    for bad in (
+        {},
+        {"item_id": "i"},
+        who,
+        who | {"score": 0.5},
+        who | {"labels": {"n": "yes"}},
+        who | {"verdict": []},
+    ):
+        with pytest.raises(DataError):
+            human_from(bad)
 
 
 def words(n: int, off: int) -> list[str]:

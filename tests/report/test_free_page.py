@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from robustify.freeform.report import summarise
+from robustify.freeform.metrics import summarise
 from robustify.freeform.schema import FreeItem, GradeResult, Kind
 from robustify.report.free import free_html, shown_lines
 from tests.support.page_text import text_of_page

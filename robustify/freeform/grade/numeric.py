@@ -14,12 +14,12 @@ from functools import lru_cache
 from robustify.freeform.answer_text import Finding, is_refusal, no_answer, right, said, undecided, wrong
 from robustify.freeform.grade import word_set
 from robustify.freeform.grade.claims import CHANGING, agreed, cores, known_words
-from robustify.freeform.grade.expressions import value_of
 from robustify.freeform.grade.quantities import (
     WORDS_OF_TEN,
     NumberWithUnit,
     plain_notation,
     quantities_in,
+    value_of,
     whole_quantity,
 )
 from robustify.freeform.grade.units import (

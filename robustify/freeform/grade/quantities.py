@@ -5,6 +5,7 @@ plain notation (plain digits, `.`, `-`, `^`, `a/b`); nothing is computed. A digi
 or an index is no number. Ranges, lists and expressions are not resolved here: every number is given with its place.
 """
 
+import logging
 import re
 import unicodedata
 from decimal import Decimal, InvalidOperation
@@ -223,3 +224,43 @@ def _with_unit(text: str, value: Decimal, start: int, end: int) -> NumberWithUni
     if re.match(r"\.\d", after):
         return None
     return NumberWithUnit(value, None, start, end, text[start:end])
+
+
+# Formulas: short products of numbers, roots, powers and fractions; a sum may be a range, and a power of powers may take
+# for ever.
+
+_LONGEST_FORMULA = 60
+_FORMULA = re.compile(
+    r"-?(?:\d{1,9}(?:\.\d{1,9})?|\\d?frac|\\sqrt|sqrt|√|π|\\?pi\b|\^\s?\{?\s?-?\d{1,2}(?![\d.])\s?\}?|\\left|\\right"
+    r"|[\s(){}*/·×])+"
+)
+_ADVANCED = re.compile(r"sqrt|√|π|pi\b|\^|frac")
+_AS_LATEX = (
+    (re.compile(r"\\?sqrt\s?\(([^()]{1,40})\)"), r"\\sqrt{\1}"),
+    (re.compile(r"√\s?(?:\(([^()]{1,40})\)|(\d+(?:\.\d+)?))"), lambda m: f"\\sqrt{{{m[1] or m[2]}}}"),
+    (re.compile(r"π|\\?\bpi\b"), r"\\pi "),
+    (re.compile(r"[·×*]"), r"\\cdot "),
+)
+
+
+@lru_cache(maxsize=1024)
+def value_of(text: str) -> Decimal | None:
+    """Return the value of a text that is a formula as a whole, to 15 digits, or None."""
+    plain = text.strip(" ;:,$").rstrip(".")
+    if len(plain) > _LONGEST_FORMULA or not _ADVANCED.search(plain) or not _FORMULA.fullmatch(plain):
+        return None
+    if plain.count("^") > 1:
+        return None
+    from math_verify import LatexExtractionConfig, parse
+
+    # Its messages repeat the text that it is given.
+    for name in ("math_verify", "latex2sympy2_extended"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    for pattern, latex in _AS_LATEX:
+        plain = pattern.sub(latex, plain)
+    found = parse(f"${plain}$", [LatexExtractionConfig()], fallback_mode="no_fallback", parsing_timeout=None)
+    try:
+        value = found[0].evalf(15)
+        return Decimal(str(value)) if value.is_real and value.is_finite else None
+    except (IndexError, AttributeError, InvalidOperation, ValueError):
+        return None
