@@ -97,7 +97,7 @@ coverage: $(VENV)/.dev ## the branches that the fast tests reach (settings in py
 	$(PIP) 'pytest-cov>=6'
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m "not slow and not proof" -n 2 --dist loadfile --cov --cov-report=term
 
-calibrate: $(VENV)/.dev ## intervals and tests on known truth: about an hour; writes results/calibration
+calibrate: $(VENV)/.dev ## the filter, intervals and tests on known truth: half an hour; writes results/calibration
 	$(BIN)/python -m bench.calibrate
 
 clean: ## remove the environment and what the tools left

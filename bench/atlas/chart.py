@@ -5,9 +5,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from bench.calibrate.plots import COLOURS, OUT, STYLE
 from robustify.files import write_text
 
+COLOUR, WORST = "#17579f", "#b3261e"
+STYLE = {
+    "svg.hashsalt": "robustify", "svg.fonttype": "none", "font.size": 9, "axes.grid": True, "grid.color": "#dde1e6",
+    "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": "#8b95a1", "axes.axisbelow": True,
+    "axes.titlesize": 9, "axes.titlelocation": "left", "lines.markersize": 4.5, "legend.frameon": False,
+}  # fmt: skip
 TITLE = "How much of each set shows its key without its question"
 
 
@@ -22,7 +27,7 @@ def chart(results: Path, place: Path) -> None:
         figure = Figure(figsize=(10, 1.5 + 0.31 * len(sets)), layout="constrained", facecolor="#fcfcfa")
         left, right = figure.subplots(1, 2, sharey=True)
         for at, row in enumerate(sets.values()):
-            worst = OUT if at < 3 else COLOURS[0]
+            worst = WORST if at < 3 else COLOUR
             for axis, part, shift in ((left, "latent", -0.14), (right, "residual", 0.0)):
                 axis.plot(
                     [100 * end for end in row[part]["ci"]], (at + shift, at + shift), color=worst, alpha=0.65

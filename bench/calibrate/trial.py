@@ -1,22 +1,60 @@
-"""One made-up benchmark, judged by the production code and compared with its truth."""
+"""One made-up benchmark of the grid, judged by the production code and compared with its truth."""
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from itertools import product
+from typing import Any, Literal
 
 import numpy as np
 
-from bench.calibrate.arms import Cell
 from bench.simulate.drawing import Drawn, draw
-from bench.simulate.parameters import tested_accuracy
-from bench.simulate.proof import estimates_beside, judged, value_at
-from bench.simulate.proof import rules as voting_rules
+from bench.simulate.parameters import Simulation
 from bench.simulate.truth import true_values
-from robustify.judging.context import context
-from robustify.judging.screening import excess, screen
-from robustify.screen.chance import Chance
-from robustify.summary.quantity import Quantity
-from robustify.summary.result import Summary
+from robustify.judging.context import Rules, context
+from robustify.judging.judgement import judge
+from robustify.judging.screening import screen
+from robustify.screen.screen_rules import ScreenRules
+
+Depth = Literal["screen", "whole", "worded"]
+"""What is judged: the screen alone; everything that needs no text; everything."""
+ERRORS = {"low": 0.2, "high": 0.8}
+"""The correlation of the voters' errors."""
+REPEATS: dict[Depth, int] = {"screen": 6, "whole": 3, "worded": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One simulation, to what depth it is judged, and how many benchmarks are made of it."""
+
+    arm: Literal["grid", "power"]
+    depth: Depth
+    errors: str
+    sim: Simulation
+    repeats: int
+
+
+def all_cells(scale: float = 1.0) -> list[Cell]:
+    """Every cell; `scale` multiplies the number of benchmarks: at least one each, of those with text only some cells."""
+    cells = list(_cells())
+    worded = [c for c in cells if c.depth == "worded"][:: max(6, round(6 / scale))]
+    return [
+        Cell(c.arm, c.depth, c.errors, c.sim, max(1, round(scale * c.repeats)))
+        for c in cells
+        if c.depth != "worded" or c in worded
+    ]
+
+
+def _cells() -> Iterator[Cell]:
+    grid = product((100, 300, 1000), (0.0, 0.1, 0.3), ((4,), (3, 4, 5)), (2, 3, 5), ERRORS.items())
+    for n, s, k, m, (errors, c) in grid:
+        sim = Simulation(items=n, shortcut_rate=s, options=k, voters=m, correlation=c)
+        alone = sim.model_copy(update={"outside": 0, "tested": 0})
+        for depth, repeats in REPEATS.items():
+            yield Cell("grid", depth, errors, alone if depth == "screen" else sim, repeats)
+    for n, s, (errors, c) in product((100, 300, 1000), (0.02, 0.05, 0.1, 0.2, 0.3), ERRORS.items()):
+        sim = Simulation(items=n, shortcut_rate=s, correlation=c, outside=0, tested=0)
+        yield Cell("power", "screen", errors, sim, 15)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,211 +69,116 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What one benchmark gave: its intervals, which tests raised an alarm, and numbers to be averaged."""
+    """What one benchmark gave: its intervals, and which tests raised an alarm."""
 
-    cell: int
     intervals: list[Interval]
     alarms: dict[str, bool]
-    numbers: dict[str, float] = field(default_factory=dict)
-
-
-def trial(index: int, cell: Cell, seed: int) -> Trial:
-    """Make the benchmark of this seed and judge it to the cell's depth."""
-    sim = cell.sim.model_copy(update={"seed": seed})
-    drawn = draw(sim)
-    robust = shortcut = None
-    if cell.depth == "screen":
-        summary, chance = _screen(drawn)
-    else:
-        items = drawn.items() if cell.depth == "worded" else None
-        found_ = judged(drawn, drawn.answers(items), items)
-        summary = found_.summary.tree()
-        verdict = np.array([v.verdict for v in found_.verdicts])
-        robust, shortcut = verdict == "robust", verdict == "shortcut"
-    true = known_values(cell.sim)
-    found = [
-        Interval(estimator(e.path), e.inside, e.value - e.truth, e.high - e.low)
-        for e in estimates_beside(true, summary)
-    ]
-    if robust is not None and shortcut is not None and sim.asked == "rotated":
-        found += _given_the_split(drawn, summary, {"robust": robust, "shortcut": shortcut})
-    if cell.depth == "screen" and sim.sight == 1 and not sim.knowing:
-        found += _false_share(drawn, chance.deciding)
-    clean = not sim.shortcut_rate and not sim.knowing
-    if clean:
-        found += _null_intervals(summary)
-    return Trial(index, found, alarms(summary), numbers(summary))
 
 
 known_values = lru_cache(maxsize=8)(true_values)
 """The true values of a benchmark's parameters, computed once for all benchmarks drawn with them."""
 
 
-def screen_part(drawn: Drawn) -> dict[str, Any]:
-    """The screen's part of summary.json, without what the other parts cost."""
-    return _screen(drawn)[0]
+def trial(cell: Cell, seed: int) -> Trial:
+    """Make the benchmark of this seed and judge it to the cell's depth."""
+    drawn = draw(cell.sim.model_copy(update={"seed": seed}))
+    own = ScreenRules(criterion="unanimous", voters=drawn.sim.voter_names)
+    rules = Rules(own, under_test=drawn.sim.tested_names)
+    if cell.depth == "screen":
+        ctx = context(drawn.answers(), drawn.facts, rules)
+        tree: Any = {"screen": screen(ctx).model_dump(), "guardrails": ()}
+    else:
+        items = drawn.items() if cell.depth == "worded" else None
+        tree = judge(drawn.answers(items), drawn.facts, rules, items).summary.tree()
+    found = list(_beside(known_values(cell.sim), tree))
+    if cell.depth == "screen":
+        found += _false_share(drawn, tree)
+    return Trial(found, alarms(tree))
 
 
-def _screen(drawn: Drawn) -> tuple[dict[str, Any], Chance]:
-    rules = voting_rules(drawn.sim)
-    ctx = context(drawn.answers(), drawn.facts, rules)
-    tree = Summary(screen=screen(ctx)).tree()
-    if drawn.sim.voters > 2:
-        tree["majority"] = _flags(ctx.screen(ctx.votes, rules.alternatives[0]).chance())
-    return tree, ctx.chance
+def _beside(known: Mapping[str, float], tree: Mapping[str, object]) -> Iterator[Interval]:
+    """Each interval of a summary whose true value is known."""
+    for path, truth in known.items():
+        node = value_at(tree, path)
+        value, ci = (
+            (node["value"], node["ci"]) if isinstance(node, Mapping) else (node, value_at(tree, f"{path}_ci"))
+        )
+        if value is not None and ci is not None:
+            inside = ci[0] - 1e-12 <= truth <= ci[1] + 1e-12
+            yield Interval(estimator(path), inside, value - truth, ci[1] - ci[0])
 
 
-def _flags(chance: Chance) -> dict[str, Any]:
-    by = chance.by_position
-    share, over = Quantity.of(chance.share), excess(chance)
-    return {
-        "flagged": share.tree(),
-        "excess_over_chance": None if over is None else over.tree(),
-        "by_place": None
-        if by is None or (known := excess(by)) is None
-        else {"excess_over_chance": known.tree()},
-    }
+def value_at(tree: Any, path: str) -> Any:
+    """The value at a path (names joined by `/`); None where there is none."""
+    for name in path.split("/"):
+        if not isinstance(tree, Mapping):
+            return None
+        tree = tree.get(name)
+    return tree
 
 
-def _false_share(drawn: Drawn, chance: Chance) -> list[Interval]:
+def _false_share(drawn: Drawn, tree: Any) -> Iterator[Interval]:
     """The share of the flags that is there by chance against the clean items among those flagged."""
-    share = chance.false_share
-    if share.value is None or share.ci is None or not chance.flagged:
-        return []
-    clean = np.array([kind in ("clean", "hidden") for kind in drawn.kind])
-    votes = drawn.picks[:, : drawn.sim.voters]
-    lost = int((clean & (votes == drawn.key[:, None]).all(axis=1)).sum()) / chance.flagged
-    low, high = share.ci
-    return [Interval("false_share", low - 1e-9 <= lost <= high + 1e-9, share.value - lost, high - low)]
+    share, flagged = tree["screen"]["false_share"], tree["screen"]["flagged"]
+    n = round(flagged["value"] * flagged["n"])
+    if share["value"] is not None and share["ci"] is not None and n:
+        clean = np.array([kind == "clean" for kind in drawn.kind])
+        agreed = (drawn.picks[:, : drawn.sim.voters] == drawn.key[:, None]).all(axis=1)
+        lost, (low, high) = int((clean & agreed).sum()) / n, share["ci"]
+        yield Interval("false_share", low - 1e-9 <= lost <= high + 1e-9, share["value"] - lost, high - low)
 
 
 def estimator(path: str) -> str:
-    """The estimator that a path of summary.json belongs to: names of models, topics and rules left out."""
+    """The estimator that a path of summary.json belongs to: names of models and topics left out."""
     match path.split("/"):
         case ["screen", "voters", _, _]:
             return "voter_choices_only_accuracy"
-        case [*_, "by_place", name]:
-            return f"{name}_by_place" if path.startswith("screen") else "majority_excess_by_place"
-        case ["screen", "d4_rule", name]:
-            return f"d4_{name}"
         case ["screen", name]:
             return "flagged_rate" if name == "flagged" else name
-        case ["majority", name]:
-            return f"majority_{name.removesuffix('_over_chance')}"
+        case ["accuracy", _, "format_gap"]:
+            return "format_gap"
         case ["accuracy", _, measure, "heuristic_gap"]:
             return f"heuristic_gap_{measure}"
         case ["accuracy", _, measure, split]:
             return f"accuracy_{measure}_{split}"
-        case ["heuristics", split, _]:
-            return f"heuristic_rate_{split}"
         case ["topics", *_]:
             return "topic_retention"
-        case ["residual", _, _, "before"]:
-            return "residual_before"
-        case ["residual", "non_voters", *_]:
-            return "residual_non_voters"
         case ["residual", kind, *_]:
             return f"residual_{kind}"
-        case ["accuracy", _, "format_gap"]:
-            return "format_gap"
         case ["pairs", _, _, split, _]:
             return f"pair_difference_{split}"
-        case ["calibration", _, _, name]:
+        case ["calibration" | "permutation", *_, name]:
             return name
-        case ["permutation", _, _, name]:
-            return "mean_over_orders" if name == "mean" else name
-        case ["position_bias", *_, name]:
-            return f"position_{name}"
         case ["label_noise", name]:
             return f"label_noise_{name}"
     raise ValueError(path)
 
 
-def _given_the_split(drawn: Drawn, summary: Any, splits: dict[str, Any]) -> list[Interval]:
-    """The same rates against the mean probability of the very items of this split."""
-    sim, out = drawn.sim, []
-    loose = 1 - sim.firmness
-    full = np.array([tested_accuracy(sim, kind)[0] for kind in drawn.kind]) * sim.firmness + loose / drawn.k
-    for name in sim.tested_names:
-        for split, mask in splits.items():
-            node: Any = value_at(summary, f"accuracy/{name}/full/{split}")
-            if mask.any() and node["ci"] is not None:
-                truth, (low, high) = float(full[mask].mean()), node["ci"]
-                inside, error = low <= truth <= high, node["value"] - truth
-                out.append(Interval(f"accuracy_full_{split}_given_the_split", inside, error, high - low))
-    return out
-
-
-def _null_intervals(summary: Any) -> list[Interval]:
-    """Intervals of what chance does, on sets where nothing but chance is at work."""
-    out = []
-    for name, path in (("expected_flags", "screen"), ("d4_expected_flags", "screen/d4_rule")):
-        node: Any = value_at(summary, path)
-        by_chance: Any = (node.get("by_place") or node)["expected_flags"] if node else None
-        if by_chance:
-            low, high = by_chance["ci"]
-            n = node["flagged"]["n"]
-            flagged = round(node["flagged"]["value"] * n)
-            error = (by_chance["value"] - flagged) / n
-            out.append(Interval(name, low <= flagged <= high, error, (high - low) / n))
-    removal: Any = summary.get("random_removal") or {}
-    for row in removal.values():
-        low, high = row["ci"]
-        value = row["robust"]["value"]
-        out.append(Interval("random_removal", low <= value <= high, row["mean"] - value, high - low))
-    return out
-
-
-def alarms(summary: Any) -> dict[str, bool]:
+def alarms(tree: Any) -> dict[str, bool]:
     """Which tests said yes. What a summary does not hold is left out."""
     out: dict[str, bool] = {}
-    for name, path in (
-        ("excess", "screen/excess_over_chance"),
-        ("d4_excess", "screen/d4_rule/excess_over_chance"),
-        ("majority_excess", "majority/excess_over_chance"),
-    ):
-        parent, leaf = path.rsplit("/", 1)
-        evenly: Any = value_at(summary, path)
-        # Where voters could see places, the null that knows them decides.
-        node: Any = value_at(summary, f"{parent}/by_place/{leaf}") or evenly
-        if node and node["p"] is not None:
-            out[f"{name}_p"] = node["p"] <= 0.05
-            out[f"{name}_significant"] = out[f"{name}_p"] and bool(node["ci"] and node["ci"][0] > 0)
-            if node is not evenly:
-                out[f"{name}_p_without_places"] = evenly["p"] <= 0.05
-    audit: Any = value_at(summary, "residual/verdict")
-    if audit:
+    excess = value_at(tree, "screen/excess_over_chance")
+    if excess and excess["p"] is not None:
+        out["excess_p"] = excess["p"] <= 0.05
+        out["excess_significant"] = out["excess_p"] and bool(excess["ci"] and excess["ci"][0] > 0)
+    if audit := value_at(tree, "residual/verdict"):
         out["residual_not_certified"] = audit == "not certified"
-        out["residual_certified"] = audit == "certified"
-    failed = [c["name"] for c in summary["guardrails"] if not c["passed"]]
-    if summary["guardrails"]:
+    if tree["guardrails"]:
+        failed = [c["name"] for c in tree["guardrails"] if not c["passed"]]
         out |= {name: name in failed for name in ("topic_collapse", "topic_drift")}
-        out["topic_mix_p"] = summary["topics"]["p"] <= 0.05
-        adjusted = [row["p_bh"] for row in summary["topics"]["by_topic"].values() if row["p_bh"]]
-        if adjusted:
-            out["topic_any_p_bh"] = min(adjusted) <= 0.05
-    for split in ("all", "robust"):
-        rules: Any = value_at(summary, f"heuristics/{split}")
-        if rules:
-            out[f"heuristics_holm_{split}"] = any((r["p_holm"] or 1) <= 0.05 for r in rules.values())
-    leaning: Any = summary.get("position_bias") or {}
+    rules = value_at(tree, "heuristics/all") or {}
+    if rules:
+        out["heuristics_holm_all"] = any((r["p_holm"] or 1) <= 0.05 for r in rules.values())
+    leaning = value_at(tree, "position_bias") or {}
     one = next((found for found in leaning.values() if found), None)
     if one:
         out["position_bias_holm"] = min(place["p_holm"] for place in one["places"]) <= 0.05
-    compared: Any = summary.get("pairs") or {}
-    leaves = [view[split] for pair in compared.values() for name, view in pair.items()
-              if name in ("full", "cloze_chars") and view for split in ("all", "robust")]  # fmt: skip
+    compared = value_at(tree, "pairs") or {}
+    leaves = [
+        pair["full"][split] for pair in compared.values() if pair["full"] for split in ("all", "robust")
+    ]
     if leaves:
-        out["pairs_mcnemar_p"] = leaves[0]["p"] is not None and leaves[0]["p"] <= 0.05
         out["pairs_mcnemar_holm_any"] = any(
             leaf["p_holm"] is not None and leaf["p_holm"] <= 0.05 for leaf in leaves
         )
     return out
-
-
-def numbers(summary: Any) -> dict[str, float]:
-    """Return the latent rate, which is averaged and not judged."""
-    node: Any = summary["screen"]
-    if not node["flagged"]["n"]:
-        return {}
-    return {"latent": (node["by_place"] or node)["latent_shortcut_rate"]["value"]}

@@ -13,16 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 from scipy.special import log_softmax
 
-from bench.simulate.parameters import (
-    TOPICS,
-    Kind,
-    Simulation,
-    place_probabilities,
-    sight_probabilities,
-    tested_accuracy,
-)
+from bench.simulate.parameters import TOPICS, Kind, Simulation
 from bench.simulate.truth import CLOZE_LIKING, FULL_LIKING, topic_name
-from bench.simulate.wording import choices
+from bench.simulate.wording import choices, repeated
 from robustify import orders
 from robustify.answers import SCHEMA, Answers
 from robustify.arrays import Bools, Floats, Ints
@@ -30,7 +23,7 @@ from robustify.baselines.heuristics import guess
 from robustify.item import Item
 from robustify.judging.context import Facts
 from robustify.scoring import credit
-from robustify.screen.votes import TIED, UNANSWERED
+from robustify.screen.votes import TIED
 
 SURE, UNSURE, LETTER = 4.0, 0.5, 1.0
 """How much a voter likes its pick, in nats, and how much the first letter: it decides one asking of the unsure."""
@@ -42,15 +35,16 @@ TEMPLATES = {"choices_only": "made-up-v1", "full": "made-up-full-v1", "cloze": "
 class Drawn:
     """One simulated benchmark, as arrays.
 
-    `k`, `key`, `topic`, `group` (n,); `kind` one name an item; `picks` (n, people) of the voters, then of the
-    outside models: an option, -1 unanswered, -2 none liked best; `unsure` (n, people); `full` and `cloze`
-    (n, tested): the option that a model under test believes in; `words` seeds the text.
+    `k`, `key`, `topic`, `group` (n,); `kind` one name an item; `source` (n,) the item that it repeats, or itself; `picks`
+    (n, people) of the voters, then of the outside models: an option, or -2 where none is liked best; `unsure` (n, people);
+    `full` and `cloze` (n, tested): the option that a model under test believes in; `words` seeds the text.
     """
 
     sim: Simulation
     k: Ints
     key: Ints
     kind: tuple[Kind, ...]
+    source: Ints
     topic: Ints
     group: Ints
     picks: Ints
@@ -80,7 +74,10 @@ class Drawn:
 
     def items(self) -> list[Item]:
         """The items in words."""
-        text = choices(self.key, self.k, self.kind, np.random.default_rng(self.words))
+        rng = np.random.default_rng(self.words)
+        text = choices(self.key, self.k, self.kind, rng)
+        for i in np.flatnonzero(self.source != np.arange(len(self))).tolist():
+            text[i] = repeated(text[int(self.source[i])], rng)
         groups = self.facts.groups
         return [
             Item(name, f"Made-up question {name}", text[i], int(self.key[i]), topic_name(int(self.topic[i])),
@@ -109,7 +106,7 @@ class Drawn:
         scores = np.where(picked, liking[:, None], np.where(unsure[:, None], 0.0, others[item]))
         if self.sim.letter_bias:
             scores[np.arange(len(item)), order[:, 0]] += LETTER
-        return self._table(item, "choices_only", name, order, _logs(scores, k), pick != UNANSWERED)
+        return self._table(item, "choices_only", name, order, _logs(scores, k))
 
     def _likings(self, person: int) -> tuple[Floats, Floats]:
         """How much somebody who is sure likes the pick (n,) and the other options (n, K).
@@ -120,7 +117,7 @@ class Drawn:
         if not self.sim.graded:
             return np.full(shape[0], SURE), np.zeros(shape)
         rng = np.random.default_rng([self.words, 2, person])
-        planted = np.array([kind not in ("clean", "hidden") for kind in self.kind])
+        planted = np.array([kind != "clean" for kind in self.kind])
         seen, drawn = planted & (self.picks[:, person] == self.key), rng.random(shape[0])
         return np.where(seen, 2.4 + 3.2 * drawn, 1.2 + 1.6 * drawn), 1.1 * rng.random(shape)
 
@@ -132,31 +129,30 @@ class Drawn:
         loose = rng.random(len(item)) >= self.sim.firmness
         pick = np.where(loose, rng.integers(0, k), self.full[item, tested])
         scores = np.where(np.arange(order.shape[1]) == pick[:, None], FULL_LIKING, 0.0)
-        return self._table(item, "full", name, order, _logs(scores, k), pick >= 0)
+        return self._table(item, "full", name, order, _logs(scores, k))
 
     def _cloze(self, tested: int, name: str) -> Answers:
         item, order = _rows_of(_own(self.k)[:, None])
         pick = self.cloze[item, tested]
         scores = -CHARS * np.where(np.arange(order.shape[1]) == pick[:, None], 1.0, 1.0 + CLOZE_LIKING)
-        return self._table(item, "cloze", name, order, np.where(order >= 0, scores, np.nan), pick >= 0)
+        return self._table(item, "cloze", name, order, np.where(order >= 0, scores, np.nan))
 
-    def _table(self, item: Ints, view: str, model: str, order: Ints, scores: Floats, said: Bools) -> Answers:
+    def _table(self, item: Ints, view: str, model: str, order: Ints, scores: Floats) -> Answers:
         """Rows of one model; `order`, `scores` (r, K) with -1 and NaN beyond a row's choices."""
         key, k, n = self.key[item], self.k[item], len(item)
-        won, pick, tie = credit(np.where(said[:, None], scores, np.nan), key, k)
-        heard = np.where(said, k, 0)
-        lengths = _lists(np.where(order >= 0, CHARS, -1), heard, pa.int32())
+        won, pick, tie = credit(scores, key, k)
+        lengths = _lists(np.where(order >= 0, CHARS, -1), k, pa.int32())
         columns = {
             "item": pa.array(self.ids, pa.string()).take(pa.array(item)),
             "view": _same(view, n), "model": _same(model, n), "template": _same(TEMPLATES[view], n),
             "order": _lists(order, k, pa.int16()),
             "key": pa.array(key, pa.int16()),
-            "pick": pa.array(pick, pa.int16(), mask=~said),
-            "correct": pa.array(np.nan_to_num(won), pa.float64(), mask=~said),
-            "scores": _lists(scores, heard, pa.float64()),
+            "pick": pa.array(pick, pa.int16()),
+            "correct": pa.array(won, pa.float64()),
+            "scores": _lists(scores, k, pa.float64()),
             "n_chars": lengths, "n_bytes": lengths, "n_tokens": lengths,
             "tie": pa.array(tie, pa.int16()),
-            "error": pa.array(np.full(n, "made up to be missing"), pa.string(), mask=said),
+            "error": pa.nulls(n, pa.string()),
         }  # fmt: skip
         return Answers(pa.table([columns[name] for name in SCHEMA.names], schema=SCHEMA))
 
@@ -167,22 +163,27 @@ def draw(sim: Simulation) -> Drawn:
     n = sim.items
     group = np.arange(n) // sim.passage
     kinds = list(sim.kinds)
-    of_group = rng.choice(len(kinds), size=int(group[-1]) + 1, p=list(sim.kinds.values()))
-    kind = of_group[group]
+    drawn = rng.choice(len(kinds), size=n, p=list(sim.kinds.values()))
+    kind = drawn if sim.each_its_own else drawn[group]
     k = rng.choice(np.asarray(sim.options, dtype=np.int64), size=n)
     key = _placed(sim, k, rng)
     topic = rng.choice(len(TOPICS), size=n, p=TOPICS)
-    picks = _picks(sim, kind, kinds, k, key, rng)
+    picks = _picks(sim, kind > 0, k, key, rng)
+    right = np.array([sim.full_accuracy(name) for name in kinds])[kind]
     full, cloze = (
-        _believed(
-            np.array([tested_accuracy(sim, name)[view] for name in kinds])[kind], sim.tested, k, key, rng
-        )
-        for view in (0, 1)
+        _believed(chance, sim.tested, k, key, rng) for chance in (right, np.full(n, sim.cloze_accuracy))
     )
     unsure = rng.random(picks.shape) < sim.letter_bias
-    names_ = tuple(kinds[c] for c in kind.tolist())
-    words = int(rng.integers(2**31))
-    return Drawn(sim, k, key, names_, topic, group, picks, unsure, full, cloze, words)
+    originals = n - round(n * sim.copies)
+    source = np.where(np.arange(n) < originals, np.arange(n), rng.integers(0, originals, size=n))
+    k, key, kind, topic, picks, full, cloze = (
+        part[source] for part in (k, key, kind, topic, picks, full, cloze)
+    )
+    unsure = unsure[source]
+    named = tuple(kinds[c] for c in kind.tolist())
+    return Drawn(
+        sim, k, key, named, source, topic, group, picks, unsure, full, cloze, int(rng.integers(2**31))
+    )
 
 
 @lru_cache(maxsize=8)
@@ -196,26 +197,22 @@ def _passage(group: int) -> str:
 
 
 def _placed(sim: Simulation, k: Ints, rng: np.random.Generator) -> Ints:
-    out = np.zeros(len(k), dtype=np.int64)
-    for options in sorted(set(sim.options)):
+    """Keys (n,): at any place alike, or skewed, at the places from the first in the proportions k to 1."""
+    out = rng.integers(0, k)
+    for options in sorted(set(sim.options)) if sim.places == "skewed" else ():
         here = k == options
-        out[here] = rng.choice(options, size=int(here.sum()), p=place_probabilities(sim, options))
+        weight = np.arange(options, 0, -1, dtype=np.float64)
+        out[here] = rng.choice(options, size=int(here.sum()), p=weight / weight.sum())
     return out
 
 
-def _picks(
-    sim: Simulation, kind: Ints, kinds: list[Kind], k: Ints, key: Ints, rng: np.random.Generator
-) -> Ints:
-    people = sim.voters + sim.outside
-    shape = (len(key), people)
-    chance = np.stack([sight_probabilities(sim, name) for name in kinds])[kind]
-    wrong = (key + rng.integers(1, k)) % k
-    favourite = np.where(rng.random(len(key)) < sim.distractors, wrong, rng.integers(0, k))
-    alone = rng.integers(0, np.repeat(k[:, None], people, axis=1))
-    guessed = np.where(rng.random(shape) < sim.correlation, favourite[:, None], alone)
-    picks = np.where(rng.random(shape) < chance, key[:, None], guessed)
-    picks = np.where(rng.random(shape) < sim.ties, TIED, picks)
-    return np.where(rng.random(shape) < sim.unanswered, UNANSWERED, picks)
+def _picks(sim: Simulation, planted: Bools, k: Ints, key: Ints, rng: np.random.Generator) -> Ints:
+    shape = (len(key), sim.voters + sim.outside)
+    favourite = rng.integers(0, k)[:, None]
+    alone = rng.integers(0, np.repeat(k[:, None], shape[1], axis=1))
+    guessed = np.where(rng.random(shape) < sim.correlation, favourite, alone)
+    picks = np.where(planted[:, None], key[:, None], guessed)
+    return np.where(rng.random(shape) < sim.ties, TIED, picks)
 
 
 def _believed(chance: Floats, models: int, k: Ints, key: Ints, rng: np.random.Generator) -> Ints:

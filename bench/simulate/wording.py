@@ -4,6 +4,7 @@ Without a planted cue the options of an item are drawn alike, whichever of them 
 it. No word here carries meaning, and nothing is taken from a benchmark.
 """
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -35,6 +36,9 @@ FEWEST_WORDS, MOST_WORDS = 3, 7
 EXTRA_WORDS = 2
 """A length cue: so many words more than the longest other choice. Commas cannot make up for them."""
 COMMAS = 0.06
+REPLACED = 3 / 17
+"""Of u words, u - r are shared by both and u + r are in either: (1 - 3/17) / (1 + 3/17) is 0.7."""
+_WORD = re.compile("[a-z]+")
 _HEDGE, _SWEEP, _NUMBER = -1, -2, -3
 _ODD_WORDS = {_HEDGE: 0.05, _SWEEP: 0.05, _NUMBER: 0.05}
 
@@ -60,6 +64,15 @@ def choices(key: Ints, k: Ints, kind: Sequence[str], rng: np.random.Generator) -
         tuple(_joined(text[i][j][:w], commas[i, j]) for j, w in enumerate(words[i, : k[i]].tolist()))
         for i in range(n)
     ]
+
+
+def repeated(text: Sequence[str], rng: np.random.Generator) -> tuple[str, ...]:
+    """The same choices with `REPLACED` of their distinct words replaced: copies with a Jaccard index of 0.7."""
+    words = {word for choice in text for word in choice.replace(",", "").split()}
+    own, new = (sorted(part) for part in (words & set(NEUTRAL), set(NEUTRAL) - words))
+    old = rng.choice(own, size=round(REPLACED * len(words)), replace=False).tolist()
+    becomes = dict(zip(old, rng.choice(new, size=len(old), replace=False).tolist(), strict=True))
+    return tuple(_WORD.sub(lambda found: becomes.get(found[0], found[0]), choice) for choice in text)
 
 
 def _drawn(shape: tuple[int, int, int], rng: np.random.Generator) -> Ints:

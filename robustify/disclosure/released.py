@@ -189,7 +189,8 @@ class _Page:
         if summary.topics is not None and screen is not None:
             yield topic_table(summary.topics.by_topic or {}, self.k, self.step)
         if screen is not None:
-            yield self._rate("items with a shortcut", "screen", screen.latent_shortcut_rate, self.n)
+            least = "items with a shortcut, at least" if screen.cut else "items with a shortcut"
+            yield self._rate(least, "screen", screen.latent_shortcut_rate, self.n)
         for model, one in scores:
             blind = one.choices_only or one.choices_only_text
             if blind is not None:

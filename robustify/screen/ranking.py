@@ -37,15 +37,9 @@ from robustify.baselines.near_duplicates import (
 from robustify.baselines.words import LEAST, scorer
 from robustify.item import Item
 from robustify.screen.item_index import ItemIndex, key_shares
-from robustify.screen.screen_rules import VIEW_OF, Mode, ScreenRules, TextNorm
-from robustify.screen.votes import (
-    TIED,
-    UNANSWERED,
-    first_template,
-    in_own_order,
-    preferences,
-    who_votes,
-)
+from robustify.screen.likings import Likings
+from robustify.screen.screen_rules import ScreenRules
+from robustify.screen.votes import TIED, UNANSWERED
 
 RIDGE = 1.0
 """Of the conditional logit of level 2."""
@@ -84,18 +78,6 @@ _Deal = tuple[Ints, Floats]
 """How folds were dealt, (n,), and the logits (n, K) that were fitted so."""
 
 
-@dataclass(frozen=True)
-class _Liking:
-    """What one voter likes in one mode: `values` (n, K) standardised within the item, 0 where it did not answer;
-    `answered` (n,); whether it answered by letter and saw places; whether it was asked at all.
-    """
-
-    values: Floats
-    answered: Bools
-    placed: bool
-    asked: bool
-
-
 @dataclass(frozen=True, repr=False)
 class OptionScores:
     """What the scorer makes of the options' texts alone, no model asked, cross-fitted.
@@ -129,11 +111,11 @@ class Ranker:
     ) -> None:
         if items is not None:
             index = replace(index, k=np.array([item.k for item in items], dtype=np.int64))
-        self._answers, self._index, self._items = answers, index, items
+        self._index, self._items = index, items
         self._there = np.arange(index.width) < index.k[:, None]
         self._known = (index.k > 0) & (index.key >= 0)
         self._groups, self._settings = groups, settings or ProbeSettings()
-        self._heard: dict[tuple[str, str, str, TextNorm], _Liking] = {}
+        self._likings = Likings(answers, index)
         self._fits: dict[bytes, Floats] = {}
 
     def rank(self, rules: ScreenRules) -> Ranking:
@@ -144,7 +126,7 @@ class Ranker:
         and nothing is fitted.
         """
         index, there, known = self._index, self._there, self._known
-        likings, complete, placed = self._likings(rules)
+        likings, complete, placed = self._likings.of(rules)
         deals, parts, surface = self._fitted(likings, rules.fdr_exact)
         heard = known & np.logical_or.reduce(
             [np.zeros_like(known), *((part != 0).any(axis=1) for part in parts.values())]
@@ -246,44 +228,6 @@ class Ranker:
             self._fits[mark] = coefficients(self._features, self._index.key, self._there, SHRINKAGE, train)
         return self._fits[mark]
 
-    def _likings(self, rules: ScreenRules) -> tuple[dict[str, Floats], Bools, bool]:
-        """What voters like, one (n, K) a mode, whether all of them answered (n,), and whether one saw places.
-
-        The mean over voters of the score standardised within the item (mean 0, deviation 1).
-        """
-        answers, index = self._answers, self._index
-        template, voters = who_votes(answers, rules)
-        complete, placed = np.ones(len(index), dtype=bool), False
-        found: dict[str, Floats] = {}
-        modes: tuple[Mode, ...] = ("text", "letter")
-        for mode in modes:
-            by = template if mode == rules.mode else first_template(answers, VIEW_OF[mode], voters)
-            total, n = np.zeros(self._there.shape), np.zeros(len(index))
-            if by is None:
-                continue
-            for name in voters:
-                liking = self._liking(mode, name, by, rules.norm if mode == rules.mode else "chars")
-                # A voter that was asked and answered nothing leaves every item incomplete.
-                complete &= liking.answered | (not liking.asked and mode != rules.mode)
-                if liking.answered.any():
-                    total += liking.values
-                    n += liking.answered
-                    placed |= liking.placed
-            if n.any():
-                found[f"{mode} votes"] = total / np.maximum(n, 1)[:, None]
-        return found, complete, placed
-
-    def _liking(self, mode: Mode, name: str, template: str, norm: TextNorm) -> _Liking:
-        asking = mode, name, template, norm
-        if asking not in self._heard:
-            block = self._answers.block(VIEW_OF[mode], name, template)
-            liking = _mean(*preferences(block, mode, self._index, norm), self._index)
-            answered = ~(np.isnan(liking) & self._there).any(axis=1) & (self._index.k > 0)
-            values = np.where(answered[:, None], _standardised(liking, self._there), 0.0)
-            placed = mode == "letter" and in_own_order(block)
-            self._heard[asking] = _Liking(values, answered, placed, len(block) > 0)
-        return self._heard[asking]
-
     def _fitted(
         self, likings: Mapping[str, Floats], exact: bool
     ) -> tuple[list[_Deal], dict[str, Floats], dict[str, Floats]]:
@@ -319,19 +263,6 @@ class Ranker:
                         surface[name][mine] += added[:, :, at] + added[:, :, at + len(NAMES)]
             deals.append((fold, logits))
         return deals, parts, surface
-
-
-def _mean(at: Ints, liking: Floats, index: ItemIndex) -> Floats:
-    asked = np.bincount(at, minlength=len(index))
-    total = np.stack([np.bincount(at, weights=column, minlength=len(index)) for column in liking.T], axis=1)
-    return np.where(asked[:, None] > 0, total / np.maximum(asked, 1)[:, None], np.nan)
-
-
-def _standardised(values: Floats, there: Bools) -> Floats:
-    middle = centred(np.nan_to_num(values), there)
-    spread = np.sqrt((middle**2).sum(axis=1) / np.maximum(there.sum(axis=1), 1))
-    alive = spread > _EQUAL
-    return np.asarray(middle * (alive / np.where(alive, spread, 1.0))[:, None])
 
 
 def _part(name: str) -> str:

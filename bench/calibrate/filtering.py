@@ -1,0 +1,159 @@
+"""How many removals of `criterion: fdr` are there by chance, in worlds where it is known.
+
+Every benchmark draws its clean keys anew, so an item without a shortcut is a true null. Answers go the whole way: votes,
+cross-fitted ranking, cut. Worlds were fixed before anybody looked at a result, and none is left out.
+"""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bench.calibrate.shares import alarm_verdict, rounded
+from bench.simulate.drawing import Drawn, draw
+from bench.simulate.parameters import Simulation
+from robustify.answers import Answers
+from robustify.item import Item
+from robustify.judging.context import Facts, Rules, context
+from robustify.screen.consensus import SHORTCUT
+from robustify.screen.decoy_filter import Decision, flags
+from robustify.screen.item_index import item_index
+from robustify.screen.ranking import Ranker
+from robustify.screen.screen_rules import ScreenRules
+from robustify.stats.intervals import wilson
+
+Q = 0.1
+PLANTED = (0.0, 0.11, 0.35)
+REPEATS = {False: 100, True: 25}
+"""Benchmarks of a world by whether their text is ranked too, which costs many times as much."""
+SEEDS = 500_000_000
+NAMES = 12
+WORLDS: dict[str, dict[str, Any]] = {
+    "four options": {},
+    "two to six options": {"options": (2, 3, 4, 5, 6)},
+    "passages of five items, alike": {"passage": 5},
+    "passages of five items, each its own": {"passage": 5, "each_its_own": True},
+    "one vote in ten is a tie": {"ties": 0.1},
+    "letters in the own order, keys skewed": {"asked": "own", "places": "skewed", "letter_bias": 0.3},
+    "voters err alike: correlation 0.9": {"correlation": 0.9},
+    "40 items": {"items": 40},
+    "60 items": {"items": 60},
+    "120 items": {"items": 120},
+    "with the options' text": {"text": True},
+    "with text, 60 items": {"text": True, "items": 60},
+    "with text, 60 % copies at Jaccard 0.7": {"text": True, "copies": 0.6},
+    "with text, passages, two to six options": {
+        "text": True, "passage": 5, "each_its_own": True, "options": (2, 3, 4, 5, 6),
+    },
+}  # fmt: skip
+EXACT = ("four options", "two to six options")
+"""Worlds in which the rule for finite samples is measured too."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """One world: whether text is ranked, and whether the exact rule is asked."""
+
+    says: str
+    sim: Simulation
+    text: bool
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Filtered:
+    """What one benchmark gave: flags, how many of them are clean, planted items, and D / H with its ends."""
+
+    flagged: int
+    clean_flagged: int
+    planted: int
+    estimate: float | None
+    ends: tuple[float, float] | None
+
+
+def worlds() -> Iterator[World]:
+    """All of them."""
+    for says, changed in WORLDS.items():
+        settings = {"items": 360, "correlation": 0.3, **changed}
+        text = bool(settings.pop("text", False))
+        for rate in PLANTED:
+            sim = Simulation(shortcut_rate=rate, outside=0, tested=0, graded=True, **settings)
+            for exact in (False, True) if says in EXACT else (False,):
+                yield World(says, sim, text, exact)
+
+
+def filtered(world: World, seed: int) -> Filtered:
+    """One benchmark of a world, filtered at q = 0.1."""
+    drawn = draw(world.sim.model_copy(update={"seed": seed}))
+    found = decided(drawn, world.text, world.exact)
+    flagged = found.outcome == SHORTCUT
+    clean = np.array([kind == "clean" for kind in drawn.kind])
+    return Filtered(
+        int(flagged.sum()), int((flagged & clean).sum()), int((~clean).sum()), found.cut.estimate, found.cut.interval
+    )  # fmt: skip
+
+
+def decided(drawn: Drawn, text: bool, exact: bool = False) -> Decision:
+    """Rank a benchmark by its voters, and by its text if asked, and cut at q = 0.1."""
+    answers = drawn.answers()
+    index = item_index(answers, answers.items)
+    rules = ScreenRules(voters=drawn.sim.voter_names, fdr_exact=exact)
+    ranker = Ranker(answers, index, drawn.items() if text else None, groups=drawn.facts.groups)
+    return flags(ranker.rank(rules), index.key, Q, exact=exact)
+
+
+def names_permuted(items: Sequence[Item], times: int = NAMES) -> int:
+    """Return how many different verdicts the same items get under other names and in other orders of rows."""
+    found = set()
+    for name in range(times):
+        order = np.random.default_rng(name).permutation(len(items))
+        named = [replace(items[at], id=f"file-{name}:{row}") for row, at in enumerate(order.tolist())]
+        outcome = context(Answers.of([]), Facts("made up"), Rules(), named).decision.outcome
+        found.add(tuple(outcome[np.argsort(order)].tolist()))
+    return len(found)
+
+
+def fdr(pool: Executor, scale: float) -> dict[str, Any]:
+    """fdr.json: by world the mean false share, with its Monte Carlo interval, and what was found and lost."""
+    rows = []
+    for i, world in enumerate(worlds()):
+        repeats = max(2, round(scale * REPEATS[world.text]))
+        seeds = range(SEEDS + 10_000 * i, SEEDS + 10_000 * i + repeats)
+        rows.append(measured(world, list(pool.map(filtered, [world] * repeats, seeds, chunksize=8))))
+    small = Simulation(items=60, shortcut_rate=0.5, planted=("length",), outside=0, tested=0)
+    sets = [
+        draw(small.model_copy(update={"seed": SEEDS + n})).items() for n in range(max(1, round(5 * scale)))
+    ]
+    named = {"items": 60, "copies": NAMES, "sets": len(sets), "verdicts": max(map(names_permuted, sets))}
+    return {"format": 2, "q": Q, "names_permuted": named, "simulations": rows}
+
+
+def measured(world: World, found: Sequence[Filtered]) -> dict[str, Any]:
+    """The mean false share of the benchmarks of a world with its Monte Carlo interval, and its power."""
+    share = np.array([f.clean_flagged / f.flagged if f.flagged else 0.0 for f in found])
+    any_flag = sum(f.flagged > 0 for f in found)
+    error = 1.96 * float(share.std(ddof=1)) / len(share) ** 0.5
+    mean = float(share.mean())
+    # Without a planted item every flag is false: the false share is whether there is one. Where it does not vary it is
+    # not known exactly.
+    varied = world.sim.shortcut_rate > 0 and share.std() > 0
+    low, high = (mean - error, mean + error) if varied else wilson(any_flag if mean else 0, len(found))
+    inside = [
+        f.ends[0] <= f.clean_flagged / f.flagged <= f.ends[1]
+        for f in found
+        if f.flagged and f.ends is not None
+    ]
+    estimates = [f.estimate for f in found if f.estimate is not None]
+    right = sum(f.flagged - f.clean_flagged for f in found)
+    return {
+        "says": world.says, "items": world.sim.items, "planted": world.sim.shortcut_rate, "exact": world.exact,
+        "benchmarks": len(found),
+        "false_share": rounded(mean), "ci": [rounded(max(0.0, low)), rounded(high)],
+        "verdict": alarm_verdict((low, high), Q),
+        "estimated": rounded(float(np.mean(estimates))) if estimates else None,
+        "interval_holds": rounded(float(np.mean(inside))) if inside else None,
+        "any_flag": rounded(any_flag / len(found)),
+        "planted_flagged": rounded(right / max(1, sum(f.planted for f in found))),
+    }  # fmt: skip
