@@ -20,7 +20,7 @@ Depth = Literal["screen", "whole", "worded"]
 """What is judged: the screen alone; everything that needs no text; everything."""
 ERRORS = {"low": 0.2, "high": 0.8}
 """The correlation of the voters' errors."""
-REPEATS: dict[Depth, int] = {"screen": 6, "whole": 3, "worded": 1}
+REPEATS: dict[Depth, int] = {"screen": 10, "whole": 5, "worded": 1}
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from robustify.baselines.conditional_logit import (
     log_probabilities,
 )
 from robustify.baselines.features import matrix
-from robustify.baselines.near_duplicates import content_lots, dealt, fold_groups
+from robustify.baselines.near_duplicates import balanced_folds, content_hashes, fold_groups
 from robustify.item import Item
 
 VIEW = "probe"
@@ -94,4 +94,4 @@ def padded(x: Floats, there: Bools) -> Floats:
 
 def folds(items: Sequence[Item], settings: ProbeSettings) -> Ints:
     """Return the fold of each item, (n,), equal within a passage and among copies."""
-    return dealt(fold_groups(items), content_lots(items), settings.folds, settings.seed)
+    return balanced_folds(fold_groups(items), content_hashes(items), settings.folds, settings.seed)

@@ -1,4 +1,4 @@
-"""Which items repeat one another, and the folds of a cross-fit, dealt by content.
+"""Which items repeat one another, and the folds of a cross-fit, which follow content.
 
 Two items repeat one another if the words of their choices have a Jaccard index of `NEAR` or more. Folds keep looser copies
 (`LOOSE`) and whole passages together. Names and the order of rows move no item to another fold.
@@ -60,26 +60,26 @@ def named_groups(names: Sequence[str], groups: Mapping[str, str]) -> Ints:
 
 
 @kept_for_last
-def content_lots(items: Sequence[Item]) -> Floats:
-    """Return a number in [0, 1) for each item, (n,), the same for the same stem and choices in any order."""
-    return _read_only(lots(list(map(_content, items))))
+def content_hashes(items: Sequence[Item]) -> Floats:
+    """Return a hash in [0, 1) of each item, (n,), the same for the same stem and choices in any order."""
+    return _read_only(unit_hashes(list(map(_content, items))))
 
 
-def lots(texts: Sequence[str]) -> Floats:
-    """Return a number in [0, 1) for each text, the same in every run, (n,)."""
+def unit_hashes(texts: Sequence[str]) -> Floats:
+    """Return a hash in [0, 1) of each text, the same in every run, (n,)."""
     digests = (hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts)
     return np.array([int.from_bytes(d[:8], "big") / 2.0**64 for d in digests], dtype=np.float64)
 
 
-def dealt(group: Ints, lot: Floats, folds: int, seed: int) -> Ints:
+def balanced_folds(group: Ints, content: Floats, folds: int, seed: int) -> Ints:
     """Return the fold of each item, (n,), equal within a `group` (n,) and as even as groups allow.
 
-    Groups are shuffled by `seed` from the order of their smallest `lot` (n,), and dealt to the smallest fold, the largest
-    first.
+    Groups are sorted by their smallest hash in `content` (n,), shuffled by `seed`, and added to the smallest fold, the
+    largest first.
     """
     kinds, inverse, sizes = np.unique(group, return_inverse=True, return_counts=True)
     smallest = np.full(len(kinds), np.inf)
-    np.minimum.at(smallest, inverse, lot)
+    np.minimum.at(smallest, inverse, content)
     shuffled = np.empty(len(kinds))
     shuffled[np.argsort(smallest, kind="stable")] = np.random.default_rng(seed).permutation(len(kinds))
     fold, size_of = np.zeros(len(kinds), dtype=np.int64), [0] * folds

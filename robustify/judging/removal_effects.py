@@ -2,7 +2,7 @@
 
 Keeping fewer items moves accuracy and the shares of the topics by itself, so both are read against random removals. Items
 of a passage are removed together more often than others. So a random removal takes the shares that groups of about one size
-keep, and deals them out among these groups anew: items then hang together as they did. An item alone is a group of one.
+keep, and permutes them among these groups: items then hang together as they did. An item alone is a group of one.
 """
 
 import math
@@ -42,7 +42,7 @@ def topic_table(ctx: Context) -> Topics | None:
 
 @dataclass(frozen=True)
 class Removal:
-    """What a filter kept of each group: the share (g,) of its `size` (g,), and the stratum (g,) in which shares are dealt.
+    """What a filter kept of each group: the share (g,) of its `size` (g,); shares are permuted within a stratum (g,).
 
     `group` (n,): the group of each item. Groups are exchanged within a stratum, with those of about their own size.
     """
@@ -64,7 +64,7 @@ class Removal:
         return cls(group, size, np.bincount(group, weights=kept) / size, of * 64 + doubled)
 
     def moments(self, values: Floats) -> tuple[float, float]:
-        """Return the mean and the variance of the sum of values (n,) kept, over all ways of dealing the shares.
+        """Return the mean and the variance of the sum of values (n,) kept, over all permutations of the shares.
 
         Of the items of a group any that make up its share may be those kept.
         """
@@ -85,11 +85,11 @@ class Removal:
         """Return how many items (draws, t) of each of the t kinds in `index` (n,) random removals keep."""
         rng, kinds = np.random.default_rng(seed), int(index.max()) + 1
         places = [np.flatnonzero(self.stratum == s) for s in np.unique(self.stratum)]
-        out, dealt = np.empty((draws, kinds)), self.share.copy()
+        out, shuffled = np.empty((draws, kinds)), self.share.copy()
         for row in out:
             for place in places:
-                dealt[place] = rng.permutation(self.share[place])
-            row[:] = np.bincount(index, weights=dealt[self.group], minlength=kinds)
+                shuffled[place] = rng.permutation(self.share[place])
+            row[:] = np.bincount(index, weights=shuffled[self.group], minlength=kinds)
         return out
 
 
@@ -113,14 +113,15 @@ def random_removal(credits: Credits, parts: Parts, *, is_voter: bool | None = No
     # The number kept moves too where groups differ in size, so that the sum of what is beyond the mean counts.
     error = math.sqrt(removal.moments(won - mean)[1]) / float(kept.sum())
     robust = rate(won[kept], None if groups is None else groups[kept])
-    beyond = (robust.value or 0.0) - mean
-    half = NORMAL.inv_cdf(0.975) * error
+    # Credits are counted, so half of one belongs to either side.
+    step = 0.5 / float(kept.sum())
+    beyond, half = (robust.value or 0.0) - mean + step, NORMAL.inv_cdf(0.975) * error + step
     return RandomRemoval(
         view=view,
         is_voter=is_voter,
         robust=Quantity.of(robust),
         mean=mean,
-        ci=(max(0.0, mean - half), min(1.0, mean + half)),
+        ci=(max(0.0, mean - half), min(1.0, mean + half)) if error else (mean, mean),
         percentile=100 * float(ndtr(beyond / error)) if error else 100.0,
     )
 

@@ -91,7 +91,7 @@ def chance_by_position(
 ) -> Chance:
     """Return what `chance` does, if a key is at position j with the share of keys at j among items of as many options.
 
-    The Poisson-binomial variance is at least that of keys dealt anew times (n - 1) / n, so p errs upwards. The excess has
+    The Poisson-binomial variance is at least that of permuted keys times (n - 1) / n, so p errs upwards. The excess has
     the share of the flags at each position taken off (double centring), which only widens its interval: the shares were
     estimated. Items whose number of options has all its keys at one position say nothing of the latent rate.
     """

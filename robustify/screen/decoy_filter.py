@@ -95,18 +95,18 @@ def _negative_binomial(level: float, misses: int, c: float) -> int:
 
 
 def exact_cut(
-    strength: Floats, hit: Bools, rho: Floats, fold: Ints, lot: Floats, q: float
+    strength: Floats, hit: Bools, rho: Floats, fold: Ints, content: Floats, q: float
 ) -> tuple[dict[int, float], Cut]:
     """Return a threshold by fold that keeps the false discovery rate at most q in finite samples, and the whole cut.
 
     The ranking of a fold must come from fits without its keys. Hits above a fold's `decoy_cut` at q / 2 get the e-value
     n_f / (rho (1 + M_f)), and e-BH flags at q whatever the dependence between folds (Wang and Ramdas 2022; Ren and Barber
-    2024). Where rho differs, misses are thinned by the item's `lot`, which makes all rho the largest.
+    2024). Where rho differs, misses are thinned by the hash of the item's `content`, which makes all rho the largest.
     """
     if not len(strength):
         return {}, Cut(0, None, 0, 0, 0.0, None, None)
     n, largest = len(strength), float(rho.max(initial=0.0))
-    left_in = hit | (lot * largest < rho) if np.ptp(rho) > 0 else np.ones(n, dtype=bool)
+    left_in = hit | (content * largest < rho) if np.ptp(rho) > 0 else np.ones(n, dtype=bool)
     cuts: list[tuple[float, int, Cut]] = []
     for f in np.unique(fold).tolist():
         of = (fold == f) & left_in
@@ -183,7 +183,7 @@ def flags(ranking: Ranking, key: Ints, q: float, *, exact: bool = False) -> Deci
     rho = hits_per_miss(null)
     threshold = np.full(n, np.inf)
     if exact:
-        by_fold, cut = exact_cut(strength, won, rho, ranking.fold[enter], ranking.lot[enter], q)
+        by_fold, cut = exact_cut(strength, won, rho, ranking.fold[enter], ranking.content[enter], q)
         for f, least in by_fold.items():
             threshold[ranking.fold == f] = least
     else:

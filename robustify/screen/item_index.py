@@ -201,7 +201,7 @@ def shares_by_options(key: Ints, k: Ints) -> dict[int, tuple[int, tuple[float, .
 def key_shares(key: Ints, k: Ints, width: int) -> Floats:
     """For each item the share of keys at each position among the items of as many options, (n, width).
 
-    The item itself is counted. So its expected flags are exactly those of the benchmark's own keys dealt anew
+    The item itself is counted. So its expected flags are exactly those of the benchmark's own keys permuted
     among items of as many options, whatever their number. Without it less would be
     expected of a right item than of a wrong one, and an item alone with its number of options would have no share.
     """

@@ -27,12 +27,12 @@ from robustify.baselines.conditional_logit import (
 )
 from robustify.baselines.features import NAMES, matrix
 from robustify.baselines.near_duplicates import (
-    content_lots,
-    dealt,
+    balanced_folds,
+    content_hashes,
     fold_groups,
-    lots,
     named_groups,
     near_duplicates,
+    unit_hashes,
 )
 from robustify.baselines.words import LEAST, scorer
 from robustify.item import Item
@@ -43,8 +43,8 @@ from robustify.screen.votes import TIED, UNANSWERED
 
 RIDGE = 1.0
 """Of the conditional logit of level 2."""
-DEALS, MANY = 5, 5_000
-"""How often folds are dealt, and the number of items from which on once is enough."""
+FOLD_SEEDS, MANY = 5, 5_000
+"""How many partitions into folds are averaged, and the number of items from which on one is enough."""
 _EQUAL = 1e-9
 """Log probabilities that differ by less differ by rounding."""
 
@@ -55,8 +55,8 @@ class Ranking:
 
     `log_p` (n, K), -inf beyond an item's options, NaN if nothing is known of it. `top` (n,): -1 none, -2 shared. `weight`
     (n,) W, the probability of the top; `strength` (n,), by which items are sorted. `null` (n,) c, the probability that the
-    top is the key without a shortcut. `group` (n,): who stands for its near-duplicates, chosen without keys. `lot` (n,): a
-    number in [0, 1) that follows from the item's content. `complete` (n,): every voter answered. `parts` and `surface`:
+    top is the key without a shortcut. `group` (n,): who stands for its near-duplicates, chosen without keys. `content` (n,)
+    is a hash in [0, 1) of its content. `complete` (n,): every voter answered. `parts` and `surface`:
     name -> (n, K), the contribution to each option's logit, centred within the item; `surface` sums to its part.
     """
 
@@ -68,14 +68,14 @@ class Ranking:
     null: Floats
     group: Ints
     fold: Ints
-    lot: Floats
+    content: Floats
     complete: Bools
     parts: Mapping[str, Floats]
     surface: Mapping[str, Floats]
 
 
-_Deal = tuple[Ints, Floats]
-"""How folds were dealt, (n,), and the logits (n, K) that were fitted so."""
+_CrossFit = tuple[Ints, Floats]
+"""A partition into folds, (n,), and the logits (n, K) that were cross-fitted on it."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -127,12 +127,12 @@ class Ranker:
         """
         index, there, known = self._index, self._there, self._known
         likings, complete, placed = self._likings.of(rules)
-        deals, parts, surface = self._fitted(likings, rules.fdr_exact)
+        crossfits, parts, surface = self._fitted(likings, rules.fdr_exact)
         heard = known & np.logical_or.reduce(
             [np.zeros_like(known), *((part != 0).any(axis=1) for part in parts.values())]
         )
         log_p = np.where(
-            heard[:, None], log_probabilities(np.mean([z for _, z in deals], axis=0), there), np.nan
+            heard[:, None], log_probabilities(np.mean([z for _, z in crossfits], axis=0), there), np.nan
         )
         top, best = _top(log_p)
         shares = key_shares(index.key, index.k, index.width) if placed and known.all() else None
@@ -145,11 +145,11 @@ class Ranker:
             log_p=log_p,
             top=top,
             weight=np.where(top >= 0, np.round(np.exp(best), 12), np.nan),
-            strength=self._strength(deals, top, group),
+            strength=self._strength(crossfits, top, group),
             null=null,
             group=group,
             fold=self._folds[0],
-            lot=self._lot,
+            content=self._content,
             complete=complete,
             parts=parts,
             surface=surface,
@@ -162,14 +162,18 @@ class Ranker:
             return None
         return OptionScores(logits, parts["surface"], parts["words"], self._there, self._known, fold)
 
-    def _strength(self, deals: Sequence[_Deal], top: Ints, group: Ints) -> Floats:
+    def _strength(self, crossfits: Sequence[_CrossFit], top: Ints, group: Ints) -> Floats:
         """Return the mean rank of each item within its fold, from 0 to 1, (n,), by the probability of a shortcut.
 
-        A hit at the probability W of a deal's top has one with probability (W - c) / ((1 - c) W), where c is 1 / k. Fits
+        A hit at the probability W of a top has a shortcut with probability (W - c) / ((1 - c) W), where c is 1 / k. Fits
         that left out different folds differ in scale, so that only items of one fold are compared. Copies count once.
         """
-        ranked, c, ranks = top >= 0, 1 / np.maximum(self._index.k, 2), np.full((len(deals), len(top)), np.nan)
-        for rank, (fold, logits) in zip(ranks, deals, strict=True):
+        ranked, c, ranks = (
+            top >= 0,
+            1 / np.maximum(self._index.k, 2),
+            np.full((len(crossfits), len(top)), np.nan),
+        )
+        for rank, (fold, logits) in zip(ranks, crossfits, strict=True):
             w = np.exp(log_probabilities(logits, self._there).max(axis=1))
             probable = np.round((w - c) / ((1 - c) * w), 9)
             for f in np.unique(fold).tolist():
@@ -180,22 +184,25 @@ class Ranker:
         return np.asarray(np.round(ranks.mean(axis=0), 9))
 
     @cached_property
-    def _lot(self) -> Floats:
-        return lots(self._index.items) if self._items is None else content_lots(self._items)
+    def _content(self) -> Floats:
+        return unit_hashes(self._index.items) if self._items is None else content_hashes(self._items)
 
     @cached_property
     def _folds(self) -> list[Ints]:
         names, items, settings = self._index.items, self._items, self._settings
         together = named_groups(names, self._groups or {}) if items is None else fold_groups(items)
-        seeds = range(settings.seed * DEALS, settings.seed * DEALS + (DEALS if len(names) < MANY else 1))
-        return [dealt(together, self._lot, settings.folds, seed) for seed in seeds]
+        first, times = settings.seed * FOLD_SEEDS, FOLD_SEEDS if len(names) < MANY else 1
+        return [
+            balanced_folds(together, self._content, settings.folds, seed)
+            for seed in range(first, first + times)
+        ]
 
     def _representatives(self, ranked: Bools) -> Ints:
-        """Who stands for each item's near-duplicates, (n,): the smallest lot of those `ranked` (n,), if any are."""
+        """Who stands for each item's near-duplicates, (n,): the smallest hash of those `ranked` (n,), if any are."""
         if self._items is None:
             return np.arange(len(self._index))
         copies = near_duplicates(self._items)
-        order = np.lexsort((self._lot, ~ranked, copies))
+        order = np.lexsort((self._content, ~ranked, copies))
         kinds, first = np.unique(copies[order], return_index=True)
         return np.asarray(order[first][np.searchsorted(kinds, copies)], dtype=np.int64)
 
@@ -206,7 +213,7 @@ class Ranker:
 
     @cached_property
     def _by_text(self) -> list[dict[str, Floats]]:
-        """The logits of each fit on texts, (folds, n, K) each, for each time that folds were dealt."""
+        """The logits of each fit on texts, (folds, n, K) each, for each partition into folds."""
         if self._features is None:
             return [{} for _ in self._folds]
         x, known = self._features, self._known
@@ -230,10 +237,10 @@ class Ranker:
 
     def _fitted(
         self, likings: Mapping[str, Floats], exact: bool
-    ) -> tuple[list[_Deal], dict[str, Floats], dict[str, Floats]]:
-        """The cross-fitted logits, what each part adds to them, and what each surface feature does, as means over deals.
+    ) -> tuple[list[_CrossFit], dict[str, Floats], dict[str, Floats]]:
+        """The cross-fitted logits, what each part and each surface feature adds to them, as means over partitions.
 
-        `exact`: folds are dealt once, so that no key of a fold moves the logits there.
+        `exact`: there is one partition, so that no key of a fold moves the logits there.
         """
         there, known, x, folds = self._there, self._known, self._features, self._folds
         if not _enough(folds[0][known]) or (self._items is None and not likings):
@@ -242,7 +249,7 @@ class Ranker:
             return [(np.zeros_like(folds[0]), logits)], parts, {}
         parts = {_part(name): np.zeros(there.shape) for name in (*self._by_text[0], *likings)}
         surface = {name: np.zeros(there.shape) for name in (NAMES if x is not None else ())}
-        deals: list[_Deal] = []
+        crossfits: list[_CrossFit] = []
         times = 1 if exact else len(folds)
         for fold, by_text in zip(folds[:times], self._by_text, strict=False):
             columns = by_text | {name: values[None] for name, values in likings.items()}
@@ -261,8 +268,8 @@ class Ranker:
                     added = x[mine] * (gamma[0] * self._coefficients(others)) / times
                     for at, name in enumerate(NAMES):
                         surface[name][mine] += added[:, :, at] + added[:, :, at + len(NAMES)]
-            deals.append((fold, logits))
-        return deals, parts, surface
+            crossfits.append((fold, logits))
+        return crossfits, parts, surface
 
 
 def _part(name: str) -> str:

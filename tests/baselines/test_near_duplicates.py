@@ -1,4 +1,4 @@
-"""Which items repeat one another, and which are dealt to one fold."""
+"""Which items repeat one another, and which are in one fold."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from robustify.baselines.near_duplicates import (
     LOOSE,
     NEAR,
-    content_lots,
-    dealt,
+    balanced_folds,
+    content_hashes,
     fold_groups,
     near_duplicates,
 )
@@ -23,7 +23,7 @@ bags = st.lists(st.lists(st.sampled_from("abcdefgh"), min_size=2, max_size=7), m
 
 
 def folds(items: Sequence[Item], seed: int = 0) -> list[int]:
-    return dealt(fold_groups(items), content_lots(items), 5, seed).tolist()
+    return balanced_folds(fold_groups(items), content_hashes(items), 5, seed).tolist()
 
 
 @settings(max_examples=150, deadline=None)

@@ -40,7 +40,7 @@ def ranking_of(
         weight=np.array(weight),
         strength=np.array(weight),
         null=np.full(n, 1 / K),
-        lot=np.zeros(n),
+        content=np.zeros(n),
         group=np.arange(n),
         fold=np.zeros(n, dtype=np.int64),
         complete=np.ones(n, dtype=bool),

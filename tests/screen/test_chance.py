@@ -166,19 +166,19 @@ def test_a_voter_that_always_answers_first_earns_flags_by_place_and_no_more() ->
     assert 0 < measured.by_position.excess_ci[1] < 0.01
 
 
-def test_the_expected_number_by_place_is_that_of_the_keys_dealt_anew() -> None:
+def test_the_expected_number_by_place_is_that_of_the_permuted_keys() -> None:
     b = placed_bench(200, 3, keys=FIRST, liking=LIKED, s=0.1, agree=0.6, options=(3, 4), seed=4)
     measured = seen(b, MAJORITY).by_position
     would = screened(votes_of(b), MAJORITY).would
     rng, drawn = np.random.default_rng(0), []
     for _ in range(4000):
-        dealt = b.key.copy()
+        permuted = b.key.copy()
         for options in (3, 4):
             here = np.flatnonzero(b.k == options)
-            dealt[here] = rng.permutation(dealt[here])
-        drawn.append(int(would[np.arange(200), dealt].sum()))
+            permuted[here] = rng.permutation(permuted[here])
+        drawn.append(int(would[np.arange(200), permuted].sum()))
     assert measured.expected == pytest.approx(np.mean(drawn), abs=4 * float(np.std(drawn)) / math.sqrt(4000))
-    # The distribution shown is that of keys drawn, which is no narrower than that of keys dealt.
+    # The distribution shown is that of keys drawn, which is no narrower than that of keys permuted.
     low, high = np.quantile(drawn, [0.025, 0.975])
     assert measured.expected_ci[0] <= low
     assert measured.expected_ci[1] >= high

@@ -62,13 +62,13 @@ def test_no_item_and_a_sure_null_flag_nothing() -> None:
 def test_the_share_of_false_flags_is_at_most_q(k: tuple[int, ...], s: float, exact: bool) -> None:
     q, shares = 0.1, []
     rng = np.random.default_rng(int(100 * s) + len(k))
-    lot = rng.random(360)
+    content = rng.random(360)
     for _ in range(200):
         weight, hit, null, real = world(rng, 360, s, k, steps=20)
         flagged: Bools
         if exact:
             fold = rng.integers(0, 5, 360)
-            found, _ = exact_cut(weight, hit, hits_per_miss(null), fold, lot, q)
+            found, _ = exact_cut(weight, hit, hits_per_miss(null), fold, content, q)
             flagged = hit & (weight >= np.array([found.get(f, np.inf) for f in fold.tolist()]))
         else:
             cut = decoy_cut(weight, hit, hits_per_miss(null), q)
