@@ -1,7 +1,7 @@
-"""How many removals of `criterion: fdr` are there by chance, in worlds where it is known.
+"""How many removals of `criterion: fdr` are there by chance, in scenarios where it is known.
 
 Every benchmark draws its clean keys anew, so an item without a shortcut is a true null. Answers go the whole way: votes,
-cross-fitted ranking, cut. Worlds were fixed before anybody looked at a result, and none is left out.
+cross-fitted ranking, cut. Scenarios were fixed before anybody looked at a result, and none is left out.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,10 +27,10 @@ from robustify.stats.intervals import wilson
 Q = 0.1
 PLANTED = (0.0, 0.11, 0.35)
 REPEATS = {False: 100, True: 25}
-"""Benchmarks of a world by whether their text is ranked too, which costs many times as much."""
+"""Benchmarks of a scenario by whether their text is ranked too, which costs many times as much."""
 SEEDS = 500_000_000
 NAMES = 12
-WORLDS: dict[str, dict[str, Any]] = {
+SCENARIOS: dict[str, dict[str, Any]] = {
     "four options": {},
     "two to six options": {"options": (2, 3, 4, 5, 6)},
     "passages of five items, alike": {"passage": 5},
@@ -49,12 +49,12 @@ WORLDS: dict[str, dict[str, Any]] = {
     },
 }  # fmt: skip
 EXACT = ("four options", "two to six options")
-"""Worlds in which the rule for finite samples is measured too."""
+"""Scenarios in which the rule for finite samples is measured too."""
 
 
 @dataclass(frozen=True, slots=True)
-class World:
-    """One world: whether text is ranked, and whether the exact rule is asked."""
+class Scenario:
+    """One scenario: whether text is ranked, and whether the exact rule is asked."""
 
     says: str
     sim: Simulation
@@ -73,21 +73,21 @@ class Filtered:
     ends: tuple[float, float] | None
 
 
-def worlds() -> Iterator[World]:
+def scenarios() -> Iterator[Scenario]:
     """All of them."""
-    for says, changed in WORLDS.items():
+    for says, changed in SCENARIOS.items():
         settings = {"items": 360, "correlation": 0.3, **changed}
         text = bool(settings.pop("text", False))
         for rate in PLANTED:
             sim = Simulation(shortcut_rate=rate, outside=0, tested=0, graded=True, **settings)
             for exact in (False, True) if says in EXACT else (False,):
-                yield World(says, sim, text, exact)
+                yield Scenario(says, sim, text, exact)
 
 
-def filtered(world: World, seed: int) -> Filtered:
-    """One benchmark of a world, filtered at q = 0.1."""
-    drawn = draw(world.sim.model_copy(update={"seed": seed}))
-    found = decided(drawn, world.text, world.exact)
+def filtered(scenario: Scenario, seed: int) -> Filtered:
+    """One benchmark of a scenario, filtered at q = 0.1."""
+    drawn = draw(scenario.sim.model_copy(update={"seed": seed}))
+    found = decided(drawn, scenario.text, scenario.exact)
     flagged = found.outcome == SHORTCUT
     clean = np.array([kind == "clean" for kind in drawn.kind])
     return Filtered(
@@ -116,12 +116,12 @@ def names_permuted(items: Sequence[Item], times: int = NAMES) -> int:
 
 
 def fdr(pool: Executor, scale: float) -> dict[str, Any]:
-    """fdr.json: by world the mean false share, with its Monte Carlo interval, and what was found and lost."""
+    """fdr.json: by scenario the mean false share, with its Monte Carlo interval, and what was found and lost."""
     rows = []
-    for i, world in enumerate(worlds()):
-        repeats = max(2, round(scale * REPEATS[world.text]))
+    for i, scenario in enumerate(scenarios()):
+        repeats = max(2, round(scale * REPEATS[scenario.text]))
         seeds = range(SEEDS + 10_000 * i, SEEDS + 10_000 * i + repeats)
-        rows.append(measured(world, list(pool.map(filtered, [world] * repeats, seeds, chunksize=8))))
+        rows.append(measured(scenario, list(pool.map(filtered, [scenario] * repeats, seeds, chunksize=8))))
     small = Simulation(items=60, shortcut_rate=0.5, planted=("length",), outside=0, tested=0)
     sets = [
         draw(small.model_copy(update={"seed": SEEDS + n})).items() for n in range(max(1, round(5 * scale)))
@@ -130,15 +130,15 @@ def fdr(pool: Executor, scale: float) -> dict[str, Any]:
     return {"format": 2, "q": Q, "names_permuted": named, "simulations": rows}
 
 
-def measured(world: World, found: Sequence[Filtered]) -> dict[str, Any]:
-    """The mean false share of the benchmarks of a world with its Monte Carlo interval, and its power."""
+def measured(scenario: Scenario, found: Sequence[Filtered]) -> dict[str, Any]:
+    """The mean false share of the benchmarks of a scenario with its Monte Carlo interval, and its power."""
     share = np.array([f.clean_flagged / f.flagged if f.flagged else 0.0 for f in found])
     any_flag = sum(f.flagged > 0 for f in found)
     error = 1.96 * float(share.std(ddof=1)) / len(share) ** 0.5
     mean = float(share.mean())
     # Without a planted item every flag is false: the false share is whether there is one. Where it does not vary it is
     # not known exactly.
-    varied = world.sim.shortcut_rate > 0 and share.std() > 0
+    varied = scenario.sim.shortcut_rate > 0 and share.std() > 0
     low, high = (mean - error, mean + error) if varied else wilson(any_flag if mean else 0, len(found))
     inside = [
         f.ends[0] <= f.clean_flagged / f.flagged <= f.ends[1]
@@ -148,7 +148,7 @@ def measured(world: World, found: Sequence[Filtered]) -> dict[str, Any]:
     estimates = [f.estimate for f in found if f.estimate is not None]
     right = sum(f.flagged - f.clean_flagged for f in found)
     return {
-        "says": world.says, "items": world.sim.items, "planted": world.sim.shortcut_rate, "exact": world.exact,
+        "says": scenario.says, "items": scenario.sim.items, "planted": scenario.sim.shortcut_rate, "exact": scenario.exact,
         "benchmarks": len(found),
         "false_share": rounded(mean), "ci": [rounded(max(0.0, low)), rounded(high)],
         "verdict": alarm_verdict((low, high), Q),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from bench.calibrate.filtering import PLANTED, WORLDS, filtered, measured, names_permuted, worlds
+from bench.calibrate.filtering import PLANTED, SCENARIOS, filtered, measured, names_permuted, scenarios
 from bench.calibrate.gather import gathered
 from bench.calibrate.shares import alarm_verdict, coverage_verdict
 from bench.calibrate.trial import Interval, Trial, all_cells, trial
@@ -99,18 +99,18 @@ def test_a_benchmark_is_judged_beside_its_truth() -> None:
     assert {one.estimator for one in alone.intervals} >= {"flagged_rate", "false_share"}
 
 
-def test_each_world_of_the_filter_is_measured() -> None:
+def test_each_scenario_of_the_filter_is_measured() -> None:
     said, found = set(), 0
-    for world in worlds():
-        if world.sim.shortcut_rate == PLANTED[-1]:
-            small = replace(world, sim=world.sim.model_copy(update={"items": 60}))
+    for scenario in scenarios():
+        if scenario.sim.shortcut_rate == PLANTED[-1]:
+            small = replace(scenario, sim=scenario.sim.model_copy(update={"items": 60}))
             row = measured(small, [filtered(small, seed) for seed in (1, 2)])
             assert (row["benchmarks"], row["items"]) == (2, 60)
             assert 0 <= row["false_share"] <= row["ci"][1]
             said.add(row["says"])
             found += row["planted_flagged"] > 0.3
-    assert said == set(WORLDS)
-    assert found > len(WORLDS) / 2
+    assert said == set(SCENARIOS)
+    assert found > len(SCENARIOS) / 2
 
 
 def test_names_and_orders_of_one_set_give_one_verdict() -> None:
