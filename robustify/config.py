@@ -35,6 +35,7 @@ from robustify.screen.screen_rules import ScreenRules
 from robustify.settings_files import MOST_YAML, Settings, faults, read_yaml
 from robustify.settings_files import find_config as find_config
 from robustify.settings_files import shipped as shipped
+from robustify.views import BEFORE_A_QUESTION, NO_PASSAGE, Hidden
 
 MOST_EXTENDED = 32
 """Files that one config is made of, counted as often as they are named."""
@@ -88,6 +89,8 @@ class Config(Settings):
     models: tuple[
         Annotated[Annotated[Model, Field(discriminator="engine")], BeforeValidator(_named)], ...
     ] = ()
+    hidden: Hidden = "question"
+    """What the screen does not show of an item: its question, or the passage or context before that."""
     asking: Asking = Asking()
     screen: ScreenRules = ScreenRules()
     alternatives: tuple[ScreenRules, ...] = ()
@@ -113,6 +116,18 @@ class Config(Settings):
                 rules = tree.get("screen", {}), *(tree.get("alternatives") or ())
                 first, *others = [{"mode": mode, **r} if isinstance(r, Mapping) else r for r in rules]
                 return {**tree, "screen": first, "alternatives": others}
+        return tree
+
+    @model_validator(mode="before")
+    @classmethod
+    def _words_without(cls, tree: Any) -> Any:
+        """If a passage is hidden, the default templates of the screen show the question without it."""
+        match tree:
+            case {"hidden": hidden} if hidden in BEFORE_A_QUESTION:
+                asking = tree.get("asking") or {}
+                if isinstance(asking, Mapping):
+                    words = {"letter_templates": [NO_PASSAGE], "text_template": NO_PASSAGE}
+                    return {**tree, "asking": {**words, **asking}}
         return tree
 
     @field_validator("models")

@@ -51,7 +51,8 @@ class Item(KeptHere):
         if sealed is None or stem is not None or choices is not None:
             old_stem, old_choices = sealed.open_text() if sealed is not None else ("", ())
             new_stem = old_stem if stem is None else stem
-            sealed = ItemText(new_stem, old_choices if choices is None else choices)
+            at = sealed.question_at if sealed is not None and stem is None else 0
+            sealed = ItemText(new_stem, old_choices if choices is None else choices, at)
         _check(id, sealed, key)
         keep = object.__setattr__
         keep(self, "id", id)
@@ -64,6 +65,12 @@ class Item(KeptHere):
     def stem(self) -> str:
         """The question without its choices: open text."""
         return self.sealed.open_text()[0]
+
+    @property
+    def question(self) -> str | None:
+        """The stem without the passage before it: open text. None if there is no passage."""
+        at = self.sealed.question_at
+        return self.stem[at:] if at else None
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -84,7 +91,8 @@ class Item(KeptHere):
             raise ItemError(f"order {tuple(order)} is no permutation of {self.k} choices")
         choices = self.choices
         moved = tuple(choices[i] for i in order)
-        return Item(self.id, self.stem, moved, list(order).index(self.key), self.topic, self.group)
+        key = list(order).index(self.key)
+        return Item(self.id, None, moved, key, self.topic, self.group, self.sealed)
 
     def key_text_repeated(self) -> bool:
         """Whether another choice has the key's text, so that no text scoring can distinguish them."""

@@ -37,6 +37,7 @@ from robustify.report import write_report
 from robustify.restricted.access import authorised, require_inside
 from robustify.run import EXPLORER, FREE, SPLIT_FILES, Run, open_run, refuse_foreign, replacing, run_lock
 from robustify.screen.screen_rules import same_model
+from robustify.views import BEFORE_A_QUESTION, Hidden, Template
 
 SetPolicy = PublicPolicy | RestrictedPolicy
 """The one value that knows whether a set is restricted; `policy_for` chooses it, once."""
@@ -135,7 +136,10 @@ def require_settings(config: Config) -> None:
     Raises:
         UsageError: a template or voter that is not there, or models of which none votes.
     """
-    asked = _screened_templates(config)
+    screens = [t for t in config.asking.templates() if t.view in ("choices_only", "choices_only_text")]
+    asked = {t.name for t in screens}
+    if config.models:
+        _require_hidden(config.hidden, screens)
     names = {m.name for m in config.models}
     for screen in (config.screen, *config.alternatives):
         if screen.template is not None and screen.template not in asked:
@@ -155,8 +159,17 @@ def require_settings(config: Config) -> None:
         require_free(config.free, [m.name for m in config.models])
 
 
-def _screened_templates(config: Config) -> set[str]:
-    return {t.name for t in config.asking.templates() if t.view in ("choices_only", "choices_only_text")}
+def _require_hidden(hidden: Hidden, screens: Sequence[Template]) -> None:
+    """Refuse templates of the screen that show what a config says is hidden."""
+    if hidden == "image":
+        raise UsageError("hidden: no prompt here shows an image; expected question, passage or context")
+    passage = hidden in BEFORE_A_QUESTION
+    wrong = [t.name for t in screens if t.hides_passage != passage]
+    if wrong:
+        raise UsageError(
+            f"hidden: {hidden}, but template {wrong[0]} hides the {'question' if passage else 'passage'}; "
+            "expected both to be the same"
+        )
 
 
 def require_models(config: Config, cache: Path) -> None:
@@ -179,6 +192,11 @@ def load_bench(config: Config, policy: SetPolicy) -> Loaded:
     """
     bench = policy.read()
     items = bench.items[: config.limit]
+    if config.models and config.hidden in BEFORE_A_QUESTION and not any(i.question for i in items):
+        raise UsageError(
+            f"hidden: {config.hidden}, but no item has one before its question; expected `fields: {{passage: NAME}}` "
+            "to say which column it is in"
+        )
     ids = {item.id for item in items}
     defects = tuple(d for d in bench.defects if d.item in ids)
     n = len(items)

@@ -29,6 +29,11 @@ View = Literal[
     "cloze",
 ]
 VIEWS: tuple[View, ...] = get_args(View)
+Hidden = Literal["question", "passage", "context", "image"]
+"""The part of an item that the screen does not show. What comes before a question is a passage or a context."""
+BEFORE_A_QUESTION = ("passage", "context")
+NO_PASSAGE = "no-passage-v1"
+"""The template of the screen, by letter and by text, that shows a question without what comes before it."""
 DEFAULT_TEMPLATE: dict[View, str] = {
     "choices_only": "d4-like-v1",
     "choices_only_text": "answer-v1",
@@ -62,7 +67,10 @@ class Request(KeptHere):
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """The words of one view. `by_letter`: the continuation is a letter, not the text of a choice."""
+    """The words of one view. `by_letter`: the continuation is a letter, not the text of a choice.
+
+    `hides_passage`: the question is shown without what comes before it, so an item must have a passage.
+    """
 
     view: View
     name: str
@@ -71,6 +79,7 @@ class Template:
     context: jinja2.Template = field(repr=False)
     continuation: jinja2.Template = field(repr=False)
     by_letter: bool
+    hides_passage: bool
 
     def requests(self, item: Item, order: Order, shots: Sequence[Item] = ()) -> tuple[Request, ...]:
         """Return one request for each choice, in the order in which the choices are shown.
@@ -78,13 +87,21 @@ class Template:
         Few-shot items are shown in their own order with their key as the answer, separated by an empty line.
         """
         shown = item.permuted(order)
-        answered = (self._context(shot) + self._continuations(shot)[shot.key] for shot in shots)
+        answered = (
+            self._context(shot) + self._continuations(shot)[shot.key] for shot in shots if self.can_ask(shot)
+        )
         header = self.description + "".join(text + "\n\n" for text in answered)
         context = header + self._context(shown)
         return tuple(Request(context, c) for c in self._continuations(shown))
 
+    def can_ask(self, item: Item) -> bool:
+        """Return whether the item has what this template leaves out, so that something is hidden."""
+        return not self.hides_passage or item.question is not None
+
     def _context(self, item: Item) -> str:
-        return self.context.render(stem=item.stem, choices=item.choices, letters=string.ascii_uppercase)
+        return self.context.render(
+            stem=item.stem, question=item.question, choices=item.choices, letters=string.ascii_uppercase
+        )
 
     def _continuations(self, item: Item) -> list[str]:
         pairs = zip(string.ascii_uppercase, item.choices, strict=False)
@@ -117,6 +134,7 @@ def template(view: View, name: str | None = None) -> Template:
         _JINJA.from_string(parts["context"]),
         _JINJA.from_string(parts["continuation"]),
         by_letter="letter" in parts["continuation"],
+        hides_passage="{{ question" in parts["context"],
     )
 
 

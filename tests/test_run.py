@@ -5,14 +5,17 @@ import json
 import os
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pytest
 
 from robustify import pipeline
 from robustify.config import Config, parse
 from robustify.errors import DataError, ResourceError, RobustifyError, UsageError
+from robustify.export.dataset import export_dataset
 from robustify.files import sha256
 from robustify.item import Item
 from robustify.policy import public as printing
+from robustify.report.opening import closing
 from robustify.run import Run, open_run, run_lock, write_items
 from tests.support.fake_scorer import fake_models, finds
 
@@ -85,6 +88,43 @@ def test_judging_under_other_rules_needs_no_model(
     assert (again.folder / "answers.parquet").read_bytes() == (run.folder / "answers.parquet").read_bytes()
 
 
+def test_a_hidden_passage_is_named_wherever_its_screen_is(
+    config: Config, tmp_path: Path, toys: list[Item]
+) -> None:
+    rows = [
+        {
+            "id": item.id,
+            "stem": item.stem,
+            "choices": item.choices,
+            "key": item.key,
+            "passage": "P" * (at % 4),
+        }
+        for at, item in enumerate(toys)
+    ]
+    (tmp_path / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    settings = {**config.model_dump(exclude={"asking"}), "hidden": "passage"}
+    run = audit(parse(settings, "test"), tmp_path / "out")
+    screen = run.summary.screen
+    # Two items have no passage that could be hidden.
+    assert (screen.hidden, screen.template, screen.flagged.n) == ("passage", "no-passage-v1", 6)
+    assert set(run.answers.table.filter(pc.field("error") == "no_passage")["item"].to_pylist()) == {
+        "t0",
+        "t4",
+    }
+    assert run.summary.accuracy["one"].cloze_pmi is None
+    assert "|hidden:passage|" in run.manifest["signature"]
+    page = (run.folder / "report.html").read_text()
+    assert "the passage hidden" in page
+    assert "Who decided, without the passage" in page
+    assert "ithout the question" not in page
+    assert any("need no passage" in line for line in closing(run.summary, "out"))
+    card = next(p for p in export_dataset(run, tmp_path / "card", force=True) if p.suffix == ".md")
+    assert "answered without the passage" in card.read_text()
+    write_items(tmp_path / "items.jsonl", toys)
+    with pytest.raises(UsageError, match="no item has one before its question"):
+        audit(parse(settings, "test"), tmp_path / "out")
+
+
 def test_a_run_names_no_place_of_this_machine(config: Config, tmp_path: Path) -> None:
     run = audit(config, tmp_path / "out")
     for name in ("run.json", "summary.json", "report.html", "report.md"):
@@ -147,6 +187,8 @@ def test_a_manifest_edited_by_hand_is_refused(
     [
         ({"screen": {"template": "nosuch"}}, "screen.template: is not asked"),
         ({"screen": {"voters": ["three"]}}, "three is no model of this config"),
+        ({"hidden": "image"}, "no prompt here shows an image"),
+        ({"hidden": "passage"}, "template d4-like-v1 hides the question"),
         ({"models": [{"name": "one", "role": "under_test"}]}, "none votes"),
         ({"cloze": {"profile": "labels", "labels": "nowhere.jsonl"}}, "no such file"),
     ],

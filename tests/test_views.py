@@ -4,12 +4,19 @@ import pytest
 
 from robustify.errors import UsageError
 from robustify.item import Item
+from robustify.redaction import ItemText
 from robustify.views import VIEWS, names, template
 
 ITEM = Item("i", " Which one? ", ("red", "green", "blue"), 1)
+ABOUT = "Three boxes stand here."
+WITH_PASSAGE = Item("i", key=1, sealed=ItemText(f"{ABOUT}  Which one? ", ITEM.choices, len(ABOUT)))
 HEADER = "The following are multiple choice questions (with answers).\n\n"
 GOLDEN = {
     ("choices_only", "d4-like-v1"): (HEADER + "A. blue\nB. red\nC. green\nAnswer:", [" A", " B", " C"]),
+    ("choices_only", "no-passage-v1"): (
+        HEADER + "Which one?\nA. blue\nB. red\nC. green\nAnswer:", [" A", " B", " C"],
+    ),
+    ("choices_only_text", "no-passage-v1"): ("Question: Which one?\nAnswer:", [" blue", " red", " green"]),
     ("choices_only", "balepur-v1"): ("Choices:\n(A) blue\n(B) red\n(C) green\nAnswer:", [" (A", " (B", " (C"]),
     ("choices_only_text", "answer-v1"): ("Answer:", [" blue", " red", " green"]),
     ("full", "mmlu-v1"): (HEADER + "Which one?\nA. blue\nB. red\nC. green\nAnswer:", [" A", " B", " C"]),
@@ -29,7 +36,8 @@ GOLDEN = {
 @pytest.mark.parametrize(("view", "name"), GOLDEN)
 def test_the_words_are_these(view, name) -> None:
     context, continuations = GOLDEN[view, name]
-    asked = template(view, name).requests(ITEM, (2, 0, 1))
+    words = template(view, name)
+    asked = words.requests(WITH_PASSAGE if words.hides_passage else ITEM, (2, 0, 1))
     assert {r.context for r in asked} == {context}
     assert [r.continuation for r in asked] == continuations
 
@@ -38,13 +46,13 @@ def test_every_template_has_its_golden_words() -> None:
     assert set(GOLDEN) == {(view, name) for view in VIEWS for name in names(view)}
 
 
-def test_the_choices_only_views_never_show_the_stem() -> None:
+def test_the_choices_only_views_never_show_what_is_hidden() -> None:
     for view in ("choices_only", "choices_only_text"):
         for name in names(view):
-            assert all(
-                "Which" not in r.context + r.continuation
-                for r in template(view, name).requests(ITEM, (0, 1, 2))
-            )
+            words = template(view, name)
+            shown = "".join(r.context + r.continuation for r in words.requests(WITH_PASSAGE, (0, 1, 2)))
+            assert ABOUT not in shown
+            assert ("Which" in shown) is words.hides_passage is not words.can_ask(ITEM)
 
 
 def test_shots_are_answered_with_their_key_and_separated_by_an_empty_line() -> None:

@@ -174,6 +174,8 @@ def _shots(items: Sequence[Item], item: Item, n: int) -> list[Item]:
 
 
 def _planned(item: Item, words: Template, order: Order, shots: Sequence[Item]) -> Planned:
+    if not words.can_ask(item):
+        return Planned(item, words, order, (), refusal="no_passage")
     if not words.by_letter and not all(c.strip() for c in item.choices):
         return Planned(item, words, order, (), refusal="empty_choice")
     return Planned(item, words, order, words.requests(item, order, shots))

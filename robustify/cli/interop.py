@@ -50,6 +50,13 @@ FORCE = click.option(
 )
 @click.option("--filter", metavar="NAME", help="Which of lm-eval's filters or Inspect's scorers.")
 @click.option("--name", help="The benchmark's name [default: that of the data or the task].")
+@click.option(
+    "--hidden",
+    type=click.Choice(["question", "passage", "context", "image"]),
+    default="question",
+    show_default=True,
+    help="The part of an item that the screen (choices_only) did not show.",
+)
 @screening
 @click.option(
     "--skip-bad", is_flag=True, help="Set rows that cannot be read aside instead of refusing the log."

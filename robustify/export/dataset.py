@@ -13,8 +13,8 @@ from robustify.files import write_text
 from robustify.run import Run
 
 SAYS = {
-    "robust": "not answered from the choices alone",
-    "shortcut": "answered from the choices alone",
+    "robust": "not answered in the screen",
+    "shortcut": "answered in the screen",
     "undecided": "missing answers could still turn the verdict",
     "cloze": "can be asked without choices",
 }

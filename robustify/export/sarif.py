@@ -23,7 +23,7 @@ SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 FLAGGED, DEFECT = "shortcut", "defect"
 SAYS = {
     **{
-        f"{FLAGGED}/{cue}": f"Answered without its question; first cue: {says}."
+        f"{FLAGGED}/{cue}": f"Flagged as a shortcut; first cue: {says}."
         for cue, says in cue_words("label").items()
     },
     **{f"{DEFECT}/{kind}": f"{says[:1].upper()}{says[1:]}." for kind, says in catalogue()["defects"].items()},
@@ -54,6 +54,7 @@ def export_sarif(run: Run, path: Path, data: Sequence[Path]) -> int:
 
 
 def _flagged(run: Run) -> Iterator[Finding]:
+    hidden = run.manifest["config"].get("hidden", "question")
     for row in evidence_of(run):
         if row["verdict"] != FLAGGED:
             continue
@@ -64,7 +65,7 @@ def _flagged(run: Run) -> Iterator[Finding]:
         yield (
             f"{FLAGGED}/{cue['cue']}",
             row["item"],
-            f"Can be answered without its question: {plain(says, 600)}.{sure}",
+            f"Can be answered without its {hidden}: {plain(says, 600)}.{sure}",
         )
 
 

@@ -72,9 +72,12 @@ def all_credits(ctx: Context) -> dict[str, Credits]:
     """
     free = ctx.facts.free
     names = ctx.names if free is None else tuple(dict.fromkeys((*ctx.names, *free.models)))
+    # Choices after a question whose passage or image is hidden are not unconditional.
+    dropped = {} if ctx.rules.hidden == "question" else {"cloze_pmi": None}
     return {
         name: _with_question(ctx.answers, ctx.index, name, ctx.mode)
         | {view: _credit(_screened(ctx, name, mode), ctx.index) for mode, view in VIEW_OF.items()}
+        | dropped
         for name in names
     }
 

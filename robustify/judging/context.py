@@ -32,6 +32,7 @@ from robustify.screen.votes import (
     models_asked,
     who_votes,
 )
+from robustify.views import Hidden
 
 LONGEST = "longest_answer"
 UNNAMED = "(none)"
@@ -43,7 +44,7 @@ VIEWS = ("full", "full_text", "choices_only", "choices_only_text", "cloze")
 class Rules:
     """All settings of judging; `alternatives` are compared with `screen` and decide nothing.
 
-    `mode`: that of the full question, if it was asked so; `part`: a limit cut the set.
+    `mode`: that of the full question, if it was asked so; `part`: a limit cut the set; `hidden`: what voters did not see.
     """
 
     screen: ScreenRules = field(default_factory=ScreenRules)
@@ -54,6 +55,7 @@ class Rules:
     alternatives: tuple[ScreenRules, ...] = ()
     mode: Mode = "letter"
     part: bool = False
+    hidden: Hidden = "question"
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from robustify.loaders.loaded import Loaded, Quarantined, Recognised, Source
 from robustify.loaders.open_file import Opened, open_rows
 from robustify.loaders.rows import Fault, RawItem, SourceRow, fault_lines, rows_or_faults
 from robustify.loaders.survey import find_defects
+from robustify.redaction import ItemText
 
 _SPLITS = frozenset({"test", "dev", "val", "valid", "validation", "train", "eval", "data"})
 _SPLIT_SUFFIX = re.compile(r"_(test|dev|val|validation|train)$")
@@ -136,7 +137,8 @@ def _items(raw: RawItems, source: Source, base: str) -> tuple[list[Item], list[i
         it, key, group = read
         topic = source.topic if source.topic is not None else it.topic.strip() or own
         name = it.id or f"{base}-{row.number:04d}"
-        return Item(name, it.stem, it.choices, key, topic, it.group or group)
+        text = ItemText(it.stem, it.choices, it.question_at)
+        return Item(name, key=key, topic=topic, group=it.group or group, sealed=text)
 
     read = zip(raw.raws, raw.keys, groups(raw.raws, base), strict=True)
     made, faults = rows_or_faults(zip(raw.rows, read, strict=True), item)

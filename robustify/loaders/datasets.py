@@ -12,7 +12,7 @@ from string import ascii_uppercase
 from robustify.errors import ItemError
 from robustify.item import FEWEST, MOST
 from robustify.loaders.choices import choice_columns
-from robustify.loaders.fields import read_fields
+from robustify.loaders.fields import after, read_fields
 from robustify.loaders.loaded import FieldMap
 from robustify.loaders.rows import Cells, RawItem, cell_label, cell_text, cell_value, has, text_list
 
@@ -58,14 +58,18 @@ def _own(cells: Cells) -> RawItem:
     name = cell_label(cells, "id")
     if not name:
         raise ItemError("id is empty; expected a name that no other item has")
+    passage = cell_text(cells, "passage") if cells.get("passage") is not None else ""
+    stem, question_at = after(passage, cell_text(cells, "stem"))
     return RawItem(
-        stem=cell_text(cells, "stem"),
+        stem=stem,
         choices=text_list(cell_value(cells, "choices"), "`choices`"),
         key=key,
         key_is="index",
         id=name,
         topic=cell_label(cells, "topic"),
         group=cell_label(cells, "group"),
+        passage=passage,
+        question_at=question_at,
     )
 
 
@@ -133,7 +137,7 @@ _NESTED = partial(
 
 OWN = BenchmarkLayout(
     "robustify",
-    "Our own: `id stem choices key topic group`; the key is an index from 0.",
+    "Our own: `id stem choices key topic group passage`; the key is an index from 0.",
     ("id", "stem", "choices", "key"),
     _own,
 )

@@ -107,10 +107,11 @@ def read_fields(cells: Cells, fields: FieldMap) -> RawItem:
     stem, passage = cell_text(cells, fields.stem or "stem"), ""
     if fields.passage and has(cells, fields.passage) and cell_value(cells, fields.passage) is not None:
         passage = cell_text(cells, fields.passage)
+    whole, question_at = after(passage, stem)
     marked = fields.key is None or fields.key in _several(fields.choices)
     right = found.right if marked or found.marks else None
     return RawItem(
-        stem=f"{passage}\n\n{stem}" if passage.strip() else stem,
+        stem=whole,
         choices=found.texts,
         key=right if marked else own_label(cell_value(cells, fields.key or ""), fields, found.labels),
         key_is="index" if marked else fields.key_is,
@@ -118,9 +119,16 @@ def read_fields(cells: Cells, fields: FieldMap) -> RawItem:
         id=cell_label(cells, fields.id),
         topic=cell_label(cells, fields.topic),
         passage=passage,
+        question_at=question_at,
         marked=right,
         cut=found.cut,
     )
+
+
+def after(passage: str, question: str) -> tuple[str, int]:
+    """Return the stem of a question after its passage, if there is one, and where in it the question begins."""
+    stem = f"{passage}\n\n{question}" if passage.strip() else question
+    return stem, len(stem) - len(question)
 
 
 def own_label(key: object, fields: FieldMap, labels: tuple[str, ...]) -> object:

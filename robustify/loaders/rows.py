@@ -77,7 +77,7 @@ def table_of(
 class RawItem(KeptHere):
     """An item as a layout read it: the key is still what the file says, `key_is` says how to read it.
 
-    `marked` and `cut`: as in `Choices`.
+    `question_at`: as in `ItemText`. `marked` and `cut`: as in `Choices`.
     """
 
     stem: str
@@ -89,6 +89,7 @@ class RawItem(KeptHere):
     topic: str = ""
     passage: str = ""
     group: str = ""
+    question_at: int = 0
     marked: int | None = None
     cut: str = ""
 

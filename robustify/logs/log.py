@@ -13,7 +13,7 @@ from robustify.loaders.loaded import FieldMap
 from robustify.loaders.rows import Fault, RawItem, SourceRow, SourceTable, rows_or_faults
 from robustify.logs.checked_names import NOTHING, Name, as_label, said_name, topics_in
 from robustify.redaction import KeptHere
-from robustify.views import View
+from robustify.views import Hidden, View
 
 _ABSOLUTE = re.compile(r"(?:[/~.\\]|[A-Za-z]:[\\/]|__)")
 _LISTED = 3
@@ -26,7 +26,7 @@ class LogOptions:
     `view`: how the items were asked. `model`: whose replies these are. `filter`: which of lm-eval's filters or
     of Inspect's scorers. `columns`: for each part of a row the column (or columns) that holds it, with `=`
     before a value that is the same in every row. `keyed`: keys come from the benchmark's own file.
-    `skip_bad`: set unreadable rows aside.
+    `skip_bad`: set unreadable rows aside. `hidden`: what the choices-only views did not show.
     """
 
     view: View | None = None
@@ -35,6 +35,7 @@ class LogOptions:
     columns: Mapping[str, str] = field(default_factory=dict)
     keyed: bool = False
     skip_bad: bool = False
+    hidden: Hidden = "question"
 
     @property
     def name(self) -> Name | None:

@@ -167,11 +167,14 @@ def _views(
     if "view" not in columns.parts:
         return {"": options.view or "full"}, "" if options.view else assumed("full")
     found = {one.text("view") for one in said}
-    words = {word: view for word in found for view in VIEWS if word.casefold().replace("-", "_") == view}
+    called: dict[str, View] = {view: view for view in VIEWS}
+    called |= {f"no_{options.hidden}": "choices_only", f"with_{options.hidden}": "full"}
+    plain = {word: word.casefold().replace("-", "_") for word in found}
+    words = {word: called[name] for word, name in plain.items() if name in called}
     strange = found - set(words)
     if strange and (len(found) > 1 or options.view is None):
         raise DataError(
-            f"{file}: the column of views holds {len(strange)} other values; expected {', '.join(VIEWS)}: split the table "
+            f"{file}: the column of views holds {len(strange)} other values; expected {', '.join(called)}: split the table "
             "by view and say which is which (choices_only:FILE, full:FILE)"
         )
     if options.view is not None and words and set(words.values()) != {options.view}:

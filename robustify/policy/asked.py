@@ -47,6 +47,7 @@ def rules(config: Config) -> Rules:
         tuple(screens[1:]),
         mode=config.asking.mode,
         part=config.limit is not None,
+        hidden=config.hidden,
     )
 
 

@@ -61,7 +61,7 @@ def import_logs(
         _require_ordinary(logs, data, read, gathered, name)
         # Picks without scores tie wherever voters differ, and a ranking says nothing of ties.
         settings = {"screen.criterion": "unanimous", **(overrides or {})}
-        config = _config(read, gathered, bench, data, name, settings)
+        config = _config(read, gathered, bench, data, name, {"hidden": options.hidden, **settings})
         asked = _asked(config, read, gathered, bench)
         twins = same_model(asked.fingerprints, config.screen.voters)
         if twins is not None:
@@ -109,8 +109,8 @@ def _config(
         "notes": [*_notes(logs), *gathered.notes],
     }
     for dotted, value in overrides.items():
-        section, _, key = dotted.partition(".")
-        tree.setdefault(section, {})[key] = value
+        section, _, key = dotted.rpartition(".")
+        (tree.setdefault(section, {}) if section else tree)[key] = value
     return parse(tree, "import")
 
 

@@ -45,6 +45,7 @@ def signature(config: Config, asked: Asked) -> str:
         "n": asked.data["n_items"],
         "data": asked.data["sha256"][:8],
         "voters": ",".join(screen.voters) or "none",
+        **({} if config.hidden == "question" else {"hidden": config.hidden}),
         "screen": "/".join(
             [
                 criterion_words(screen).replace(" ", "-"),

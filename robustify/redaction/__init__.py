@@ -37,12 +37,16 @@ class KeptHere:
 
 
 class ItemText(KeptHere):
-    """A stem and its choices. Equal texts are equal; that is all one may learn of it but by `open_text`."""
+    """A stem and its choices. Equal texts are equal; that is all one may learn of it but by `open_text`.
 
-    __slots__ = ("__texts",)
+    `question_at`: where in the stem the question begins, 0 if no passage comes before it.
+    """
 
-    def __init__(self, stem: str, choices: tuple[str, ...]) -> None:
+    __slots__ = ("__texts", "question_at")
+
+    def __init__(self, stem: str, choices: tuple[str, ...], question_at: int = 0) -> None:
         self.__texts = (stem, choices)
+        self.question_at = question_at
 
     def __repr__(self) -> str:
         return REDACTED

@@ -38,7 +38,7 @@ class Facts:
 
     `flagged` of `of` items, of which `judged` have a verdict; `by_chance` is the share of chance among the flagged, a
     quantity; `real` the share of all items that is flagged beyond chance, 0 if that may be none. `one_place`: the position
-    of nearly all keys, None if there is none.
+    of nearly all keys, None if there is none. `hidden`: the part of an item that voters did not see.
     """
 
     verdict: str | None
@@ -54,6 +54,7 @@ class Facts:
     halted: tuple[str, ...]
     reasons: tuple[Any, ...]
     one_place: Mapping[str, Any] | None
+    hidden: str
 
     @property
     def whole(self) -> str:
@@ -87,6 +88,7 @@ def facts(s: Tree) -> Facts:
         ),
         reasons=tuple(at(s, "certificate.reasons") or ()),
         one_place=place if (at(place, "share") or 0.0) >= ONE_PLACE else None,
+        hidden=at(s, "screen.hidden") or "question",
     )
 
 

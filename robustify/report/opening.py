@@ -80,7 +80,7 @@ def _tiles(s: Mapping[str, Any], f: Facts) -> tuple[Tile, ...]:
             f"{ci[0] * n:.0f} to {ci[1] * n:.0f}" if ci else "",
         )
     return (
-        Tile(f"{f.whole} need no question", shown(n), joined(rests, between(flagged["ci"]) if at(flagged, "ci") else "")),
+        Tile(f"{f.whole} need no {f.hidden}", shown(n), joined(rests, between(flagged["ci"]) if at(flagged, "ci") else "")),
         Tile("of these by chance", *by_chance),
         Tile("kept as robust", shown(f.robust), CHECKED.get(audit, audit or "not checked")),
     )  # fmt: skip

@@ -176,7 +176,8 @@ class DecoyCut(Part):
 
 
 class Screen(Flags):
-    """The choices-only screen: its rule, its voters, what it flagged, and how much of that chance explains.
+    """The screen: its rule, its voters, what it flagged, and how much of that chance explains. `hidden`: what voters
+    were not shown of an item, beside whose options a probe and rules see nothing.
 
     `answered` counts the items whose outcome depends on no missing answer, `unanswered` the others; `n` of the flagged are
     those of which no option ties either. `cut` is null if
@@ -184,6 +185,7 @@ class Screen(Flags):
     """
 
     criterion: str
+    hidden: Literal["question", "passage", "context", "image"] = "question"
     mode: Literal["letter", "text"]
     norm: str | None
     template: str | None
