@@ -34,6 +34,7 @@ def step(name: str, place: Path, **given: str) -> subprocess.CompletedProcess[st
     bin_.mkdir(exist_ok=True)
     (bin_ / "gh").write_text(STUB)
     (bin_ / "robustify").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m robustify "$@"\n')
+    (bin_ / "python").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     for file in bin_.iterdir():
         file.chmod(0o755)
     env = {
@@ -65,6 +66,14 @@ def test_no_input_is_put_into_a_script_and_every_action_is_pinned() -> None:
         assert "${{" not in one.get("run", "")
         assert "@" in one.get("uses", "@")
     assert {"audit", "comment", "findings", "verdict"} <= set(STEPS)
+
+
+def test_nothing_of_the_checked_out_branch_runs_when_the_tool_is_installed(tmp_path: Path) -> None:
+    (tmp_path / "pip").mkdir()
+    for name in ("pip/__init__.py", "pip/__main__.py", "sitecustomize.py"):
+        (tmp_path / name).write_text("open('ran', 'w')")
+    step("install", tmp_path, EXTRAS="hf", ACTION_PATH=str(tmp_path / "none"), PYTHONPATH="")
+    assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.slow

@@ -167,7 +167,7 @@ def show(name: str) -> int:
 def accept(name: str, person: str, licence_sha256: str) -> int:
     """Accept the terms of a set: the name is recorded (mode 0600). `licence show` prints the terms and this command."""
     from robustify.errors import AuthorisationError
-    from robustify.restricted import access
+    from robustify.restricted import terms
     from robustify.restricted.adapters import find_adapter
 
     known = find_adapter(name)
@@ -176,8 +176,8 @@ def accept(name: str, person: str, licence_sha256: str) -> int:
             f"{known.manifest.id}: --licence-sha256 is not the digest of its terms; read them: "
             f"robustify restricted licence show {known.manifest.id}"
         )
-    made = access.accept(known, person)
-    lines = [_manifest(known), f"{made.id}: accepted by {made.name}, recorded in {access.licences_file()}"]
+    made = terms.accept(known, person)
+    lines = [_manifest(known), f"{made.id}: accepted by {made.name}, recorded in {terms.licences_file()}"]
     return print_result({"id": made.id, "name": made.name, "at": made.at}, lines)
 
 
@@ -198,18 +198,20 @@ def split() -> None:
 @split.command()
 @RUN
 @click.option("--split", "name", required=True, type=click.Choice(["robust", "shortcut", "undecided"]))
-@out_option("A new file.")
+@out_option("A new file in a private folder.")
 @output
 def emit(run: "Run", name: str, out: Path) -> int:
     """Write one split of RUN, to be published; the record of releases has it first.
 
     \b
     Example:
-        robustify restricted split emit results/mock --split robust -o robust.json
+        robustify restricted split emit results/mock --split robust -o ~/private/robust.json
     """
     from robustify.files import write_new
     from robustify.policy.releases import emit_split
+    from robustify.restricted.confinement import require_private
 
+    require_private(out.absolute().parent, [out.name])
     made = emit_split(run, name)
     write_new(out, made.text)
     return print_lines(f"{made.title}: {len(made.ids):,} ids under key {made.key_id}: {printable(str(out))}")

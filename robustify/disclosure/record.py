@@ -34,9 +34,9 @@ from robustify.files import locked, writable, write_atomic
 from robustify.gate.git import work_tree
 from robustify.gate.key_file import Key, read_private
 from robustify.item import Item
-from robustify.restricted.access import utc_now
 from robustify.restricted.ids import canonical
 from robustify.restricted.secret_key import FILE_VARIABLE
+from robustify.restricted.terms import utc_now
 
 FORMAT = "robustify.releases/1"
 BEGIN = "robustify restricted key releases --begin"

@@ -120,6 +120,16 @@ def row_count(db: sqlite3.Connection) -> int:
     return int(db.execute("SELECT count(*) FROM score").fetchone()[0])
 
 
+def require_version(db: sqlite3.Connection, path: Path | None) -> None:
+    """Refuse a file of a later version with a `ResourceError`, and write ours into any other one."""
+    if (version := db.execute("PRAGMA user_version").fetchone()[0]) > VERSION:
+        raise ResourceError(
+            f"{path}: was written by a later robustify (version {version}, expected at most {VERSION}); upgrade "
+            "robustify, or choose another --cache-dir"
+        )
+    db.execute(f"PRAGMA user_version={VERSION}")
+
+
 def _checksum(key: bytes, value: bytes) -> bytes:
     return hashlib.blake2b(key + value, digest_size=8).digest()
 
@@ -147,13 +157,8 @@ def _connected(path: Path, *, private: bool) -> sqlite3.Connection:
         db.execute("PRAGMA trusted_schema=OFF")
         if db.execute("PRAGMA application_id").fetchone()[0] not in (0, APPLICATION):
             raise sqlite3.DatabaseError("another program's database")
-        if (version := db.execute("PRAGMA user_version").fetchone()[0]) > VERSION:
-            raise ResourceError(
-                f"{path}: was written by a later robustify (version {version}, expected at most {VERSION}); upgrade "
-                "robustify, or choose another --cache-dir"
-            )
+        require_version(db, path)
         db.execute(f"PRAGMA application_id={APPLICATION}")
-        db.execute(f"PRAGMA user_version={VERSION}")
         for table in _TABLES:
             db.execute(table)
         if db.execute("SELECT count(*) FROM meta").fetchone()[0] == 0:

@@ -22,6 +22,7 @@ from robustify.freeform.settings import RUBRICS
 from robustify.item import MOST, Item
 from robustify.loaders import Source, load
 from robustify.loaders.answer_keys import letter_index
+from robustify.logs.checked_names import as_name, names_in, topics_in
 from robustify.restricted.ids import PREFIX
 from robustify.restricted.recognition import require_ordinary_files
 
@@ -118,9 +119,9 @@ def _require_public(items: Sequence[FreeItem], files: Sequence[Path]) -> None:
     require_ordinary_files("items", made, files)
 
 
-def read_answers(path: Path) -> list[AnswerRow]:
+def read_answers(path: Path, items: Sequence[FreeItem]) -> Sequence[AnswerRow]:
     """Return rows of question id, prediction and (if there are several) model; raise `DataError` if they are not."""
-    return read_jsonl(path, _prediction)
+    return _with_names(Rows(items, read_jsonl(path, _prediction))).answers
 
 
 def _prediction(row: Row) -> AnswerRow:
@@ -137,6 +138,23 @@ class Rows:
     items: Sequence[FreeItem]
     answers: Sequence[AnswerRow]
     left_out: Mapping[str, int] = field(default_factory=dict)
+
+
+def _with_names(rows: Rows) -> Rows:
+    """Return rows with `model 1` for a model, and "" for a topic, that may be the text of an item: both are printed."""
+    texts = {text.casefold() for i in rows.items for text in (i.question, i.reference, *i.options)}
+    texts |= {answer.text.casefold() for answer in rows.answers}
+    named: dict[str, str] = {**names_in((answer.model for answer in rows.answers), texts)}
+    withheld = 0
+    for model in dict.fromkeys(answer.model for answer in rows.answers):
+        if model not in named and (as_name(model) is None or model.casefold() in texts):
+            withheld += 1
+            named[model] = f"model {withheld}"
+    topics = topics_in(item.topic for item in rows.items)
+    shown = {one: one for one in topics if not any(one.casefold() in text for text in texts) or as_name(one)}
+    items = [replace(item, topic=shown.get(item.topic, "")) for item in rows.items]
+    answers = [replace(answer, model=named.get(answer.model, answer.model)) for answer in rows.answers]
+    return Rows(items, answers, rows.left_out)
 
 
 def read_rows(paths: Sequence[Path], items_file: Path | None, *, options_shown: bool = False) -> Rows:
@@ -160,7 +178,7 @@ def read_rows(paths: Sequence[Path], items_file: Path | None, *, options_shown: 
     found = read_items(items_file) if items_file else list(items.values())
     found = [with_options(item) for item in found] if options_shown else found
     _require_public(found, [*paths, *([items_file] if items_file else [])])
-    return Rows(found, answers)
+    return _with_names(Rows(found, answers))
 
 
 def _question(row: Row) -> FreeItem:
@@ -241,7 +259,7 @@ def read_nugget_rows(path: Path) -> Rows:
     answers = [row for row in rows if row is not None]
     none = len(rows) - len(answers)
     _require_public(list(items.values()), [path])
-    return Rows(list(items.values()), answers, {"no_nuggets": none} if none else {})
+    return _with_names(Rows(list(items.values()), answers, {"no_nuggets": none} if none else {}))
 
 
 def with_facts(items: Sequence[FreeItem], path: Path) -> list[FreeItem]:

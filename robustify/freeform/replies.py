@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from robustify.engines.protocols import Closing
+from robustify.engines.score_file import require_version
 from robustify.errors import ResourceError
 
 FILE = "replies.sqlite"
@@ -27,7 +28,7 @@ class Replies(Closing):
     """Replies by the digest of what was asked. Without a folder they are kept until this is closed.
 
     Raises:
-        ResourceError: the file cannot be opened, read or written.
+        ResourceError: the file cannot be opened, read or written, or is of a later version.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -37,6 +38,7 @@ class Replies(Closing):
             if self._file is not None:
                 self._file.parent.mkdir(parents=True, exist_ok=True)
             self._db = sqlite3.connect(self._file or ":memory:", timeout=60)
+            require_version(self._db, self._file)
             self._db.execute(
                 "CREATE TABLE IF NOT EXISTS reply (key BLOB PRIMARY KEY, said TEXT) WITHOUT ROWID"
             )

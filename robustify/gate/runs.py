@@ -168,7 +168,8 @@ def _judged(begin: int, pieces: list[str], following: str) -> Iterator[Hidden]:
     names = (
         max(map(len, pieces)) < _LEAST and not _is_varied(run) and all(_as_text(d) is None for d in decoded)
     )
-    if len(run) > MOST and not names and all(map(image_fault, decoded)):
+    picture = any(data.startswith(b"\x89PNG") for data in decoded)
+    if (picture or (len(run) > MOST and not names)) and all(map(image_fault, decoded)):
         yield begin, f"an encoded run of {len(run):,} characters", None
     for data in decoded if len(run) <= MOST else ():
         text = _as_text(data)

@@ -4,33 +4,25 @@ Accepted terms, data that are here and as pinned, a key, a private output folder
 not authentication: the real access control is the file system. No item is parsed here, and no model is loaded.
 Text goes to this machine and to the hosts that the manifest names, which is asked before any model is looked at, because
 looking at a server already talks to it.
-
-Acceptances are kept on the user's account. A changed text voids one, and so does a changed manifest, because it names the
-hosts that may receive the items and the cells that are shown.
 """
 
-import hashlib
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from pathlib import Path
-from typing import Literal
 from urllib.parse import urlsplit
 
-from pydantic import ValidationError
-
-from robustify import __version__, engines
+from robustify import engines
 from robustify.engines.settings import OpenAIModel
 from robustify.errors import AuthorisationError, DataError, UsageError
-from robustify.files import read_expected, sha256, writable, write_atomic
+from robustify.files import sha256
 from robustify.gate.key_file import Key
 from robustify.loaders import Loaded, Source, load_many
 from robustify.restricted import ids
 from robustify.restricted.adapters import Adapter, DataFile, Manifest, find_adapter
 from robustify.restricted.confinement import require_private
 from robustify.restricted.secret_key import evaluator_key
-from robustify.settings_files import MOST_BYTES, Settings
+from robustify.restricted.terms import accepted, require
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -58,89 +50,6 @@ class Access:
             )
         about, skip_bad = self.manifest, any(source.skip_bad for source in sources)
         return ids.keyed(bench, self.key.derived("ids"), about.id, about.version, skip_bad=skip_bad)
-
-
-@dataclass(frozen=True, slots=True)
-class Acceptance:
-    """One accepted text, under the manifest as it was then."""
-
-    id: str
-    licence_sha256: str
-    name: str
-    at: str
-    robustify: str
-    manifest_sha256: str = ""
-
-
-class _Accepted(Settings):
-    """The record of accepted terms on this account."""
-
-    format: Literal["robustify.licences/1"] = "robustify.licences/1"
-    accepted: tuple[Acceptance, ...]
-
-
-def licences_file() -> Path:
-    """Return where acceptances are kept: `$XDG_CONFIG_HOME/robustify/licences.json`, else below ~/.config."""
-    base = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(base) if base else Path.home() / ".config") / "robustify" / "licences.json"
-
-
-def accepted() -> tuple[Acceptance, ...]:
-    """Return what was accepted on this account.
-    Raises `AuthorisationError`: the record is not a regular file, or is damaged."""
-    file = licences_file()
-    if not os.path.lexists(file):
-        return ()
-    try:
-        return _Accepted.model_validate_json(read_expected(file, "a record", MOST_BYTES)).accepted
-    except (UsageError, ValidationError):
-        raise AuthorisationError(
-            f"{file}: is not a record of accepted terms as robustify writes it; move it away and accept again: "
-            "robustify restricted licence show ID"
-        ) from None
-
-
-def require(adapter: Adapter) -> Acceptance:
-    """Return the acceptance in force of a set's terms.
-    Raises `AuthorisationError`: not accepted, or the text or the manifest has changed since."""
-    name, digest = adapter.manifest.id, hashlib.sha256(adapter.licence.encode()).hexdigest()
-    mine = [row for row in accepted() if row.id == name]
-    same = [row for row in mine if row.licence_sha256 == digest]
-    match = next((row for row in same if row.manifest_sha256 == adapter.sha256), None)
-    if match is None:
-        why = "were changed since they were accepted" if mine else "are not accepted"
-        why = "were accepted under another manifest, which was changed since" if same else why
-        raise AuthorisationError(
-            f"{name}: is a restricted set, and its terms {why}; read and accept them: "
-            f"robustify restricted licence show {name}"
-        )
-    return match
-
-
-def accept(adapter: Adapter, name: str) -> Acceptance:
-    """Record that `name` accepts the terms as they are now.
-
-    Raises:
-        UsageError: no name.
-        ResourceError: the record cannot be written.
-    """
-    called = " ".join(name.split())
-    if not called or not called.isprintable() or len(called) > 100:
-        raise UsageError("the name is empty, too long or not printable; expected a person's name")
-    digest = hashlib.sha256(adapter.licence.encode()).hexdigest()
-    new = Acceptance(adapter.manifest.id, digest, called, utc_now(), __version__, adapter.sha256)
-    others = [row for row in accepted() if (row.id, row.licence_sha256) != (new.id, digest)]
-    file = licences_file()
-    with writable(file):
-        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        text = _Accepted(accepted=(*others, new)).model_dump_json(indent=1)
-        write_atomic(file, text.encode(), private=True)
-    return new
-
-
-def utc_now() -> str:
-    """Return the time in a record of this account."""
-    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def authorised(name: str, adapter: str | None, folder: Path | None, *, public: bool) -> Access | None:

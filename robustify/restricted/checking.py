@@ -6,11 +6,12 @@ from typing import Any
 
 from robustify.errors import RobustifyError
 from robustify.loaders import load_many
-from robustify.restricted.access import Access, facts_present, require
+from robustify.restricted.access import Access, facts_present
 from robustify.restricted.adapters import Adapter, find_adapter, unplaced
 from robustify.restricted.confinement import require_private
 from robustify.restricted.recognition import not_attested, recognised
 from robustify.restricted.secret_key import evaluator_key
+from robustify.restricted.terms import require
 
 
 def checked(name: str, out: Path | None) -> dict[str, Any]:

@@ -15,7 +15,8 @@ from robustify.errors import AuthorisationError
 from robustify.gate.words import LEAST_TERMS, streams, terms_named
 from robustify.item import Item
 from robustify.loaders import Loaded, Source
-from robustify.restricted.adapters import Manifest, find_adapter, require_every
+from robustify.restricted.adapters import FILE, Manifest, find_adapter, require_every
+from robustify.restricted.terms import accepted
 
 FEW, LEXICON_SHARE = 5, 0.05
 """As many records, and such a share of them, that speak of controlled categories are more than chance."""
@@ -75,7 +76,7 @@ def not_attested(found: Sequence[Sign], bench: Loaded, adapter: str | None) -> l
 
 
 def _signs(items: Sequence[Item], paths: Sequence[Path], names: Sequence[str]) -> Iterator[Sign]:
-    known = [adapter.manifest for adapter in require_every() if adapter.manifest.restricted]
+    known = _restricted()
     for path in paths:
         # What was fetched from elsewhere is a folder.
         files = sorted([*path.glob("*.arrow"), *path.glob("*.parquet")]) if path.is_dir() else [path]
@@ -83,6 +84,14 @@ def _signs(items: Sequence[Item], paths: Sequence[Path], names: Sequence[str]) -
             yield from _in_a_file(file, known)
     yield from _named([*names, *(part for p in paths for part in (p.name, p.absolute().parent.name))], known)
     yield from _lexical(items)
+
+
+def _restricted() -> list[Manifest]:
+    """Return the manifests of all restricted sets: those found by name, and those accepted where they still are."""
+    places = [Path(row.folder) for row in accepted() if row.folder]
+    mine = [find_adapter(str(place)).manifest for place in places if (place / FILE).is_file()]
+    found = {one.id: one for one in (*mine, *(adapter.manifest for adapter in require_every()))}
+    return [one for one in found.values() if one.restricted]
 
 
 def _in_a_file(file: Path, known: Sequence[Manifest]) -> Iterator[Sign]:

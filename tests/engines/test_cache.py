@@ -12,6 +12,7 @@ from robustify.engines.cache import FILE, Cache, KeptScores
 from robustify.engines.plan import Encoded
 from robustify.engines.protocols import Logprob
 from robustify.errors import ModelError, ResourceError
+from robustify.freeform.replies import Replies
 from robustify.views import Request
 from tests.support.model_cache import hf, tiny_llama
 
@@ -63,15 +64,18 @@ def test_a_file_with_a_damaged_row_is_set_aside_and_said(
     assert len(kept.known([A, B])) == 2
 
 
-def test_a_file_of_a_later_version_is_refused_and_stays(tmp_path: Path) -> None:
-    with Cache(tmp_path) as cache:
-        KeptScores(cache, {}, "m").keep({A: ONE})
-    with sqlite3.connect(tmp_path / FILE) as db:
+@pytest.mark.parametrize(("name", "kind"), [(FILE, Cache), ("replies.sqlite", Replies)])
+def test_a_file_of_a_later_version_is_refused_and_stays(
+    tmp_path: Path, name: str, kind: type[Cache | Replies]
+) -> None:
+    for _ in range(2):
+        kind(tmp_path).close()
+    with sqlite3.connect(tmp_path / name) as db:
         db.execute("PRAGMA user_version=99")
-    before = (tmp_path / FILE).read_bytes()
+    before = (tmp_path / name).read_bytes()
     with pytest.raises(ResourceError, match=r"later robustify \(version 99, expected at most 1\); upgrade"):
-        Cache(tmp_path)
-    assert (tmp_path / FILE).read_bytes() == before
+        kind(tmp_path)
+    assert (tmp_path / name).read_bytes() == before
     assert not list(tmp_path.glob("*.corrupt-*"))
 
 

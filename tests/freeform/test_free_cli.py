@@ -113,6 +113,17 @@ def test_questions_and_predictions_may_stand_in_the_same_rows(tmp_path: Path) ->
     assert "other words or answer" in str(run("grade", other, "-o", tmp_path / "out", fails=3).exception)
 
 
+def test_what_may_be_text_is_not_shown_as_the_name_of_a_model_or_topic(tmp_path: Path) -> None:
+    rows = [
+        {**row, "prediction": "8", "model": model, "topic": row["question"].strip("?")}
+        for row in QUESTIONS[1:] for model in (row["question"], row["answer"], "Two words", "own/model-7b")
+    ]  # fmt: skip
+    run("grade", write_lines(tmp_path / "rows.jsonl", rows), "-o", tmp_path / "out", "--max-unscored", "1")
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert list(summary["models"]) == ["model 1", "model 2", "model 3", "own/model-7b", "model 4", "model 5"]
+    assert not any(entry["topics"] for entry in summary["models"].values())
+
+
 def test_items_with_choices_are_graded_without_or_with_their_options(tmp_path: Path) -> None:
     row = {"id": "a", "stem": "Which of the following is green?", "choices": ["coal", "grass"], "key": 1}
     data = write_lines(tmp_path / "data.jsonl", [row])

@@ -246,3 +246,6 @@ def test_a_document_in_plain_characters_is_refused(head: str) -> None:
 @pytest.mark.parametrize("name", TAINTED)
 def test_an_image_with_anything_else_in_it_is_refused(name: str) -> None:
     assert rules_of(TAINTED[name]) == {"RBG501"}
+    if "png" in name:
+        encoded = f'<img src="data:image/png;base64,{b64(TAINTED[name])}">'
+        assert rules_of(encoded, mock_prints()) & {"RBG301", "RBG502"}

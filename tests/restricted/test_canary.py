@@ -50,8 +50,8 @@ ALLOWED = (
     ["validate", "mock.yaml"], ["validate", "mock.yaml", "--json"], ["heuristics", "mock.yaml"],
     ["run", "mock.yaml", "-o", "RUN", "--dry-run"], ["check", "RUN"],
     ["export", "published", "RUN", "-o", "public"],
-    ["restricted", "split", "emit", "RUN", "--split", "robust", "-o", "s.json"],
-    ["restricted", "split", "open", "s.json", "--data", restricted_set.ADAPTER],
+    ["restricted", "split", "emit", "RUN", "--split", "robust", "-o", "LIST"],
+    ["restricted", "split", "open", "LIST", "--data", restricted_set.ADAPTER],
     ["restricted", "adapter", "check", restricted_set.ADAPTER, "-o", "RUN"], ["restricted", "adapter", "list"],
     ["restricted", "key", "releases"], ["restricted", "licence", "show", restricted_set.ADAPTER],
 )  # fmt: skip
@@ -75,7 +75,7 @@ def test_every_command_on_a_restricted_set_keeps_its_text(world: World) -> None:
         assert not (world.repo / "e").exists()
     # A private copy is the one thing that holds text.
     (mine := world.base / "mine").mkdir(mode=0o700)
-    told = ("s.json", "--data", restricted_set.ADAPTER, "-o", mine / "robust.jsonl")
+    told = ("LIST", "--data", restricted_set.ADAPTER, "-o", mine / "robust.jsonl")
     assert world.call("restricted", "split", "open", *told, quiet=(mine,)) == 0
     assert leaks((mine / "robust.jsonl").read_bytes())
 

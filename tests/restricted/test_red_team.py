@@ -242,6 +242,14 @@ def others(_: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return restricted_set.items(N, seed=7)
 
 
+def after_an_audit(*args: object) -> Attack:
+    def act(world: World) -> list[object]:
+        world.audited()
+        return list(args)
+
+    return act
+
+
 def without_a_record(world: World) -> list[object]:
     world.audited()
     (world.base / "secret" / "ids.key.releases").unlink()
@@ -253,6 +261,19 @@ def after_a_run(*args: object) -> Attack:
         world.audited()
         assert world.call(*EMIT, "RUN", "--split", "robust", "-o", world.base / "secret" / "s.json") == 0
         return [world.base / "secret" / "s.json" if arg == "SPLIT" else arg for arg in args]
+
+    return act
+
+
+def unlisted(*args: object) -> Attack:
+    """The set was registered, its terms are accepted, and $ROBUSTIFY_ADAPTERS is not set."""
+
+    def act(world: World) -> list[object]:
+        digest = json.loads(world.manifest.read_text())["licence"]["sha256"]
+        accept = ("restricted", "licence", "accept", ADAPTER, "--name", "a test", "--licence-sha256", digest)
+        assert world.call(*accept) == 0
+        world.patch.delenv("ROBUSTIFY_ADAPTERS")
+        return copied(*args)(world)
 
     return act
 
@@ -278,6 +299,7 @@ ATTACKS: dict[str, tuple[Attack, tuple[int, ...]]] = {
     "a verdict under other rules": (after_a_run("judge", "RUN", "-o", "x", "--criterion", "majority"), (4,)),
     "a page of two runs": (after_a_run("compare", "RUN", "RUN", "--html", "x.html"), (4,)),
     "a page of all runs": (after_a_run("dashboard", "OUT", "-o", "x.html"), (2,)),
+    "a split in the work tree": (after_an_audit(*EMIT, "RUN", "--split", "robust", "-o", "s.json"), (4,)),
     "the items of a split": (after_a_run("restricted", "split", "open", "SPLIT", "--data", ADAPTER, "-o", "x"), (4,)),
     # What it is called.
     "a config that says public": (plain("run", "b.yaml", b_yaml=f"adapter: {ADAPTER}\n{PUBLIC}"), (4,)),
@@ -288,6 +310,7 @@ ATTACKS: dict[str, tuple[Attack, tuple[int, ...]]] = {
     "a copy of the data, for its rules": (copied("heuristics", "DATA"), (4,)),
     "a copy of the data, beside a log": (beside_a_log, (4,)),
     "a copy of the data, in a config": (copied("run", "b.yaml", b_yaml=f"name: q\n{PUBLIC}data: ../copy.jsonl\n"), (4,)),
+    "a copy of the data, without its adapter": (unlisted("heuristics", "DATA"), (4,)),
     "a copy of the data, to begin with": (copied("init", "DATA"), (4,)),
     "a copy of the data, as answers": (copied("free", "grade", "DATA", "-o", "x"), (2, 3, 4)),
     # What is said.

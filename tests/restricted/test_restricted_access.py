@@ -14,9 +14,10 @@ from robustify import config as configs
 from robustify import pipeline
 from robustify.errors import AuthorisationError, DataError, UsageError
 from robustify.policy.restricted import RestrictedPolicy
-from robustify.restricted.access import Access, accept, accepted
+from robustify.restricted.access import Access
 from robustify.restricted.adapters import find_adapter
 from robustify.restricted.secret_key import evaluator_key
+from robustify.restricted.terms import accept, accepted
 from robustify.settings_files import shipped
 from tests.restricted.conftest import authorised
 from tests.support import restricted_set

@@ -130,7 +130,12 @@ class World:
     def call(self, *args: object, quiet: tuple[Path, ...] = ()) -> int:
         """Run a command and search all that it said and wrote, but below the folders of `quiet`."""
         self._capfd.readouterr()
-        named = {"RUN": self.run, "DATA": self.base / "copy.jsonl", "OUT": self.out}
+        named = {
+            "RUN": self.run,
+            "DATA": self.base / "copy.jsonl",
+            "OUT": self.out,
+            "LIST": self.out / "s.json",
+        }
         words = [str(named.get(str(arg), arg)) for arg in args]
         self.patch.setattr("sys.argv", ["robustify", *words])
         with pytest.raises(SystemExit) as ended:
