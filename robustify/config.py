@@ -35,6 +35,7 @@ from robustify.screen.screen_rules import ScreenRules
 from robustify.settings_files import MOST_YAML, Settings, faults, read_yaml
 from robustify.settings_files import find_config as find_config
 from robustify.settings_files import shipped as shipped
+from robustify.summary.adjusted import WITH_MEANING, Adjust
 from robustify.views import BEFORE_A_QUESTION, NO_PASSAGE, Hidden
 
 MOST_EXTENDED = 32
@@ -98,6 +99,8 @@ class Config(Settings):
     probe: ProbeSettings = ProbeSettings()
     encoder: bool = True
     """Whether a sentence encoder audits what is kept, if it was pulled (`models pull minilm-l6-v2`)."""
+    adjust: Adjust = "form"
+    """What the weights of the adjusted score balance; under `form+meaning` the encoder does not audit them."""
     contamination: ContaminationSettings | None = None
     free: FreeSettings | None = None
     """Ask the questions without their options too, and grade the answers in words."""
@@ -147,6 +150,12 @@ class Config(Settings):
             raise ValueError(
                 "a restricted set is read from local files only; expected data with `path`, not `hub`"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _meaning_needs_the_encoder(self) -> "Config":
+        if self.adjust == WITH_MEANING and not self.encoder:
+            raise ValueError("adjust: form+meaning needs the encoder; expected no `encoder: false` beside it")
         return self
 
     @property

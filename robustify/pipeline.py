@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from robustify.answers import Answers
 from robustify.ask import ask, plan
-from robustify.ask.by_meaning import ask_by_meaning, can_audit
+from robustify.ask.by_meaning import ask_by_meaning, can_audit, require_encoder
 from robustify.ask.forecast import Forecast, forecast, megabytes, with_words
 from robustify.baselines.artifact_probe import probe
 from robustify.baselines.heuristics import guess
@@ -176,9 +176,10 @@ def require_models(config: Config, cache: Path) -> None:
     """Find before the first asking which model cannot be asked.
 
     Raises:
-        UsageError: a model that is not there, or one model under two names.
+        UsageError: a model or the encoder that is not there, or one model under two names.
         ModelError: a model's files are missing or damaged.
     """
+    require_encoder(config.adjust, cache)
     templates = config.asking.templates()
     refuse_twins(config, {m.name: check_model(m, cache, templates) or {} for m in config.models})
 
@@ -221,7 +222,9 @@ def ask_models(
     if config.encoder and can_audit(cache):
         keep = policy.access is None
         with policy.asking(), watch("encoding options", sum(item.k for item in bench.items)) as progress:
-            rows = ask_by_meaning(bench.items, config.probe, cache, keep=keep, progress=progress)
+            rows = ask_by_meaning(
+                bench.items, config.probe, cache, keep=keep, adjust=config.adjust, progress=progress
+            )
         tables.append(Answers.of(rows))
     planned = plan(bench.items, config.asking) if config.models else []
     n_requests = sum(len(p.requests) for p in planned)

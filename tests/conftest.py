@@ -2,7 +2,7 @@
 
 import gc
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,6 +30,15 @@ def data() -> Path:
     if found is None:
         pytest.skip("real benchmark files are absent: no ../shared/data and no ROBUSTIFY_DATA")
     return found
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_encoder_for_imports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """An import asks the encoder that is on this machine, if there is one; tests must not differ by it."""
+    empty = tmp_path_factory.mktemp("no-models")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("robustify.policy.from_logs.cache_folder", lambda _: empty)
+        yield
 
 
 class Ended(NamedTuple):

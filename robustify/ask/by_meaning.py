@@ -13,13 +13,23 @@ from robustify.arrays import Floats
 from robustify.baselines.artifact_probe import ProbeSettings
 from robustify.baselines.meaning import encoded, meaning
 from robustify.engines.protocols import Progress, no_progress
+from robustify.errors import UsageError
 from robustify.files import write_atomic
 from robustify.item import Item
+from robustify.summary.adjusted import WITH_MEANING, Adjust
 
 
 def can_audit(cache: Path) -> bool:
     """Return whether the encoder was pulled, and what runs it is installed."""
     return models.encoder(cache) is not None and importlib.util.find_spec("torch") is not None
+
+
+def require_encoder(adjust: Adjust, cache: Path) -> None:
+    """Raise `UsageError` if the weights need the encoder and it is not at hand."""
+    if adjust == WITH_MEANING and not can_audit(cache):
+        raise UsageError(
+            "adjust: form+meaning needs the sentence encoder; run `robustify models pull minilm-l6-v2`, or use form"
+        )
 
 
 def ask_by_meaning(
@@ -28,11 +38,13 @@ def ask_by_meaning(
     cache: Path,
     *,
     keep: bool,
+    adjust: Adjust = "form",
     progress: Progress = no_progress,
 ) -> list[Answer]:
     """Return one row per item that is audited; none where the encoder is not at hand.
 
-    `keep`: vectors are kept in the cache, under a digest of the texts. Those of a restricted set are not.
+    `keep`: vectors are kept in the cache, under a digest of the texts. Those of a restricted set are not. If `adjust`
+    needs the rows of all items, none is left out of a large set.
 
     Raises:
         ModelError: the encoder's files are damaged.
@@ -40,7 +52,7 @@ def ask_by_meaning(
     folder = models.encoder(cache)
     if folder is None or not can_audit(cache):
         return []
-    chosen = encoded(items)
+    chosen = list(items) if adjust == WITH_MEANING else encoded(items)
     texts = [choice for item in chosen for choice in item.choices]
     vectors = _vectors(folder, texts, cache / "vectors" if keep else None, progress)
     return meaning(chosen, vectors, models.ENCODER.name, settings)

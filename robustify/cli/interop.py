@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from robustify.cli.options import (
+    ENCODER,
     PATH,
     RUN,
     out_option,
@@ -58,6 +59,7 @@ FORCE = click.option(
     help="The part of an item that the screen (choices_only) did not show.",
 )
 @screening
+@ENCODER
 @click.option(
     "--skip-bad", is_flag=True, help="Set rows that cannot be read aside instead of refusing the log."
 )

@@ -36,10 +36,10 @@ def _cache_folder(_context: click.Context, _option: click.Parameter, given: Path
     return cache_folder(given)
 
 
-def _rule(context: click.Context, option: click.Parameter, value: str | None) -> None:
+def _rule(context: click.Context, option: click.Parameter, value: str | bool | None) -> None:
     given = context.params.setdefault("rule", {})
     if value is not None:
-        given[f"screen.{option.name}"] = value
+        given[option.name if option.name in WHOLE else f"screen.{option.name}"] = value
 
 
 def _keep(context: click.Context, option: click.Parameter, value: bool) -> bool:
@@ -47,6 +47,8 @@ def _keep(context: click.Context, option: click.Parameter, value: bool) -> bool:
     return value
 
 
+WHOLE = ("adjust", "encoder")
+"""Settings of a whole config; all others are the screen's."""
 RUN = click.argument("run", metavar="RUN", type=PATH, callback=_open)
 cache_dir = click.option(
     "--cache-dir",
@@ -77,6 +79,20 @@ ROTATION = click.option(
     callback=_rule,
     help="A voter's pick over the orders: of their average, or the same in every or in most of them.",
 )
+ADJUST = click.option(
+    "--adjust",
+    type=click.Choice(["form", "form+meaning"]),
+    expose_value=False,
+    callback=_rule,
+    help="What the weights of the adjusted score balance: form and words of options, or their meaning too.",
+)
+ENCODER = click.option(
+    "--encoder/--no-encoder",
+    default=None,
+    expose_value=False,
+    callback=_rule,
+    help="Let the sentence encoder audit what is kept [default: if it was pulled].",
+)
 JSON = click.option(
     "--json",
     is_flag=True,
@@ -101,7 +117,7 @@ def output(command: F) -> F:
 
 def screening(command: F) -> F:
     """Add the options that choose the rule of the screen; the command gets those that were given as `rule`."""
-    return CRITERION(MODE(command))
+    return CRITERION(MODE(ADJUST(command)))
 
 
 def out_option(says: str, *, required: bool = True) -> Callable[[F], F]:

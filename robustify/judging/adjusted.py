@@ -4,8 +4,8 @@ The filter names items; where it can name none, weights still can make the liste
 under which conditions, is in `docs/filter.md`.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtr
@@ -15,13 +15,22 @@ from robustify.baselines.conditional_logit import centred, drawn, log_probabilit
 from robustify.baselines.heuristics import listed_credit
 from robustify.baselines.meaning import VIEW as MEANING
 from robustify.baselines.other_probes import other_probes
+from robustify.errors import UsageError
 from robustify.judging.context import Context
 from robustify.screen.ranking import OptionScores
-from robustify.stats.balance import Z, balancing, weighted_mean, weighted_rate, weights, worth
+from robustify.stats.balance import (
+    Z,
+    balancing,
+    weighted_difference,
+    weighted_mean,
+    weighted_rate,
+    weights,
+    worth,
+)
 from robustify.stats.tests import LEVEL, holm
-from robustify.summary.adjusted import Adjustment, LeftToFind
+from robustify.summary.adjusted import WITH_MEANING, Adjustment, LeftToFind
 from robustify.summary.quantity import Quantity
-from robustify.summary.reason import Reason
+from robustify.summary.reason import AuditorKind, Reason
 from robustify.summary.scored import AdjustedDifference
 
 RULES = ("longest_answer", "shortest_answer", "longest_words", "shortest_words")
@@ -36,8 +45,8 @@ _HOTTEST = 3.0
 _CONSTANT = 1e-9
 
 
-_Gain = tuple[float, tuple[float, float], float, float]
-"""What a probe gains under the weights, its interval, its gain without weights, and p."""
+_Gain = tuple[float, int, tuple[float, float], float, float]
+"""What an auditor gains under the weights, on how many items, its interval, its gain without weights, and p."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,23 +75,26 @@ class Balanced:
         """Return by how much one model's weighted credits exceed another's, on the items that both answered."""
         if one is None or two is None or self.scored is None:
             return None
-        there = ~np.isnan(one - two) & ~np.isnan(self.weight)
-        if not there.any():
-            return None
-        groups = None if self.groups is None else self.groups[there]
-        value, error = weighted_mean((one - two)[there], self.weight[there], groups)
-        p = 2 * float(ndtr(-abs(value) / error)) if error else 1.0
-        ci = (value - Z * error, value + Z * error)
-        return AdjustedDifference(value=value, n=int(there.sum()), ci=ci, p=p)
+        found, p = weighted_difference(one, two, self.weight, self.groups)
+        return AdjustedDifference.of(found, p=p) if found.n else None
 
 
 def balanced(ctx: Context) -> Balanced | None:
-    """Weigh the items; None without their text, or where too few are there to fit a scorer on."""
+    """Weigh the items; None without their text, or where too few are there to fit a scorer on.
+
+    Under `form+meaning` items that the encoder did not see have no weight.
+
+    Raises:
+        UsageError: `form+meaning`, and the encoder was not asked.
+    """
     scores = ctx.ranker.by_options()
     if scores is None or ctx.items is None:
         return None
+    meant = _logit_by_meaning(ctx) if ctx.rules.adjust == WITH_MEANING else None
+    if meant is not None:
+        scores = replace(scores, known=scores.known & ~np.isnan(meant))
     known = scores.known
-    columns = listed_cues(ctx, scores)
+    columns = listed_cues(ctx, scores, {} if meant is None else {"meaning_logit": meant[known]})
     weight = np.full(len(known), np.nan)
     weight[known] = weights(columns.values, balancing(columns.values))
     found = weight[known]
@@ -109,11 +121,11 @@ class ListedCues:
     values: Floats
 
 
-def listed_cues(ctx: Context, scores: OptionScores) -> ListedCues:
+def listed_cues(ctx: Context, scores: OptionScores, more: Mapping[str, Floats]) -> ListedCues:
     """Return the columns of the items with a key; those that are constant are left out.
 
     The scorer's centred logit of the key, its probability and its pick over chance, what the key's form and its words
-    add, and the tie-fair credit of four rules of length over chance.
+    add, the tie-fair credit of four rules of length over chance, and `more` columns.
     """
     known, there = scores.known, scores.there
     rows, key, chance = np.flatnonzero(known), ctx.index.key[known], 1 / there[known].sum(axis=1)
@@ -126,6 +138,7 @@ def listed_cues(ctx: Context, scores: OptionScores) -> ListedCues:
         "scorer_pick": best[at] / best.sum(axis=1) - chance,
         **{name: part[rows, key] for name, part in (("form", scores.surface), ("words", scores.words))},
         **{name: credit[known] - chance for name, credit in listed_credit(ctx.items or (), RULES).items()},
+        **more,
     }
     kept = {name: column / column.std() for name, column in found.items() if column.std() > _CONSTANT}
     return ListedCues(tuple(kept), np.column_stack([np.empty((len(rows), 0)), *kept.values()]))
@@ -149,6 +162,19 @@ def tempered(scores: OptionScores, key: Ints) -> Floats:
     return out
 
 
+def _logit_by_meaning(ctx: Context) -> Floats:
+    """Return the centred logit of each key by the sentence encoder, (n,); NaN for items that it did not see."""
+    name = next((model for view, model, _ in ctx.answers.askings() if view == MEANING), None)
+    if name is None:
+        raise UsageError(
+            "adjust: form+meaning, but the encoder was not asked; expected form, or a run with it"
+        )
+    rows = ctx.answers.block(MEANING, name).first()
+    there = np.arange(rows.scores.shape[1]) < rows.k[:, None]
+    logit = centred(rows.scores, there)[np.arange(len(rows)), rows.key]
+    return ctx.index.spread(rows, logit)
+
+
 def _withheld(n: int, items: float, largest: float) -> Reason | None:
     if items < LEAST_WORTH:
         return Reason.of("worth_few", worth=items, n=n, limit=LEAST_WORTH)
@@ -160,7 +186,7 @@ def _withheld(n: int, items: float, largest: float) -> Reason | None:
 
 
 def _left(ctx: Context, scores: OptionScores, columns: Floats) -> dict[str, LeftToFind]:
-    """What probes of another kind get right beyond chance, weights and probes both fitted without the item's fold."""
+    """What auditors get right beyond chance, weights and probes both fitted without the item's fold."""
     of = np.flatnonzero(scores.known)
     seen = drawn(np.ones(len(of), dtype=bool), MOST_AUDITED)
     rows, c, items = of[seen], columns[seen], ctx.items or ()
@@ -171,28 +197,38 @@ def _left(ctx: Context, scores: OptionScores, columns: Floats) -> dict[str, Left
         weight[mine] = np.exp(-c[mine] @ balancing(c[~mine], AUDIT_RIDGE))
     together = ctx.ranking.group if ctx.parts.groups is None else ctx.parts.groups
     groups, chance = together[rows], 1 / there.sum(axis=1)
-    found = {
-        name: _gain(_hits(logits, key, there) - chance, weight, groups)
-        for name, logits in other_probes([items[row] for row in rows.tolist()], key, there, fold).items()
-    }
-    found |= _by_meaning(ctx, rows, weight, groups)
+    probes = other_probes([items[row] for row in rows.tolist()], key, there, fold).items()
+    auditors: list[tuple[str, AuditorKind, Floats]] = [
+        (name, "probe", _hits(logits, key, there)) for name, logits in probes
+    ]
+    auditors += [(name, kind, credit[rows]) for name, kind, credit in _asked_auditors(ctx)]
+    kinds: dict[str, AuditorKind] = {}
+    found: dict[str, _Gain] = {}
+    for name, kind, credit in auditors:
+        if (answered := ~np.isnan(credit)).any():
+            kinds[name] = kind
+            found[name] = _gain((credit - chance)[answered], weight[answered], groups[answered])
     corrected = holm([p for *_, p in found.values()])
     return {
-        name: LeftToFind(value=value, n=len(rows), ci=ci, before=before, p=p, p_holm=p_holm)
-        for (name, (value, ci, before, p)), p_holm in zip(found.items(), corrected, strict=True)
+        name: LeftToFind(kind=kinds[name], value=value, n=n, ci=ci, before=before, p=p, p_holm=p_holm)
+        for (name, (value, n, ci, before, p)), p_holm in zip(found.items(), corrected, strict=True)
     }
 
 
-def _by_meaning(ctx: Context, rows: Ints, weight: Floats, groups: Ints) -> dict[str, _Gain]:
-    """The sentence encoder, where it was asked: its rows come from fits without the fold of each item."""
-    found = {}
+def _asked_auditors(ctx: Context) -> Iterator[tuple[str, AuditorKind, Floats]]:
+    """Yield the credits (n,) of the sentence encoder, whose fits left out the fold of each item; if the weights balance
+    its logit, those of each voter without the question. NaN is no answer.
+    """
+    if ctx.rules.adjust == WITH_MEANING:
+        votes, at = ctx.votes, np.arange(len(ctx.index))
+        for m, name in enumerate(votes.voters):
+            best = votes.best[:, m]
+            tied = best.sum(axis=1)
+            yield name, "voter", np.where(tied > 0, best[at, ctx.index.key] / np.maximum(tied, 1), np.nan)
+        return
     for name in [model for view, model, _ in ctx.answers.askings() if view == MEANING]:
         block = ctx.answers.block(MEANING, name).first()
-        beyond = ctx.index.spread(block, block.correct - 1 / block.k)[rows]
-        there = ~np.isnan(beyond)
-        if there.any():
-            found[name] = _gain(beyond[there], weight[there], groups[there])
-    return found
+        yield name, "encoder", ctx.index.spread(block, block.correct)
 
 
 def _hits(logits: Floats, key: Ints, there: Bools) -> Floats:
@@ -203,10 +239,10 @@ def _hits(logits: Floats, key: Ints, there: Bools) -> Floats:
 
 
 def _gain(beyond: Floats, weight: Floats, groups: Ints) -> _Gain:
-    """The weighted mean of credit beyond chance, its interval, the plain mean, and p that it is not above 0."""
+    """The weighted mean of credit beyond chance, its items and interval, the plain mean, and p that it is not above 0."""
     value, error = weighted_mean(beyond, weight, groups)
     p = float(ndtr(-value / error)) if error else 1.0
-    return value, (value - Z * error, value + Z * error), float(beyond.mean()), p
+    return value, len(beyond), (value - Z * error, value + Z * error), float(beyond.mean()), p
 
 
 def _significant(left: Mapping[str, LeftToFind]) -> bool:

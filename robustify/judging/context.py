@@ -32,6 +32,7 @@ from robustify.screen.votes import (
     models_asked,
     who_votes,
 )
+from robustify.summary.adjusted import Adjust
 from robustify.views import Hidden
 
 LONGEST = "longest_answer"
@@ -44,7 +45,8 @@ VIEWS = ("full", "full_text", "choices_only", "choices_only_text", "cloze")
 class Rules:
     """All settings of judging; `alternatives` are compared with `screen` and decide nothing.
 
-    `mode`: that of the full question, if it was asked so; `part`: a limit cut the set; `hidden`: what voters did not see.
+    `mode`: that of the full question, if it was asked so; `part`: a limit cut the set; `hidden`: what voters did not see;
+    `adjust`: what the weights of the adjusted score balance.
     """
 
     screen: ScreenRules = field(default_factory=ScreenRules)
@@ -56,6 +58,7 @@ class Rules:
     mode: Mode = "letter"
     part: bool = False
     hidden: Hidden = "question"
+    adjust: Adjust = "form"
 
 
 @dataclass(frozen=True)

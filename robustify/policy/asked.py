@@ -48,6 +48,7 @@ def rules(config: Config) -> Rules:
         mode=config.asking.mode,
         part=config.limit is not None,
         hidden=config.hidden,
+        adjust=config.adjust,
     )
 
 

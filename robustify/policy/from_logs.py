@@ -14,15 +14,17 @@ from typing import Any
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from robustify.answers import Answers
+from robustify.ask.by_meaning import ask_by_meaning, require_encoder
 from robustify.baselines.artifact_probe import probe
 from robustify.baselines.heuristics import guess
-from robustify.config import Config, parse
+from robustify.config import Config, overridden, parse
 from robustify.errors import UsageError
 from robustify.item import no_collector
 from robustify.judging.context import Facts
 from robustify.judging.judgement import judge
 from robustify.loaders import Loaded, Source, load_many
 from robustify.logs import Gathered, Log, LogOptions, LogPath, fingerprint, gather, read_logs, together
+from robustify.models import cache_folder
 from robustify.policy.asked import Asked, line_runs, rules
 from robustify.policy.public import print_run
 from robustify.restricted.recognition import require_ordinary_files
@@ -108,10 +110,7 @@ def _config(
         "screen": {"mode": mode, "voters": voters},
         "notes": [*_notes(logs), *gathered.notes],
     }
-    for dotted, value in overrides.items():
-        section, _, key = dotted.rpartition(".")
-        (tree.setdefault(section, {}) if section else tree)[key] = value
-    return parse(tree, "import")
+    return parse(overridden(tree, overrides), "import")
 
 
 def _notes(logs: Sequence[Log]) -> list[str]:
@@ -127,8 +126,15 @@ def _asked(config: Config, logs: Sequence[Log], gathered: Gathered, bench: Loade
     tables = [gathered.answers]
     if gathered.items is not None:
         screened = bool(config.screen.voters) or config.screen.probe_vote != "none"
+        cache = cache_folder(None)
+        require_encoder(config.adjust, cache)
         probed = Answers.of(probe(gathered.items, config.probe) if screened else ())
-        tables = [guess(gathered.items), probed, *tables]
+        meant = Answers.of(
+            ask_by_meaning(gathered.items, config.probe, cache, keep=True, adjust=config.adjust)
+            if config.encoder
+            else ()
+        )
+        tables = [guess(gathered.items), probed, meant, *tables]
     n_items = len(gathered.topics)
     defects = list(map(asdict, gathered.defects))
     set_aside = [*(bench.quarantined if bench else ()), *gathered.set_aside]

@@ -22,6 +22,7 @@ KINDS = {
     "heuristic": "rule without a model",
     "probe": "trained on what was kept",
     "encoder": "sentence encoder",
+    "voter": "votes in the filter",
 }
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from robustify.arrays import Floats, Ints
 from robustify.stats.intervals import Rate
+from robustify.stats.tests import Difference
 
 RIDGE = 10.0
 """On l, over n: columns are balanced up to noise, so that no item pays for a perfect balance with its whole weight."""
@@ -66,3 +67,18 @@ def weighted_rate(credit: Floats, weight: Floats, groups: Ints | None = None) ->
         return Rate(None, 0, None)
     mean, error = weighted_mean(credit[there], weight[there], None if groups is None else groups[there])
     return Rate(mean, int(there.sum()), (max(0.0, mean - Z * error), min(1.0, mean + Z * error)))
+
+
+def weighted_difference(
+    one: Floats, two: Floats, weight: Floats, groups: Ints | None = None
+) -> tuple[Difference, float]:
+    """Return the weighted mean of one - two, (n,) each, NaN: not answered, and its two-sided p (Wald)."""
+    from scipy.special import ndtr
+
+    there = ~np.isnan(one - two) & ~np.isnan(weight)
+    if not there.any():
+        return Difference(None, 0, None), 1.0
+    groups = None if groups is None else groups[there]
+    value, error = weighted_mean((one - two)[there], weight[there], groups)
+    p = 2 * float(ndtr(-abs(value) / error)) if error else 1.0
+    return Difference(value, int(there.sum()), (value - Z * error, value + Z * error), error), p

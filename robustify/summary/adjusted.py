@@ -3,14 +3,18 @@
 from typing import Literal
 
 from robustify.summary.quantity import P, Part, Quantity, Share
-from robustify.summary.reason import Reason
+from robustify.summary.reason import AuditorKind, Reason
 
+Adjust = Literal["form", "form+meaning"]
+"""What the weights balance: the form and words of options, and beside them what a sentence encoder makes of them."""
+WITH_MEANING: Adjust = "form+meaning"
 AdjustedStatus = Literal["adjusted", "partly adjusted", "withheld"]
 
 
 class LeftToFind(Quantity):
-    """What a probe gets right under the weights less chance; `before`: the same without weights. `p` is one-sided."""
+    """What an auditor gets right under the weights less chance; `before`: the same without weights. `p` is one-sided."""
 
+    kind: AuditorKind | None = None
     before: Share
     p: P
     p_holm: P
@@ -19,7 +23,7 @@ class LeftToFind(Quantity):
 class Adjustment(Part):
     """Weights on `n` items under which none of `columns` pays; they are `worth` so many items of equal weight.
 
-    `withheld` with a reason: too few items are left to say anything. `partly adjusted`: some probe of `left` still finds
+    `withheld` with a reason: too few items are left to say anything. `partly adjusted`: some auditor of `left` still finds
     keys, at 5 % after Holm.
     """
 

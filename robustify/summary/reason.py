@@ -9,7 +9,7 @@ from pydantic import Field
 
 from robustify.summary.quantity import Part
 
-AuditorKind = Literal["leave_one_out", "non_voter", "heuristic", "probe", "encoder"]
+AuditorKind = Literal["leave_one_out", "non_voter", "heuristic", "probe", "encoder", "voter"]
 ReasonValue = Union[bool, int, float, str, "Reason", tuple["Reason", ...], tuple[str, ...], None]
 
 

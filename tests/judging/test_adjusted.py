@@ -6,12 +6,14 @@ import pytest
 from robustify.answers import Answer, Answers, Asked, answer
 from robustify.arrays import Bools, Floats, Ints
 from robustify.baselines.heuristics import guess
+from robustify.errors import UsageError
 from robustify.item import Item
 from robustify.judging.context import Facts, Rules
 from robustify.judging.judgement import Judgement, judge
 from robustify.orders import own
+from robustify.report.messages import finding
 from robustify.stats.balance import balancing, weighted_mean, weights, worth
-from robustify.summary.adjusted import Adjustment
+from robustify.summary.adjusted import Adjust, Adjustment
 
 WORDS = [
     "amber",
@@ -61,9 +63,19 @@ def rows_of(items: list[Item], name: str, knows: float, uses: float, seed: int) 
     return rows
 
 
-def judged(items: list[Item], *models: list[Answer]) -> Judgement:
+def judged(items: list[Item], *models: list[Answer], adjust: Adjust = "form") -> Judgement:
     tables = [guess(items), *(Answers.of(rows) for rows in models)]
-    return judge(Answers.concat(tables), Facts("made up"), Rules(), items)
+    return judge(Answers.concat(tables), Facts("made up"), Rules(adjust=adjust), items)
+
+
+def by_meaning(items: list[Item], knows: float, view: str = "meaning", name: str = "encoder") -> list[Answer]:
+    """What sees the options alone, and prefers the key in a share of the items."""
+    draw, rows = np.random.default_rng(5), []
+    for item in items:
+        pick = item.key if draw.random() < knows else int(draw.integers(4))
+        scores = [float(np.log(0.7 if i == pick else 0.1)) for i in range(4)]
+        rows.append(answer(Asked(item.id, view, name, own(4), "t", item.key), scores))
+    return rows
 
 
 def test_a_cue_that_pays_in_the_full_score_does_not_pay_in_the_adjusted_one() -> None:
@@ -130,6 +142,35 @@ def test_too_few_items_withhold_the_score_and_write_no_weight() -> None:
     assert (part.status, part.reason.code, part.left) == ("withheld", "worth_few", {})
     assert found.summary.accuracy["m"].adjusted is None
     assert found.weight is None
+
+
+def test_meaning_is_found_under_the_weights_of_form_and_not_under_those_of_meaning_where_voters_audit() -> (
+    None
+):
+    items = items_with(600)
+    rows = by_meaning(items, 0.3), by_meaning(items, 0.1, "choices_only", "voter")
+    by_form = judged(items, *rows).summary
+    part = by_form.adjustment
+    assert part is not None
+    assert (part.status, part.left["encoder"].kind) == ("partly adjusted", "encoder")
+    assert "voter" not in part.left
+    assert finding("meaning", part).startswith("Meaning gives away what form does not")
+    found = judged(items, *rows, adjust="form+meaning").summary
+    part = found.adjustment
+    assert part is not None
+    assert part.columns[-1] == "meaning_logit"
+    assert "encoder" not in part.left
+    assert (part.left["voter"].kind, part.left["voter"].n) == ("voter", 600)
+    assert finding("meaning", part) == ""
+    assert found.certificate is not None
+    assert "encoder_adjusts" in {reason.code for reason in found.certificate.reasons}
+    blind = found.accuracy["voter"]
+    assert blind.adjusted_choices_only is not None
+
+
+def test_weights_that_need_the_encoder_are_refused_without_it() -> None:
+    with pytest.raises(UsageError, match="the encoder was not asked"):
+        judged(items_with(100), adjust="form+meaning")
 
 
 def test_without_texts_or_with_too_few_items_to_fit_on_there_is_no_adjustment() -> None:

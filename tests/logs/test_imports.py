@@ -6,14 +6,17 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from robustify import pipeline
+from robustify.arrays import Floats
 from robustify.errors import DataError, UsageError
 from robustify.item import Item
 from robustify.logs import LogPath, parse_log_path
 from robustify.policy.from_logs import import_logs
 from robustify.run import Run, open_run, write_items
+from tests.support.exported_run import made_run
 from tests.support.fake_logs import (
     boxes,
     inspect_sample,
@@ -286,6 +289,21 @@ def test_an_imported_run_is_judged_again_and_printed_again(tmp_path: Path, logs:
     again = pipeline.rejudge(run, {}, tmp_path / "again")
     assert again.manifest == run.manifest
     assert pipeline.reprint(run).manifest == run.manifest
+
+
+@pytest.mark.parametrize(("chosen", "audits"), [({}, True), ({"encoder": False}, False)])
+def test_the_encoder_audits_an_import_as_it_does_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: dict[str, object], audits: bool
+) -> None:
+    def vectors(_folder: Path, texts: list[str], _kept: Path, _progress: object) -> Floats:
+        found = np.random.default_rng(0).normal(size=(len(texts), 8))
+        return found / np.linalg.norm(found, axis=1, keepdims=True)
+
+    monkeypatch.setattr("robustify.models.encoder", lambda _: tmp_path)
+    monkeypatch.setattr("robustify.ask.by_meaning._vectors", vectors)
+    run = made_run(tmp_path, overrides=chosen)
+    assert run.summary.residual is not None
+    assert (run.summary.residual.encoder is not None) == audits
 
 
 def test_choices_only_logs_give_the_whole_screen(tmp_path: Path, items: list[Item]) -> None:

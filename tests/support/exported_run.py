@@ -1,6 +1,7 @@
 """A run made without any model: made-up items with 2 to 5 choices, two voters whose picks stand in a table."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from robustify.item import Item
@@ -39,7 +40,12 @@ def voted(at: int, item: Item) -> int | None:
 
 
 def made_run(
-    folder: Path, items: list[Item] | None = None, *, text: bool = True, view: str = "choices_only"
+    folder: Path,
+    items: list[Item] | None = None,
+    *,
+    text: bool = True,
+    view: str = "choices_only",
+    overrides: Mapping[str, object] | None = None,
 ) -> Run:
     """The run, in `folder/run`; `folder` also holds what it was imported from, which may lack the `text` of items."""
     held = made_up() if items is None else items
@@ -58,7 +64,7 @@ def made_run(
         folder / "run",
         data=[folder / "items.jsonl"] if text else [],
         name="made-up",
-        overrides={"screen.criterion": "unanimous"},
+        overrides={"screen.criterion": "unanimous", **(overrides or {})},
     )
 
 

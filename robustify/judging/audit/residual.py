@@ -22,6 +22,7 @@ from robustify.screen.screen_rules import FDR, VIEW_OF
 from robustify.screen.votes import cast_votes, first_template, models_asked
 from robustify.stats.intervals import Rate
 from robustify.stats.tests import LEVEL
+from robustify.summary.adjusted import WITH_MEANING
 from robustify.summary.reason import AuditorKind, Reason
 from robustify.summary.result import AuditorResult, Residual, Verdict
 from robustify.summary.screened import HeuristicRow
@@ -108,6 +109,8 @@ def residual(ctx: Context) -> Residual:
     verdict, reasons = judged(auditors, chance, margin)
     if fitted:
         reasons = [*reasons, Reason.of("probe_voted")]
+    if ctx.rules.adjust == WITH_MEANING:
+        reasons = [*reasons, Reason.of("encoder_adjusts")]
     return Residual(
         leave_one_out=_of_kind("leave_one_out", auditors),
         non_voters=_of_kind("non_voter", auditors),

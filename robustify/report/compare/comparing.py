@@ -8,7 +8,7 @@ less the first.
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
@@ -19,84 +19,23 @@ import numpy as np
 
 from robustify.arrays import Floats, Ints
 from robustify.judging.accuracy import Credits, compare_pair, credits
+from robustify.report.compare.change import ADJUSTED, REMOVED, VIEWS, Change, Part
 from robustify.report.compare.matching import Match, matched
-from robustify.report.format import at, plain
+from robustify.report.format import at
 from robustify.report.messages import tree
 from robustify.run import SPLIT_FILES, VERDICTS, Run, open_run
 from robustify.screen.item_index import item_index
+from robustify.stats.balance import weighted_difference
 from robustify.stats.intervals import rate
-from robustify.stats.tests import LEVEL, detectable, holm
+from robustify.stats.tests import holm
 
 Tree = dict[str, Any]
-Part = Literal["all", "robust"]
-VIEWS = {"full": "full", "choices_only": "choices only", "cloze_chars": "cloze", "free": "free"}
-REMOVED = "removed, of all items"
 NUMBERS = {
     "latent shortcuts": "screen.latent_shortcut_rate",
     "probe on what is left": "residual.probe",
 }
 """Numbers of a run as a whole, and where they are in its summary."""
 _NORMAL = NormalDist()
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One number in two runs: `number` is `REMOVED`, a name of `NUMBERS`, or a view of `models`, one of each run.
-
-    `difference` is `second` less `first`. A `paired` one is on the matched items that both answered, by exact McNemar (by
-    groups of items if they have any). Any other is from the intervals in the summaries (Newcombe 1998, method 10), which
-    is too wide if the items are the same. `p_holm` is over all numbers of all pairs of runs. `same`: every item has the
-    same credit, which is not a test. `voter`: a voter on Robust, which is biased by selection.
-    """
-
-    number: str
-    part: Part
-    models: tuple[str, str] | None
-    first: Mapping[str, Any]
-    second: Mapping[str, Any]
-    difference: Mapping[str, Any]
-    error: float | None
-    p: float | None
-    paired: bool
-    voter: bool = False
-    same: bool = False
-    p_holm: float | None = None
-
-    @property
-    def changed(self) -> bool | None:
-        """Return whether the difference is more than noise; None if that cannot be said."""
-        ci, p = self.difference["ci"], self.p_holm
-        return None if ci is None or p is None else p <= LEVEL and not ci[0] <= 0 <= ci[1]
-
-    @property
-    def tested(self) -> Mapping[str, Any]:
-        """Return the difference with its p and, beside a null result, the difference that 80 % power would detect."""
-        mde = detectable(self.error) if self.changed is False and self.error is not None else None
-        return {**self.difference, "p_holm": self.p_holm, "mde": mde}
-
-    @property
-    def label(self) -> str:
-        """Return what is compared, in words."""
-        if self.models is None:
-            return self.number
-        names = " / ".join(plain(name) for name in dict.fromkeys(self.models))
-        part = "both robust" if self.paired and self.part == "robust" else self.part
-        return f"{names}, {VIEWS[self.number]}, {part}{' *' if self.voter else ''}"
-
-    @property
-    def words(self) -> Mapping[str, Any]:
-        """Return the change as a row of a table."""
-        noise = "changed" if self.changed else "within noise"
-        if self.changed is None:
-            noise = "the same on every item" if self.same and self.first["n"] else "too few to tell"
-        how = "paired" if self.paired else "not paired"
-        return {"first": self.first, "second": self.second, "tested": self.tested, "how": how, "noise": noise}
-
-    def tree(self) -> Tree:
-        """Return the change as it is in JSON."""
-        found = asdict(self)
-        del found["error"]
-        return {**found, "mde": self.tested["mde"], "changed": self.changed}
 
 
 @dataclass(frozen=True)
@@ -113,6 +52,12 @@ class Side:
         """The verdict of each common item."""
         found = self.run.verdicts if self.common else {}
         return [found[item] for item in self.common]
+
+    @cached_property
+    def weight(self) -> Floats:
+        """The weight of each common item in the adjusted score, (n,); NaN where there is none."""
+        found = {row["item"]: float(row.get("adjusted_weight") or "nan") for row in self.run.verdict_rows()}
+        return np.array([found[item] for item in self.common])
 
     def removed(self, items: Sequence[str]) -> Floats:
         """Return 1 for each of these items that was removed and 0 for the others, (n,)."""
@@ -133,7 +78,7 @@ class Side:
             items = list(self.run.verdicts)
             return rate(self.removed(items), self.groups(items)).json()
         where = self.summary["accuracy"][model] if model else self.summary
-        return at(where, NUMBERS.get(number, f"{number}.{part}"))
+        return at(where, number if number == ADJUSTED else NUMBERS.get(number, f"{number}.{part}"))
 
     def credits(self, model: str) -> Credits:
         """Return the model's credits by view, (n,) each, as the run's summary counts them."""
@@ -250,6 +195,29 @@ class Pair:
             for view in VIEWS:
                 for change in self._of_view(view, models, won[0].get(view), won[1].get(view)):
                     yield replace(change, voter=voter and change.part == "robust")
+            yield from self._adjusted(models, won[0].get("full"), won[1].get("full"))
+
+    def _adjusted(self, models: tuple[str, str], x: Floats | None, y: Floats | None) -> Iterator[Change]:
+        """Yield the change of the adjusted score, paired where both runs give every item the same weight."""
+        weight = self.one.weight if x is not None and y is not None else None
+        if (
+            x is None
+            or y is None
+            or weight is None
+            or not np.array_equal(weight, self.two.weight, equal_nan=True)
+        ):
+            yield from self._unpaired(ADJUSTED, "all", models)
+            return
+        found, p = weighted_difference(y, x, weight, self.one.groups(self.one.common))
+        if not found.n:
+            return
+        there, same = ~np.isnan(x + y + weight), not found.error
+        values = (float(np.average(v[there], weights=weight[there])) for v in (x, y))
+        first, second = ({"value": value, "n": found.n, "ci": None} for value in values)
+        shown = first, second, found.json()
+        yield Change(
+            ADJUSTED, "all", models, *shown, found.error, None if same else p, paired=True, same=same
+        )
 
     def _of_view(
         self, view: str, models: tuple[str, str], x: Floats | None, y: Floats | None
