@@ -89,19 +89,35 @@ class _Commands(DefaultGroup):  # type: ignore[misc]
                 formatter.write_dl(rows)
 
 
-@click.group(cls=_Commands, default="run", default_if_no_args=False, context_settings=CONTEXT)
+NEXT = """\
+How much of a multiple-choice score is knowledge, and how much is test-taking?
+
+You write a benchmark:     robustify items.csv --public -o audit
+You evaluate models:       robustify init items.csv -m NAME, then robustify items.yaml -o run
+You have somebody's logs:  robustify import samples.jsonl -o seen
+
+robustify --help lists all commands."""
+
+
+@click.group(
+    cls=_Commands,
+    default="run",
+    default_if_no_args=False,
+    invoke_without_command=True,
+    no_args_is_help=False,
+    context_settings=CONTEXT,
+)
 @click.version_option(__version__, "-V", "--version", prog_name="robustify")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """Say how much of a multiple-choice score is knowledge and how much is test-taking.
 
     \b
     robustify validate items.csv         what is in this file?
-    robustify heuristics items.csv       what do the choices alone give away?
     robustify items.csv --public         audit it; -m NAME asks a model too
     robustify init items.csv             write a config to begin with
     robustify demo_benign.yaml -o DIR    audit the benchmark of a config
     robustify import LOG... -o DIR       judge somebody's lm-eval or Inspect logs
-    robustify check DIR                  which guardrails does this run fail?
 
     A config is a YAML file or the name of one that ships with the package. `robustify CONFIG` means
     `robustify run CONFIG`.
@@ -109,6 +125,8 @@ def cli() -> None:
     Exit codes: 0 done, 1 a bug, 2 usage or config, 3 data, 4 authorisation, 5 model, 6 resource, 7 a guardrail
     said no (results are on disk), 130 and 143 interrupted.
     """
+    if context.invoked_subcommand is None:
+        click.echo(NEXT)
 
 
 for _command in (one for commands in SECTIONS.values() for one in commands):

@@ -145,6 +145,14 @@ def test_each_command_has_a_whole_line_in_the_help_of_80_columns(
     assert max(map(len, said.split("\n"))) <= 80
 
 
+def test_without_arguments_it_says_how_to_begin(robustify) -> None:
+    said = robustify()
+    assert said.code == 0
+    commands = re.findall(r"robustify (\S+)", said.out)
+    assert commands == ["items.csv", "init", "items.yaml", "import", "--help"]
+    assert max(map(len, said.out.split("\n"))) <= 100
+
+
 @pytest.mark.parametrize(
     ("shell", "code"),
     [
