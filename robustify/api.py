@@ -47,7 +47,9 @@ __all__ = ["Audit", "RobustifyError", "audit", "heuristics", "import_logs", "jud
 
 Data: TypeAlias = "str | Path | Sequence[Item] | Sequence[Mapping[str, Any]] | pd.DataFrame"
 """A config, a file of items, or items: made ones, or rows in any layout that a file of items may have."""
-NUMBERS = ("votes", "of", "pick", "weight", "chance", "posterior", "p_shortcut", "adjusted_weight")
+NUMBERS = (
+    "votes", "of", "pick", "weight", "chance", "posterior", "p_shortcut", "adjusted_weight", "difficulty", "discrimination",
+)  # fmt: skip
 """The columns of `verdicts.csv` that hold numbers."""
 
 

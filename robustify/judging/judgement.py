@@ -5,7 +5,7 @@ came from. What the answers do not hold is absent from the summary; nothing is a
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from robustify.answers import Answers
 from robustify.arrays import Floats
@@ -13,6 +13,7 @@ from robustify.item import Item
 from robustify.judging.accuracy import accuracies, all_credits, pairs
 from robustify.judging.adjusted import balanced
 from robustify.judging.audit.doubts import contamination, label_noise
+from robustify.judging.audit.item_analysis import item_analysis
 from robustify.judging.audit.residual import residual
 from robustify.judging.calibration import calibrations
 from robustify.judging.context import Context, Facts, Rules, context
@@ -30,13 +31,14 @@ from robustify.summary.result import Summary
 @dataclass(frozen=True)
 class Judgement:
     """A verdict on every item, why items are no cloze, the summary, the evidence on items that could be
-    ranked, and the weights of the adjusted score (n,), None where it is withheld."""
+    ranked, and further columns of `verdicts.csv`, (n,) each: weights of the adjusted score unless it is withheld, and
+    what an item analysis says."""
 
     verdicts: Verdicts
     cloze_excluded: Mapping[str, str]
     summary: Summary
     evidence: Evidence | None = None
-    weight: Floats | None = None
+    numbers: Mapping[str, Floats] = field(default_factory=dict)
 
 
 def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | None = None) -> Judgement:
@@ -48,6 +50,12 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
     """
     ctx = context(answers, facts, rules, items)
     credits, found, weighed = all_credits(ctx), evidence(ctx), balanced(ctx)
+    analysed = item_analysis(ctx, credits)
+    numbers = {
+        "adjusted_weight": None if weighed is None else weighed.scored,
+        "difficulty": None if analysed is None else analysed.difficulty,
+        "discrimination": None if analysed is None else analysed.discrimination,
+    }
     summary = Summary(
         benchmark=benchmark(ctx),
         heuristics=heuristics(ctx),
@@ -65,7 +73,8 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
         residual=residual(ctx) if ctx.was_screened else None,
         sensitivity=other_rules(ctx) if ctx.was_screened else (),
         evidence=None if found is None else cue_counts(found, ctx.parts.shortcut),
-        label_noise=label_noise(ctx, credits),
+        label_noise=label_noise(ctx, credits, numbers["discrimination"]),
+        item_analysis=None if analysed is None else analysed.part,
         contamination=contamination(ctx),
     )
     return Judgement(
@@ -73,7 +82,7 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
         ctx.cloze_excluded,
         _certified(ctx, summary),
         found,
-        None if weighed is None else weighed.scored,
+        {name: column for name, column in numbers.items() if column is not None},
     )
 
 

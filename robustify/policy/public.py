@@ -86,10 +86,10 @@ def print_run(folder: Path, config: Config, asked: Asked, judgement: Judgement) 
             judgement.cloze_excluded,
             asked.facts.topics,
             judgement.evidence,
-            judgement.weight,
+            judgement.numbers,
         )
-        if judgement.weight is not None:
-            write_weights(staged / "weights.csv", judgement.verdicts.items, judgement.weight)
+        if (weight := judgement.numbers.get("adjusted_weight")) is not None:
+            write_weights(staged / "weights.csv", judgement.verdicts.items, weight)
         if judgement.evidence is not None and asked.items is not None:
             write_lines(staged / EVIDENCE, evidence_rows(judgement.evidence, judgement.verdicts, asked.items))
             if config.explore:

@@ -15,6 +15,9 @@ from robustify.screen.consensus import Verdicts
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
 
+NUMBERS = ("adjusted_weight", "difficulty", "discrimination")
+"""Of each item its weight in the adjusted score, and what an item analysis says of it; empty if there is none."""
+
 
 def write_verdicts(
     path: Path,
@@ -22,12 +25,11 @@ def write_verdicts(
     cloze_excluded: Mapping[str, str],
     topics: Mapping[str, str],
     evidence: Evidence | None = None,
-    weight: Floats | None = None,
+    numbers: Mapping[str, Floats] | None = None,
 ) -> None:
     """Write one row per item, in the order asked. Names that look like formulas are quoted (`neutral`).
 
-    The columns from `pick` on are the evidence, empty if there is none; the last is `weight` (n,), that in the
-    adjusted score.
+    The columns from `pick` on are the evidence, empty if there is none; the last are `numbers` (n,), by `NUMBERS`.
     """
     import pandas as pd
 
@@ -39,7 +41,7 @@ def write_verdicts(
         **dict(zip(("verdict", "votes", "of", "reason"), kinds, strict=True)),
         "cloze_excluded": [cloze_excluded.get(item, "") for item in items],
         **_evidence(evidence, len(items)),
-        "adjusted_weight": [""] * len(items) if weight is None else weight,
+        **{name: (numbers or {}).get(name, [""] * len(items)) for name in NUMBERS},
     }
     _write_csv(path, pd.DataFrame(columns), "%.4f")
 

@@ -12,6 +12,7 @@ from robustify.summary.reason import Reason
 from robustify.summary.scored import (
     Accuracy,
     CalibrationViews,
+    ItemAnalysis,
     LabelNoise,
     Pair,
     Permutation,
@@ -150,6 +151,7 @@ class Summary(Part):
     sensitivity: tuple[OtherRule, ...]
     evidence: CueCounts | None = None
     label_noise: LabelNoise | None = None
+    item_analysis: ItemAnalysis | None = None
     contamination: Contamination | None = None
     guardrails: tuple[Guardrail, ...] = ()
     certificate: Certificate | None = None

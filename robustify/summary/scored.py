@@ -213,6 +213,26 @@ class CalibrationViews(Part):
     cloze_chars: Calibration | None
 
 
+class ItemDiscrimination(Part):
+    """An item, the share of models that answer it, and the correlation of that with their scores on all other items."""
+
+    item: str
+    difficulty: Share
+    discrimination: float
+
+
+class ItemAnalysis(Part):
+    """Classical item analysis over `models` in a `view`; `negative`: the share of items with a discrimination below 0.
+
+    `lowest` are the first of these. Items that all models answer, or none, have no discrimination and are in no share.
+    """
+
+    models: tuple[str, ...]
+    view: Literal["full", "cloze_chars"]
+    negative: Quantity
+    lowest: tuple[ItemDiscrimination, ...]
+
+
 class LabelNoise(Part):
     """Items that every strong model answers alike and not with the key; `expected` if errors were independent.
 

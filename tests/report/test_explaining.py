@@ -12,13 +12,14 @@ from robustify.cli import cli
 from robustify.errors import AuthorisationError, DataError, UsageError
 from robustify.files import sha256
 from robustify.pipeline import rejudge
+from robustify.policy.verdict_table import NUMBERS
 from robustify.report.explaining import explained, flagged
 from robustify.run import EVIDENCE, EXPLORER, Run, open_run
 from robustify.summary.screened import CUES
 from tests.support import exported_run, restricted_run
 from tests.support.restricted_set import canaries, items
 
-COLUMNS = ["pick", "weight", "chance", "posterior", "p_shortcut", "picked_by", "cue", "adjusted_weight"]
+COLUMNS = ["pick", "weight", "chance", "posterior", "p_shortcut", "picked_by", "cue", *NUMBERS]
 
 
 @pytest.fixture(scope="module")

@@ -26,12 +26,15 @@ LISTED = 1_000
 """So many items are listed at most; `flagged` counts them all."""
 
 
-def label_noise(ctx: Context, credits: Mapping[str, Credits]) -> LabelNoise | None:
+def label_noise(
+    ctx: Context, credits: Mapping[str, Credits], discrimination: Floats | None = None
+) -> LabelNoise | None:
     """Return items that every strong model answers alike and not with the key; None if none was asked the full question.
 
     `strong`: models whose lower Wilson bound on `full` is above chance; below two of them nothing is judged. `expected`:
     how many of `all_wrong` would be flagged if wrong picks were independent and even: a lower bound, as models share
-    their errors. Exchangeable keys do not apply: strong models know most keys.
+    their errors. Exchangeable keys do not apply: strong models know most keys. Items of the lowest `discrimination` (n,)
+    are listed first.
     """
     index, parts = ctx.index, ctx.parts
     asked = [name for name, c in credits.items() if c.get("full") is not None]
@@ -48,7 +51,10 @@ def label_noise(ctx: Context, credits: Mapping[str, Credits]) -> LabelNoise | No
     wrong = there & (picks >= 0).all(axis=1) & (picks != index.key[:, None]).all(axis=1)
     flagged = wrong & (picks == picks[:, :1]).all(axis=1)
     by_chance = (index.k[wrong] - 1.0) ** (1 - len(strong))
-    ids = tuple(index.items[i] for i in np.flatnonzero(flagged)[:LISTED].tolist())
+    listed = np.flatnonzero(flagged)
+    if discrimination is not None:
+        listed = listed[np.argsort(discrimination[listed], kind="stable")]
+    ids = tuple(index.items[i] for i in listed[:LISTED].tolist())
     return LabelNoise(
         strong=strong,
         n=int(np.count_nonzero(there)),
