@@ -300,7 +300,11 @@ def rejudge(run: Run, overrides: Mapping[str, object], folder: Path) -> Run:
     topics = () if run.holds_text else ("verdicts.csv",)
     run.require_unchanged("answers.parquet", "quarantine.jsonl", FREE, *topics, *SPLIT_FILES)
     refuse_foreign(folder)
-    config = parse(overridden(run.manifest["config"], overrides), "run.json config")
+    tree = overridden(run.manifest["config"], overrides)
+    for source in tree["data"]:
+        # Earlier versions wrote it.
+        source.pop("layout", None)
+    config = parse(tree, "run.json config")
     asked = asked_again(run, config)
     with run_lock(folder):
         return print_run(folder, config, asked, judged(config, asked))

@@ -155,7 +155,7 @@ FILES: dict[str, tuple[bytes, str]] = {
     "nothing for the key": (asked(), "no field for the key"),
     "letters in place of choices": (b"\n".join([LETTERS] * 4), "the options are letters (in 4 of 4 rows)"),
     "letter out of range": (asked(answer="C"), "key C, but only 2 choices (A to B)"),
-    "key of no choice": (asked(answer="ZQX c"), "key is neither an index, nor a letter"),
+    "key of no choice": (asked(answer="ZQX c"), "key is text that names no choice"),
     "key of two": (asked(choices=["ZQX a", "ZQX a", "b"], answer="ZQX a"), "key is the text of 2 identical choices"),
     "label of no choice": (asked(choices=labelled("1", "2"), answer="3"), "key is none of the 2 labels"),
     "number that is no label": (asked(choices=labelled("1", "2"), answer=0), "key is none of the 2 labels"),
@@ -163,7 +163,7 @@ FILES: dict[str, tuple[bytes, str]] = {
     "contexts that are the same": (contexts("ZQX a", "ZQX a"), "differ by no word"),
     "three contexts": (contexts("ZQX a", "ZQX b", "ZQX c"), "has 3 contexts; expected 2"),
     "prose out of order": (prose("Answer Choices: (A) x (C) y (B) z", "A"), "do not come once each and in order"),
-    "numbered prose": (prose("\n\nAnswer1: x Answer2: y", "ZQX"), "key is none of the 2 labels"),
+    "numbered prose": (prose("\n\nAnswer1: x Answer2: y", "ZQX"), "expected the label of one choice"),
     "two right answers": (
         b'{"question": "ZQX?", "mc1_targets": {"choices": ["a", "b"], "labels": [1, 1]}}', "2 choices are marked as right"
     ),
@@ -185,8 +185,8 @@ def test_a_file_without_items_says_why(robustify, name: str) -> None:
         ("index", "ZQX", "key is text; expected a whole number from 0 to 1"),
         ("number", 0, "key 0, but only 2 choices (1 to 2)"),
         ("letter", 1, "key is a number; expected a letter from A to B"),
-        ("text", "ZQX", "key is the text of 0 choices"),
-        ("label", "ZQX", "key is none of the 0 labels"),
+        ("text", "ZQX", "key is text that names no choice"),
+        ("label", "ZQX", "expected the label of one choice"),
     ],
 )
 def test_a_key_of_another_kind_than_said(robustify, kind: str, key: object, reason: str) -> None:
@@ -329,8 +329,8 @@ COMMANDS: dict[str, tuple[list[str], int, str]] = {
     "no map": (["validate", "one.csv", "--map", "stem"], 2, "expected PART=COLUMN"),
     "a map of no part": (["validate", "one.csv", "--map", "stm=Question"], 2, "expected PART=COLUMN"),
     "a map to nothing": (["validate", "one.csv", "--map", "stem="], 2, "expected PART=COLUMN"),
-    "a map of two keys": (["validate", "one.csv", "--map", "key=a", "--map", "key=b"], 2, "--map key: Input should"),
-    "a map of another kind": (["validate", "one.csv", "--map", "key_is=word"], 2, "--map key_is: Input should"),
+    "a map of two keys": (["validate", "one.csv", "--map", "key=a", "--map", "key=b"], 2, "--map key: is said twice"),
+    "a map of another kind": (["validate", "one.csv", "--map", "key_is=word"], 2, "expected one of auto, index"),
     "a question": (["validate", "ZQX is the question that somebody pasted here?"], 2, "<argument 2>"),
     "a config to init": (["init", "demo_benign.yaml"], 2, "is a config already"),
     "one run to compare": (["compare", "one"], 2, "expected two or more"),

@@ -6,7 +6,7 @@ For a file they import no config, and with it neither scipy nor pyarrow: what is
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,8 +14,6 @@ from robustify.cli.options import output, print_result, say
 from robustify.errors import AuthorisationError, UsageError
 
 if TYPE_CHECKING:
-    from robustify.ask import Asking, Planned
-    from robustify.item import Item
     from robustify.loaders import FieldMap, Loaded, Source
     from robustify.pipeline import SetPolicy
 
@@ -40,31 +38,10 @@ MAP = click.option(
 
 
 def mapped(columns: Sequence[str]) -> "FieldMap | None":
-    """Return the field map that `--map` gives: choices are several columns, with commas or one option each.
+    """Return the field map that `--map` gives, or None. Raises as `said_columns`."""
+    from robustify.loaders.loaded import FieldMap, said_columns
 
-    Raises:
-        UsageError: not `PART=COLUMN`, an unknown part, or several columns for a part that has one.
-    """
-    if not columns:
-        return None
-    from pydantic import ValidationError
-
-    from robustify.loaders import FieldMap
-    from robustify.settings_files import faults
-
-    said: dict[str, list[str]] = {}
-    for column in columns:
-        part, _, name = column.partition("=")
-        if not name or part not in FieldMap.model_fields:
-            raise UsageError(
-                f"--map {part}: expected PART=COLUMN, PART one of {', '.join(FieldMap.model_fields)}"
-            )
-        said.setdefault(part, []).extend(name.split(",") if part == "choices" else [name])
-    tree = {part: names[0] if len(names) == 1 else tuple(names) for part, names in said.items()}
-    try:
-        return FieldMap.model_validate(tree)
-    except ValidationError as error:
-        raise UsageError(*(f"--map {line}" for line in faults(error, FieldMap, "map"))) from None
+    return FieldMap.of(said_columns(columns, FieldMap.model_fields))
 
 
 def names_config(data: str) -> bool:
@@ -122,36 +99,26 @@ def loaded(
 @DATA
 @MAP
 @SKIP_BAD
-@click.option(
-    "--explain",
-    is_flag=True,
-    help="Show how each file was read, and three items as models will be asked them (public sets only).",
-)
 @output
-def validate(data: str, columns: tuple[str, ...], skip_bad: bool, explain: bool) -> int:
+def validate(data: str, columns: tuple[str, ...], skip_bad: bool) -> int:
     """Say what a file holds: layout, items, defects by line.
 
     A row that cannot be an item refuses the file (exit 3, all kinds of faults at once). A defect that real
-    sets have (equal or empty options, a repeated stem) is counted and named. --explain prints the text of
-    three items; a config that says `sensitivity: restricted` is refused (exit 4).
+    sets have (equal or empty options, a repeated stem) is counted and named.
 
     \b
     Examples:
         robustify validate items.jsonl --json
         robustify validate items.csv --map key=Right --map choices=One,Two,Three
     """
-    from robustify.cli.described import explained_lines, plain_lines, survey_lines
+    from robustify.cli.described import plain_lines, survey_lines
 
-    if not (explain or names_config(data)):
+    if not names_config(data):
         description = surveyed(data, skip_bad, columns)
         return print_result(description, survey_lines(description, data))
-    asking = _asking(data) if explain else None
     bench, policy = loaded(data, skip_bad, columns=columns)
     description = policy.described(bench)
     lines = survey_lines(description, data) if policy.access is None else plain_lines(description)
-    if asking is not None and policy.access is None:
-        description["explained"] = shown = explained(bench, asking)
-        lines += explained_lines(shown)
     return print_result(description, lines)
 
 
@@ -177,70 +144,6 @@ def named_data(path: str, bench: "Loaded", skip_bad: bool) -> dict[str, Any]:
         "path": path,
         **({"fields": fields} if fields else {}),
         **({"skip_bad": True} if skip_bad else {}),
-    }
-
-
-def _asking(data: str) -> "Asking":
-    """Return how the items will be asked; a restricted set is refused before any of its files is opened."""
-    from robustify.ask import Asking
-
-    if not names_config(data):
-        return Asking()
-    from robustify import config as configs
-
-    settings = configs.load(configs.find_config(data))
-    if settings.sensitivity != "public":
-        _refuse_text(settings.name, "--explain shows the text")
-    return settings.asking
-
-
-def _refuse_text(name: str, what: str) -> NoReturn:
-    raise AuthorisationError(f"{name}: is a restricted set; {what} of public sets only")
-
-
-def explained(bench: "Loaded", asking: "Asking") -> dict[str, Any]:
-    """Return how files were read, and what the first, middle and last item become, as a JSON-able object.
-
-    It shows the text of items, on purpose; the caller has made sure that the set is public. `key` counts from 0 in the
-    item's own order, and `order` names the own choice at each position shown; each view is shown in its first order.
-    """
-    at = sorted({0, len(bench.items) // 2, len(bench.items) - 1})
-    asked = _asked(bench.items, [bench.items[i] for i in at], asking)
-    return {
-        "files": [asdict(one) for one in bench.recognised],
-        "rows": [
-            {
-                "item": item.id,
-                "line": bench.lines[i],
-                "file": bench.files[i] if bench.files else "",
-                "key": item.key,
-                "topic": item.topic,
-                "views": [_view(one) for one in asked if one.item.id == item.id],
-            }
-            for i, item in ((i, bench.items[i]) for i in at)
-        ],
-    }
-
-
-def _asked(items: "Sequence[Item]", shown: "Sequence[Item]", asking: "Asking") -> "list[Planned]":
-    """Return every view of these items in its first order; few-shot headers are made of the same items as in a run."""
-    from robustify.ask import plan
-
-    once = asking.model_copy(update={"orders": 1, "rotations": "one"})
-    header = items[: asking.shots + 1]
-    wanted = {item.id: item for item in (*header, *shown)}
-    return [one for one in plan(list(wanted.values()), once) if one.item in shown]
-
-
-def _view(one: "Planned") -> dict[str, Any]:
-    return {
-        "view": one.template.view,
-        "template": one.template.name,
-        "digest": one.template.digest[:8],
-        "order": list(one.order),
-        "prompt": one.requests[0].context if one.requests else None,
-        "continuations": [request.continuation for request in one.requests],
-        "refusal": one.refusal,
     }
 
 
@@ -282,7 +185,9 @@ def rules_alone(data: str, columns: tuple[str, ...], skip_bad: bool, items_: boo
     if not items_:
         return print_result(scores, rule_lines(scores) if policy.access is None else plain_lines(scores))
     if policy.access is not None:
-        _refuse_text(bench.name, "--items names items")
+        raise AuthorisationError(
+            f"{bench.name}: is a restricted set; --items names items of public sets only"
+        )
     starred = [name for name, rate in scores["heuristics"].items() if is_above(rate)]
     rows: list[dict[str, Any]] = [
         {"item": bench.items[at].id, "line": bench.lines[at], "file": bench.files[at], "rules": rules}

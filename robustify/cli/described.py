@@ -1,6 +1,6 @@
 """The words of `validate` and `heuristics`: the verdict first, then what it rests on.
 
-Everything here is made from counts, ids and names of columns; a text of an item is printed by `explained_lines` alone.
+Everything here is made from counts, ids and names of columns.
 """
 
 import json
@@ -158,23 +158,3 @@ def _conclusion(rules: Sequence[tuple[str, Mapping[str, Any]]], n: int, chance: 
 def item_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a line for each item that starred rules find."""
     return [f"{row['file']}:{row['line']}  {row['item']}  {', '.join(row['rules'])}" for row in rows]
-
-
-def explained_lines(shown: Mapping[str, Any]) -> list[str]:
-    """Return how each file was read, and some items as models will be asked them: the one place that prints text."""
-    lines = []
-    for file in shown["files"]:
-        fields = ", ".join(f"{part}={json.dumps(name)}" for part, name in file["fields"].items())
-        forms = ", ".join(f"{form} ({n})" for form, n in file["key_forms"].items())
-        lines.append(f"{file['file']}: layout {file['layout']}; fields {fields or 'its own'}; keys: {forms}")
-    for row in shown["rows"]:
-        where = f"{row['file']}:{row['line']}"
-        topic = row["topic"] or "none"
-        lines += ["", f"=== item {row['item']} ({where}), topic {topic}, key {row['key']} (from 0)"]
-        for view in row["views"]:
-            order = " ".join(map(str, view["order"]))
-            words = f"{view['template']}@{view['digest']}"
-            lines.append(f"--- {view['view']} ({words}), choices in the order {order}")
-            lines += [f"| {line}" for line in (view["prompt"] or f"not asked: {view['refusal']}").split("\n")]
-            lines.append(f"continuations: {json.dumps(view['continuations'], ensure_ascii=False)}")
-    return lines

@@ -109,7 +109,7 @@ def read_key(raw: RawItem, found: Readings | None = None) -> ReadKey:
     positions = _all_readings(raw, key).get(raw.key_is, ())
     if len(positions) == 1:
         return ReadKey(positions[0], _FORMS.get(raw.key_is, raw.key_is))
-    raise ItemError(_not_of_this_form(raw, key, len(positions)))
+    raise ItemError(_none_named(raw, key, len(positions)))
 
 
 def read_keys(raws: Sequence[RawItem]) -> list[ReadKey]:
@@ -220,55 +220,41 @@ def _written(raw: RawItem) -> str:
 
 
 def _only_reading(raw: RawItem, key: str, found: Readings) -> ReadKey:
-    k, positions = len(raw.choices), _positions(found)
+    positions = _positions(found)
     if len(positions) == 1:
         form = next(iter(found))
         return ReadKey(positions.pop(), _FORMS.get(form, form))
     equal = found.get("text", ())
-    if len(equal) > 1 and positions == set(equal):
-        raise ItemError(
-            f"key is the text of {len(equal)} identical choices; expected its position or letter, or choices that differ"
-        )
-    if positions:
+    if positions - set(equal):
         ways = " and ".join(f"as {form} choice {at[0] + 1}" for form, at in found.items())
         forms = " or ".join(f"`--map key_is={form}`" for form in found)
         raise ItemError(
             f"key can be read in two ways ({ways}), and no other row decides; expected it to be said: {forms} "
             "(in a config `fields: {key_is: ...}`)"
         )
-    if (letter := letter_index(key)) is not None:
-        raise ItemError(_beyond(letter, k))
-    if match := _DIGITS.fullmatch(key):
-        if raw.labels and all(map(_DIGITS.fullmatch, raw.labels)):
-            raise ItemError(
-                f"key is none of the {len(raw.labels)} labels; expected one of them (if it counts from 0: "
-                "`--map key_is=index`)"
-            )
-        if abs(int(match[1])) <= MOST:
-            raise ItemError(_out_of_range(match[1], k, 0))
-    if len(key.strip("().:")) == 1 and not key.isascii():
-        raise ItemError(f"key is a letter or digit of another script; expected {_expected(raw)}")
-    raise ItemError(
-        f"key is neither an index, nor a letter, nor the text of a choice; expected {_expected(raw)}"
-    )
+    raise ItemError(_none_named(raw, key, len(equal)))
 
 
-def _not_of_this_form(raw: RawItem, key: str, n: int) -> str:
-    k, number = len(raw.choices), _DIGITS.fullmatch(key)
-    match raw.key_is:
-        case "index" | "number" if number or whole(raw.key) is not None:
-            return _out_of_range(number[1] if number else key, k, 1 if raw.key_is == "number" else 0)
-        case "index" | "number":
-            return f"key is {json_kind(raw.key)}; expected {_expected(raw)}"
-        case "letter" if (letter := letter_index(key)) is not None and isinstance(raw.key, str):
-            return _beyond(letter, k)
-        case "letter":
-            kind = "no letter" if isinstance(raw.key, str) else "a number"
-            return f"key is {kind}; expected {_expected(raw)}"
-        case "label":
-            return f"key is none of the {len(raw.labels)} labels; expected {_expected(raw)}"
-        case _:
-            return f"key is the text of {n} choices; expected {_expected(raw)}"
+def _none_named(raw: RawItem, key: str, n: int) -> str:
+    """Say why a key names no choice, or as a text `n` of them."""
+    k, letter, number = len(raw.choices), letter_index(key), _DIGITS.fullmatch(key)
+    counted = raw.key_is in ("index", "number")
+    first = int(raw.key_is == "number")
+    if n > 1:
+        return f"key is the text of {n} identical choices; expected its position or letter, or choices that differ"
+    if raw.key_is in ("auto", "letter") and letter is not None:
+        return f"key {ascii_uppercase[letter]}, but only {k} choices (A to {ascii_uppercase[k - 1]})"
+    if raw.key_is == "auto" and number and raw.labels and all(map(_DIGITS.fullmatch, raw.labels)):
+        return (
+            f"key is none of the {k} labels; expected one of them (if it counts from 0: `--map key_is=index`)"
+        )
+    if number and (counted or (raw.key_is == "auto" and abs(int(number[1])) <= MOST)):
+        hint = "; counted from 1? say `fields: {key_is: number}`" if (number[1], first) == (str(k), 0) else ""
+        return f"key {number[1]}, but only {k} choices ({first} to {first + k - 1}){hint}"
+    strange = len(key.strip("().:")) == 1 and not key.isascii()
+    what = "a letter or digit of another script" if strange else json_kind(raw.key)
+    unnamed = "" if counted or raw.key_is == "letter" else " that names no choice"
+    return f"key is {what}{unnamed}; expected {_expected(raw)}"
 
 
 def _equal(key: str, choices: Sequence[str], *, loosely: bool = True) -> tuple[int, ...]:
@@ -285,15 +271,6 @@ def letter_index(key: str) -> int | None:
     """The position from 0 of a text that is one letter, in whatever brackets; else None."""
     match = _LETTER.fullmatch(key)
     return ascii_uppercase.index(match[1].upper()) if match else None
-
-
-def _beyond(letter: int, k: int) -> str:
-    return f"key {ascii_uppercase[letter]}, but only {k} choices (A to {ascii_uppercase[k - 1]})"
-
-
-def _out_of_range(key: str, k: int, first: int) -> str:
-    hint = "; counted from 1? say `fields: {key_is: number}`" if (key, first) == (str(k), 0) else ""
-    return f"key {key}, but only {k} choices ({first} to {first + k - 1}){hint}"
 
 
 def _expected(raw: RawItem) -> str:

@@ -26,7 +26,7 @@ def load(source: Source) -> Loaded:
     """The benchmark in one file or Arrow folder.
 
     Raises:
-        UsageError: no such path, a folder without data, an unknown layout or mapped field.
+        UsageError: no such path, a folder without data, an unknown mapped field.
         DataError: no known layout, a wrong digest, or rows that cannot be items (all of them in one error).
     """
     return _load(source, _base(source))
@@ -86,7 +86,7 @@ def _load(source: Source, base: str) -> Loaded:
     table = item_table(path.name, opened.table)
     if not table.rows:
         raise _refused(path.name, table.faults)
-    raw = raw_items(path.name, table, source.layout, source.fields)
+    raw = raw_items(path.name, table, source.fields)
     items, lines, wrong = _items(raw, source, base)
     faults = sorted([*table.faults, *raw.faults, *wrong], key=lambda fault: fault.line)
     if faults and (not source.skip_bad or not items):

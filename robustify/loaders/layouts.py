@@ -9,7 +9,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import partial
 from string import ascii_uppercase
 
@@ -48,7 +47,7 @@ from robustify.loaders.rows import (
 from robustify.redaction import KeptHere
 
 ROWS_LOOKED_AT = 200
-EVERY = (*LAYOUTS, *NAMED_BY_READER, OWN)
+KNOWN = (OWN, *LAYOUTS, *NAMED_BY_READER)
 BY_NAMES = "fields"
 """The layout of rows that are read by the names of their fields."""
 
@@ -71,16 +70,14 @@ class RawItems(KeptHere):
     labelled: int = 0
 
 
-def raw_items(
-    name: str, table: SourceTable, layout: str | None = None, fields: FieldMap | None = None
-) -> RawItems:
-    """Return the rows of a table as its layout reads them; `layout` or `fields` if the user has said it.
+def raw_items(name: str, table: SourceTable, fields: FieldMap | None = None) -> RawItems:
+    """Return the rows of a table as its layout reads them, or by `fields` if the user has said which is which.
 
     Raises:
-        UsageError: no such layout, a mapped field that no row has, or both said.
+        UsageError: a mapped field that no row has.
         DataError: nothing recognised, or in two ways; the rows look right one by one and are wrong together.
     """
-    known, found = _chosen_layout(name, table, layout, fields)
+    known, found = _chosen_layout(name, table, fields)
     read = known.read if known else partial(read_fields, fields=found)
     made, faults = rows_or_faults(((row, row.cells) for row in table.rows), lambda _, cells: read(cells))
     raws = tuple(raw for _, raw in made)
@@ -105,30 +102,17 @@ def raw_items(
 
 
 def _chosen_layout(
-    name: str, table: SourceTable, layout: str | None, fields: FieldMap | None
+    name: str, table: SourceTable, fields: FieldMap | None
 ) -> tuple[BenchmarkLayout | None, FieldMap]:
     """Return the layout of a table, or by which fields it is read. Raises as `raw_items`."""
-    if layout is not None and fields is not None:
-        raise UsageError(f"{name}: both `layout` and `fields` are given; expected one of them")
-    if layout is not None:
-        return _named(name, layout), FieldMap()
     if table.layout and fields is None:
-        return _named(name, table.layout), FieldMap()
+        return next(known for known in NAMED_BY_READER if known.name == table.layout), FieldMap()
     looked_at = table.rows[:ROWS_LOOKED_AT]
     found = Counter(next((own for own in (OWN, *LAYOUTS) if own.has_it(r.cells)), None) for r in looked_at)
     most, n = found.most_common(1)[0]
     if most is not None and n * 2 > len(looked_at) and fields is None:
         return most, FieldMap()
     return None, field_map(name, table, fields or FieldMap())
-
-
-def _named(name: str, layout: str) -> BenchmarkLayout:
-    every = {known.name: known for known in EVERY}
-    if layout in every:
-        return every[layout]
-    near = get_close_matches(layout, every, n=1)
-    hint = f"; did you mean `{near[0]}`?" if near else ""
-    raise UsageError(f"{name}: no layout is called `{layout}`{hint} (known: {', '.join(every)})")
 
 
 def field_map(name: str, table: SourceTable, said: FieldMap) -> FieldMap:

@@ -7,12 +7,13 @@ an item and a line, never a text.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, get_args
 
 from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
 
+from robustify.errors import UsageError
 from robustify.item import Item
 from robustify.settings_files import Settings
 
@@ -40,6 +41,33 @@ class FieldMap(Settings):
     def _as_said(self, dumped: SerializerFunctionWrapHandler) -> dict[str, object]:
         return {name: value for name, value in dumped(self).items() if name in self.model_fields_set}
 
+    @classmethod
+    def of(cls, said: Mapping[str, str]) -> "FieldMap | None":
+        """Return the map of the columns that a command line names; None if it names no part of an item."""
+        tree: dict[str, Any] = {part: column for part, column in said.items() if part in cls.model_fields}
+        if "," in tree.get("choices", ""):
+            tree["choices"] = tuple(tree["choices"].split(","))
+        return cls.model_validate(tree) if tree else None
+
+
+def said_columns(pairs: Iterable[str], parts: Collection[str]) -> dict[str, str]:
+    """Return `PART=COLUMN` or `PART==VALUE` as a mapping; a value keeps one `=` before it. Choices may be said one by one.
+    Raises `UsageError`: no such part or kind of key, a part that is said twice, or no column."""
+    said: dict[str, str] = {}
+    for pair in pairs:
+        part, _, column = pair.partition("=")
+        if part not in parts or not column.strip("= "):
+            unknown = "" if part in parts else f"no part is called {part!r}; "
+            raise UsageError(f"--map {pair}: {unknown}expected PART=COLUMN, PART one of {', '.join(parts)}")
+        if part in said and part != "choices":
+            raise UsageError(f"--map {part}: is said twice; expected once (several columns: {part}=A,B)")
+        said[part] = f"{said[part]},{column}" if part in said else column
+    if "key_is" in said:
+        said["key_is"] = said["key_is"].lstrip("=")
+        if said["key_is"] not in get_args(KeyKind):
+            raise UsageError(f"--map key_is={said['key_is']}: expected one of {', '.join(get_args(KeyKind))}")
+    return said
+
 
 _REPO = re.compile(r"[\w.-]+/[\w.-]+")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -63,8 +91,6 @@ class Source(Settings):
     """Of a Hub dataset: train, validation, test ..."""
     files: str | None = None
     """Of a Hub dataset: a glob of file names, where config and split do not say it."""
-    layout: str | None = None
-    """None: recognised by content."""
     fields: FieldMap | None = None
     topic: str | None = None
     """One topic for the whole file; None: the file's own."""

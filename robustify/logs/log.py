@@ -45,12 +45,7 @@ class LogOptions:
     @property
     def fields(self) -> FieldMap | None:
         """The same columns as the loaders take them, where any of them is part of an item."""
-        said = {k: v for k, v in self.columns.items() if k in FieldMap.model_fields}
-        if not said:
-            return None
-        choices = tuple(said["choices"].split(",")) if "choices" in said else None
-        choice = choices[0] if choices and len(choices) == 1 else choices
-        return FieldMap.model_validate({**said, "choices": choice})
+        return FieldMap.of(self.columns)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -151,7 +146,7 @@ def logged_items(
     """
     if not table.rows:
         return {}, list(table.faults), []
-    raw = raw_items(file, table, None, options.fields)
+    raw = raw_items(file, table, options.fields)
     topics = topics_in(it.topic for it in raw.raws)
 
     def item(row: SourceRow, read: tuple[RawItem, int, str]) -> LoggedItem:

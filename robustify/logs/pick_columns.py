@@ -7,11 +7,10 @@ the mapping to write.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import get_args
 
 from robustify.errors import DataError, UsageError
 from robustify.loaders.choices import choice_columns, usual_names
-from robustify.loaders.loaded import KeyKind
+from robustify.loaders.loaded import said_columns
 from robustify.loaders.rows import SourceTable
 from robustify.logs.checked_names import NOTHING, Name, columns_of, headings, listed
 from robustify.logs.log import LogOptions
@@ -58,21 +57,8 @@ class PickColumns:
 
 
 def mapping(pairs: Iterable[str]) -> dict[str, str]:
-    """`PART=COLUMN` or `PART==VALUE` as a mapping; a value keeps one `=` before it.
-    Raises `UsageError`: no such part, one said twice, or no `=`."""
-    said: dict[str, str] = {}
-    for pair in pairs:
-        part, equals, column = pair.partition("=")
-        if not equals or not column.strip("= "):
-            raise UsageError(f"--map {pair}: expected PART=COLUMN, or PART==VALUE for the same in every row")
-        if part not in PARTS:
-            raise UsageError(f"--map {pair}: no part is called {part!r}; expected one of {', '.join(PARTS)}")
-        if part in said:
-            raise UsageError(f"--map {part}: is said twice; expected once (several columns: {part}=A,B)")
-        if part == "key_is" and column.lstrip("=") not in get_args(KeyKind):
-            raise UsageError(f"--map {pair}: expected one of {', '.join(get_args(KeyKind))}")
-        said[part] = column.lstrip("=") if part == "key_is" else column
-    return said
+    """Return which column holds which part, as `said_columns`."""
+    return said_columns(pairs, PARTS)
 
 
 def pick_columns(file: str, table: SourceTable, options: LogOptions) -> PickColumns:

@@ -75,7 +75,6 @@ class Data(_Part):
 
     root_env: Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]{0,63}$")] | None
     files: Annotated[tuple[DataFile, ...], Field(min_length=1)]
-    layout: str | None = None
     skip_bad: bool = False
 
 
@@ -136,7 +135,6 @@ class Manifest(_Part):
                 path=str(root / file.path),
                 sha256=file.sha256,
                 topic=file.topic,
-                layout=self.data.layout,
                 fields=self.fields,
                 name=self.id,
                 skip_bad=self.data.skip_bad,

@@ -167,16 +167,16 @@ TRUTHFUL = [
 ]
 
 
-def test_truthfulqa_csv_is_the_binary_test_where_it_has_one_and_mc1_on_demand(read: Read) -> None:
+def test_truthfulqa_csv_is_the_binary_test_where_it_has_one_else_mc1(read: Read) -> None:
     binary = read(csv_text(TRUTHFUL), "t.csv")
     assert (binary.layout, binary.items[0].choices) == ("truthfulqa_binary", ("blue", "red"))
-    mc1 = read(csv_text(TRUTHFUL), "t.csv", layout="truthfulqa_mc1").items[0]
-    assert (mc1.choices, mc1.topic) == (("blue", "red", "green", "grey"), "Lamps")
-    assert read(csv_text([row[:3] + row[4:] for row in TRUTHFUL]), "t.csv").layout == "truthfulqa_mc1"
-    with pytest.raises(UsageError, match="did you mean `truthfulqa_mc1`"):
-        read(csv_text(TRUTHFUL), "t.csv", layout="truthfulqa_mc")
-    with pytest.raises(UsageError, match="both"):
-        read(csv_text(TRUTHFUL), "t.csv", layout="arc", fields={"stem": "question"})
+    found = read(csv_text([row[:3] + row[4:] for row in TRUTHFUL]), "t.csv")
+    (mc1,) = found.items
+    assert (found.layout, mc1.choices, mc1.topic) == (
+        "truthfulqa_mc1",
+        ("blue", "red", "green", "grey"),
+        "Lamps",
+    )
 
 
 # ---- defects and notes ----
@@ -482,7 +482,7 @@ def test_fields_name_what_the_usual_names_do_not(read: Read) -> None:
     with pytest.raises(ValidationError):
         FieldMap.model_validate({"steem": "x"})
     with pytest.raises(ValidationError):
-        Source.model_validate({"path": "x", "layuot": "arc"})
+        Source.model_validate({"path": "x", "feilds": {}})
 
 
 def test_a_topic_that_is_said_holds_for_the_whole_file_and_a_name_for_the_benchmark(read: Read) -> None:
