@@ -15,7 +15,6 @@ from robustify.export.dataset import export_dataset
 from robustify.files import sha256
 from robustify.item import Item
 from robustify.policy import public as printing
-from robustify.report.opening import closing
 from robustify.run import Run, open_run, run_lock, write_items
 from tests.support.fake_scorer import fake_models, finds
 
@@ -117,7 +116,6 @@ def test_a_hidden_passage_is_named_wherever_its_screen_is(
     assert "the passage hidden" in page
     assert "Who decided, without the passage" in page
     assert "ithout the question" not in page
-    assert any("need no passage" in line for line in closing(run.summary, "out"))
     card = next(p for p in export_dataset(run, tmp_path / "card", force=True) if p.suffix == ".md")
     assert "answered without the passage" in card.read_text()
     write_items(tmp_path / "items.jsonl", toys)

@@ -9,11 +9,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from robustify.report.figures import run_plots
+from markupsafe import Markup
+
+from robustify.report.advice import facts
 from robustify.report.format import at, plain
 from robustify.report.messages import certificate, sentence, tree
 from robustify.report.opening import opening
-from robustify.report.printing import framed, html, markdown, svg
+from robustify.report.printing import framed, html, markdown, styles
 from robustify.summary.result import Summary
 
 Tree = Mapping[str, Any]
@@ -28,11 +30,11 @@ def render(summary: Summary, provenance: Tree) -> dict[str, str]:
     signature, notes, and as `explorer` whether the run has one.
     """
     values = _values(tree(summary), provenance)
-    drawn = {f"figures/{name}.svg": svg(plot) for name, plot in values["plots"].items()}
+    drawing = html("scores.svg.j2", **values, styles=styles("palette", "plot")) if values["plot"] else ""
     return {
         "report.html": html("page.html.j2", **values),
         "report.md": markdown("report.md.j2", **values),
-        **drawn,
+        **({"figures/scores.svg": drawing} if drawing else {}),
     }
 
 
@@ -56,7 +58,8 @@ def _values(s: Tree, provenance: Tree) -> dict[str, Any]:
     """Return everything that the templates print beyond the summary itself."""
     explorer = provenance.get("explorer") is True
     signature = s["signature"] or provenance.get("signature") or "not signed"
-    first, plots, verdict = opening(s), run_plots(s), certificate(s)
+    verdict, kept = certificate(s), facts(s).kept
+    plot = html("scores.svg.j2", s=s, kept=kept, styles="")
     config = provenance.get("config") or {}
     settings = {name: config[name] for name in SETTINGS if config.get(name) is not None}
     reasons = [*(at(s, "certificate.reasons") or ()), *(at(s, "residual.reasons") or ())]
@@ -66,10 +69,9 @@ def _values(s: Tree, provenance: Tree) -> dict[str, Any]:
         "name": plain(at(s, "benchmark.name") or "unnamed benchmark"),
         "signature": plain(str(signature), 1000),
         "explorer": explorer,
-        "first": first,
-        "todo": [(one.link(explorer), one) for one in first.todo],
-        "plots": plots,
-        "figure": plots.get("accuracy"),
+        "first": opening(s),
+        "kept": kept,
+        "plot": Markup(plot) if "<circle" in plot else "",
         "certificate": verdict,
         "reasons": [one for one in said if one not in verdict[1]],
         "provenance": {"templates": {}, "models": {}, "versions": {}, "notes": (), **provenance},

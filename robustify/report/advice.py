@@ -1,18 +1,18 @@
-"""Say in one line whether a benchmark may be trusted, and what to do about it: a table of rules over the summary.
+"""Say in a sentence whether a benchmark may be trusted, in another how much of it is not, and what to do about it.
 
-A rule says when it applies. What to do and why, where to look and what the advice rests on are in
-`messages.yaml`.
+Rules say when each verdict and each piece of advice applies; their texts are in `messages.yaml`. The page, the Markdown
+file, and the terminal print the same texts.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, Literal
 
-from robustify.report.figures import heuristics
 from robustify.report.format import at, counted
-from robustify.report.messages import catalogue, cue_words, filled, finding, is_trial
+from robustify.report.messages import catalogue, cue_words, filled, is_trial
+from robustify.report.rows import heuristics
 from robustify.report.tables import Tone
 from robustify.stats.tests import (
     LEVEL,
@@ -21,13 +21,18 @@ from robustify.stats.tests import (
     significantly_positive,
 )
 
-MOST, MOST_CUES = 5, 2
+MOST, MOST_CUES = 8, 3
 ONE_PLACE = 0.9
 """The share of keys at one position from which that is the verdict, if nothing else was found."""
 MARGIN = 0.05
 """The share of items with a shortcut up to which a full score may be used with care, if no margin is recorded."""
 Words = Mapping[str, Any]
 Tree = Mapping[str, Any]
+State = Literal["passed", "failed", "not evaluated"]
+STATES: Mapping[str | None, State] = {
+    "certified": "passed", "not certified": "failed", "adjusted": "passed", "partly adjusted": "failed",
+}  # fmt: skip
+"""What came of the audit of what was kept, and of the adjusted score; anything else is `not evaluated`."""
 UNSEEN = {"no_independent_auditor", "no_auditor", "nothing_to_see", "could_not_see"}
 """Reasons of a certificate for which another auditor would help."""
 
@@ -37,22 +42,23 @@ class Facts:
     """What a summary says of its benchmark as a whole: the derived values of the verdict and of the advice.
 
     `flagged` of `of` items, of which `judged` have a verdict; `by_chance` is the share of chance among the flagged, a
-    quantity; `real` the share of all items that is flagged beyond chance, 0 if that may be none. `one_place`: the position
-    of nearly all keys, None if there is none. `hidden`: the part of an item that voters did not see.
+    quantity; `real` the share of all items that is flagged beyond chance, 0 if that may be none. `audit`: what came of the
+    audit of what was kept. `reasons`: of the certificate, their parameters by code. `one_place`: the position of nearly
+    all keys, None if there is none. `hidden`: the part of an item that voters did not see.
     """
 
     verdict: str | None
+    audit: State
     trial: bool
     flagged: int | None
     of: int | None
     judged: int | None
     robust: int | None
-    undecided: int | None
     by_chance: Mapping[str, Any] | None
     real: float | None
     margin: float
     halted: tuple[str, ...]
-    reasons: tuple[Any, ...]
+    reasons: Mapping[str, Words]
     one_place: Mapping[str, Any] | None
     hidden: str
 
@@ -63,6 +69,17 @@ class Facts:
             return "items" if not self.of else f"of {counted(self.of, 'item')}"
         return f"of the {counted(self.judged, 'item')} judged"
 
+    @property
+    def kept(self) -> str:
+        """The word for what the filter left; only an audit that passed makes it robust."""
+        return "robust" if self.audit == "passed" else "kept"
+
+    @property
+    def answerable(self) -> tuple[int, ...]:
+        """How many items are answerable without their question: flagged, less those by chance; then its interval."""
+        share, n = self.by_chance or {"value": 0.0, "ci": None}, self.flagged or 0
+        return tuple(round(n * (1 - x)) for x in (share["value"], *(share["ci"] or ())[::-1]))
+
 
 def facts(s: Tree) -> Facts:
     """Return the derived values of a summary; what it does not say is None."""
@@ -72,21 +89,24 @@ def facts(s: Tree) -> Facts:
     if s["screen"] and found is None:
         found, of = None if share is None or n is None else round(share * n), n
     margin, place = at(s, "residual.margin"), at(s, "benchmark.key_places.off")
+    verdict = at(s, "certificate.verdict")
+    # A failed guardrail lowers a certificate, and finds no shortcut.
+    audit = verdict if verdict in (None, "not judged") else at(s, "residual.verdict") or verdict
     return Facts(
-        verdict=at(s, "certificate.verdict"),
+        verdict=verdict,
+        audit=STATES.get(audit, "not evaluated"),
         trial=is_trial(s),
         flagged=found,
         of=of,
         judged=n,
         robust=at(s, "splits.robust"),
-        undecided=at(s, "splits.undecided"),
         by_chance=by_chance(s),
         real=_real_share(s),
         margin=MARGIN if margin is None else margin,
         halted=tuple(
             g["name"] or "a guardrail" for g in s["guardrails"] if g["halts_export"] and not g["passed"]
         ),
-        reasons=tuple(at(s, "certificate.reasons") or ()),
+        reasons={r["code"]: r["params"] for r in at(s, "certificate.reasons") or ()},
         one_place=place if (at(place, "share") or 0.0) >= ONE_PLACE else None,
         hidden=at(s, "screen.hidden") or "question",
     )
@@ -123,26 +143,34 @@ def _real_share(s: Tree) -> float | None:
     return float(flagged * (1 - (at(by_chance(s), "value") or 0.0)))
 
 
-# The verdict in one line
-
-TONES: Mapping[str | None, Tone] = {"certified": "good", "not certified": "bad"}
+# The verdict
 
 
-def verdict_in_short(s: Tree) -> tuple[Tone, str]:
-    """Return whether the benchmark may be trusted: the tone, and one line of at most twenty words."""
-    f = facts(s)
-    codes = {r["code"]: r["params"] for r in f.reasons}
-    line = finding("verdict", s, f=f, codes=codes)
+def verdict_of(s: Tree, f: Facts) -> tuple[Tone, str]:
+    """Return whether the benchmark may be trusted: the tone, and one short sentence."""
+    tone, text = catalogue()["verdicts"][_verdict_code(f)]
+    return tone, filled(text, {"f": f})
+
+
+def _verdict_code(f: Facts) -> str:
     if f.trial or f.verdict == "not judged":
-        return "unsure", line
+        return "trial" if f.trial else "by_letter"
     if f.one_place and not f.flagged:
-        return "bad", line
-    if codes.keys() & {"no_screen", "too_few"} or (f.flagged and f.real == 0):
-        return "unsure", line
-    few = f.flagged and f.real is not None and f.real <= f.margin
-    if not f.flagged or not f.of or f.verdict == "not certified" or few:
-        return TONES.get(f.verdict, "unsure"), line
-    return "bad", line
+        return "one_place"
+    if f.reasons.keys() & {"too_few", "no_screen"}:
+        return "too_few" if "too_few" in f.reasons else "no_screen"
+    refuted = f.verdict == "not certified" and "above_chance" in f.reasons
+    if not f.flagged:
+        found = "unscreened" if f.flagged is None else "none"
+        kind = {"certified": "certified", "not certified": "stopped", None: "unaudited"}.get(
+            f.verdict, "open"
+        )
+        return f"{found}_{'refuted' if refuted else kind}"
+    if refuted:
+        return "refuted"
+    if f.real == 0:
+        return "by_chance"
+    return "few" if f.real is not None and f.real <= f.margin else "many"
 
 
 # What to do
@@ -156,26 +184,19 @@ When = Callable[[Tree, Facts], Sequence[Words]]
 class Recommendation:
     """One thing to do; its texts are in `messages.yaml`.
 
-    `action`: at most ten words; `section` of the report to look at; `source`: what the advice rests on; `filters`: those
-    of the explorer; `n`: the items it is about.
+    `action` begins with how many items it is about; `section` of the report to look at; `filters`: those of the explorer.
     """
 
     code: str
     action: str
     why: str
     section: str
-    source: str
     n: int | None = None
     filters: str = ""
 
-    def link(self, explorer: bool) -> str:
-        """Return where to look: the explorer under these filters if there is one, else the section of the report."""
-        return f"explorer.html#{self.filters}" if explorer and self.filters else f"#{self.section}"
 
-
-def recommendations(s: Tree) -> tuple[Recommendation, ...]:
-    """Return what to do now, the most pressing first, at most five."""
-    f = facts(s)
+def recommendations(s: Tree, f: Facts) -> tuple[Recommendation, ...]:
+    """Return what to do now, the most pressing first; those about cues are about all flagged items, each once."""
     rules = {**(UNJUDGED if f.trial or f.verdict == "not judged" else JUDGED), **ALWAYS}
     found = (_said(code, {"f": f, **words}) for code, when in rules.items() for words in when(s, f))
     return tuple(islice(found, MOST))
@@ -187,42 +208,43 @@ def _said(code: str, words: Words) -> Recommendation:
 
 
 def _if(there: object, **words: Any) -> Sequence[Words]:
-    return (words,) if there else ()
+    return (words,) if there and words["n"] is not None else ()
 
 
-def _by_letter(s: Tree, f: Facts) -> Sequence[Words]:
-    picking = [r["params"]["voter"] for r in f.reasons if r["code"] == "one_place"]
-    return _if(not f.trial, voters=" and ".join(picking) or "a voter")
-
-
-def _use_robust(s: Tree, f: Facts) -> Sequence[Words]:
-    return _if(f.robust and f.of and not f.halted and f.flagged and f.real, n=f.robust)
-
-
-def _keep(s: Tree, f: Facts) -> Sequence[Words]:
-    there = f.robust and f.of and not f.halted and f.verdict == "certified" and not (f.flagged and f.real)
-    return _if(there, n=f.of)
+def _report(s: Tree, f: Facts) -> Sequence[Words]:
+    """Advise which score to report beside the full one: on robust items if their audit passed, else the adjusted one."""
+    adjusted = at(s, "adjustment.status") in ("adjusted", "partly adjusted") and f.audit != "passed"
+    there = f.robust and f.of and not f.halted and f.flagged and f.real
+    return _if(there, n=at(s, "adjustment.n") if adjusted else f.robust, adjusted=adjusted)
 
 
 def _cues(s: Tree, f: Facts) -> Sequence[Words]:
+    """Name the commonest cues; each flagged item is counted under its first cue."""
     cues, mends = at(s, "evidence.cues") or {}, cue_words("advice")
-    sizes = sorted(((_size(cues.get(cue)), cue) for cue in mends), key=lambda one: -one[0])
-    return [{"n": n, "cue": cue, "mend": mends[cue]} for n, cue in sizes[:MOST_CUES] if n]
+    sizes = sorted(((_size(q), cue) for cue, q in cues.items() if cue in mends), key=lambda one: -one[0])
+    largest = [one for one in sizes[:MOST_CUES] if one[0]]
+    return [{"n": n, "cue": cue, "mend": mends[cue], "more": i > 0} for i, (n, cue) in enumerate(largest)]
+
+
+def _other_cues(s: Tree, f: Facts) -> Sequence[Words]:
+    named, cues = _cues(s, f), at(s, "evidence.cues")
+    rest = (f.flagged or 0) - sum(one["n"] for one in named)
+    return _if(rest > 0, n=rest, more=bool(named), some=None if cues is None else len(cues) > len(named))
 
 
 def _best_rule(s: Tree, f: Facts) -> Sequence[Words]:
     """Return the rule without a model that scores most, if no cue is counted."""
     found = [(at(row, "all.value"), name, at(row, "all.p_holm")) for name, row in heuristics(s).items()]
     above = sorted((x, name) for x, name, p in found if x is not None and p is not None and p <= LEVEL)
-    return [{"name": name, "share": x} for x, name in above[-1:] if not at(s, "evidence.cues")]
+    return [{"name": name, "share": x, "n": f.of} for x, name in above[-1:] if not at(s, "evidence.cues")]
 
 
 def _audit(s: Tree, f: Facts) -> Sequence[Words]:
-    return _if(UNSEEN & {r["code"] for r in f.reasons})
+    return _if(UNSEEN & f.reasons.keys(), n=f.robust)
 
 
 def _screen_again(s: Tree, f: Facts) -> Sequence[Words]:
-    return _if(f.verdict == "not certified" and not _audit(s, f))
+    return _if(f.verdict == "not certified" and not _audit(s, f), n=f.robust)
 
 
 def _more(s: Tree, f: Facts) -> Sequence[Words]:
@@ -254,22 +276,19 @@ def _size(share: Any) -> int:
 
 def _uneven(s: Tree, f: Facts) -> Sequence[Words]:
     p = at(s, "benchmark.key_places.p")
-    return _if(p is not None and p <= LEVEL)
-
-
-def _unanswered(s: Tree, f: Facts) -> Sequence[Words]:
-    return _if(at(s, "screen.unanswered"), n=at(s, "screen.unanswered"))
+    return _if(p is not None and p <= LEVEL, n=f.of)
 
 
 UNJUDGED: Mapping[str, When] = {
-    "run_whole": lambda s, f: [{**r["params"], "n": f.of} for r in f.reasons if r["code"] == "trial_run"],
-    "ask_by_text": _by_letter,
+    "run_whole": lambda s, f: _if(f.trial, **{**f.reasons.get("trial_run", {}), "n": f.of}),
+    "ask_by_text": lambda s, f: _if(not f.trial, n=f.of),
 }
 JUDGED: Mapping[str, When] = {
-    "mend_guardrail": lambda s, f: [{"name": name} for name in f.halted[:1]],
-    "use_robust": _use_robust,
-    "keep": _keep,
+    "mend_guardrail": lambda s, f: [{"name": name, "n": f.of} for name in f.halted[:1]],
+    "report": _report,
+    "keep": lambda s, f: _if(f.audit == "passed" and not (f.halted or (f.flagged and f.real)), n=f.robust),
     "mend_cue": _cues,
+    "other_cues": _other_cues,
     "mend_rule": _best_rule,
     "audit": _audit,
     "screen_again": _screen_again,
@@ -280,6 +299,6 @@ ALWAYS: Mapping[str, When] = {
     "replace_seen": _sized("contamination.overlap.found"),
     "review_keys": _sized("label_noise.flagged"),
     "shuffle_keys": _uneven,
-    "ask_again": _unanswered,
+    "ask_again": lambda s, f: _if(at(s, "screen.unanswered"), n=at(s, "screen.unanswered")),
 }
 """When each kind of advice applies, the most pressing first: to a run not judged, to a judged one, to every run."""

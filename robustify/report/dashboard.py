@@ -14,10 +14,10 @@ from typing import Any
 from urllib.parse import quote
 
 from robustify.errors import AuthorisationError, RobustifyError, UsageError
-from robustify.report.advice import verdict_in_short
+from robustify.report.advice import facts, verdict_of
 from robustify.report.format import at, count, counted, plain
-from robustify.report.messages import tree
-from robustify.report.opening import FirstScreen, Tile
+from robustify.report.messages import finding, tree
+from robustify.report.opening import FirstScreen
 from robustify.report.printing import html
 from robustify.report.tables import Cell, Table, Tone, cell, text_table
 from robustify.run import MANIFEST, open_run
@@ -54,10 +54,11 @@ class Entry:
 
     @property
     def verdict(self) -> Cell:
-        """The verdict in short, with its reason as the title."""
-        tone, line = verdict_in_short(self.summary)
-        short, _, why = line.rstrip(".").partition(": ")
-        return Cell(short, why, tone=tone, value=short)
+        """The verdict; how many items are answerable without their question is its title."""
+        f = facts(self.summary)
+        tone, line = verdict_of(self.summary, f)
+        number = finding("answerable", self.summary, f=f) if f.flagged is not None else ""
+        return Cell(line.rstrip("."), number, tone=tone, value=line)
 
 
 def dashboard_html(root: Path, out: Path) -> str:
@@ -115,14 +116,14 @@ def _entries(root: Path, beside: Path) -> Iterator[tuple[str, Entry | str]]:
 
 def _first(runs: Sequence[Entry], left_out: int) -> FirstScreen:
     latest = {entry.name: entry.verdict.tone for entry in runs}
-    kinds: dict[Tone, str] = {"good": "may be trusted", "bad": "may not be trusted", "unsure": "not settled"}
+    kinds: dict[Tone, str] = {"good": "may be trusted", "bad": "may not be trusted", "unsure": "not certain"}
     tones = Counter(latest.values())
     said = ", ".join(f"{count(tones[tone])} {words}" for tone, words in kinds.items() if tones[tone])
     days = " to ".join(dict.fromkeys((runs[0].date, runs[-1].date)))
     return FirstScreen(
         f"Latest runs of {counted(len(latest), 'benchmark')}: {said}.",
         "bad" if tones["bad"] else "unsure" if tones["unsure"] else "good",
-        tiles=(Tile("runs", count(len(runs)), days), Tile("folders left out", count(left_out))),
+        number=f"{counted(len(runs), 'run')}, {days}; {counted(left_out, 'folder')} left out.",
     )
 
 

@@ -13,8 +13,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from robustify.report import figures, format, tables
-from robustify.report.figures import Plot, placed
+from robustify.report import format, rows, tables
 from robustify.report.messages import catalogue, cue_words, finding, guardrail_sentence, rule_words, sentence
 
 MOST_WORDS = 6
@@ -50,7 +49,7 @@ def templates(*, autoescape: bool) -> jinja2.Environment:
                format.added, sentence, cut)  # fmt: skip
     env.filters |= {one.__name__: one for one in written}
     made = (tables.table, tables.facts, tables.nested, tables.named, tables.worded, tables.text_table, finding,
-            rule_words, cue_words, guardrail_sentence, figures.heuristics, figures.auditors, svg, styles)  # fmt: skip
+            rule_words, cue_words, guardrail_sentence, rows.heuristics, rows.auditors, styles)  # fmt: skip
     env.globals |= {one.__name__: one for one in made}
     env.globals |= {"said": catalogue(), "AT_LIMIT": format.AT_LIMIT, "WHY_LIMIT": format.WHY_LIMIT}
     return env
@@ -81,8 +80,3 @@ def cut(words: str) -> str:
     """Return the first six words, with an ellipsis if there are more."""
     parts = words.split(" ")
     return words if len(parts) <= MOST_WORDS else " ".join(parts[:MOST_WORDS]) + " \u2026"
-
-
-def svg(plot: Plot, *, alone: bool = True) -> Markup:
-    """Return the plot as SVG; `alone` brings light and dark colours, otherwise those of the page are used."""
-    return Markup(html("plot.svg.j2", d=placed(plot), styles=styles("palette", "plot") if alone else ""))

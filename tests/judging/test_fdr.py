@@ -10,7 +10,7 @@ from robustify.baselines.heuristics import guess
 from robustify.item import Item
 from robustify.judging.context import Facts, Rules, context
 from robustify.judging.judgement import Judgement, judge
-from robustify.report.advice import verdict_in_short
+from robustify.report.advice import facts, verdict_of
 from robustify.report.messages import finding, guardrail_sentence
 from robustify.screen.consensus import SHORTCUT
 from robustify.screen.screen_rules import ScreenRules
@@ -78,7 +78,8 @@ def test_neither_file_names_nor_the_order_of_rows_change_a_verdict() -> None:
 
 def test_too_few_items_to_screen_are_said_and_fail_a_guardrail() -> None:
     summary = judge(Answers.of([]), Facts("toys"), Rules(FDR), items_of(bench(49), cue=True)).summary
-    assert verdict_in_short(summary.tree()) == ("unsure", "No verdict: at least 50 items are needed.")
+    tree = summary.tree()
+    assert verdict_of(tree, facts(tree)) == ("unsure", "No verdict: at least 50 items are needed.")
     (check,) = [c for c in summary.guardrails if not c.passed]
     assert check.name == "undecided_share"
     assert guardrail_sentence(check) == "49 items without a model that votes; expected at least 50"

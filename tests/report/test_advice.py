@@ -1,12 +1,13 @@
 """What to do now: each rule fires on its case and is silent elsewhere, its number is in the summary, its words are few."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from robustify.report.advice import MOST, Recommendation, by_chance, recommendations, verdict_in_short
+from robustify.report.advice import Recommendation, by_chance, facts, recommendations
 from robustify.report.messages import catalogue, cue_words, tree
 from robustify.report.opening import opening
 from robustify.summary.result import Summary
@@ -18,13 +19,19 @@ FLAGGED = len((ROOT / "results/benign_demo/shortcut.jsonl").read_text("utf-8").s
 Edits = dict[str, object]
 CERTIFIED: Edits = {
     "certificate/verdict": "certified",
+    "residual/verdict": "certified",
     "certificate/reasons": [{"code": "below_margin", "params": {}}],
 }
 REFUSED: Edits = {
     "certificate/verdict": "not certified",
+    "residual/verdict": "not certified",
     "certificate/reasons": [{"code": "above_chance", "params": {}}],
 }
-STOPPED: Edits = {**REFUSED, "certificate/reasons": [{"code": "guardrail_failed", "params": {}}]}
+STOPPED: Edits = {
+    **REFUSED,
+    "residual/verdict": "inconclusive",
+    "certificate/reasons": [{"code": "guardrail_failed", "params": {}}],
+}
 TRIAL: Edits = {
     "certificate/verdict": "not judged",
     "certificate/reasons": [{"code": "trial_run", "params": {"n": 12, "least": 30, "part": False}}],
@@ -74,27 +81,27 @@ def edited(*edits: Edits) -> dict[str, Any]:
 
 
 def found(code: str, *edits: Edits) -> list[Recommendation]:
-    return [one for one in recommendations(edited(*edits)) if one.code == code]
+    tree = edited(*edits)
+    return [one for one in recommendations(tree, facts(tree)) if one.code == code]
 
 
 CASES: dict[str, tuple[Edits, int | None, str, Edits]] = {
     "run_whole": (TRIAL, 360, "", {}),
-    "ask_by_text": (LETTERS, None, "", TRIAL),
-    "mend_guardrail": (HALTED, None, "", {}),
-    "use_robust": ({}, 360 - FLAGGED, "verdict=robust", HALTED),
+    "ask_by_text": (LETTERS, 360, "", TRIAL),
+    "mend_guardrail": (HALTED, 360, "", {}),
+    "report": ({}, 360, "", HALTED),
     "keep": ({**NONE_FLAGGED, **CERTIFIED}, 360, "", NONE_FLAGGED),
     "mend_cue": ({}, 35, "verdict=shortcut&cue=length", {"evidence/cues": {}}),
-    "mend_rule": ({"evidence": None}, None, "", {}),
-    "audit": (ALONE, None, "", CERTIFIED),
-    "screen_again": (REFUSED, None, "", {}),
+    "other_cues": ({}, 29, "verdict=shortcut", NONE_FLAGGED),
+    "mend_rule": ({"evidence": None}, 360, "", {}),
+    "audit": (ALONE, 245, "", CERTIFIED),
+    "screen_again": (REFUSED, 245, "", {}),
     "ask_more": ({}, 540, "", CERTIFIED),
-    "review_keys": ({**QUIET, "label_noise": DEMO["label_noise"]}, 89, "", {**QUIET}),
-    "mend_defects": (
-        {**QUIET, "benchmark/defects": {"empty_choice": {"n": 3}, "blank_stem": {"n": 0}}}, 3, "", QUIET,
-    ),
-    "shuffle_keys": ({**QUIET, "benchmark/key_places/p": 0.001}, None, "", QUIET),
-    "replace_seen": ({**QUIET, "contamination": {"overlap": {"found": RATE}}}, 36, "", QUIET),
-    "ask_again": ({**QUIET, "screen/unanswered": 7}, 7, "verdict=undecided", QUIET),
+    "review_keys": ({}, 89, "", {"label_noise": None}),
+    "mend_defects": ({"benchmark/defects": {"empty_choice": {"n": 3}, "blank_stem": {"n": 0}}}, 3, "", {}),
+    "shuffle_keys": ({**QUIET, "benchmark/key_places/p": 0.0}, 360, "", {}),
+    "replace_seen": ({**QUIET, "contamination": {"overlap": {"found": RATE}}}, 36, "", {}),
+    "ask_again": ({**QUIET, "screen/unanswered": 7}, 7, "verdict=undecided", {}),
 }  # fmt: skip
 """Of each code: what makes its rule speak, of how many items, with which filters, and what makes it silent."""
 
@@ -109,76 +116,72 @@ def test_a_rule_speaks_in_its_case_and_is_silent_in_another(code: str) -> None:
     one = found(code, edits)[0]
     assert (one.n, one.filters) == (n, filters)
     assert found(code, silent) == []
-    assert n is None or code in ("run_whole", "ask_more", "keep", "use_robust") or str(n) in one.action
-    assert 3 <= len(one.action.split()) <= 10
-    named = one.source.split(":")[0]
-    assert (ROOT / named).is_file() if named.startswith("docs/") else "(20" in named or "arXiv" in named
+    size, _, what = one.action.partition(": ")
+    assert size.split()[0] == str(n)
+    assert 2 <= len(what.split()) <= 14
 
 
-def test_the_demo_gets_five_lines_of_advice_and_each_leads_somewhere() -> None:
-    given = recommendations(edited())
-    assert [one.code for one in given] == ["use_robust", "mend_cue", "mend_cue", "ask_more", "review_keys"]
-    assert len(given) == MOST
-    assert [one.n for one in given[1:3]] == [35, 26]
-    assert given[0].link(explorer=True) == "explorer.html#verdict=robust"
-    assert given[0].link(explorer=False) == "#scores"
-    assert given[3].link(explorer=True) == "#residual"
+def test_the_lines_about_cues_account_for_every_flagged_item() -> None:
+    cases: list[tuple[Edits, list[int]]] = [
+        ({}, [35, 26, 25, 29]),
+        ({"evidence/cues": {"text_votes": {"value": 1.0, "n": FLAGGED}}}, [FLAGGED]),
+        ({"evidence": None}, [FLAGGED]),
+    ]
+    for edits, sizes in cases:
+        tree = edited(edits)
+        given = [one for one in recommendations(tree, facts(tree)) if one.code in ("mend_cue", "other_cues")]
+        assert [one.n for one in given] == sizes
+        assert sum(sizes) == FLAGGED
     for cue in cue_words("advice"):
         assert found("mend_cue", {"evidence/cues": {cue: {"value": 1 / FLAGGED, "n": FLAGGED}}})[0].n == 1
 
 
+MANY = "Do not trust the full score."
+NUMBER = "About 104 of 360 items are answerable without their question (between 95 and 111)."
+NONE = "None of 360 items was found to be answerable without its question."
+
+
 @pytest.mark.parametrize(
-    ("edits", "begins", "counted"),
+    ("edits", "verdict", "number", "kept"),
     [
-        ({}, "Do not trust the full score", f"{FLAGGED} of 360"),
-        (CERTIFIED, "Do not trust the full score", "without the question; no auditor found more."),
-        (REFUSED, "Do not trust it", "the question, and others still can."),
-        (STOPPED, "Do not trust it", "the question; a guardrail failed."),
-        (FEW_FLAGGED, "Trust it with care", "9 of 360"),
-        ({**FEW_FLAGGED, **CERTIFIED}, "Trust it with care", "9 of 360"),
-        (BY_CHANCE, "Nothing certain", f"{FLAGGED} of 360"),
-        (NONE_FLAGGED, "No item was found", ""),
-        ({**NONE_FLAGGED, **CERTIFIED}, "Trust it", "no auditor asked here found more, a later model may"),
-        ({**NONE_FLAGGED, **STOPPED}, "No item was found", "a guardrail failed"),
-        ({**NONE_FLAGGED, **REFUSED}, "Do not trust it", ""),
-        ({**NONE_FLAGGED, "certificate": None}, "No item was found", ""),
-        (TRIAL, "A trial run", "12 items"),
-        (PART, "A trial run", "part"),
-        (LETTERS, "Not judged", ""),
-        (UNSCREENED, "Not settled", ""),
-        ({**UNSCREENED, **CERTIFIED}, "Trust what was kept", ""),
-        ({**UNSCREENED, **REFUSED}, "Do not trust it", ""),
-        ({**UNSCREENED, "certificate": None}, "No verdict", ""),
-        ({**NONE_FLAGGED, **AT_A}, "Do not trust its order", "the key is listed first in 95.0 %"),
-        ({**UNSCREENED, "certificate": None, **AT_A}, "Do not trust its order", "first"),
-        ({"splits": None}, "Do not trust the full score", f"{FLAGGED} of 360"),
-        (SOME_JUDGED, "Do not trust the full score", "57 of the 143 items judged"),
-        ({**SOME_JUDGED, **REFUSED}, "Do not trust it", "57 of the 143 items judged"),
+        ({}, MANY, NUMBER, "not evaluated"),
+        (CERTIFIED, MANY, NUMBER, "passed"),
+        (REFUSED, "Do not trust the score: neither on all items nor on those", NUMBER, "failed"),
+        (STOPPED, MANY, NUMBER, "not evaluated"),
+        (FEW_FLAGGED, "Trust it with care", "About 8 of 360", "not evaluated"),
+        (BY_CHANCE, "Nothing certain", "About 104 of 360", "not evaluated"),
+        (NONE_FLAGGED, "No item was found", NONE, "not evaluated"),
+        ({**NONE_FLAGGED, **CERTIFIED}, "Trust it: no item was found", NONE, "passed"),
+        ({**NONE_FLAGGED, **STOPPED}, "No item was found to give its key away, but a guardrail", NONE, "not evaluated"),
+        ({**NONE_FLAGGED, **REFUSED}, "Do not trust it: no item stands out", NONE, "failed"),
+        ({**NONE_FLAGGED, "certificate": None}, "No item was found", NONE, "not evaluated"),
+        (TRIAL, "A trial run, not judged: 12 items asked", "", ""),
+        (PART, "A trial run, not judged: only a part", "", ""),
+        (LETTERS, "Not judged", "", "not evaluated"),
+        (UNSCREENED, "Not evaluated", "", ""),
+        ({**UNSCREENED, **CERTIFIED}, "Trust what was kept", "", ""),
+        ({**UNSCREENED, **REFUSED}, "Do not trust it", "", ""),
+        ({**UNSCREENED, "certificate": None}, "No verdict", "", ""),
+        ({**NONE_FLAGGED, **AT_A}, "Do not trust its order: the key is listed first in 95.0 %", NONE, "not evaluated"),
+        ({**UNSCREENED, "certificate": None, **AT_A}, "Do not trust its order", "", ""),
+        ({"splits": None}, MANY, NUMBER, ""),
+        ({"screen/hidden": "passage"}, MANY, "About 104 of 360 items are answerable without their pass", "not evaluated"),
+        (SOME_JUDGED, MANY, "About 51 of the 143 items judged are", "not evaluated"),
     ],
 )  # fmt: skip
-def test_the_verdict_is_one_line_that_says_whether_to_trust_and_how_many_are_bad(
-    edits: Edits, begins: str, counted: str
+def test_the_first_screen_says_in_two_sentences_whether_to_trust_and_how_much(
+    edits: Edits, verdict: str, number: str, kept: str
 ) -> None:
-    line = verdict_in_short(edited(edits))[1]
-    assert line.startswith(begins)
-    assert counted in line
-    assert len(line.split()) <= 20
-    assert line.endswith(".")
-
-
-def test_a_share_and_its_count_have_one_denominator() -> None:
-    tile = opening(edited(SOME_JUDGED)).tiles[0]
-    assert (tile.main, tile.label, tile.small) == (
-        "57",
-        "of the 143 items judged need no question",
-        "39.9 %, 30.0 to 50.0",
-    )
-
-
-def test_a_small_set_is_told_to_grow_and_a_part_of_one_to_be_run_whole() -> None:
-    assert [found("run_whole", edits)[0].action for edits in (TRIAL, PART)] == [
-        "Write more items: 30 or more are judged", "Run the whole set, without a limit",
-    ]  # fmt: skip
+    tree = edited(edits)
+    first = opening(tree)
+    assert first.verdict.startswith(verdict)
+    assert len(first.verdict.split()) <= 20
+    assert first.number.startswith(number) if number else first.number == ""
+    said = [state for state, words in first.checks if "kept" in words or "are robust" in words]
+    assert said == [kept] * bool(kept)
+    assert any("are robust:" in words for _, words in first.checks) == (kept == "passed")
+    forbidden = "settle|outside this screen|low on robust|absolutes and hedges|inconclusive"
+    assert not re.search(forbidden, " ".join([first.verdict, *(one.action for one in first.todo)]))
 
 
 def test_chance_is_what_the_cut_says_else_what_latent_shortcuts_leave() -> None:
@@ -191,6 +194,6 @@ def test_chance_is_what_the_cut_says_else_what_latent_shortcuts_leave() -> None:
 
 
 def test_a_summary_without_a_screen_gives_a_line_and_no_advice() -> None:
-    empty = tree(Summary.model_validate(filled(Summary, {})))
-    assert recommendations(empty) == ()
-    assert "No verdict" in verdict_in_short(empty)[1]
+    empty = opening(tree(Summary.model_validate(filled(Summary, {}))))
+    assert empty.todo == ()
+    assert "No verdict" in empty.verdict

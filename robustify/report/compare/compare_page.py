@@ -8,7 +8,7 @@ from typing import Any
 
 from robustify.report.compare.comparing import Comparison, rule_of
 from robustify.report.format import count, counted, in_points, plain
-from robustify.report.opening import FirstScreen, Tile
+from robustify.report.opening import FirstScreen
 from robustify.report.printing import html, markdown
 
 MOST_ITEMS = 2000
@@ -53,15 +53,13 @@ def _first(found: Comparison) -> FirstScreen:
         verdict = f"No difference between these runs is more than noise: {count(len(tested))} were tested."
     most = max(changed, key=lambda c: abs(c.difference["value"]), default=None)
     modes = {s["full_mode"] for s in found.summaries if s["full_mode"]}
-    return FirstScreen(
-        verdict,
-        "unsure",
-        above=(TWO_MODES,) if len(modes) > 1 else (),
-        tiles=(
-            Tile("largest change", in_points(most.difference["value"]) if most else "none", most.label if most else ""),
-            Tile("items in both" if len(found.runs) == 2 else "items in every two",
-                 count(min(len(p.items) for p in known)) if known else "none", found.pairs[0].why_not or ""),
-            Tile("verdicts moved", count(sum(len(pair.moved) for pair in known)) if known else "not shown",
-                 known[0].mended_words if len(known) == 1 and known[0].mended else ""),
-        ),
-    )  # fmt: skip
+    facts = [f"Largest change: {in_points(most.difference['value'])}, {most.label}."] if most else []
+    if known:
+        both = "both" if len(found.runs) == 2 else "every two"
+        facts.append(f"{counted(min(len(pair.items) for pair in known), 'item')} in {both}.")
+        facts.append(f"{counted(sum(len(pair.moved) for pair in known), 'verdict')} moved.")
+        facts += [f"{known[0].mended_words}."] if len(known) == 1 and known[0].mended else []
+    else:
+        facts.append(f"Items are not compared: {found.pairs[0].why_not}.")
+    above = (TWO_MODES,) if len(modes) > 1 else ()
+    return FirstScreen(verdict, "unsure", above, checks=tuple((None, fact) for fact in facts))
