@@ -1,13 +1,15 @@
 """robustify: how much of a multiple-choice score is knowledge, and how much is test-taking.
 
-`import robustify as rb` gives `audit`, `open`, `judge`, `heuristics`, `import_logs`, what they return (`Audit`) and what
-they raise (`RobustifyError`); they are described in `robustify.api` and loaded when first used.
+`import robustify as rb` gives `audit`, `open`, `judge`, `heuristics`, `adjusted`, `import_logs`, what they return (`Audit`)
+and what they raise (`RobustifyError`); they are described in `robustify.api` and loaded when first used.
 """
 
 import importlib
 
 __version__ = "0.1.0"
-__all__ = ["Audit", "RobustifyError", "__version__", "audit", "heuristics", "import_logs", "judge", "open"]
+__all__ = [
+    "Audit", "RobustifyError", "__version__", "adjusted", "audit", "heuristics", "import_logs", "judge", "open",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:

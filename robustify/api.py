@@ -5,6 +5,7 @@ run = rb.audit("items.jsonl", public=True, models=["smollm2-135m"])
 run                                   # the first screen of the report
 run.verdicts.query("verdict == 'shortcut'")
 rb.judge(run, criterion="majority").verdict
+rb.adjusted("items.jsonl", {"my model": hits})
 ```
 
 Tables are pandas DataFrames. A restricted run gives its summary, and no row of a single item.
@@ -41,9 +42,10 @@ from robustify.run import EVIDENCE, VERDICTS, Run, json_values, open_run, write_
 if TYPE_CHECKING:
     import pandas as pd
 
+    from robustify.summary.adjusted import Adjust
     from robustify.views import View
 
-__all__ = ["Audit", "RobustifyError", "audit", "heuristics", "import_logs", "judge", "open"]
+__all__ = ["Audit", "RobustifyError", "adjusted", "audit", "heuristics", "import_logs", "judge", "open"]
 
 Data: TypeAlias = "str | Path | Sequence[Item] | Sequence[Mapping[str, Any]] | pd.DataFrame"
 """A config, a file of items, or items: made ones, or rows in any layout that a file of items may have."""
@@ -145,13 +147,15 @@ class Audit:
 class Rule(TypedDict, total=False):
     """`criterion` (`fdr`, `unanimous`, `majority`, `K-of-N`), `mode` (answers by `letter`, or by the options' own `text`:
     for small models), `rotation` (a voter's pick over the orders: `averaged`, `every`, `most`), `limit` (only the first
-    so many items), `name` (of the benchmark)."""
+    so many items), `name` (of the benchmark), `adjust` (what the weights of the adjusted score balance: `form`, or
+    `form+meaning`)."""
 
     criterion: str
     mode: str
     rotation: str
     limit: int
     name: str
+    adjust: str
 
 
 def audit(
@@ -173,7 +177,7 @@ def audit(
         out: the run's folder; without one, a temporary folder that is removed with the result.
         device: where the models run, e.g. `cuda:0`.
         progress: whether progress is shown on stderr.
-        rule: `criterion`, `mode`, `rotation`, `limit`, `name`, as in `Rule`.
+        rule: as in `Rule`.
 
     Raises:
         RobustifyError: a wrong setting, items without `public`, a restricted set without `out`, or as each step says.
@@ -233,6 +237,44 @@ def heuristics(data: Data) -> "pd.DataFrame":
     frame.attrs = {"n": scores["n"], "chance_accuracy": scores["chance_accuracy"]}
     if policy.access is None:
         frame.attrs["notes"] = notes(bench)
+    return frame
+
+
+def adjusted(data: Data, hits: Mapping[str, Sequence[float]], *, adjust: "Adjust" = "form") -> "pd.DataFrame":
+    """Score models under weights that make the cues in the options worthless (docs/filter.md), one row per model.
+
+    Args:
+        data: the items, as in `heuristics`; a public set.
+        hits: by model 1 or 0 for each item, or a share of one; NaN if it was not answered.
+        adjust: `form`, or `form+meaning` if the sentence encoder was pulled.
+
+    Returns:
+        `value`, `n`, `low` and `high` (95 %) of the adjusted score, and the mean of all hits, `raw`. `attrs` has what the
+        weights are worth and what auditors still find, as `adjustment` of a run's summary.
+
+    Raises:
+        RobustifyError: a restricted set, other numbers of hits than items, too few items, or no encoder.
+    """
+    import numpy as np
+    import pandas as pd
+
+    with tempfile.TemporaryDirectory(prefix="robustify-") as place:
+        bench, policy = loaded(_path(data, Path(place)), skip_bad=False)
+    if policy.access is not None:
+        raise AuthorisationError(f"{bench.name}: is a restricted set; expected a public one")
+    credit = {name: np.asarray(won, dtype=np.float64) for name, won in hits.items()}
+    if odd := [name for name, won in credit.items() if won.shape != (len(bench.items),)]:
+        raise UsageError(f"hits of {odd[0]}: {len(credit[odd[0]])} numbers; expected {len(bench.items)}")
+    found = pipeline.weighed(bench, adjust, cache_folder(None))
+    if found is None:
+        raise DataError(f"{bench.name}: {len(bench.items)} items, too few to be weighed")
+    rates = {name: (found.rate(won), np.nanmean(won)) for name, won in credit.items()}
+    rows = {
+        name: {**_flat({} if rate is None else rate.tree()), "raw": raw}
+        for name, (rate, raw) in rates.items()
+    }
+    frame = pd.DataFrame.from_dict(rows, orient="index")
+    frame.attrs = found.part.tree()
     return frame
 
 

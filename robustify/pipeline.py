@@ -16,7 +16,7 @@ from robustify.answers import Answers
 from robustify.ask import ask, plan
 from robustify.ask.by_meaning import ask_by_meaning, can_audit, require_encoder
 from robustify.ask.forecast import Forecast, forecast, megabytes, with_words
-from robustify.baselines.artifact_probe import probe
+from robustify.baselines.artifact_probe import ProbeSettings, probe
 from robustify.baselines.heuristics import guess
 from robustify.config import Config, overridden, parse
 from robustify.engines import check_model, open_scorer
@@ -25,7 +25,9 @@ from robustify.errors import AuthorisationError, UsageError
 from robustify.files import writable
 from robustify.freeform.running import FreeResponse, prompts_in_words, require_free
 from robustify.item import no_collector
+from robustify.judging.adjusted import Balanced, balanced
 from robustify.judging.cloze import read_labels
+from robustify.judging.context import Rules, context
 from robustify.judging.judgement import Judgement, judge
 from robustify.loaders import Loaded
 from robustify.ngrams.overlap import Overlap, overlap
@@ -37,6 +39,7 @@ from robustify.report import write_report
 from robustify.restricted.access import authorised, require_inside
 from robustify.run import EXPLORER, FREE, SPLIT_FILES, Run, open_run, refuse_foreign, replacing, run_lock
 from robustify.screen.screen_rules import same_model
+from robustify.summary.adjusted import Adjust
 from robustify.views import BEFORE_A_QUESTION, Hidden, Template
 
 SetPolicy = PublicPolicy | RestrictedPolicy
@@ -255,6 +258,18 @@ def ask_models(
         templates=templates,
     )
     return asked, spent
+
+
+def weighed(bench: Loaded, adjust: Adjust, cache: Path) -> Balanced | None:
+    """Return the weights of the adjusted score of these items, audited by the encoder if it is at hand; no model is asked.
+
+    None for too few items. Raises `UsageError`: the weights need the encoder, and it was not pulled.
+    """
+    require_encoder(adjust, cache)
+    meant = Answers.of(ask_by_meaning(bench.items, ProbeSettings(), cache, keep=True, adjust=adjust))
+    answers = Answers.concat([guess(bench.items), meant])
+    with threadpool_limits(1, "blas"):
+        return balanced(context(answers, facts(bench), Rules(adjust=adjust), bench.items))
 
 
 def log_spent(folder: Path, spent: Sequence[Mapping[str, object]]) -> None:

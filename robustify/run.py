@@ -53,6 +53,7 @@ EVIDENCE = "evidence.jsonl"
 EXPLORER = "explorer.html"
 """Every item of a public run with its evidence, to be looked through in a browser."""
 VERDICTS = "verdicts.csv"
+WEIGHTS = "weights.csv"
 OUTSIDE_THE_CLAIM = ("run.log", ".run.lock", _WRITING)
 SPLIT_FILES = ("robust.jsonl", "shortcut.jsonl", "undecided.jsonl")
 

@@ -1,4 +1,4 @@
-"""`import robustify as rb`: eight names, tables, and of a restricted run what its release level shows."""
+"""`import robustify as rb`: nine names, tables, and of a restricted run what its release level shows."""
 
 import ast
 import json
@@ -15,6 +15,7 @@ import robustify as rb
 from robustify.baselines.heuristics import table
 from robustify.item import Item
 from robustify.run import Run, open_run
+from tests.judging.test_adjusted import items_with
 from tests.support import restricted_run
 from tests.support.exported_run import made_run, made_up
 
@@ -28,8 +29,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return made_run(tmp_path_factory.mktemp("made"))
 
 
-def test_eight_names_are_public_and_importing_them_loads_nothing() -> None:
-    assert len(rb.__all__) == 8
+def test_nine_names_are_public_and_importing_them_loads_nothing() -> None:
+    assert len(rb.__all__) == 9
     assert set(dir(rb)) == set(rb.__all__)
     code = "import sys, robustify; print(sorted(m for m in sys.modules if m.startswith('robustify')))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
@@ -107,6 +108,22 @@ def test_heuristics_take_items_in_every_form(form: str, tmp_path: Path) -> None:
     expected: Any = table(items)["heuristics"]
     assert found["value"].to_dict() == {name: row["value"] for name, row in expected.items()}
     assert found.attrs["n"] == len(items)
+
+
+def test_adjusted_scores_of_hits_are_those_of_a_run(tmp_path: Path) -> None:
+    items = items_with(300, longest=0.3)
+    hits = [max(range(4), key=lambda i: len(item.choices[i])) == item.key for item in items]
+    found = rb.adjusted(items, {"longest": hits, "none": [float("nan"), *[0.0] * 299]})
+    assert found.attrs["status"] == "adjusted"
+    assert 150 < found.attrs["worth"] < 300
+    assert found.loc["longest", "raw"] == pytest.approx(sum(hits) / 300)
+    assert found.loc["longest", "low"] <= found.loc["longest", "value"] <= found.loc["longest", "high"]
+    assert found.loc["longest", "value"] == pytest.approx(0.25, abs=0.02)
+    assert found.loc["none", ["value", "n", "raw"]].tolist() == [0, 299, 0]
+    with pytest.raises(rb.RobustifyError, match="hits of m: 2 numbers; expected 300"):
+        rb.adjusted(items, {"m": [1, 0]})
+    with pytest.raises(rb.RobustifyError, match="too few"):
+        rb.adjusted(items[:30], {})
 
 
 def test_items_in_memory_are_audited_and_nothing_of_them_stays_behind(

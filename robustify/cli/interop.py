@@ -164,6 +164,8 @@ def inspect_(run: "Run", out: Path, force: bool) -> int:
 def dataset(run: "Run", out: Path, force: bool, licence: str) -> int:
     """Write a dataset folder: JSON Lines for each split and a card. Nothing is uploaded.
 
+    Beside the splits, `balanced` is the largest subset found in which no cue of the adjusted score pays.
+
     \b
     Example:
         robustify export dataset results/demo -o dataset --licence mit

@@ -1,16 +1,20 @@
 """A run's splits as a dataset folder: a JSON Lines file for each split and a card. Nothing is uploaded.
 
-A split without items gets no file, because a reader could not tell its types.
+Beside the splits, `balanced` is the largest subset that was found in which no cue of the adjusted score pays. A split
+without items gets no file, because a reader could not tell its types.
 """
 
 import shutil
 from pathlib import Path
 
+import numpy as np
+
 from robustify.errors import DataError
 from robustify.export.heading import ENVIRONMENT, one_line
 from robustify.export.writing import SPLITS, exporting, files_of
-from robustify.files import write_text
-from robustify.run import Run
+from robustify.files import original, write_text
+from robustify.run import WEIGHTS, Run, write_items
+from robustify.stats.balance import balanced_subset
 
 SAYS = {
     "robust": "not answered in the screen",
@@ -30,6 +34,10 @@ def export_dataset(run: Run, folder: Path, force: bool = False, licence: str = "
             if n := source.read_bytes().count(b"\n"):
                 shutil.copyfile(source, staging / source.name)
                 splits.append({"name": name, "n": n, "says": SAYS[name]})
+        if WEIGHTS in run.manifest["files"]:
+            n, off = write_balanced(run, staging / "balanced.jsonl")
+            says = f"no listed cue pays: each sums to {off:.2f} of its deviations at most"
+            splits.append({"name": "balanced", "n": n, "says": says})
         if not splits:
             raise DataError(f"{run.folder}: no split holds an item; expected robust or cloze items")
         text = ENVIRONMENT.get_template("card.md.j2").render(
@@ -43,3 +51,20 @@ def export_dataset(run: Run, folder: Path, force: bool = False, licence: str = "
         )
         write_text(staging / "README.md", text)
     return files_of(folder)
+
+
+def write_balanced(run: Run, path: Path) -> tuple[int, float]:
+    """Write the items of a balanced subset. Return their number, and by how many deviations its worst cue is off.
+    Raises `DataError`: the weights are not as the run left them."""
+    import pandas as pd  # type: ignore[import-untyped]
+
+    run.require_unchanged(WEIGHTS)
+    table = pd.read_csv(
+        run.folder / WEIGHTS, dtype={"item": str}, keep_default_na=False, na_values={"weight": [""]}
+    )
+    table = table[table["weight"].notna()]
+    taken, off = balanced_subset(table.drop(columns=["item", "weight"]).to_numpy(dtype=np.float64))
+    chosen = set(map(original, table["item"][taken]))
+    items = [item for item in run.items or () if item.id in chosen]
+    write_items(path, items)
+    return len(items), off

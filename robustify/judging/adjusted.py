@@ -53,12 +53,13 @@ _Gain = tuple[float, int, tuple[float, float], float, float]
 class Balanced:
     """The weights of n items, (n,), mean 1, NaN for an item without a key or text; and what is said of them.
 
-    `groups` (n,): what hangs together; None where every item stands for itself.
+    `groups` (n,): what hangs together; None where every item stands for itself. `cues` (n, c): the columns of `part`.
     """
 
     weight: Floats
     groups: Ints | None
     part: Adjustment
+    cues: Floats
 
     @property
     def scored(self) -> Floats | None:
@@ -110,7 +111,9 @@ def balanced(ctx: Context) -> Balanced | None:
         left=left,
         reason=reason,
     )
-    return Balanced(weight, ctx.parts.groups, part)
+    cues = np.full((len(known), len(columns.names)), np.nan)
+    cues[known] = columns.values
+    return Balanced(weight, ctx.parts.groups, part, cues)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from robustify.answers import Answers
 from robustify.arrays import Floats
 from robustify.item import Item
 from robustify.judging.accuracy import accuracies, all_credits, pairs
-from robustify.judging.adjusted import balanced
+from robustify.judging.adjusted import Balanced, balanced
 from robustify.judging.audit.doubts import contamination, label_noise
 from robustify.judging.audit.item_analysis import item_analysis
 from robustify.judging.audit.residual import residual
@@ -31,14 +31,15 @@ from robustify.summary.result import Summary
 @dataclass(frozen=True)
 class Judgement:
     """A verdict on every item, why items are no cloze, the summary, the evidence on items that could be
-    ranked, and further columns of `verdicts.csv`, (n,) each: weights of the adjusted score unless it is withheld, and
-    what an item analysis says."""
+    ranked, further columns of `verdicts.csv`, (n,) each (weights of the adjusted score unless it is withheld, and what an
+    item analysis says), and those weights with their cues."""
 
     verdicts: Verdicts
     cloze_excluded: Mapping[str, str]
     summary: Summary
     evidence: Evidence | None = None
     numbers: Mapping[str, Floats] = field(default_factory=dict)
+    weighed: Balanced | None = None
 
 
 def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | None = None) -> Judgement:
@@ -83,6 +84,7 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
         _certified(ctx, summary),
         found,
         {name: column for name, column in numbers.items() if column is not None},
+        None if weighed is None or weighed.scored is None else weighed,
     )
 
 

@@ -26,6 +26,7 @@ from robustify.run import (
     EVIDENCE,
     EXPLORER,
     FREE,
+    WEIGHTS,
     Run,
     open_run,
     replacing,
@@ -88,8 +89,8 @@ def print_run(folder: Path, config: Config, asked: Asked, judgement: Judgement) 
             judgement.evidence,
             judgement.numbers,
         )
-        if (weight := judgement.numbers.get("adjusted_weight")) is not None:
-            write_weights(staged / "weights.csv", judgement.verdicts.items, weight)
+        if judgement.weighed is not None:
+            write_weights(staged / WEIGHTS, judgement.verdicts.items, judgement.weighed)
         if judgement.evidence is not None and asked.items is not None:
             write_lines(staged / EVIDENCE, evidence_rows(judgement.evidence, judgement.verdicts, asked.items))
             if config.explore:

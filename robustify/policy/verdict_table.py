@@ -9,6 +9,7 @@ import numpy as np
 
 from robustify.arrays import Floats
 from robustify.files import neutral
+from robustify.judging.adjusted import Balanced
 from robustify.judging.evidence import Evidence
 from robustify.screen.consensus import Verdicts
 
@@ -46,11 +47,13 @@ def write_verdicts(
     _write_csv(path, pd.DataFrame(columns), "%.4f")
 
 
-def write_weights(path: Path, items: Sequence[str], weight: Floats) -> None:
-    """Write the weight of each item in the adjusted score, so that others can score models under it."""
+def write_weights(path: Path, items: Sequence[str], found: Balanced) -> None:
+    """Write the weight of each item in the adjusted score, and what each cue gains on it, for scores by others."""
     import pandas as pd
 
-    _write_csv(path, pd.DataFrame({"item": list(map(neutral, items)), "weight": weight}), "%.6f")
+    columns = dict(zip(found.part.columns, found.cues.T, strict=True))
+    frame = pd.DataFrame({"item": list(map(neutral, items)), "weight": found.weight, **columns})
+    _write_csv(path, frame, "%.6f")
 
 
 def _write_csv(path: Path, frame: "pd.DataFrame", numbers: str) -> None:

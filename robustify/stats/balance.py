@@ -7,12 +7,15 @@ entropy to equal weights. They are exp(-c l), with l the minimum of a convex fun
 
 import numpy as np
 
-from robustify.arrays import Floats, Ints
+from robustify.arrays import Bools, Floats, Ints
 from robustify.stats.intervals import Rate
 from robustify.stats.tests import Difference
 
 RIDGE = 10.0
 """On l, over n: columns are balanced up to noise, so that no item pays for a perfect balance with its whole weight."""
+MOST_OFF = 0.5
+"""By how many deviations the sum of a column over a balanced subset may be off."""
+_LOOKED_AT, _TRIES = 400, 200
 Z = 1.959963984540054
 """Standard errors on each side of a 95 % interval."""
 
@@ -45,6 +48,36 @@ def weights(columns: Floats, at: Floats) -> Floats:
 def worth(weight: Floats) -> float:
     """Return how many equally weighted items the weighted ones are worth (Kish 1965): (sum w)^2 / sum w^2."""
     return float(weight.sum() ** 2 / (weight**2).sum())
+
+
+def balanced_subset(columns: Floats) -> tuple[Bools, float]:
+    """Return a largest subset, (n,), in which no column (n, c) pays, and by how much its worst column is off.
+
+    The linear programme bounds each column's sum by `MOST_OFF`; at most c of its items are taken in part and are left
+    out. Then the one or two items, among some that are drawn, whose turning balances best are taken or left, until every
+    sum is within the bound. Few items may not reach it.
+    """
+    from scipy.optimize import linprog
+
+    n, draw = len(columns), np.random.default_rng(0)
+    both_ways = np.vstack([columns.T, -columns.T])
+    found = linprog(-np.ones(n), A_ub=both_ways, b_ub=np.full(len(both_ways), MOST_OFF), bounds=(0, 1))
+    taken = np.asarray(np.asarray(found.x) > 1 - 1e-6)
+    best, least = taken, float(np.abs(columns[taken].sum(axis=0)).max(initial=0.0))
+    for _ in range(_TRIES):
+        if least <= MOST_OFF:
+            break
+        rows = draw.permutation(n)[:_LOOKED_AT]
+        turned = np.where(taken[rows], -1.0, 1.0)[:, None] * columns[rows]
+        total = columns[taken].sum(axis=0) + turned
+        off = np.abs(total[:, None] + turned).max(axis=2)
+        np.fill_diagonal(off, np.abs(total).max(axis=1))
+        one, two = np.unravel_index(off.argmin(), off.shape)
+        taken = taken.copy()
+        taken[np.unique(rows[[one, two]])] ^= True
+        if off[one, two] < least:
+            best, least = taken, float(off[one, two])
+    return best, least
 
 
 def weighted_mean(x: Floats, weight: Floats, groups: Ints | None = None) -> tuple[float, float]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from robustify.baselines.heuristics import listed_credit
 from robustify.errors import AuthorisationError, DataError
 from robustify.export.dataset import export_dataset
 from robustify.export.sample_numbers import export_sample_numbers
@@ -15,6 +16,7 @@ from robustify.logs import LogPath
 from robustify.policy.from_logs import import_logs
 from robustify.run import Run, split_items
 from tests.export.test_lm_eval import HAS_LM_EVAL, lm_eval, logged
+from tests.judging.test_adjusted import items_with
 from tests.support.exported_run import made_run, made_up
 from tests.support.fake_logs import jsonl
 
@@ -52,6 +54,22 @@ def test_the_card_says_its_numbers_and_no_text_of_an_item(folder: Path, run: Run
     card = (tmp_path / "out" / "README.md").read_text("utf-8")
     assert yaml.safe_load(card.split("---\n")[1])["license"] == "cc-by-4.0"
     assert "No licence is set" not in card
+
+
+def test_no_length_rule_pays_in_the_balanced_subset(tmp_path: Path) -> None:
+    items = items_with(400, longest=0.4)
+    plain = made_run(tmp_path, items)
+    export_dataset(plain, tmp_path / "out")
+    kept = list(split_items(tmp_path / "out" / "balanced.jsonl"))
+    assert 150 < len(kept) < 300
+    assert {item.id for item in kept} < {item.id for item in items}
+    for name, credit in listed_credit(items, ["longest_answer"]).items():
+        assert credit.sum() > len(items) / 4 + 50, name
+        assert abs(listed_credit(kept, [name])[name].sum() - len(kept) / 4) <= 0.5
+    card = (tmp_path / "out" / "README.md").read_text("utf-8")
+    off = re.search(rf"`balanced` \| {len(kept)} \| .* to (\d\.\d\d) of its", card)
+    assert off
+    assert float(off[1]) <= 0.5
 
 
 def test_an_evil_name_ends_no_block(run: Run, tmp_path: Path) -> None:
