@@ -37,8 +37,18 @@ from robustify.policy.public import PublicPolicy, print_run
 from robustify.policy.restricted import RestrictedPolicy
 from robustify.report import write_report
 from robustify.restricted.access import authorised, require_inside
-from robustify.run import EXPLORER, FREE, SPLIT_FILES, Run, open_run, refuse_foreign, replacing, run_lock
-from robustify.screen.screen_rules import same_model
+from robustify.run import (
+    EXPLORER,
+    FREE,
+    MANIFEST,
+    SPLIT_FILES,
+    Run,
+    open_run,
+    refuse_foreign,
+    replacing,
+    run_lock,
+)
+from robustify.screen.screen_rules import FDR, same_model
 from robustify.summary.adjusted import Adjust
 from robustify.views import BEFORE_A_QUESTION, Hidden, Template
 
@@ -47,8 +57,16 @@ SetPolicy = PublicPolicy | RestrictedPolicy
 Watch = Callable[[str, int], AbstractContextManager[Progress]]
 """Called with a label and the number of requests; gives the progress to report to."""
 
-Before = Callable[[Forecast], None]
-"""Called with what asking will take, before anything is asked."""
+Before = Callable[[Forecast, bool], None]
+"""Called before anything is asked, with what it will take, and whether a first page comes before the models' answers."""
+
+
+Early = Callable[[Asked], None]
+"""Called with what rules, probe and encoder answered, before the first model is asked."""
+
+
+def ignored(_asked: Asked) -> None:
+    """The first page of a run that is soon over."""
 
 
 def unwatched(_label: str, _total: int) -> AbstractContextManager[Progress]:
@@ -76,10 +94,13 @@ def robustify(
         refuse_foreign(folder)
         bench = load_bench(config, policy)
         require_models(config, cache)
+        early: Early = ignored
         if before is not None:
-            before(_forecast(config, bench, cache))
+            found = _forecast(config, bench, cache)
+            early = _first_page(policy, folder, found)
+            before(found, early is not ignored)
         with run_lock(folder):
-            asked, spent = ask_models(config, bench, cache, watch, policy)
+            asked, spent = ask_models(config, bench, cache, watch, policy, early)
             run = policy.write(folder, asked, judged(config, asked))
             if not run.restricted:
                 log_spent(folder, spent)
@@ -100,6 +121,21 @@ def foretold(config: Config, folder: Path, cache: Path) -> Forecast:
         here = [m for m in config.models if not megabytes(m.reference, cache)]
         require_models(config.model_copy(update={"models": tuple(here)}), cache)
         return _forecast(config, bench, cache)
+
+
+def _first_page(policy: SetPolicy, folder: Path, found: Forecast) -> Early:
+    """Return what prints a page of the options alone if models take long, so that there is something to read.
+
+    It is written for public sets that are screened without counting votes, into a folder without a run.
+    """
+    match policy:
+        case PublicPolicy(config=Config() as config) if (
+            found.is_long and config.screen.criterion == FDR and not (folder / MANIFEST).is_file()
+        ):
+            alone = config.model_copy(update={"models": (), "alternatives": (), "free": None})
+            return lambda asked: policy.begin(folder, judged(alone, asked))
+        case _:
+            return ignored
 
 
 def _forecast(config: Config, bench: Loaded, cache: Path) -> Forecast:
@@ -210,9 +246,11 @@ def load_bench(config: Config, policy: SetPolicy) -> Loaded:
 
 
 def ask_models(
-    config: Config, bench: Loaded, cache: Path, watch: Watch, policy: SetPolicy
+    config: Config, bench: Loaded, cache: Path, watch: Watch, policy: SetPolicy, early: Early = ignored
 ) -> tuple[Asked, list[Mapping[str, object]]]:
-    """Heuristics and probe first, because they are free; then one model after the other.
+    """Heuristics, probe and encoder first, because they are fast; then one model after the other.
+
+    `early` is given what was asked before the first model.
 
     The second value is what each server counted and what it costs. It is empty for answers from the cache, so it is no
     part of the answers.
@@ -229,10 +267,19 @@ def ask_models(
                 bench.items, config.probe, cache, keep=keep, adjust=config.adjust, progress=progress
             )
         tables.append(Answers.of(rows))
+    in_texts = overlapping(config, bench)
+    asked = Asked(
+        items=bench.items,
+        facts=replace(facts(bench), overlap=in_texts),
+        data=data_tree(bench, len(bench.items), in_texts),
+        answers=Answers.concat(tables),
+        fingerprints={},
+        templates={f"{t.view}/{t.name}": t.digest for t in config.asking.templates()},
+    )
+    early(asked)
     planned = plan(bench.items, config.asking) if config.models else []
     n_requests = sum(len(p.requests) for p in planned)
     fingerprints: dict[str, Mapping[str, str]] = {}
-    templates = {f"{t.view}/{t.name}": t.digest for t in config.asking.templates()}
     for model in config.models:
         with (
             policy.asking(),
@@ -248,16 +295,12 @@ def ask_models(
     refuse_twins(config, fingerprints)
     with policy.asking():
         graded = None if free is None else free.graded(watch)
-    in_texts = overlapping(config, bench)
-    asked = Asked(
-        items=bench.items,
-        facts=replace(facts(bench), overlap=in_texts, free=graded),
-        data=data_tree(bench, len(bench.items), in_texts),
+    return replace(
+        asked,
+        facts=replace(asked.facts, free=graded),
         answers=Answers.concat(tables),
         fingerprints=fingerprints,
-        templates=templates,
-    )
-    return asked, spent
+    ), spent
 
 
 def weighed(bench: Loaded, adjust: Adjust, cache: Path) -> Balanced | None:

@@ -9,17 +9,14 @@ absolute path gets in: the same inputs give the same bytes.
 
 import contextlib
 import json
-import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import ConfigDict, Field, ValidationError, create_model
 
-from robustify import __version__
 from robustify.answers import Answers
 from robustify.disclosure.released import Released
 from robustify.errors import AuthorisationError, DataError, ResourceError, UsageError
@@ -276,6 +273,17 @@ def refuse_foreign(folder: Path) -> None:
 
 
 @contextlib.contextmanager
+def beginning(folder: Path) -> Iterator[Path]:
+    """A staging folder whose files stand in `folder` until a run's replace them. Raises `ResourceError` as `replacing`."""
+    with writable(folder, "free space or choose another -o DIR"), staging(folder) as place:
+        yield place
+        names = [str(p.relative_to(place)) for p in place.rglob("*") if p.is_file()]
+        write_json(place / _WRITING, {"files": names})
+        for name in (_WRITING, *names):
+            move_up(place, folder, name)
+
+
+@contextlib.contextmanager
 def replacing(
     folder: Path,
     manifest: Mapping[str, Any],
@@ -352,15 +360,6 @@ def split_items(path: Path) -> Iterator[Item]:
 def write_quarantine(path: Path, rows: Sequence[Quarantined]) -> None:
     """Write where each row that was set aside stood and why; not its content."""
     write_lines(path, ({"file": q.file, "line": q.line, "reason": q.reason} for q in rows))
-
-
-def versions() -> dict[str, str]:
-    """Return the versions that numbers may depend on; a package that is not installed is left out."""
-    found = {"robustify": __version__, "python": platform.python_version()}
-    for package in ("numpy", "scipy", "pyarrow", "torch", "transformers", "tokenizers"):
-        with contextlib.suppress(PackageNotFoundError):
-            found[package] = version(package)
-    return found
 
 
 def _read_json(path: Path) -> Any:

@@ -100,10 +100,12 @@ def run(
         found = pipeline.foretold(settings, folder, cache)
         return print_result(found.tree(), forecast_lines(found, settings.limits.min_items))
 
-    def before(found: Forecast) -> None:
+    def before(found: Forecast, first_page: bool) -> None:
         if found.is_long or found.items < settings.limits.min_items:
             for line in forecast_lines(found, settings.limits.min_items):
                 say(line)
+        if first_page:
+            say(f"soon in {folder / 'report.html'}: what rules and a small probe find; the page grows")
 
     done = pipeline.robustify(settings, folder, cache, watcher(progress), before)
     if done.restricted:

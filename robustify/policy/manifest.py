@@ -1,13 +1,16 @@
 """Make run.json: what a run was made of, and its signature."""
 
+import contextlib
+import platform
 from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from robustify import __version__
 from robustify.config import Config
 from robustify.policy.asked import Asked, rules
-from robustify.run import FORMAT, versions
+from robustify.run import FORMAT
 from robustify.screen.screen_rules import ScreenRules, criterion_words
 from robustify.views import View, template
 
@@ -30,7 +33,7 @@ def manifest_of(config: Config, asked: Asked, settings: Mapping[str, Any], **abo
         "robustify": __version__,
         **about,
         "signature": signature(config, asked),
-        "versions": versions(),
+        "versions": _versions(),
         "config": settings,
         "models": {name: dict(print_) for name, print_ in asked.fingerprints.items()},
         "templates": dict(asked.templates),
@@ -105,3 +108,12 @@ def _bare_names(free: Mapping[str, Any]) -> dict[str, Any]:
     """Return the files that a `free:` block names, without their folders."""
     one = {name: Path(free[name]).name for name in ("facts", "people") if free[name]}
     return one | {name: [Path(file).name for file in free[name]] for name in ("answers", "template_dir")}
+
+
+def _versions() -> dict[str, str]:
+    """Return the versions that numbers may depend on; a package that is not installed is left out."""
+    found = {"robustify": __version__, "python": platform.python_version()}
+    for package in ("numpy", "scipy", "pyarrow", "torch", "transformers", "tokenizers"):
+        with contextlib.suppress(PackageNotFoundError):
+            found[package] = version(package)
+    return found

@@ -28,6 +28,7 @@ from robustify.run import (
     FREE,
     WEIGHTS,
     Run,
+    beginning,
     open_run,
     replacing,
     write_items,
@@ -67,6 +68,11 @@ class PublicPolicy:
     def asking(self) -> AbstractContextManager[None]:
         """Let errors name items."""
         return nullcontext()
+
+    def begin(self, folder: Path, judgement: Judgement) -> None:
+        """Write a report of what is known before models answer; the run's own takes its place."""
+        with beginning(folder) as place:
+            write_report(place, judgement.summary, {"growing": True})
 
     def write(self, folder: Path, asked: Asked, judgement: Judgement) -> Run:
         """Write the run's folder with its answers, verdicts and items."""

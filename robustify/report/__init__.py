@@ -72,6 +72,7 @@ def _values(s: Tree, provenance: Tree) -> dict[str, Any]:
         "first": opening(s),
         "kept": kept,
         "plot": Markup(plot) if "<circle" in plot else "",
+        "growing": provenance.get("growing") is True,
         "certificate": verdict,
         "reasons": [one for one in said if one not in verdict[1]],
         "provenance": {"templates": {}, "models": {}, "versions": {}, "notes": (), **provenance},

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from robustify import config, pipeline
+from robustify.ask import forecast
+from robustify.errors import ModelError
 from tests.support.fake_scorer import fake_models, finds
 
 HEAD = ("Question", "Option A", "Option B", "Option C", "Option D", "Correct Answer", "Category")
@@ -236,3 +238,32 @@ def test_judging_again_keeps_the_old_verdict_unless_asked(robustify, cooking: Pa
     assert "unanimous" not in robustify("judge", "out", "--criterion", "1-of-2").out
     assert robustify("judge", "out", "--criterion", "majority", "-o", "out").code in DONE
     assert Path("out/run.json").read_bytes() != before
+
+
+# ---- the first page of a long run ----
+
+
+def _refuse() -> None:
+    raise ModelError("no room for it")
+
+
+@pytest.mark.usefixtures("models")
+def test_a_long_run_has_a_page_before_its_models_answer_and_then_its_own(
+    robustify, cooking: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ["cooking.csv", "--public", "-m", "smollm2-135m", "-o", "out"]
+    with monkeypatch.context() as patch:
+        patch.setattr(forecast, "MANY", 10)
+        patch.setattr(pipeline, "open_scorer", lambda *_, **__: _refuse())
+        ended = robustify(*command)
+        page = Path("out/report.html").read_text(encoding="utf-8")
+        assert "out/report.html" in ended.err
+        assert "The models still answer" in page
+        assert robustify("explain", "out").code == 2, "it is no run yet"
+    assert robustify(*command, "-q").code in DONE
+    assert "The models still answer" not in Path("out/report.html").read_text(encoding="utf-8")
+    assert not Path("out/.run.writing").exists()
+    held = {str(p.relative_to("out")) for p in Path("out").rglob("*") if p.is_file()} - {"run.json"}
+    assert held == set(json.loads(Path("out/run.json").read_text())["files"])
+    assert robustify(*command, "-o", "whole", "-q").code in DONE
+    assert Path("out/report.html").read_bytes() == Path("whole/report.html").read_bytes()

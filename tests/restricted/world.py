@@ -125,7 +125,7 @@ class World:
 
     def audited(self) -> None:
         """Audit the set, into the private folder."""
-        assert self.call("run", "mock.yaml", "-o", self.run) in (0, 7)
+        assert self.call("run", "mock.yaml", "-o", self.run) in (0, 7), self.said
 
     def call(self, *args: object, quiet: tuple[Path, ...] = ()) -> int:
         """Run a command and search all that it said and wrote, but below the folders of `quiet`."""
