@@ -73,10 +73,11 @@ def read_log(path: Path, options: LogOptions, before: ShownBefore | None = None)
         tree = whole_object(path.name, path.read_text(encoding="utf-8-sig"), 0)
         if is_inspect(tree):
             return read_inspect(path, tree, opened.sha256, options)
+    before = before or ShownBefore()
     if is_lm_eval(table.rows[0].cells):
-        return read_lm_eval(path, table, opened.sha256, options, before or ShownBefore())
+        return read_lm_eval(path, table, opened.sha256, options, before)
     if is_lighteval(table):
-        return read_lighteval(path, table, opened.sha256, options)
+        return read_lighteval(path, table, opened.sha256, options, before)
     return read_picks(path.name, table, opened.sha256, options)
 
 

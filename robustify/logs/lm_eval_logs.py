@@ -38,17 +38,23 @@ def read_lm_eval(
         DataError: the items are in no known layout, or asked in another way than `options` says.
     """
     run = find_run(path)
-    rows, notes = _one_filter(path.name, table.rows, options.filter)
+    head = Log(path.name, KIND, sha256, run.task, (), table.faults, run.facts or {})
+    return read_rows(head, run, table, options, before)
+
+
+def read_rows(head: Log, run: LmEvalRun, table: SourceTable, options: LogOptions, before: ShownBefore) -> Log:
+    """Return `head` with the replies in rows of lm-eval's form. Raises as `read_lm_eval`."""
+    rows, notes = _one_filter(head.file, table.rows, options.filter)
     first = _first_lines(rows)
     names = {row.line: as_label(row.cells.get("doc_id")) for row in rows}
-    inner = item_table(path.name, replace(table, rows=rows))
-    by_line, faults, said = before.items(path.name, inner, options, run.task, names)
+    inner = item_table(head.file, replace(table, rows=rows))
+    by_line, faults, said = before.items(head.file, inner, options, run.task, names)
     items = {line: by_line[first_line] for line, first_line in first.items() if first_line in by_line}
     lettered = mostly_letters(_written(row.cells) for row in rows)
     rows = tuple(row for row in rows if row.line in items)
     prompts = {row.line: _prompt(row.cells, items[row.line]) for row in rows}
     asked = [prompt for prompt in prompts.values() if prompt is not None]
-    how = asked_as(path.name, KIND, asked, options)
+    how = asked_as(head.file, head.kind, asked, options)
     make = partial(LogReply, model=options.name or run.model, view=how.view, template=how.template)
     made, wrong = rows_or_faults(
         ((row, items[row.line]) for row in rows),
@@ -56,14 +62,10 @@ def read_lm_eval(
     )
     faults += [*wrong, *_contradictions(made), *_unfinished(run, len(set(first.values())))]
     notes += said + _assumed(run, options, asked)
-    return Log(
-        file=path.name,
-        kind=KIND,
-        sha256=sha256,
-        task=run.task,
+    return replace(
+        head,
         replies=tuple(reply for _, reply in made),
         faults=tuple(faults),
-        facts=run.facts or {},
         templates={f"{how.view}/{how.template}": how.digest} if how.digest else {},
         notes=(*notes, *([how.note] if how.note else [])),
     )
