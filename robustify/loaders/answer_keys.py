@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from string import ascii_uppercase
 
 from robustify.errors import ItemError
@@ -78,7 +79,9 @@ def _bare(raw: RawItem, labels: tuple[str, ...]) -> RawItem:
 
 _DIGITS = re.compile(r"(-?[0-9]{1,9})(?:\.0)?")
 _LETTER = re.compile(r"\(?([A-Za-z])[.):]?")
-_FORMS: dict[KeyKind, str] = {"index": "number from 0", "number": "number from 1"}
+_FORMS = {"index": "number from 0", "number": "number from 1"}
+NUMBERED = "numbered label"
+"""The form of a key that is the number with which a choice is labelled."""
 ROWS_THAT_TELL = 50
 ALMOST_NEVER = 1e-4
 Readings = dict[KeyKind, tuple[int, ...]]
@@ -108,7 +111,7 @@ def read_key(raw: RawItem, found: Readings | None = None) -> ReadKey:
         return _only_reading(raw, key, readings(raw, key) if found is None else found)
     positions = _all_readings(raw, key).get(raw.key_is, ())
     if len(positions) == 1:
-        return ReadKey(positions[0], _FORMS.get(raw.key_is, raw.key_is))
+        return _found(positions[0], raw.key_is)
     raise ItemError(_none_named(raw, key, len(positions)))
 
 
@@ -117,23 +120,47 @@ def read_keys(raws: Sequence[RawItem]) -> list[ReadKey]:
 
     A row that can be read in two ways is read as all rows that can be read in one way must be.
     """
-    found = [_tried(raw) for raw in raws]
-    plain = [one for one in found if len(_positions(one)) == 1]
-    forms = [form for form in plain[0] if all(form in one for one in plain)] if plain else []
-    out = []
-    for raw, one in zip(raws, found, strict=True):
-        fits = {form: one[form] for form in forms if form in one}
-        settled = fits if len(_positions(one)) > 1 and len(_positions(fits)) == 1 else one
-        try:
-            out.append(read_key(raw, settled))
-        except ItemError as error:
-            out.append(ReadKey(fault=str(error)))
+    out: list[ReadKey] = []
+    unclear: dict[int, Readings] = {}
+    forms: list[KeyKind] | None = None
+    for at, raw in enumerate(raws):
+        one = _tried(raw)
+        if len(_positions(one)) == 1:
+            forms = [form for form in (one if forms is None else forms) if form in one]
+            out.append(_key_or_fault(raw, one))
+        else:
+            unclear[at] = one
+            out.append(_UNREAD)
+    for at, one in unclear.items():
+        fits = {form: one[form] for form in forms or () if form in one}
+        out[at] = _key_or_fault(raws[at], fits if len(_positions(fits)) == 1 else one)
     return out
 
 
+_UNREAD = ReadKey()
+
+
+def _key_or_fault(raw: RawItem, found: Readings) -> ReadKey:
+    try:
+        return read_key(raw, found)
+    except ItemError as error:
+        return ReadKey(fault=str(error))
+
+
+@cache
+def _found(index: int, form: str) -> ReadKey:
+    return ReadKey(index, _FORMS.get(form, form))
+
+
 def positions(raw: RawItem) -> set[int]:
-    """Return all choices that the key of a row could mean, if it can be read at all."""
-    return _positions(_tried(raw))
+    """Return all choices that the key of a row could mean, also counted from 1, if it can be read at all."""
+    number = _DIGITS.fullmatch(str(raw.key).strip()) if not _numbered(raw.labels) else None
+    counted = {int(number[1]) - 1} & {*range(len(raw.choices))} if number else set()
+    return _positions(_tried(raw)) | counted
+
+
+def _numbered(labels: Sequence[str]) -> bool:
+    return bool(labels) and all(map(_DIGITS.fullmatch, labels))
 
 
 def _tried(raw: RawItem) -> Readings:
@@ -149,7 +176,7 @@ def readings(raw: RawItem, key: str) -> Readings:
     labels = [name.casefold() for name in raw.labels]
     found.pop("number", None)
     # An ARC key "1" is the label "1"; a letter names a position unless the labels are letters in another order.
-    if labels and all(map(_DIGITS.fullmatch, labels)):
+    if _numbered(labels):
         found.pop("index", None)
     in_order = labels == [*ascii_uppercase[: len(labels)].casefold()]
     if not in_order and any(letter_index(name) is not None for name in labels):
@@ -223,7 +250,8 @@ def _only_reading(raw: RawItem, key: str, found: Readings) -> ReadKey:
     positions = _positions(found)
     if len(positions) == 1:
         form = next(iter(found))
-        return ReadKey(positions.pop(), _FORMS.get(form, form))
+        counts = form == "label" and _numbered(raw.labels) and _DIGITS.fullmatch(key)
+        return _found(positions.pop(), NUMBERED if counts else form)
     equal = found.get("text", ())
     if positions - set(equal):
         ways = " and ".join(f"as {form} choice {at[0] + 1}" for form, at in found.items())
@@ -244,7 +272,7 @@ def _none_named(raw: RawItem, key: str, n: int) -> str:
         return f"key is the text of {n} identical choices; expected its position or letter, or choices that differ"
     if raw.key_is in ("auto", "letter") and letter is not None:
         return f"key {ascii_uppercase[letter]}, but only {k} choices (A to {ascii_uppercase[k - 1]})"
-    if raw.key_is == "auto" and number and raw.labels and all(map(_DIGITS.fullmatch, raw.labels)):
+    if raw.key_is == "auto" and number and _numbered(raw.labels):
         return (
             f"key is none of the {k} labels; expected one of them (if it counts from 0: `--map key_is=index`)"
         )

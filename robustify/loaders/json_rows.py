@@ -6,7 +6,7 @@ repeated field names are refused. No message quotes the file: a JSONDecodeError 
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -23,6 +23,8 @@ from robustify.loaders.rows import (
 )
 
 _BLANK = " \t\r\n"
+_NAMES: dict[str, str] = {}
+_MOST_NAMES = 1000
 
 
 class RefusedJsonError(ValueError):
@@ -34,7 +36,10 @@ def _refuse_constant(name: str) -> object:
 
 
 def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
-    whole = dict(pairs)
+    # One text for each name: the decoder makes one for each row.
+    whole = {_NAMES.setdefault(name, name): value for name, value in pairs}
+    if len(_NAMES) > _MOST_NAMES:
+        _NAMES.clear()
     if len(whole) < len(pairs):
         raise RefusedJsonError("the same field name stands twice in one object")
     return whole
@@ -82,18 +87,28 @@ def whole_object(name: str, text: str, start: int) -> Mapping[str, object]:
 
 def one_a_line(text: str) -> bool:
     """Whether a text that begins with `{` is one object a line, and not one document."""
-    lines = [line.lstrip(_BLANK) for line in text.split("\n") if line.strip(_BLANK)]
     try:
-        decode(lines[0])
+        decode(next(_lines(text))[1])
     except (ValueError, RecursionError):
-        return sum(line.startswith("{") for line in lines) > len(lines) / 2
+        begin = [line.startswith("{") for _, line in _lines(text)]
+        return sum(begin) > len(begin) / 2
     return True
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines that hold something, stripped, each with its number; never all of them at once."""
+    number, start = 1, 0
+    while start <= len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        if line := text[start:end].strip(_BLANK):
+            yield number, line
+        number, start = number + 1, end + 1
 
 
 def line_rows(text: str) -> SourceTable:
     """Return the rows of one object a line."""
-    lines = ((at, one.strip(_BLANK)) for at, one in enumerate(text.split("\n"), start=1))
-    return table_of((at, _value_or_reason(one)) for at, one in lines if one)
+    return table_of((at, _value_or_reason(one)) for at, one in _lines(text))
 
 
 def _value_or_reason(line: str) -> Cells | str:

@@ -64,7 +64,13 @@ def open_rows(path: str, pinned: str | None = None) -> Opened:
     if data is None:
         return _open_folder(file, pinned)
     digest = require_pinned(file.name, hashlib.sha256(data).hexdigest(), pinned)
-    return Opened(_rows(file, data), digest)
+    if data.startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")):
+        return Opened(arrow_rows(file.name, [file]), digest)
+    _refuse(file.name, data[:HEAD], data)
+    # Bytes that are not UTF-8 survive as lone surrogates, so that every bad line can be named.
+    text = data.decode("utf-8-sig", errors="surrogateescape")
+    del data
+    return Opened(_rows(file, text), digest)
 
 
 def open_parts(name: str, files: Sequence[Path], pinned: str | None = None) -> Opened:
@@ -110,12 +116,7 @@ def _read(file: Path) -> bytes | None:
         raise UsageError(why) from None
 
 
-def _rows(file: Path, data: bytes) -> SourceTable:
-    if data.startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")):
-        return arrow_rows(file.name, [file])
-    _refuse(file.name, data[:HEAD], data)
-    # Bytes that are not UTF-8 survive as lone surrogates, so that every bad line can be named.
-    text = data.decode("utf-8-sig", errors="surrogateescape")
+def _rows(file: Path, text: str) -> SourceTable:
     start = text.lstrip()[:1]
     if not start:
         raise DataError(f"{file.name}: empty; expected items (JSON Lines, JSON, CSV, TSV, Parquet or Arrow)")

@@ -7,7 +7,7 @@ from html.entities import html5
 from math import fsum
 
 from robustify.item import Item, folded, unspaced
-from robustify.loaders.answer_keys import own_labels
+from robustify.loaders.answer_keys import NUMBERED, own_labels
 from robustify.loaders.choices import BY_LABEL
 from robustify.loaders.datasets import OWN
 from robustify.loaders.loaded import Defect, Loaded
@@ -33,20 +33,21 @@ def find_defects(items: Sequence[Item], lines: Sequence[int], files: Sequence[st
     also when they differ in case.
     """
     found: list[tuple[int, str]] = []
-    stems: set[str] = set()
-    first: dict[tuple[str, ...], int] = {}
-    key_texts: list[str] = []
+    # Hashes, because the texts of a million items are a gigabyte.
+    stems: set[int] = set()
+    first: dict[int, int] = {}
+    key_texts: list[int] = []
     conflicts: set[int] = set()
     for at, item in enumerate(items):
         texts = [unspaced(choice) for choice in item.choices]
         found += [(at, kind) for kind in _kinds(item, texts)]
-        stem = folded(item.stem)
+        stem = hash(folded(item.stem))
         if stem in stems:
             found.append((at, "repeated_stem"))
         stems.add(stem)
-        key_texts.append(texts[item.key])
-        before = first.setdefault((stem, *sorted(texts)), at)
-        if before in conflicts or key_texts[before] != texts[item.key]:
+        key_texts.append(hash(texts[item.key]))
+        before = first.setdefault(hash((stem, *sorted(texts))), at)
+        if before in conflicts or key_texts[before] != key_texts[at]:
             found += [(one, CONFLICT) for one in sorted({before, at} - conflicts)]
             conflicts |= {before, at}
     found.sort(key=lambda one: one[0])
@@ -97,6 +98,12 @@ def _notes(loaded: Loaded) -> Iterator[str]:
         yield (
             "no key is 0: if the file counts its choices from 1, every key is read one choice too late; say "
             "`fields: {key_is: number}`, or `fields: {key_is: index}` if it counts from 0"
+        )
+    numbered = any(NUMBERED in one.key_forms for one in loaded.recognised)
+    if numbered and all(item.key < item.k - 1 for item in loaded.items):
+        yield (
+            "no key is the last number of an option: if the keys count from 0, every key is read one choice too early; say "
+            "`fields: {key_is: index}`, or `fields: {key_is: label}` if they do not"
         )
     for kind, odd in sorted(Counter(kind for item in loaded.items for kind in _written_oddly(item)).items()):
         yield f"{odd:,} of {n:,} items {_ODD[kind]}"

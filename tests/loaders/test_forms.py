@@ -12,7 +12,7 @@ import pytest
 
 from robustify.cli.data import mapped
 from robustify.errors import DataError, RobustifyError
-from robustify.loaders import FieldMap, Loaded, Source, load
+from robustify.loaders import FieldMap, Loaded, Source, load, notes
 
 ASKED = ("Which colour?", "How many legs?", "Which tree?")
 OPTIONS = (("red", "green", "blue", "grey"), ("two", "three", "four", "five"), ("oak", "elm", "fir", "ash"))
@@ -203,8 +203,14 @@ REFUSED: dict[str, tuple[str, str, dict[str, str] | str, list[str]]] = {
     ),
     "a flag beside the key": (
         table(spread("ABCD", answer=letter, correct=lambda *_: 1)),
-        "`correct` choice 2",
+        "`correct` choice 1",
         {"key": "answer"},
+        RIGHT,
+    ),
+    "a student's letter beside a key from 1": (
+        table(spread("ABCD", label=lambda *_: "B", correct=lambda o, k: k + 1)),
+        "`label` means choice 2, but `correct` choice 3",
+        {"key": "correct", "key_is": "number"},
         RIGHT,
     ),
     "marks that contradict the key": (
@@ -318,6 +324,13 @@ def test_frames_with_gaps_keep_their_options_and_keys() -> None:
         assert rb.heuristics(one).attrs["chance_accuracy"] == pytest.approx((2 / 4 + 1 / 5) / 3)
     lists = pd.DataFrame(rows(options=lambda o, _: o, answer=text))
     assert rb.heuristics(lists.assign(options=lists["options"].map(pd.array))).attrs["n"] == 3
+
+
+def test_keys_that_are_never_the_last_number_of_an_option_are_noted(tmp_path: Path) -> None:
+    found = spread([f"Option {n}" for n in range(1, 5)], answer=lambda o, k: k + 1)
+    for rows_, noted in ((found, True), ([*found, {**found[0], "question": "?", "answer": 4}], False)):
+        (tmp_path / "x").write_text(table(rows_), encoding="utf-8")
+        assert any("no key is the last number" in note for note in notes(loaded(tmp_path / "x"))) == noted
 
 
 def test_what_a_file_says_oddly_is_said_by_every_command(robustify, tmp_path: Path) -> None:
