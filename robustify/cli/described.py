@@ -16,7 +16,12 @@ from robustify.loaders.rows import line_spans
 ABOVE = 0.05
 """A rule whose corrected p is at most this is starred."""
 _LISTED = 5
-_FORMS = {"label": "labels of the options", "numbered label": "numbers of the options", "letter": "letters", "text": "an option's text"}
+_FORMS = {
+    "label": "labels of the options",
+    "numbered label": "numbers of the options",
+    "letter": "letters",
+    "text": "an option's text",
+}
 _DEFECTS = {
     "repeated_choice": "two options are the same",
     "repeated_key_text": "another option has the key's text",

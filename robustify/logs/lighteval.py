@@ -65,7 +65,9 @@ def _as_lm_eval(cells: Cells, number: int) -> dict[str, object]:
     if are_letters(tuple(said)):
         stem, choices = _lettered(query, len(said))
     response = as_object(cells.get("model_response"))
-    scores, alone = (_scores(response.get(name), len(said)) for name in ("logprobs", "unconditioned_logprobs"))
+    scores, alone = (
+        _scores(response.get(name), len(said)) for name in ("logprobs", "unconditioned_logprobs")
+    )
     contexts = [query] * len(said) + [""] * len(alone)
     return {
         "doc_id": cell_value(cells, "doc.id") if has(cells, "doc.id") else number,

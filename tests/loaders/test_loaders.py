@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from robustify.errors import DataError, RobustifyError, UsageError
+from robustify.errors import DataError, UsageError
 from robustify.item import Item
 from robustify.loaders import FieldMap, Loaded, Source, describe, load, load_many
 
@@ -714,7 +714,6 @@ def _is_trap(found: Sequence[Item]) -> bool:
 _SETTINGS = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-_MANY = settings(_SETTINGS, max_examples=150)
 
 
 @_SETTINGS
@@ -731,62 +730,3 @@ def test_items_written_in_our_own_layout_come_back_equal(tmp_path: Path, found: 
     )
     path.write_bytes(raw.encode("utf-8"))
     assert load(Source(path=str(path))).items == tuple(found)
-
-
-def _survives(path: Path, data: bytes, **said: object) -> Loaded | None:
-    path.write_bytes(data)
-    try:
-        return load(Source.model_validate({"path": str(path), **said}))
-    except RobustifyError as error:
-        told = error
-    assert told.exit_code in (2, 3)
-    assert told.lines
-    return None
-
-
-HEADS = [
-    b"", b"{", b"[", b"[{", b'{"question": ', b"PAR1", b"ARROW1", b"\xff\xff\xff\xff", b"question,choices,answer\n",
-    b"#id\twarrant0\n", b"\na\n", b"\xef\xbb\xbf", b"PK\x03\x04", b"\x1f\x8b",
-]  # fmt: skip
-
-
-@_MANY
-@given(head=st.sampled_from(HEADS), tail=st.binary(max_size=200), skip=st.booleans())
-def test_random_bytes_are_refused_in_our_own_words(
-    tmp_path: Path, head: bytes, tail: bytes, skip: bool
-) -> None:
-    _survives(tmp_path / "x.bin", head + tail, skip_bad=skip)
-
-
-_SHAPES = [row for _, row, _ in ROWS.values()]
-_NAMES = [
-    *sorted({name for row in _SHAPES for name in row}),
-    *("passage", "text", "doc", "doc_id", "resps", "target", "samples", "eval", "labels"),
-]
-_LEAVES = (
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | st.sampled_from(["", "A", "B", "0", "1", "red", "blue", "\ud800"])
-)
-_VALUES = st.recursive(
-    _LEAVES,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(_NAMES), inner, max_size=5),
-    max_leaves=12,
-)
-
-
-@_MANY
-@given(row=st.sampled_from(_SHAPES), field=st.integers(0, 20), value=_VALUES, drop=st.booleans())
-def test_a_known_row_with_one_field_spoilt(
-    tmp_path: Path, row: dict[str, object], field: int, value: object, drop: bool
-) -> None:
-    spoilt = dict(row)
-    name = list(spoilt)[field % len(spoilt)]
-    if drop:
-        del spoilt[name]
-    else:
-        spoilt[name] = value
-    _survives(tmp_path / "x.jsonl", lines([row, spoilt]).encode())
-    _survives(tmp_path / "y.jsonl", lines([spoilt]).encode(), skip_bad=True)
