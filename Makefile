@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c .c
 DEMO   := runs/benign_demo
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-proof test-doors check fix bench atlas calibrate dist torture mutation coverage shots slides video clean
+.PHONY: help setup demo test test-slow test-proof test-doors check fix bench bench-demo atlas calibrate dist torture mutation coverage shots slides video clean
 
 help: ## print the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -68,6 +68,9 @@ bench: $(VENV)/.dev ## our scoring beside lm-eval's and how cost grows: about an
 	HF_HUB_OFFLINE=1 $(BIN)/python -m bench.scoring
 	HF_HUB_OFFLINE=1 $(BIN)/python -m bench.growth
 	$(BIN)/python -m bench.load
+
+bench-demo: $(VENV)/.dev ## a cold `make demo` in a new clone: seconds, processor seconds, memory; writes results/bench/demo.json
+	$(BIN)/python -m bench.demo
 
 atlas: $(VENV)/.dev ## audit real public sets ($$ROBUSTIFY_DATA): at most 3 hours on two cores, again in minutes; writes results/atlas
 	$(BIN)/robustify models pull smollm2-135m gemma3-270m
