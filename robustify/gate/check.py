@@ -16,15 +16,13 @@ from robustify.gate.key_file import Key
 from robustify.gate.opaque import MOST_BYTES, is_pointer, refusal, text_of
 from robustify.gate.policy import BY_ID, Finding, Policy
 from robustify.gate.runs import hidden
-from robustify.gate.shapes import MOST_SHAPES, Shaped, shapes_of, weight
+from robustify.gate.shapes import ENOUGH, MOST_SHAPES, Shaped, shapes_of, weight
 from robustify.gate.sources import Blob
 from robustify.gate.state import holds_split, states
 from robustify.gate.words import LEAST_TERMS, readings, rejoined, streams, terms_named, under_names
 
 MOST_SECONDS = 40.0
 """Seconds of the processor after which no further reading of a file is begun; the largest harmless ones take a quarter."""
-ENOUGH = 3
-"""Shapes without a key that refuse a file."""
 _DEPTH = 3
 """How many times text within text is read."""
 

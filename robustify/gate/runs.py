@@ -49,14 +49,21 @@ _DENSE, _EVEN = 0.024, 0.032
 programs; and the same for pieces that are names or code."""
 _EDGES = " \t#>*|/\"'`,+;\\"
 _BYTES = (
+    (2, re.compile(r"(?:\b[01]{7,8}\b[\s,;]{0,20}){8,}")),
     (16, re.compile(r"(?:\\x[0-9a-fA-F]{2}){8,}")),
     (16, re.compile(r"(?:0x[0-9a-fA-F]{1,2}[\s,;]{1,20}){8,}(?:0x[0-9a-fA-F]{1,2})?")),
     (16, re.compile(r"\b(?:[0-9a-fA-F]{2}){1,8}(?:[\s:,\"'-]{1,8}(?:[0-9a-fA-F]{2}){1,8}){7,}\b")),
     (16, re.compile(r"(?:\\[0-9a-fA-F]{2,5} ){8,}")),
-    (10, re.compile(r"\b\d{1,5}(?:[\s,;]{1,20}\d{1,5}){15,}\b")),
+    *(
+        (base, re.compile(r"\b(?:0o)?\d{1,5}(?:[\s,;&+()]{1,20}(?:0o|[A-Za-z]{1,7}\()?\d{1,5}){15,}\b"))
+        for base in (10, 8)
+    ),
 )
 """Numbers one after the other, with their base."""
-_DIGITS = {16: re.compile(r"(?:0x|\\x)?([0-9a-fA-F]+)"), 10: re.compile(r"(\d+)")}
+_DIGITS = {
+    16: re.compile(r"(?:0x|\\x)?([0-9a-fA-F]+)"),
+    10: re.compile(r"(\d+)"), 8: re.compile(r"([0-7]{2,4})\b"), 2: re.compile(r"([01]+)"),
+}  # fmt: skip
 _MARKS = (
     ("hidden characters", 1, 0, re.compile(INVISIBLE.pattern.replace("]", "\U000e0020-\U000e007e]{16,}"))),
     ("hidden characters between letters", 60, 1 << 30, re.compile("[!-~][\u200b-\u200d\u2060-\u2064\ufeff]")),
@@ -87,7 +94,9 @@ def hidden(text: str) -> Iterator[Hidden]:
         places = [match.start() for match in mark.finditer(text)]
         near = (a for a, b in zip(places, places[enough - 1 :], strict=False) if b - a <= within)
         yield from ((at, says, None) for at in [*near][:1])
-    yield from _in_runs(_SHORT_ESCAPE.sub(lambda match: " " * len(match[0]), text))
+    runs = list(_in_runs(_SHORT_ESCAPE.sub(lambda match: " " * len(match[0]), text)))
+    yield from runs
+    yield from [(at, "", "".join(inner or "" for _, _, inner in runs)) for at, _, _ in runs[:1]]
     yield from _in_numbers(text)
     yield from _in_lines(text)
 
@@ -221,7 +230,7 @@ def _in_numbers(text: str) -> Iterator[Hidden]:
             if base == 16:
                 new = list(bytes.fromhex("".join(d if len(d) % 2 == 0 else f"0{d}" for d in digits)))
             else:
-                new = [int(d) for d in digits]
+                new = [int(d, base) for d in digits]
             kind = kind_of(bytes(new)) if len(new) > MOST and max(new) < 256 else ""
             if kind and "UTF" not in kind:
                 yield match.start(), f"the bytes of {kind}", None

@@ -10,8 +10,10 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, zip_longest
 
+ENOUGH = 3
+"""Shapes without a key that refuse a file."""
 MOST_SHAPES = 5000
 """Shapes of one text that are counted."""
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
@@ -35,7 +37,7 @@ class Shaped:
 def shapes_of(text: str) -> list[Shaped]:
     """Return the shapes of items in a text, read in the way that says most."""
     found = [list(islice(_rows(text), MOST_SHAPES))]
-    for way in (_named, _marked, _listed):
+    for way in (_named, _marked, _listed, _repeated):
         places = list(islice(way(text), MOST_SHAPES))
         ends = [match.start() for match in re.finditer("\n", text)] if places else []
         found.append([Shaped(bisect_left(ends, at) + 1, keyed) for at, keyed in places])
@@ -234,9 +236,17 @@ def _judged(text: str, run: list[int]) -> Iterator[tuple[int, bool]]:
         yield run[0], answered and (asks or upper)
 
 
-# A question, then options without any name or mark: quoted, or in lines that begin with a dash, with the answer below.
+# A question, then options without a name or mark that is known: in quotes, in lines that begin with a dash, with the
+# answer below, or in as many lines below each question.
 
-_QUOTES = re.compile(rf"\?[\"'`]\s*,\s*\[?\s*((?:{_QUOTED}\s*,\s*){{2,8}}{_QUOTED})(\]?,\s*[\"']?[A-J\d]\b)?")
+_ANY_NAME = r"[\"':]?[\w ]{1,20}[\"']?\s*[:=]"
+_QUOTES = re.compile(
+    rf"\?[\"'`]\s*[,:]?\s*(?:\{{\s*)?(?:{_ANY_NAME}?\s*)?(?:[\w!]{{0,8}}[\[({{]\s*)?"
+    rf"((?:{_QUOTED}\s*(?::\s*[\d.]+\s*)?,?\s*){{2,8}}{_QUOTED})"
+    rf"([\])}}]?,\s*(?:{_ANY_NAME}\s*)?[\"']?[A-J\d]\b)?"
+)
+_BRACES = re.compile(r"\?\s*\{\s*(?:[=~][^=~{}]{1,200}){2,8}\}")
+"""A question in GIFT."""
 _BULLETS = re.compile(
     r"\?[\"'*_,\\ ]{0,9}(?:\n|\x0b)\s{0,9}(?:[ \t>#|/\"'*]{0,30}[-*+] [^\n\x0b]{1,200}[\n\x0b]\s{0,9}){3,10}"
     rf"[^\w\n]{{0,30}}(?:correct )?{_KEY_WORDS}\W{{0,4}}[:=]",
@@ -252,7 +262,27 @@ def _listed(text: str) -> Iterator[tuple[int, bool]]:
         if "?" not in match[1] and asked is not None:
             *options, last = (text[1:-1] for text in re.findall(_QUOTED, match[1]))
             yield match.start(), bool(match[2] or last in options or _POINTS.fullmatch(last))
-    yield from ((match.start(), True) for match in _BULLETS.finditer(text))
+    yield from ((match.start(), True) for match in (*_BULLETS.finditer(text), *_BRACES.finditer(text)))
+
+
+_LINES = re.compile(r"[^\n\x0b]+")
+
+
+def _repeated(text: str) -> Iterator[tuple[int, bool]]:
+    """Yield three questions or more, one after the other, with the same number of short lines below each."""
+    found = ((match.start(), match[0].strip(_LEADERS + "])}.")) for match in _LINES.finditer(text))
+    lines = [(at, line) for at, line in found if line]
+    asks = [i for i, (_, line) in enumerate(lines) if line.endswith("?") and _n_words(line) >= 4]
+    run, size = list[int](), 0
+    for i, following in zip_longest(asks, asks[1:]):
+        below = [line for _, line in lines[i + 1 : following or i + 1 + size]]
+        code = sum(_CODE.search(line) is not None for line in below)
+        fits = 3 <= len(below) <= 9 and 2 * code < len(below) and sum(map(len, below)) <= 60 * len(below)
+        if not fits or len(below) != size:
+            yield from ((lines[j][0], False) for j in run if len(run) >= ENOUGH)
+            run, size = [], len(below)
+        run += [i] if fits else []
+    yield from ((lines[j][0], False) for j in run if len(run) >= ENOUGH)
 
 
 # Rows: CSV, TSV, tables in Markdown and HTML.

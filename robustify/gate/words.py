@@ -37,12 +37,14 @@ _SOFT = re.compile(r"=(?:20|3D|\r?\n)")
 _RETURN = re.compile(r"\r\x0b|\r(?!\n)")
 """A carriage return that ends a line without a newline, as old programs write it."""
 _ESCAPE = re.compile(
-    r"\\(?:u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2})"
+    r"\\(?:[ux]\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2})"
     r"|N\{([A-Za-z0-9 -]{1,80})\}|([0-3]?[0-7]{2})|([nrtvfabe\"'/\\]))"
 )
+_POINT = re.compile(r"(?:U\+|%u)(?=[0-9a-fA-F]{4})")
 _SHORT = {"n": BREAK, "r": "\r", "t": "\t", "v": BREAK, "f": BREAK, "a": "", "b": "", "e": "\x1b"}
 _STEERING = re.compile(r"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))|(\w)\x08(?=\1)|_\x08")
 """Colours, titles and links of a terminal, and what a backspace takes back."""
+_LATEX = re.compile(r"\\(?:begin|item|emph|text..)\b")
 _COMMAND = re.compile(r"\\[A-Za-z]+\*?")
 _HYPHENS = re.compile(r"\\[-/]|\{\}")
 """What may stand within a word in LaTeX."""
@@ -64,6 +66,8 @@ _CELLS = re.compile(r"(</t[dh]>)[\s\",]+(?=<t[dh])")
 
 def readings(text: str) -> Iterator[str]:
     """Yield the forms of a text that differ from it, each made of the one before."""
+    if "\u202e" in text:
+        yield text[::-1]
     for step in (_ended, _narrow, _unescaped, _without_tags):
         changed = step(text)
         if changed != text:
@@ -90,12 +94,14 @@ def _narrow(text: str) -> str:
 
 def _unescaped(text: str) -> str:
     """Return the text with its escapes undone, at most four deep; tags stay."""
-    if "\\begin{" in text or "\\item" in text:
+    if _LATEX.search(text):
         text = _COMMAND.sub(lambda match: " " * len(match[0]), _HYPHENS.sub("", text))
     for _ in range(_ROUNDS):
         before = text
         if "&" in text:
             text = _ENTITY.sub(lambda match: html.unescape(match[0]).replace("\n", BREAK), text)
+        if "U+" in text or "%u" in text:
+            text = _POINT.sub(r"\\u", text)
         if "%" in text:
             text = _PERCENT.sub(_from_hex, text)
         if "\\" in text:
@@ -144,8 +150,12 @@ def _from_tag(match: re.Match[str]) -> str:
     return ("" if match[1] and name in _CELL else mark) + "\n" * match[0].count("\n")
 
 
-_JOINT = re.compile(r"([\"'`])\s*(?:[+.&|,]|\\?\n)?\s*[rbfu]{0,2}([\"'`])")
-"""What stands between two pieces of a text in a program: `"one pi" + "ece"`."""
+_PIECE = re.compile(r"\"([^\"\n]{1,60})\"|'([^'\n]{1,60})'|`([^`\n]{1,60})`")
+_WITHIN = re.compile(
+    r"(?<=\w)(?:\\[A-Za-z]+\{|\\[-/]|\\\r?\n|\*{1,3}|[{}])(?=\w)"
+    r"|(?<=[^\W_])(?<![^\W_]{2})[-._|/\n](?=[^\W_](?![^\W_]))"
+)
+"""What may part a word without a blank: marks of LaTeX and Markdown, a broken line, a sign between lone letters."""
 _CAMEL = re.compile(r"(?:[A-Z][a-z]+){7,}")
 _ALONE = re.compile(r"^[\d \t,;:|#>*.-]{0,40}\b([^\W\d][\w'-]{0,40})[?.,!]?[\d \t,;:|.-]{0,40}$", re.M)
 """A word with nothing but numbers and delimiters in its line."""
@@ -159,8 +169,10 @@ _ENOUGH = 8
 def rejoined(text: str) -> Iterator[str]:
     """Yield texts for the search of words alone, whose pieces were apart: in quotes, in one long name, in lines of their
     own, in the cells of a printed table, or with numbers or one and the same word between them."""
-    if len(_JOINT.findall(text)) >= _ENOUGH:
-        yield _JOINT.sub("", text)
+    if len(pieces := _PIECE.findall(text)) >= _ENOUGH:
+        yield "".join(max(piece) for piece in pieces)
+    if len(_WITHIN.findall(text)) >= _ENOUGH:
+        yield _WITHIN.sub("", text)
     if names := _CAMEL.findall(text):
         yield "\n\n".join(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name) for name in names)
     if len(words := _ALONE.findall(text)) >= _ENOUGH:
@@ -171,6 +183,7 @@ def rejoined(text: str) -> Iterator[str]:
     words = re.findall(r"[^\W_]+", text)
     fillers = {word for word, n in Counter(words).items() if 9 * n > len(words) or not word.isalpha()}
     kept = [word for word in words if word not in fillers]
+    kept = [word for word, last in zip(kept, ["", *kept], strict=False) if word.lower() != last.lower()]
     if _ENOUGH <= len(kept) <= 0.8 * len(words):
         yield " ".join(kept)
 

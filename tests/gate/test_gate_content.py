@@ -8,7 +8,7 @@ import gzip
 import json
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import given, settings
@@ -19,7 +19,7 @@ from robustify.gate.fingerprints import Fingerprints
 from robustify.gate.opaque import MOST_BYTES
 from robustify.gate.policy import RULES
 from robustify.gate.words import lexicon_file, streams, terms_named
-from tests.gate.corpus import DISGUISES, FORMS, made, zipped
+from tests.gate.corpus import DISGUISES, FORMS, Made, made, zipped
 from tests.gate.layouts import KEY_STYLES, LAYOUTS
 from tests.gate.repo import mock_items, mock_prints, opened, rules_of
 
@@ -253,6 +253,44 @@ ODD: dict[str, str] = {
     "another script": "哪一盏铜灯笼挂在东边小路上？\nＡ）那一盏\nＢ）编织灯笼\nＣ）木桶\n答案：Ｂ",
     "an html comment": f"<html><!--\n{_STEM}\n" + "\n".join(_LINES) + "\nAnswer: C\n--></html>",
 }  # fmt: skip
+
+
+def _in_marks(mark: str, tail: str = "") -> str:
+    """Return three items whose options have these marks, one for each, or one and the same."""
+    marks = mark.split("|") * (1 if "|" in mark else 4)
+    rows = (
+        "\n".join(f"{m}{choice}{tail}" for m, choice in zip(marks, item.choices, strict=False))
+        for item in made(3, 11)
+    )
+    return "\n\n".join(f"{item.stem}\n{row}" for item, row in zip(made(3, 11), rows, strict=True))
+
+
+MARKED = (
+    "- ", "* ", "- [ ] ", "#. ", "** ", ". ", "    ", "i) |ii) |iii) |iv) ", "а) |б) |в) |г) ",
+    "α) |β) |γ) |δ) ", "① |② |③ |④ ", "A - |B - |C - |D - ", "A |B |C |D ", "<A> |<B> |<C> |<D> ", "~|=|~|~",
+    "<li>", "<option>", "<dd>", "Option one: |Option two: |Three: |4: ",
+)  # fmt: skip
+UNNAMED: dict[str, Callable[[Made], str]] = {
+    "GIFT": lambda i: f"::Q:: {i.stem} {{ {' '.join(f'~{c}' for c in i.choices)} }}",
+    "short names": lambda i: json.dumps({"q": i.stem, "o": i.choices, "k": i.key}),
+    "German": lambda i: json.dumps({"frage": i.stem, "antworten": i.choices, "richtig": i.key}),
+    "other names": lambda i: json.dumps({"text": i.stem, "items": i.choices, "n": i.key}),
+    "scores": lambda i: json.dumps({"input": i.stem, "target_scores": dict.fromkeys(i.choices, 0)}),
+    "by stem": lambda i: json.dumps({i.stem: {"options": i.choices, "key": i.key}}),
+    "Lisp": lambda i: f"(:q {json.dumps(i.stem)} :c ({' '.join(map(json.dumps, i.choices))}) :k {i.key})",
+    "R": lambda i: f"list(t = {json.dumps(i.stem)}, o = c({', '.join(map(json.dumps, i.choices))}), k = {i.key}L)",
+    "Rust": lambda i: f"Item {{ t: {json.dumps(i.stem)}, o: vec!{json.dumps(i.choices)}, k: {i.key} }},",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mark", MARKED)
+def test_options_with_any_mark_below_each_question_are_refused(mark: str) -> None:
+    assert "RBG101" in rules_of(_in_marks(mark))
+
+
+@pytest.mark.parametrize("form", UNNAMED.values(), ids=UNNAMED)
+def test_items_under_names_of_any_kind_are_refused(form: Callable[[Made], str]) -> None:
+    assert "RBG101" in rules_of("\n".join(map(form, made(3, 11))))
 
 
 @pytest.mark.parametrize("text", ODD.values(), ids=ODD.keys())
