@@ -153,10 +153,10 @@ def _found(index: int, form: str) -> ReadKey:
 
 
 def positions(raw: RawItem) -> set[int]:
-    """Return all choices that the key of a row could mean, also counted from 1, if it can be read at all."""
-    number = _DIGITS.fullmatch(str(raw.key).strip()) if not _numbered(raw.labels) else None
-    counted = {int(number[1]) - 1} & {*range(len(raw.choices))} if number else set()
-    return _positions(_tried(raw)) | counted
+    """Return all choices that the key of a row could mean, counted from 0 or from 1, if it can be read at all."""
+    number = _DIGITS.fullmatch(str(raw.key).strip())
+    counted = {int(number[1]), int(number[1]) - 1} if number else set()
+    return _positions(_tried(raw)) | (counted & {*range(len(raw.choices))})
 
 
 def _numbered(labels: Sequence[str]) -> bool:

@@ -131,7 +131,6 @@ _NESTED = partial(
     stem="question.stem",
     choices="question.choices",
     key="answerKey",
-    key_is="label",
     id="id",
 )
 

@@ -207,6 +207,17 @@ REFUSED: dict[str, tuple[str, str, dict[str, str] | str, list[str]]] = {
         {"key": "answer"},
         RIGHT,
     ),
+    "a student's letter beside an index": (
+        lines(
+            [
+                {**row, "options": [{"label": str(n), "text": one} for n, one in enumerate(o, 1)]}
+                for row, o in zip(rows(label=lambda *_: "B", correct=lambda o, k: k), OPTIONS, strict=True)
+            ]
+        ),
+        "`label` means choice 2, but `correct` choice 1",
+        {"key": "correct", "key_is": "index"},
+        RIGHT,
+    ),
     "a student's letter beside a key from 1": (
         table(spread("ABCD", label=lambda *_: "B", correct=lambda o, k: k + 1)),
         "`label` means choice 2, but `correct` choice 3",
