@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from robustify.report.advice import facts
 from robustify.report.format import at, plain
-from robustify.report.messages import certificate, sentence, tree
+from robustify.report.messages import certificate, tree
 from robustify.report.opening import opening
 from robustify.report.printing import framed, html, markdown, styles
 from robustify.summary.result import Summary
@@ -62,8 +62,6 @@ def _values(s: Tree, provenance: Tree) -> dict[str, Any]:
     plot = html("scores.svg.j2", s=s, kept=kept, styles="")
     config = provenance.get("config") or {}
     settings = {name: config[name] for name in SETTINGS if config.get(name) is not None}
-    reasons = [*(at(s, "certificate.reasons") or ()), *(at(s, "residual.reasons") or ())]
-    said = dict.fromkeys(sentence(r) for r in reasons if r["code"] != "one_place")
     return {
         "s": s,
         "name": plain(at(s, "benchmark.name") or "unnamed benchmark"),
@@ -74,8 +72,10 @@ def _values(s: Tree, provenance: Tree) -> dict[str, Any]:
         "plot": Markup(plot) if "<circle" in plot else "",
         "growing": provenance.get("growing") is True,
         "certificate": verdict,
-        "reasons": [one for one in said if one not in verdict[1]],
         "provenance": {"templates": {}, "models": {}, "versions": {}, "notes": (), **provenance},
         "seed": provenance.get("seed", at(config, "probe.seed")),
-        "settings": json.dumps(settings, indent=1, ensure_ascii=True, default=str) if settings else "",
+        "settings": "\n".join(
+            f"{name}: {json.dumps(value, separators=(',', ':'), default=str)}"
+            for name, value in settings.items()
+        ),
     }

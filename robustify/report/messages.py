@@ -43,6 +43,15 @@ def guardrail_sentence(guardrail: Any) -> str:
     return sentence(reason) if reason else "passed" if passed else "failed"
 
 
+def guardrail_state(guardrail: Any) -> str:
+    """Return whether a guardrail passed or failed; one that had nothing to judge by is `not evaluated`."""
+    open_ = (
+        at(guardrail, "reason.code") == "not_judged"
+        or at(guardrail, "reason.params.verdict") == "inconclusive"
+    )
+    return "failed" if at(guardrail, "passed") is False else "not evaluated" if open_ else "passed"
+
+
 def certificate(summary: Any) -> tuple[str, str]:
     """Return the verdict of a run's certificate in a word and in a sentence."""
     trial = is_trial(summary)

@@ -14,7 +14,15 @@ import jinja2
 from markupsafe import Markup
 
 from robustify.report import format, rows, tables
-from robustify.report.messages import catalogue, cue_words, finding, guardrail_sentence, rule_words, sentence
+from robustify.report.messages import (
+    catalogue,
+    cue_words,
+    finding,
+    guardrail_sentence,
+    guardrail_state,
+    rule_words,
+    sentence,
+)
 
 MOST_WORDS = 6
 """Words of a cell; a longer text is cut, and its title has all of it."""
@@ -48,8 +56,9 @@ def templates(*, autoescape: bool) -> jinja2.Environment:
                format.points, format.in_points, format.p_value, format.by_mode, format.letter, format.likely,
                format.added, sentence, cut)  # fmt: skip
     env.filters |= {one.__name__: one for one in written}
-    made = (tables.table, tables.facts, tables.nested, tables.named, tables.worded, tables.text_table, finding,
-            rule_words, cue_words, guardrail_sentence, rows.heuristics, rows.auditors, styles)  # fmt: skip
+    made = (tables.table, tables.facts, tables.nested, tables.named, tables.worded, tables.text_table, tables.linked,
+            finding, rule_words, cue_words, guardrail_sentence, guardrail_state, rows.heuristics, rows.auditors,
+            styles)  # fmt: skip
     env.globals |= {one.__name__: one for one in made}
     env.globals |= {"said": catalogue(), "AT_LIMIT": format.AT_LIMIT, "WHY_LIMIT": format.WHY_LIMIT}
     return env

@@ -36,7 +36,7 @@ How = Literal[
 ]  # fmt: skip
 Tone = Literal["", "absent", "good", "bad", "unsure"]
 Column = tuple[str, str] | tuple[str, str, How]
-"""The heading, the dotted path below a row, and how the value is written; a rate if that is not given."""
+"""The heading, the dotted path below a row (`a|b`: the first that is there), and how its value is written, else a rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Cell:
         return f"{self.main} ({self.title})" if self.title else self.main
 
 
-ABSENT = Cell("not measured", tone="absent")
+ABSENT = Cell("\u2013", tone="absent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +129,11 @@ def facts(caption: str, part: Any, fields: Sequence[Column], head: str = "Value"
 
 def _found(part: Any, column: Column) -> Cell:
     """Return the cell of a column, with the interval and the p that stand beside a bare number (`ece_ci`, `ece_p`)."""
-    value = at(part, column[1])
+    paths = column[1].split("|")
+    path = next((path for path in paths if at(part, path) is not None), "none")
+    value = at(part, path)
     if isinstance(value, float):
-        value = {"value": value, **{name: at(part, f"{column[1]}_{name}") for name in ("ci", "p")}}
+        value = {"value": value, **{name: at(part, f"{path}_{name}") for name in ("ci", "p")}}
     return cell(value, column[2] if len(column) > 2 else "rate")
 
 
@@ -143,6 +145,11 @@ def named(rows: Iterable[Mapping[str, Any]] | None, key: str) -> Iterator[tuple[
 def worded(rows: Mapping[str, Any] | None, words: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
     """Yield each of these parts of the summary with the words of its name."""
     return ((words.get(name, name), part) for name, part in (rows or {}).items())
+
+
+def linked(label: str, link: str) -> Cell:
+    """Return the name of a row as a link."""
+    return Cell(plain(label), link=link)
 
 
 def text_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Any]], names: int = 1) -> Table:
