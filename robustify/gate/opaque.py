@@ -1,4 +1,4 @@
-"""What is not plain UTF-8 text: its kind, by its first bytes, and the images and fonts that cannot hold a text.
+"""What is not plain UTF-8 text: its kind, by its first bytes, and the images that cannot hold a text.
 
 A name or an extension is never trusted. An image passes if its structure is whole and every part of it is one that
 pictures need: no comment, no text chunk, no metadata, no unknown chunk, nothing behind its end. What the pixels show is
@@ -73,13 +73,13 @@ def kind_of(data: bytes) -> str:
 
 
 def image_fault(data: bytes) -> str:
-    """Return why bytes are not an image or a font that passes; empty if they are."""
+    """Return why bytes are not an image that passes; empty if they are."""
     for mark, check in _PASSES:
         if data.startswith(mark):
             try:
-                return check(data) or ("an image or font with words in it" if _PROSE.search(data) else "")
+                return check(data) or ("an image with words in it" if _PROSE.search(data) else "")
             except (struct.error, IndexError, zlib.error):
-                return "a damaged image or font"
+                return "a damaged image"
     return kind_of(data) or "binary or encrypted content, or text in another encoding than UTF-8"
 
 
@@ -136,29 +136,7 @@ def _jpeg(data: bytes) -> str:
     return "" if at + 2 == len(data) else "a JPEG with bytes behind its end"
 
 
-def _ico(data: bytes) -> str:
-    n = struct.unpack("<H", data[4:6])[0]
-    parts = sorted(struct.unpack("<8xII", data[6 + 16 * i : 22 + 16 * i])[::-1] for i in range(n))
-    end = 6 + 16 * n
-    for at, size in parts:
-        image = data[at : at + size]
-        if at != end or (image_fault(image) if image[:4] == b"\x89PNG" else image[:4] != b"\x28\0\0\0"):
-            return "an icon with bytes that are not pixels"
-        end += size
-    return "" if n and end == len(data) else "an icon with bytes behind its end"
-
-
-def _woff(data: bytes) -> str:
-    length = struct.unpack(">I", data[8:12])[0]
-    meta = data[24:44] if data[3:4] == b"F" else data[28:48]
-    return (
-        ""
-        if length == len(data) and not any(meta)
-        else "a font with metadata, private data or a wrong length"
-    )
-
-
 _PASSES: tuple[tuple[bytes, Callable[[bytes], str]], ...] = (
-    (b"\x89PNG\r\n\x1a\n", _png), (b"\xff\xd8\xff", _jpeg), (b"\0\0\x01\0", _ico),
-    (b"wOFF", _woff), (b"wOF2", _woff),
-)  # fmt: skip
+    (b"\x89PNG\r\n\x1a\n", _png),
+    (b"\xff\xd8\xff", _jpeg),
+)
