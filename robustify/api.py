@@ -34,6 +34,7 @@ from robustify.loaders import notes
 from robustify.logs import LogOptions, parse_log_path
 from robustify.models import cache_folder
 from robustify.policy import from_logs
+from robustify.policy.weighing import weighed
 from robustify.report import first_screen
 from robustify.report.opening import closing
 from robustify.report.released import released_lines, released_page
@@ -50,7 +51,8 @@ __all__ = ["Audit", "RobustifyError", "adjusted", "audit", "heuristics", "import
 Data: TypeAlias = "str | Path | Sequence[Item] | Sequence[Mapping[str, Any]] | pd.DataFrame"
 """A config, a file of items, or items: made ones, or rows in any layout that a file of items may have."""
 NUMBERS = (
-    "votes", "of", "pick", "weight", "chance", "posterior", "p_shortcut", "adjusted_weight", "difficulty", "discrimination",
+    "votes", "of", "pick", "weight", "chance", "posterior", "p_shortcut", "p_key", "adjusted_weight",
+    "difficulty", "discrimination",
 )  # fmt: skip
 """The columns of `verdicts.csv` that hold numbers."""
 
@@ -265,7 +267,7 @@ def adjusted(data: Data, hits: Mapping[str, Sequence[float]], *, adjust: "Adjust
     credit = {name: np.asarray(won, dtype=np.float64) for name, won in hits.items()}
     if odd := [name for name, won in credit.items() if won.shape != (len(bench.items),)]:
         raise UsageError(f"hits of {odd[0]}: {len(credit[odd[0]])} numbers; expected {len(bench.items)}")
-    found = pipeline.weighed(bench, adjust, cache_folder(None))
+    found = weighed(bench, adjust, cache_folder(None))
     if found is None:
         raise DataError(f"{bench.name}: {len(bench.items)} items, too few to be weighed")
     rates = {name: (found.rate(won), np.nanmean(won)) for name, won in credit.items()}

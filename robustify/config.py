@@ -20,6 +20,7 @@ from pydantic import (
 )
 
 from robustify.ask import Asking
+from robustify.ask.inferring import Inferring
 from robustify.baselines.artifact_probe import ProbeSettings
 from robustify.engines.settings import NAME_PATTERN, HFModel, OpenAIModel, RayModel, served_at
 from robustify.errors import AuthorisationError, UsageError
@@ -42,7 +43,7 @@ MOST_EXTENDED = 32
 """Files that one config is made of, counted as often as they are named."""
 _FILES = (
     "cloze.labels", "contamination.files.[]", "free.answers.[]", "free.facts", "free.people",
-    "free.template_dir.[]", "data", "data.[]", "data.path", "data.[].path",
+    "free.template_dir.[]", "infer_question.tables.[]", "data", "data.[]", "data.path", "data.[].path",
 )  # fmt: skip
 """Where a config names files, which it does relative to itself."""
 Model = HFModel | OpenAIModel | RayModel
@@ -104,6 +105,8 @@ class Config(Settings):
     contamination: ContaminationSettings | None = None
     free: FreeSettings | None = None
     """Ask the questions without their options too, and grade the answers in words."""
+    infer_question: Inferring | None = None
+    """Ask for the question of which the options alone are shown, and measure how like the real one it is."""
     limits: Limits = Limits()
     limit: int | None = Field(default=None, ge=1, strict=True)
     explore: bool = True

@@ -16,18 +16,18 @@ from robustify.answers import Answers
 from robustify.ask import ask, plan
 from robustify.ask.by_meaning import ask_by_meaning, can_audit, require_encoder
 from robustify.ask.forecast import Forecast, forecast, megabytes, with_words
-from robustify.baselines.artifact_probe import ProbeSettings, probe
+from robustify.ask.inferring import inferred_by, like_the_real, questions_in_tables
+from robustify.baselines.artifact_probe import probe
 from robustify.baselines.heuristics import guess
 from robustify.config import Config, overridden, parse
 from robustify.engines import check_model, open_scorer
 from robustify.engines.protocols import Metered, Progress, no_progress
 from robustify.errors import AuthorisationError, UsageError
 from robustify.files import writable
+from robustify.freeform.replies import Replies
 from robustify.freeform.running import FreeResponse, prompts_in_words, require_free
 from robustify.item import no_collector
-from robustify.judging.adjusted import Balanced, balanced
 from robustify.judging.cloze import read_labels
-from robustify.judging.context import Rules, context
 from robustify.judging.judgement import Judgement, judge
 from robustify.loaders import Loaded
 from robustify.ngrams.overlap import Overlap, overlap
@@ -49,7 +49,6 @@ from robustify.run import (
     run_lock,
 )
 from robustify.screen.screen_rules import FDR, same_model
-from robustify.summary.adjusted import Adjust
 from robustify.views import BEFORE_A_QUESTION, Hidden, Template
 
 SetPolicy = PublicPolicy | RestrictedPolicy
@@ -277,6 +276,8 @@ def ask_models(
         templates={f"{t.view}/{t.name}": t.digest for t in config.asking.templates()},
     )
     early(asked)
+    asks, inferred = config.infer_question, questions_in_tables(config.infer_question)
+    replies = Replies(cache if policy.access is None else None)
     planned = plan(bench.items, config.asking) if config.models else []
     n_requests = sum(len(p.requests) for p in planned)
     fingerprints: dict[str, Mapping[str, str]] = {}
@@ -289,10 +290,15 @@ def ask_models(
             tables.append(Answers.of(ask(planned, scorer, progress)))
             if free is not None:
                 free.ask(model.name, scorer, watch)
+            if asks is not None:
+                with watch(f"{model.name}, questions from choices", len(bench.items)) as progress:
+                    inferred |= inferred_by(scorer, asks, bench.items, replies, progress)
             fingerprints[model.name] = scorer.fingerprint()
             if isinstance(scorer, Metered):
                 spent.append(scorer.usage())
     refuse_twins(config, fingerprints)
+    replies.close()
+    tables.append(Answers.of(like_the_real(bench.items, inferred, cache, keep=policy.access is None)))
     with policy.asking():
         graded = None if free is None else free.graded(watch)
     return replace(
@@ -301,18 +307,6 @@ def ask_models(
         answers=Answers.concat(tables),
         fingerprints=fingerprints,
     ), spent
-
-
-def weighed(bench: Loaded, adjust: Adjust, cache: Path) -> Balanced | None:
-    """Return the weights of the adjusted score of these items, audited by the encoder if it is at hand; no model is asked.
-
-    None for too few items. Raises `UsageError`: the weights need the encoder, and it was not pulled.
-    """
-    require_encoder(adjust, cache)
-    meant = Answers.of(ask_by_meaning(bench.items, ProbeSettings(), cache, keep=True, adjust=adjust))
-    answers = Answers.concat([guess(bench.items), meant])
-    with threadpool_limits(1, "blas"):
-        return balanced(context(answers, facts(bench), Rules(adjust=adjust), bench.items))
 
 
 def log_spent(folder: Path, spent: Sequence[Mapping[str, object]]) -> None:

@@ -108,6 +108,14 @@ class Template:
         return [self.continuation.render(letter=letter, choice=choice) for letter, choice in pairs]
 
 
+def inferring_prompt(item: Item) -> str:
+    """Return the prompt that asks for the question of an item of which the choices alone are shown."""
+    parts = yaml.safe_load(
+        (files("robustify") / "templates/infer_question/choices-v1.yaml").read_text("utf-8")
+    )
+    return _JINJA.from_string(parts["context"]).render(choices=item.choices)
+
+
 @cache
 def template(view: View, name: str | None = None) -> Template:
     """Return the template of this name; without a name the view's default.

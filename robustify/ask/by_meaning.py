@@ -49,13 +49,20 @@ def ask_by_meaning(
     Raises:
         ModelError: the encoder's files are damaged.
     """
-    folder = models.encoder(cache)
-    if folder is None or not can_audit(cache):
-        return []
     chosen = list(items) if adjust == WITH_MEANING else encoded(items)
     texts = [choice for item in chosen for choice in item.choices]
-    vectors = _vectors(folder, texts, cache / "vectors" if keep else None, progress)
-    return meaning(chosen, vectors, models.ENCODER.name, settings)
+    vectors = text_vectors(texts, cache, keep=keep, progress=progress)
+    return [] if vectors is None else meaning(chosen, vectors, models.ENCODER.name, settings)
+
+
+def text_vectors(
+    texts: Sequence[str], cache: Path, *, keep: bool, progress: Progress = no_progress
+) -> Floats | None:
+    """Return the encoder's vector of each text, (n, d); None if the encoder is not at hand. Raises as `ask_by_meaning`."""
+    folder = models.encoder(cache)
+    if folder is None or not can_audit(cache):
+        return None
+    return _vectors(folder, texts, cache / "vectors" if keep else None, progress)
 
 
 def _vectors(folder: Path, texts: Sequence[str], kept: Path | None, progress: Progress) -> Floats:

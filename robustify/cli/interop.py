@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from robustify.cli.options import (
-    ENCODER,
     PATH,
     RUN,
+    asked_beside,
     out_option,
     output,
     print_lines,
@@ -59,7 +59,7 @@ FORCE = click.option(
     help="The part of an item that the screen (choices_only) did not show.",
 )
 @screening
-@ENCODER
+@asked_beside
 @click.option(
     "--skip-bad", is_flag=True, help="Set rows that cannot be read aside instead of refusing the log."
 )

@@ -36,10 +36,10 @@ def _cache_folder(_context: click.Context, _option: click.Parameter, given: Path
     return cache_folder(given)
 
 
-def _rule(context: click.Context, option: click.Parameter, value: str | bool | None) -> None:
+def _rule(context: click.Context, option: click.Parameter, value: object) -> None:
     given = context.params.setdefault("rule", {})
-    if value is not None:
-        given[option.name if option.name in WHOLE else f"screen.{option.name}"] = value
+    if value is not None and value != ():
+        given[WHOLE.get(str(option.name), f"screen.{option.name}")] = value
 
 
 def _keep(context: click.Context, option: click.Parameter, value: bool) -> bool:
@@ -47,7 +47,7 @@ def _keep(context: click.Context, option: click.Parameter, value: bool) -> bool:
     return value
 
 
-WHOLE = ("adjust", "encoder")
+WHOLE = {"adjust": "adjust", "encoder": "encoder", "inferred": "infer_question.tables"}
 """Settings of a whole config; all others are the screen's."""
 RUN = click.argument("run", metavar="RUN", type=PATH, callback=_open)
 cache_dir = click.option(
@@ -93,6 +93,14 @@ ENCODER = click.option(
     callback=_rule,
     help="Let the sentence encoder audit what is kept [default: if it was pulled].",
 )
+INFERRED = click.option(
+    "--inferred",
+    multiple=True,
+    metavar="FILE",
+    expose_value=False,
+    callback=_rule,
+    help="Questions that models inferred from the choices: item, model, text, as JSON lines or CSV (repeatable).",
+)
 JSON = click.option(
     "--json",
     is_flag=True,
@@ -118,6 +126,11 @@ def output(command: F) -> F:
 def screening(command: F) -> F:
     """Add the options that choose the rule of the screen; the command gets those that were given as `rule`."""
     return CRITERION(MODE(ADJUST(command)))
+
+
+def asked_beside(command: F) -> F:
+    """Add the options on what is asked beside the screen; the command gets those that were given as part of `rule`."""
+    return ENCODER(INFERRED(command))
 
 
 def out_option(says: str, *, required: bool = True) -> Callable[[F], F]:

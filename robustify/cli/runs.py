@@ -13,6 +13,7 @@ from robustify.cli.options import (
     PATH,
     ROTATION,
     RUN,
+    asked_beside,
     cache_dir,
     is_json,
     is_quiet,
@@ -43,6 +44,7 @@ _COLOURS = {"good": "green", "bad": "red", "unsure": "yellow"}
 @click.option("-m", "--models", multiple=True, metavar="NAME",
               help="Ask this model instead of the config's (repeatable); ID=openai:URL is one at a server.")  # fmt: skip
 @screening
+@asked_beside
 @click.option("--limit", type=click.IntRange(min=1), help="Only the first N items.")
 @click.option("--safe-demo", is_flag=True, help="Run only if the set is public.")
 @click.option("--device", help="Where the models run, e.g. cpu or cuda:0.")

@@ -5,21 +5,19 @@ was stopped continues where it was; a changed template or model asks again.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
-from robustify.engines.protocols import Progress, Reply, Writer, no_progress
-from robustify.errors import DataError, UsageError
+from robustify.engines.protocols import Progress, Writer, no_progress
+from robustify.errors import UsageError
 from robustify.freeform.grade.quantities import whole_quantity
 from robustify.freeform.llm_judge.prompting import rendered
 from robustify.freeform.llm_judge.store import PromptTemplate
-from robustify.freeform.replies import Replies, reply_key
+from robustify.freeform.replies import Replies, replies_to
 from robustify.freeform.schema import AnswerRow, FreeItem, Kind
 from robustify.freeform.settings import FreeSettings
 from robustify.item import Item
 from robustify.judging.cloze import exclusion
-from robustify.redaction import muted
 
 SHORT, MIDDLE = 5, 12
 """Most words of a key that is a short text. Up to `MIDDLE` words are asked, though another wording may be right too."""
@@ -68,7 +66,6 @@ def exclusions(items: Iterable[FreeItem]) -> dict[str, int]:
     return dict(sorted(Counter(item.excluded_reason for item in items if item.excluded_reason).items()))
 
 
-BATCH = 8
 MISTRAL = "answer/mistral_instruct"
 BY_KIND: Mapping[str, str] = {
     "numeric": "answer/numeric@2.0",
@@ -114,42 +111,13 @@ def generate(
     settings: FreeSettings,
     kept: Replies,
     progress: Progress = no_progress,
-    batch_size: int = BATCH,
 ) -> list[AnswerRow]:
     """Return the answers to every item that may be asked, in their order; replies that are kept are not asked again."""
     chat = bool(getattr(writer, "has_chat_template", False))
     asked = [item for item in items if not item.excluded_reason]
     prompts = [prompt_of(item, settings, has_chat_template=chat) for item in asked]
-    print_: Mapping[str, str] = getattr(writer, "fingerprint", dict)()
-    keys = [reply_key("answer", writer.name, print_, prompt, settings.max_tokens) for prompt in prompts]
-    known = {key: said for key in keys if (said := kept.get(key)) is not None}
-    left = list(dict.fromkeys(place for place, key in enumerate(keys) if key not in known))
-    progress(len(prompts) - len(left))
-    for start in range(0, len(left), batch_size):
-        batch = left[start : start + batch_size]
-        written = list(_written([prompts[place] for place in batch], writer, settings.max_tokens))
-        fresh = [(keys[place], said) for place, said in zip(batch, written, strict=True)]
-        kept.put(fresh)
-        known |= dict(fresh)
-        progress(len(batch))
+    said = replies_to(prompts, writer, kept, "answer", settings.max_tokens, progress)
     return [
-        AnswerRow(item.id, writer.name, template=template_of(item, settings).id, **known[key])
-        for item, key in zip(asked, keys, strict=True)
+        AnswerRow(item.id, writer.name, template=template_of(item, settings).id, **one)
+        for item, one in zip(asked, said, strict=True)
     ]
-
-
-def _written(prompts: Sequence[str], writer: Writer, max_tokens: int) -> Iterator[dict[str, Any]]:
-    """Yield the replies of a batch; a prompt that does not fit affects no other."""
-    try:
-        with muted():
-            replies = writer.write(prompts, max_tokens=max_tokens)
-    except DataError:
-        if len(prompts) == 1:
-            yield {"text": "", "error": "prompt_too_long"}
-            return
-        for prompt in prompts:
-            yield from _written([prompt], writer, max_tokens)
-        return
-    for text in replies:
-        finish = text.finish_reason if isinstance(text, Reply) else None
-        yield {"text": str(text), "finish_reason": finish}

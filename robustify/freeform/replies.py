@@ -7,16 +7,19 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from robustify.engines.protocols import Closing
+from robustify.engines.protocols import Closing, Progress, Reply, Writer
 from robustify.engines.score_file import require_version
-from robustify.errors import ResourceError
+from robustify.errors import DataError, ResourceError
+from robustify.redaction import muted
 
 FILE = "replies.sqlite"
+BATCH = 8
+"""Prompts that are asked at once."""
 
 
 def reply_key(*parts: Any) -> bytes:
@@ -67,6 +70,42 @@ class Replies(Closing):
         except (OSError, ValueError, TypeError, sqlite3.Error) as error:
             fault = f"cannot be read or written ({type(error).__name__}); free space, or remove the file"
             raise ResourceError(f"{self._file or 'replies'}: {fault}") from None
+
+
+def replies_to(
+    prompts: Sequence[str], writer: Writer, kept: Replies, kind: str, max_tokens: int, progress: Progress
+) -> list[dict[str, Any]]:
+    """Return what a writer replies to each prompt; replies that are kept under this `kind` are not asked again."""
+    print_: Mapping[str, str] = getattr(writer, "fingerprint", dict)()
+    keys = [reply_key(kind, writer.name, print_, prompt, max_tokens) for prompt in prompts]
+    known = {key: said for key in keys if (said := kept.get(key)) is not None}
+    left = list(dict.fromkeys(place for place, key in enumerate(keys) if key not in known))
+    progress(len(prompts) - len(left))
+    for start in range(0, len(left), BATCH):
+        batch = left[start : start + BATCH]
+        written = list(_written([prompts[place] for place in batch], writer, max_tokens))
+        fresh = [(keys[place], said) for place, said in zip(batch, written, strict=True)]
+        kept.put(fresh)
+        known |= dict(fresh)
+        progress(len(batch))
+    return [known[key] for key in keys]
+
+
+def _written(prompts: Sequence[str], writer: Writer, max_tokens: int) -> Iterator[dict[str, Any]]:
+    """Yield the replies of a batch; a prompt that does not fit affects no other."""
+    try:
+        with muted():
+            replies = writer.write(prompts, max_tokens=max_tokens)
+    except DataError:
+        if len(prompts) == 1:
+            yield {"text": "", "error": "prompt_too_long"}
+            return
+        for prompt in prompts:
+            yield from _written([prompt], writer, max_tokens)
+        return
+    for text in replies:
+        finish = text.finish_reason if isinstance(text, Reply) else None
+        yield {"text": str(text), "finish_reason": finish}
 
 
 def forget(folder: Path) -> bool:

@@ -5,13 +5,14 @@ scorer's W says of an item is measured on the items themselves: h(W), the share 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import compress
 
 import numpy as np
 
 from robustify.arrays import Bools, Floats, Ints
+from robustify.baselines.likeness import LEAST, TEMPLATES, VIEW
 from robustify.item import Item
 from robustify.judging.context import Context
 from robustify.stats.intervals import rate
@@ -60,8 +61,10 @@ class Evidence:
     """The evidence on n items, from m voters and c cues.
 
     `pick` (n,): the option picked without the question, -1 none and -2 a tie. `weight` (n,): W, the scorer's probability
-    of it; `chance` (n,) that of an item without a shortcut; `posterior` (n,): h(W); `shortcut` (n,): P(shortcut | hit),
-    NaN if the pick is not the key. `carried` (n, c): what each cue adds to the pick's logit over the mean of the options.
+    of it; `p_key` (n,): that of the key; `chance` (n,) that of an item without a shortcut; `posterior` (n,): h(W);
+    `shortcut` (n,): P(shortcut | hit), NaN if the pick is not the key. `carried` (n, c): what each cue adds to the pick's
+    logit over the mean of the options. `likeness`: by kind, how like the real question those are that models inferred from
+    the options, (n,).
     """
 
     items: tuple[str, ...]
@@ -77,6 +80,14 @@ class Evidence:
     carried: Floats
     features: Mapping[str, Floats]
     group: Ints
+    p_key: Floats
+    likeness: Mapping[str, Floats] = field(default_factory=dict)
+
+    @property
+    def inferred(self) -> Floats:
+        """1 where a question counts as inferred, 0 where not, NaN where nobody wrote one: by meaning, else by words."""
+        kind = next(iter(self.likeness))
+        return np.where(np.isnan(self.likeness[kind]), np.nan, self.likeness[kind] >= LEAST[kind])
 
     @property
     def hit(self) -> Bools:
@@ -154,6 +165,34 @@ def evidence(ctx: Context) -> Evidence | None:
         carried=carried,
         features=features,
         group=ranking.group,
+        p_key=np.exp(np.take_along_axis(ranking.log_p, np.maximum(votes.key, 0)[:, None], axis=1)[:, 0]),
+        likeness=likenesses(ctx),
+    )
+
+
+def likenesses(ctx: Context) -> Mapping[str, Floats]:
+    """Return by kind the greatest likeness of any model's question, (n,), NaN if none was written; only kinds asked."""
+    found: dict[str, Floats] = {}
+    for kind, template in TEMPLATES.items():
+        asked = [model for view, model, name in ctx.answers.askings() if (view, name) == (VIEW, template)]
+        blocks = [ctx.answers.block(VIEW, model, template) for model in asked]
+        if blocks:
+            found[kind] = np.fmax.reduce([ctx.index.spread(block, block.correct) for block in blocks])
+    return found
+
+
+def inference(found: Evidence, flagged: Bools) -> entries.Inference | None:
+    """Return how many of the flagged items (n,), and of the others, have a question that can be inferred from the options.
+
+    None if nobody was asked to infer any.
+    """
+    if not found.likeness:
+        return None
+    inferred, asked = found.inferred, ~np.isnan(found.inferred)
+    kind = next(iter(found.likeness))
+    one, other = (Quantity.of(rate(inferred[part & asked])) for part in (flagged, ~flagged))
+    return entries.Inference(
+        by=kind, least=LEAST[kind], flagged=one, others=other, unasked=int(np.count_nonzero(~asked))
     )
 
 

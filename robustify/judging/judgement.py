@@ -17,7 +17,7 @@ from robustify.judging.audit.item_analysis import item_analysis
 from robustify.judging.audit.residual import residual
 from robustify.judging.calibration import calibrations
 from robustify.judging.context import Context, Facts, Rules, context
-from robustify.judging.evidence import Evidence, cue_counts, evidence
+from robustify.judging.evidence import Evidence, cue_counts, evidence, inference
 from robustify.judging.free_response import free_responses
 from robustify.judging.guardrails import certificate, guardrails, trial_run
 from robustify.judging.permutation import permutation
@@ -74,6 +74,7 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
         residual=residual(ctx) if ctx.was_screened else None,
         sensitivity=other_rules(ctx) if ctx.was_screened else (),
         evidence=None if found is None else cue_counts(found, ctx.parts.shortcut),
+        inference=None if found is None else inference(found, ctx.parts.shortcut),
         label_noise=label_noise(ctx, credits, numbers["discrimination"]),
         item_analysis=None if analysed is None else analysed.part,
         contamination=contamination(ctx),

@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from robustify.answers import Answers
 from robustify.ask.by_meaning import ask_by_meaning, require_encoder
+from robustify.ask.inferring import like_the_real, questions_in_tables
 from robustify.baselines.artifact_probe import probe
 from robustify.baselines.heuristics import guess
 from robustify.config import Config, overridden, parse
@@ -134,7 +135,9 @@ def _asked(config: Config, logs: Sequence[Log], gathered: Gathered, bench: Loade
             if config.encoder
             else ()
         )
-        tables = [guess(gathered.items), probed, meant, *tables]
+        inferred = questions_in_tables(config.infer_question)
+        like = Answers.of(like_the_real(gathered.items, inferred, cache, keep=True))
+        tables = [guess(gathered.items), probed, meant, like, *tables]
     n_items = len(gathered.topics)
     defects = list(map(asdict, gathered.defects))
     set_aside = [*(bench.quarantined if bench else ()), *gathered.set_aside]

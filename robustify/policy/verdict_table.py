@@ -64,11 +64,11 @@ def _write_csv(path: Path, frame: "pd.DataFrame", numbers: str) -> None:
 
 
 def _evidence(found: Evidence | None, n: int) -> dict[str, Iterable[object]]:
-    """Return by item the option picked, W, c, h(W), P(shortcut | hit), the voters that picked it, and the first cue."""
-    names = ("pick", "weight", "chance", "posterior", "p_shortcut", "picked_by", "cue")
+    """Return by item the pick, W, c, h(W), P(shortcut | hit), the voters that picked it, the first cue, P(key)."""
+    names = ("pick", "weight", "chance", "posterior", "p_shortcut", "picked_by", "cue", "p_key")
     if found is None:
         return dict.fromkeys(names, [""] * n)
     by = [neutral("; ".join(voters)) for voters in found.picked_by]
     picks = [pick if pick >= 0 else "" for pick in found.pick.tolist()]
     shares = (found.weight, found.chance, found.posterior, found.shortcut)
-    return dict(zip(names, (picks, *shares, by, found.leading), strict=True))
+    return dict(zip(names, (picks, *shares, by, found.leading, found.p_key), strict=True))

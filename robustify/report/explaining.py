@@ -37,14 +37,18 @@ def evidence_rows(found: Evidence, verdicts: Sequence[Verdict], items: Sequence[
     """One row an item, in the order asked.
 
     `votes`: the option that each voter picked without the question, null for none or several alike; `alike` the item
-    that counts for its near-duplicates, absent where it is alone; `pick`: the option picked without the question,
-    `weight` W, `chance` c, `posterior` h(W), `p_shortcut` of a hit, `voters` that picked the same option; `cues` are
-    those named, the first first, with what each `adds` to the pick's logit and what it `says`; `adds` are all cues,
-    `features` the surface features among them, `words` those that stand in keys more often, or less, than expected.
+    that counts for its near-duplicates, absent where it is alone; `p_key`: the scorer's probability of the key; `likeness`:
+    how like the real question is one that was inferred, and whether it counts as `inferred`; `pick`: the option picked
+    without the question, `weight` W, `chance` c, `posterior` h(W), `p_shortcut` of a hit, `voters` that picked the same
+    option; `cues` are those named, the first first, with what each `adds` to the pick's logit and what it `says`; `adds`
+    are all cues, `features` the surface features among them, `words` those that stand in keys more often, or less, than
+    expected.
     """
     names, adds = list(found.features), _rounded(found.carried)
     features = _rounded(np.stack([found.features[name] for name in names], axis=1)) if names else None
     numbers = list(map(_rounded, (found.weight, found.chance, found.posterior, found.shortcut)))
+    p_key, likeness = _rounded(found.p_key), {kind: _rounded(like) for kind, like in found.likeness.items()}
+    inferred = _rounded(found.inferred) if likeness else []
     words = KeyWords(items, found.group) if "words" in found.cues else None
     pick, named, choice = found.pick.tolist(), found.named.tolist(), found.choice.tolist()
     group, sizes = found.group.tolist(), np.bincount(found.group).tolist()
@@ -55,7 +59,10 @@ def evidence_rows(found: Evidence, verdicts: Sequence[Verdict], items: Sequence[
         }
         if sizes[group[at]] > 1:
             row["alike"] = found.items[group[at]]
-        row["pick"] = None
+        if likeness:
+            row["likeness"] = {kind: like[at] for kind, like in likeness.items()}
+            row["inferred"] = None if inferred[at] is None else bool(inferred[at])
+        row |= {"p_key": p_key[at], "pick": None}
         if pick[at] >= 0:
             row["pick"] = pick[at]
             row |= zip(("weight", "chance", "posterior", "p_shortcut"), (x[at] for x in numbers), strict=True)
@@ -199,8 +206,11 @@ def _short_rows(run: Run) -> Iterator[Row]:
             )
         row: Row = {"item": cells["item"], "verdict": cells["verdict"], "pick": None}
         if cells["pick"]:
-            numbers = ("weight", "chance", "posterior", "p_shortcut")
-            row |= {"pick": int(cells["pick"]), **{n: float(cells[n]) if cells[n] else None for n in numbers}}
+            numbers = ("weight", "chance", "posterior", "p_shortcut", "p_key")
+            row |= {
+                "pick": int(cells["pick"]),
+                **{n: float(cells[n]) if cells.get(n) else None for n in numbers},
+            }
             row["voters"] = [v for v in cells["picked_by"].split("; ") if v]
             row["cues"] = [{"cue": cells["cue"]}] if cells["cue"] != "none" else []
         yield row

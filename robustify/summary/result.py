@@ -19,7 +19,7 @@ from robustify.summary.scored import (
     PositionBias,
     RandomRemoval,
 )
-from robustify.summary.screened import Benchmark, CueCounts, Heuristics, Screen, Splits, Topics
+from robustify.summary.screened import Benchmark, CueCounts, Heuristics, Inference, Screen, Splits, Topics
 
 FORMAT = 2
 Verdict = Literal["certified", "not certified", "inconclusive"]
@@ -150,6 +150,7 @@ class Summary(Part):
     residual: Residual | None = None
     sensitivity: tuple[OtherRule, ...]
     evidence: CueCounts | None = None
+    inference: Inference | None = None
     label_noise: LabelNoise | None = None
     item_analysis: ItemAnalysis | None = None
     contamination: Contamination | None = None

@@ -256,6 +256,20 @@ class LikelyItem(Part):
     cue: CueCode
 
 
+class Inference(Part):
+    """The share of the flagged items, and of the others, whose question models inferred from the options alone.
+
+    A question counts as inferred if its likeness to the real one, `by` meaning or words, is `least` or more; `unasked`
+    items have no inferred question.
+    """
+
+    by: str
+    least: float
+    flagged: Quantity
+    others: Quantity
+    unasked: int
+
+
 class CueCounts(Part):
     """Of the `n` flagged items that the question-free scorer ranked: the share that each cue carried, most first."""
 

@@ -56,8 +56,9 @@ def written(
     batch: int = 8,
     **how: Any,
 ) -> list[AnswerRow]:
-    with Replies(kept) as replies:
-        return generate(items, model or Model(), FreeSettings(**how), replies, batch_size=batch)
+    with Replies(kept) as replies, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("robustify.freeform.replies.BATCH", batch)
+        return generate(items, model or Model(), FreeSettings(**how), replies)
 
 
 def answers(items: Sequence[FreeItem] = ITEMS, **how: Any) -> list[AnswerRow]:

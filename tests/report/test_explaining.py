@@ -19,7 +19,7 @@ from robustify.summary.screened import CUES
 from tests.support import exported_run, restricted_run
 from tests.support.restricted_set import canaries, items
 
-COLUMNS = ["pick", "weight", "chance", "posterior", "p_shortcut", "picked_by", "cue", *NUMBERS]
+COLUMNS = ["pick", "weight", "chance", "posterior", "p_shortcut", "picked_by", "cue", "p_key", *NUMBERS]
 
 
 @pytest.fixture(scope="module")

@@ -53,7 +53,8 @@ def labels_of_people(path: Path) -> dict[str, bool | None]:
 def agreement_with_people(rows: Iterable[Row], labels: Mapping[str, bool | None]) -> dict[str, Any]:
     """Return how evidence.jsonl agrees with labels of people: kappa of the verdicts, AUROC of rankings.
 
-    Ranked are `W`, what all cues in the text (`surface`) or all models add to the key's logit, and each cue by itself.
+    Ranked are `W`, `p_key`, what all cues in the text (`surface`) or all models add to the key's logit, each cue by itself,
+    and how unlike the real question the inferred ones are: who infers it may know the answer.
 
     Raises:
         DataError: none of the labels is of an item of the run, or all say the same.
@@ -79,6 +80,11 @@ def agreement_with_people(rows: Iterable[Row], labels: Mapping[str, bool | None]
         "W": np.array([row.get("weight") or 0.0 if _hit(row) else 0.0 for row in there]),
         "surface": _sums(adds, surface),
         "models": _sums(adds, [cue for cue in cues if cue not in surface]),
+        "p_key": _column([row.get("p_key") for row in there]),
+    }
+    kinds = sorted({kind for row in there for kind in row.get("likeness", ())})
+    unlike = {
+        f"not_inferred_by_{kind}": 1 - _column([row["likeness"][kind] for row in there]) for kind in kinds
     }
     return {
         "n": len(there),
@@ -92,7 +98,7 @@ def agreement_with_people(rows: Iterable[Row], labels: Mapping[str, bool | None]
             [LABELS[label] for _, label in decided], [LABELS[v == "shortcut"] for v, _ in decided], LABELS
         ).json(),
         "rankings": {
-            **{name: _ranking(x, people) for name, x in columns.items() if name == "W" or x.any()},
+            **{name: _ranking(x, people) for name, x in (columns | unlike).items() if name == "W" or x.any()},
             **{cue: _ranking(_sums(adds, [cue]), people) for cue in cues},
         },
     }
@@ -128,8 +134,15 @@ def auroc(score: Floats, positive: Bools) -> tuple[float, Interval]:
 
 
 def _ranking(score: Floats, people: Bools) -> dict[str, Any]:
-    value, ci = auroc(score, people)
-    return {"auroc": {"value": value, "n": len(score), "ci": list(ci)}}
+    there = ~np.isnan(score)
+    if len(set(people[there].tolist())) < 2:
+        return {"auroc": {"value": None, "n": int(there.sum()), "ci": None}}
+    value, ci = auroc(score[there], people[there])
+    return {"auroc": {"value": value, "n": int(there.sum()), "ci": list(ci)}}
+
+
+def _column(values: Sequence[float | None]) -> Floats:
+    return np.array([math.nan if value is None else value for value in values])
 
 
 def _hit(row: Row) -> bool:

@@ -128,6 +128,7 @@ def _item(row: Row) -> dict[str, Any]:
         "shortcut": p,
         "likely": "" if p is None else likely(p),
         "cue": "" if row["pick"] is None else cues[0]["cue"] if cues else "none",
+        "inferred": row.get("inferred"),
         "mends": row["mends"],
         "says": [shown(line) for line in said_of(row)],
     }

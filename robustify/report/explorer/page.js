@@ -22,6 +22,7 @@ const VERDICTS = ["shortcut", "undecided", "robust"];
 const FACETS = Object.entries({
   verdict: ["Verdict", (item) => item.verdict, (value) => value],
   cue: ["First cue", (item) => item.cue || "no pick", (value) => labels[value] ?? value],
+  inferred: ["Question inferred", (item) => ({true: "yes", false: "no"})[item.inferred] ?? "not asked", (value) => value],
   topic: ["Topic", (item) => item.topic || "no topic", (value) => value],
 }).filter(([, [, of]]) => new Set(items.map(of)).size > 1);
 const SORTS = {

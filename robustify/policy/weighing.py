@@ -1,0 +1,27 @@
+"""Weigh items for adjusted scores without a run."""
+
+from pathlib import Path
+
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from robustify.answers import Answers
+from robustify.ask.by_meaning import ask_by_meaning, require_encoder
+from robustify.baselines.artifact_probe import ProbeSettings
+from robustify.baselines.heuristics import guess
+from robustify.judging.adjusted import Balanced, balanced
+from robustify.judging.context import Rules, context
+from robustify.loaders import Loaded
+from robustify.policy.asked import facts
+from robustify.summary.adjusted import Adjust
+
+
+def weighed(bench: Loaded, adjust: Adjust, cache: Path) -> Balanced | None:
+    """Return the weights of the adjusted score of these items, audited by the encoder if it is at hand; no model is asked.
+
+    None for too few items. Raises `UsageError`: the weights need the encoder, and it was not pulled.
+    """
+    require_encoder(adjust, cache)
+    meant = Answers.of(ask_by_meaning(bench.items, ProbeSettings(), cache, keep=True, adjust=adjust))
+    answers = Answers.concat([guess(bench.items), meant])
+    with threadpool_limits(1, "blas"):
+        return balanced(context(answers, facts(bench), Rules(adjust=adjust), bench.items))
