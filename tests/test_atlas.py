@@ -1,4 +1,4 @@
-"""What the atlas publishes of real sets: numbers and ids, no words of an item; how cues and orders are counted."""
+"""What the atlas publishes of real sets: numbers and ids, no words of an item."""
 
 import json
 import re
@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from bench.atlas import __main__ as atlas
-from bench.atlas.orders import by_cue
+from bench.atlas import larger
 from bench.atlas.sample import items_of
 
 ROOT = Path(__file__).parents[1]
@@ -35,18 +35,6 @@ def test_no_words_of_an_item_are_published(data: Path) -> None:
                 assert not windows(text) & published, f"{name}: words of item {item.id} are published"
 
 
-def test_the_gap_of_a_cue_and_both_orders_by_hand() -> None:
-    cue = np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.5])
-    won = {"a": np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0]), "b": np.array([1.0, 0.0, 0.0, 1.0, 1.0, np.nan])}
-    found = by_cue(won, cue)
-    assert found["items"] == {"with": 3.5, "without": 2.5}
-    assert found["models"]["a"]["with"] == pytest.approx(3 / 3.5)
-    assert found["models"]["a"]["without"] == 0
-    assert found["models"]["b"]["gap"]["value"] == pytest.approx(1 / 3 - 1)
-    assert (found["order_with"], found["order_without"]) == (["a", "b"], ["b", "a"])
-    assert (found["pairs"], found["overtakes"]) == (1, [["a", "b"]])
-
-
 @pytest.mark.slow
 def test_a_set_of_the_users_own_is_audited_without_models(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -67,3 +55,43 @@ def test_a_set_of_the_users_own_is_audited_without_models(
     before = (tmp_path / "out" / "mine.json").stat().st_mtime_ns
     assert atlas.main(["--index"]) == 0
     assert (tmp_path / "out" / "mine.json").stat().st_mtime_ns == before
+
+
+def test_answers_of_larger_models_give_rules_scores_and_what_others_see(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "choices_only" / "made"
+    folder.mkdir(parents=True)
+    rng, n = np.random.default_rng(0), 160
+    key = rng.integers(0, 4, n)
+    items = [
+        {"id": f"m{i}", "stem": f"Which box is {i}?", "choices": [f"box {i} {c}" for c in "wxyz"], "key": k}
+        for i, k in enumerate(key.tolist())
+    ]
+    (folder / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in items))
+    picks = {
+        (m, view): np.where(rng.random(n) < share, key, rng.integers(0, 4, n))
+        for m in ("a", "b", "c")
+        for view, share in (("choices_only", 0.4), ("full", 0.9))
+    }
+    lines = [
+        f"m{i},{m},{view},{'ABCD'[key[i]]},{'ABCD'[pick]}"
+        for (m, view), of in picks.items()
+        for i, pick in enumerate(of.tolist())
+    ]
+    (folder / "picks.csv").write_text("\n".join(["item,model,view,key,pick", *lines]) + "\n")
+    monkeypatch.setattr(larger, "PREDICTIONS", str(tmp_path))
+    monkeypatch.setitem(larger.SETS, "made", larger.Asked("made"))
+    found = larger.larger("made", tmp_path / "work")
+    alike = np.all([picks[m, "choices_only"] == key for m in ("a", "b", "c")], axis=0)
+    assert found["rules"]["unanimous"]["items"] == alike.sum()
+    right = picks["a", "full"] == key
+    score = found["order"]["unanimous"]["models"]["a"]
+    assert score["all"]["value"] == pytest.approx(right.mean())
+    assert score["robust"]["value"] == pytest.approx(right[~alike].mean())
+    without = picks["a", "choices_only"] == key
+    assert found["also_without"]["a"]["value"] == pytest.approx(without[right].mean())
+    assert set(found["adjusted"]) == {"a", "b", "c"}
+    assert set(found["weights"]["left"]) >= {"extremes", "latent_words"}
+    assert all({"kept", "before", "value"} <= set(row) for row in found["weights"]["left"].values())
+    assert {part["n"] for part in found["seen"]["probe"].values()} == {alike.sum(), (~alike).sum()}

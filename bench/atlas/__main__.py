@@ -1,22 +1,27 @@
 """`make atlas`: audits every set of sets.yaml and writes results/atlas: numbers and ids of items, never their text.
 
 `python -m bench.atlas [NAME...]` audits these sets alone; `--free` asks no model, and publishes what was asked before;
-`--index` only writes what rests on all sets; `--again` judges sets anew that have not changed. Sets whose files are absent
+`--index` only writes what rests on all sets; `--again` judges sets anew that have not changed; `--weights` writes
+adjusted.json and larger.json alone, with no language model. Sets whose files are absent
 are left out and said to be. Nothing is asked twice: work lies in runs/atlas, which git ignores, and scores in the cache.
 """
 
 import argparse
 import json
 import sys
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import yaml
 
+from bench.atlas.adjusted import adjusted
 from bench.atlas.audit import with_models, without_models
-from bench.atlas.biases import biases
 from bench.atlas.chart import chart
 from bench.atlas.fitted import Entry
 from bench.atlas.index import publish, write_index
+from bench.atlas.larger import SETS as LARGER
+from bench.atlas.larger import larger
 from bench.atlas.others import SHARED, judged
 from bench.atlas.sample import Data, loaded
 from robustify.cli.options import watcher
@@ -36,12 +41,17 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--free", action="store_true")
     parser.add_argument("--index", action="store_true")
     parser.add_argument("--again", action="store_true")
+    parser.add_argument("--weights", action="store_true")
     given = parser.parse_args(arguments)
     sets = yaml.safe_load(SETS.read_text(encoding="utf-8"))
     strangers = sorted(set(given.sets) - set(sets))
     if strangers:
         parser.error(f"{strangers[0]}: is no set of {SETS.name}; expected some of {', '.join(sets)}")
     RESULTS.mkdir(parents=True, exist_ok=True)
+    if given.weights:
+        _write("adjusted.json", {name: partial(adjusted, data) for name, data in sets.items()})
+        _write("larger.json", {name: partial(larger, name) for name in LARGER})
+        return 0
     for name in [] if given.index else given.sets or sets:
         try:
             found = (None if given.again else _before(name, sets[name])) or without_models(
@@ -62,6 +72,17 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
+def _write(file: str, parts: Mapping[str, Callable[[Path], Entry]]) -> None:
+    """Write one file of results/atlas with a part for each set whose files are here."""
+    found = {}
+    for name, part in parts.items():
+        try:
+            found[name] = part(WORK)
+        except RobustifyError as error:  # noqa: PERF203
+            print(f"{name}: left out of {file}: {error.lines[0]}", file=sys.stderr)
+    publish(RESULTS / file, found)
+
+
 def _before(name: str, data: Data) -> Entry | None:
     """What an earlier call found, where its folder is there and the set's files are the same."""
     path = RESULTS / f"{name}.json"
@@ -72,16 +93,12 @@ def _before(name: str, data: Data) -> Entry | None:
 
 
 def _beside(sets: dict[str, Data]) -> None:
-    """What needs all sets: others' answers, and the cues of all sets together."""
-    there = [name for name in sets if (RESULTS / f"{name}.json").is_file()]
-    published = None
-    if set(SHARED) <= set(there):
+    """What needs several sets: others' answers, and the chart."""
+    if all((RESULTS / f"{name}.json").is_file() for name in SHARED):
         try:
-            published = judged(sets, WORK)
-            publish(RESULTS / "predictions.json", published)
+            publish(RESULTS / "predictions.json", judged(sets, WORK))
         except RobustifyError as error:
             print(f"published predictions: left out: {error.lines[0]}", file=sys.stderr)
-    publish(RESULTS / "biases.json", biases(RESULTS, WORK, there, published))
     chart(RESULTS, CHART)
 
 

@@ -52,7 +52,7 @@ def over_seeds(items: Sequence[Item], answers: Answers, rules: ScreenRules, seed
         # Where the scorer has no single favourite it knows nothing.
         credit["scorer"].append(np.where(ranking.top >= 0, ranking.top == index.key, by_chance))
         for cue, moved in _by_cue(ranking).items():
-            by_cue.setdefault(cue, []).append(_tie_fair(moved, index.key, index.k))
+            by_cue.setdefault(cue, []).append(tie_fair(moved, index.key, index.k))
         own = np.array([np.nan if row.correct is None else row.correct for row in probe(items, settings)])
         credit["probe"].append(own)
         credit["flagged"].append((ctx.decision.outcome == SHORTCUT).astype(float))
@@ -92,7 +92,7 @@ def _by_cue(ranking: Ranking) -> dict[str, Floats]:
     return out
 
 
-def _tie_fair(moved: Floats, key: Ints, k: Ints) -> Floats:
+def tie_fair(moved: Floats, key: Ints, k: Ints) -> Floats:
     """The credit (n,) of picking the largest of `moved` (n, K), shared among ties."""
     there = np.arange(moved.shape[1]) < k[:, None]
     best = np.where(there, moved, -np.inf).max(axis=1)

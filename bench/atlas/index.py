@@ -13,6 +13,8 @@
 - `residual`: accuracy less chance of a fresh probe on what `criterion: fdr` leaves; as `scorer`.
 - `flagged`: share of items removed by `criterion: fdr` at `q`; `ci` over items, `sd` over seeds.
 - `strongest_cue`: of all cues the one that alone has the highest lower end of accuracy; `cue`, `value`, `ci`, `n`.
+- `rules`: pairs of a set and a heuristic that does not see places, and how many of these are `above_chance` after Holm's
+  correction over all of them.
 - `models`: null where no model was asked; else `n` items of the sample, `full` and `choices_only` by model (accuracy by
   text), `both_right`: share flagged where both models are right without the question (by text, in one order: what stands in
   for D.4's rule), its `expected` number, `latent` rate, `p` and `p_corrected`; `flagged` by fdr with their votes.
@@ -25,10 +27,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.atlas.audit import SAMPLE
+from bench.atlas.audit import BY_PLACE, SAMPLE
 from bench.atlas.fitted import SEEDS, Entry
 from robustify.files import write_json
-from robustify.stats.tests import holm
+from robustify.stats.tests import LEVEL, holm
 
 Q = 0.1
 
@@ -57,6 +59,7 @@ def write_index(folder: Path, names: Sequence[str]) -> None:
         if (path := folder / f"{name}.json").is_file()
     }
     rows = {name: _row(found) for name, found in there.items()}
+    tested = [r["p"] for of in there.values() for one, r in of["heuristics"].items() if one not in BY_PLACE]
     for part in ("best_heuristic", "places", "probe"):
         _correct([row[part] for row in rows.values()])
     _correct([row["models"]["both_right"] for row in rows.values() if row["models"] is not None])
@@ -69,6 +72,7 @@ def write_index(folder: Path, names: Sequence[str]) -> None:
             "seeds": SEEDS,
             "sample": SAMPLE,
             "correction": f"Holm over {len(rows)} sets; of heuristics after Holm over the 17 of a set",
+            "rules": {"tested": len(tested), "above_chance": sum(p <= LEVEL for p in holm(tested))},
             "sets": {name: rows[name] for name in order},
             "left_out": [name for name in names if name not in rows],
         },

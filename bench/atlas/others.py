@@ -1,28 +1,25 @@
 """Answers that others published, judged without a model: results/atlas/predictions.json.
 
 HELM's ten models on the MMLU subjects and five models on TruthfulQA's pairs saw the question; nine scorers of TruthfulQA
-pairs and four models on clinical options did not. Who saw the question gives orders of models, with and without items that
-the model-free scorer knows, and by every heuristic that is above chance on the set.
+pairs did not. Who saw the question gives orders of models, with and without items that the model-free scorer knows, and by
+model what it gains where the longest option is the key.
 """
 
-import json
 import os
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bench.atlas.audit import BY_PLACE
 from bench.atlas.fitted import Entry
-from bench.atlas.orders import Scores, by_cue, by_part
+from bench.atlas.orders import Scores, by_part
 from robustify.answers import Answers
-from robustify.arrays import Floats
+from robustify.judging.accuracy import heuristic_gap
+from robustify.judging.context import LONGEST
 from robustify.logs import LogOptions, LogPath, mapping
 from robustify.policy.from_logs import import_logs
 from robustify.run import Run, open_run
-from robustify.stats.tests import LEVEL
 
 SHARED = ("mmlu-ten", "truthfulqa-binary")
 """The sets whose questions the models of two of the parts saw."""
@@ -59,6 +56,13 @@ def judged(sets: Mapping[str, Any], work: Path) -> Entry:
         options=LogOptions(view="full", columns=mapping(FIVE)),
         name="truthfulqa-five",
     )
+    screen = import_logs(
+        [LogPath(folder / "truthfulqa_pairs_answer_only" / "v9_scaled_data.csv")],
+        work / "import-truthfulqa-pairs",
+        options=LogOptions(view="choices_only_text", columns=mapping(PAIRS)),
+        overrides={"screen.norm": "sum"},
+    ).summary.screen
+    pairs = {} if screen is None else screen.voters
     return {
         "mmlu-ten": {
             **_with_question(credits(helm.answers), open_run(work / "free-mmlu-ten")),
@@ -75,36 +79,11 @@ def judged(sets: Mapping[str, Any], work: Path) -> Entry:
             open_run(work / "free-truthfulqa-binary"),
         ),
         "without_question": {
-            "truthfulqa-pairs": _without_question(
-                import_logs(
-                    [LogPath(folder / "truthfulqa_pairs_answer_only" / "v9_scaled_data.csv")],
-                    work / "import-truthfulqa-pairs",
-                    options=LogOptions(view="choices_only_text", columns=mapping(PAIRS)),
-                    overrides={"screen.norm": "sum"},
-                )
-            ),
-            "medbench": _without_question(
-                import_logs(
-                    [LogPath(numbered(folder / "medbench_options_only" / "multi_options.json", work))],
-                    work / "import-medbench",
-                    options=LogOptions(view="choices_only"),
-                    overrides={"screen.criterion": "majority"},
-                )
-            ),
+            "truthfulqa-pairs": {
+                "accuracy": {m: row.choices_only_accuracy.model_dump(mode="json") for m, row in pairs.items()}
+            }
         },
     }
-
-
-def numbered(path: Path, work: Path) -> Path:
-    """Write a copy of a table without ids, in which each row has its number among those of its model; return its path."""
-    counts = Counter[str]()
-    rows = json.loads(path.read_text(encoding="utf-8"))
-    for row in rows:
-        counts[row["model"]] += 1
-        row["id"] = f"item-{counts[row['model']]:04d}"
-    copy = work / path.name
-    copy.write_text(json.dumps(rows), encoding="utf-8")
-    return copy
 
 
 def credits(answers: Answers, view: str = "full") -> dict[str, dict[str, float]]:
@@ -113,20 +92,6 @@ def credits(answers: Answers, view: str = "full") -> dict[str, dict[str, float]]
     return {
         model: dict(zip((answers.items[i] for i in block.item.tolist()), block.correct.tolist(), strict=True))
         for model, block in blocks.items()
-    }
-
-
-def cues_of(run: Run) -> dict[str, Floats]:
-    """By cue, of a run without models, the credit (n,) of the option that it points at: every heuristic that is above
-    chance (Holm over the set's 17) and does not see places, and `scorer`: the option that the filter likes best.
-    """
-    items, rows = run.items, run.summary.tree()["heuristics"]["all"]
-    by_rule = credits(run.answers, "heuristic")
-    names = [name for name, row in rows.items() if row["p_holm"] <= LEVEL and name not in BY_PLACE]
-    picked = {row["item"]: row["pick"] for row in run.verdict_rows()}
-    scorer = [float(picked[i.id] == str(i.key)) if picked[i.id].isdigit() else 1 / i.k for i in items]
-    return {"scorer": np.array(scorer)} | {
-        name: np.array([by_rule[name][i.id] for i in items]) for name in names
     }
 
 
@@ -140,25 +105,11 @@ def _with_question(won: Mapping[str, Mapping[str, float]], run: Run) -> Entry:
     scores = scores_of(run, won)
     # An item without a single favourite is undecided for the scorer; nothing speaks against it.
     kept = np.array([float(verdict != "shortcut") for verdict in run.verdicts.values()])
+    longest = scores_of(run, credits(run.answers, "heuristic"))[LONGEST]
+    gaps = {model: heuristic_gap(credit, longest) for model, credit in scores.items()}
     return {
         "n": len(kept),
         "kept": int(kept.sum()),
         "filter": by_part(scores, kept),
-        "cues": {cue: by_cue(scores, credit) for cue, credit in cues_of(run).items()},
-    }
-
-
-def _without_question(run: Run) -> Entry:
-    tree = run.summary.tree()
-    screen = tree["screen"]
-    return {
-        "n": tree["benchmark"]["n_items"],
-        "chance": tree["benchmark"]["chance_accuracy"],
-        "criterion": screen["criterion"],
-        "accuracy": {m: row["choices_only_accuracy"] for m, row in screen["voters"].items()},
-        **{
-            name: screen[name]
-            for name in ("flagged", "expected_flags", "excess_over_chance", "latent_shortcut_rate")
-        },
-        "fleiss_kappa": {"value": screen["agreement"]["fleiss_kappa"]},
+        "longest_gap": {m: None if gap is None else gap.model_dump(mode="json") for m, gap in gaps.items()},
     }

@@ -116,7 +116,7 @@ def screen(ctx: Context) -> entries.Screen:
     agreement = voter_agreement(votes.choice, votes.key, votes.k)
     return entries.Screen(
         criterion=rules.criterion,
-        # Rules and a probe see the options alone, whatever voters would have seen.
+        # The scorer and the probe see the options alone, whatever voters would have seen.
         hidden=ctx.rules.hidden if votes.voters else "question",
         mode=rules.mode,
         norm=rules.norm if rules.mode == "text" else None,

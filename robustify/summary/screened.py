@@ -177,7 +177,7 @@ class DecoyCut(Part):
 
 class Screen(Flags):
     """The screen: its rule, its voters, what it flagged, and how much of that chance explains. `hidden`: what voters
-    were not shown of an item, beside whose options a probe and rules see nothing.
+    were not shown of an item; the scorer and probes see its options alone.
 
     `answered` counts the items whose outcome depends on no missing answer, `unanswered` the others; `n` of the flagged are
     those of which no option ties either. `cut` is null if

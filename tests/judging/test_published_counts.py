@@ -5,14 +5,26 @@ by the code under test.
 """
 
 import json
+from collections import Counter
 from pathlib import Path
 
-from bench.atlas.others import numbered
 from robustify.logs import LogOptions, LogPath, mapping
 from robustify.policy.from_logs import import_logs
 
 MEDBENCH = {"mistral:7b": 48, "llama3.1:8b": 51, "gemma2:9b": 62, "qwen2.5:7b": 53}
 """Right of 200 without the question, as published."""
+
+
+def numbered(path: Path, work: Path) -> Path:
+    """Write a copy of a table without ids, in which each row has its number among those of its model; return its path."""
+    counts = Counter[str]()
+    rows = json.loads(path.read_text(encoding="utf-8"))
+    for row in rows:
+        counts[row["model"]] += 1
+        row["id"] = f"item-{counts[row['model']]:04d}"
+    copy = work / path.name
+    copy.write_text(json.dumps(rows), encoding="utf-8")
+    return copy
 
 
 def test_medbench_gives_the_published_count_of_every_model(data: Path, tmp_path: Path) -> None:

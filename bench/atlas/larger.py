@@ -1,0 +1,115 @@
+"""Larger models that others asked without the question or the image, through `import`: results/atlas/larger.json.
+
+By set: `voters` (accuracy without what is `hidden`), `also_without` (the same on what each answers with it), `rules` (by
+rule the share flagged, and of these the share that chance explains), `order` (by rule the score with the question on all
+items and on those that it keeps, and whether that changes who is better), `adjusted` (the score under the weights),
+`weights` (as in adjusted.json), and `seen`: what rules, probe and encoder get right of the items that all voters answered,
+and of the others.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from bench.atlas.adjusted import context_of, left_to_find
+from bench.atlas.audit import BY_PLACE
+from bench.atlas.fitted import Entry
+from bench.atlas.orders import by_part
+from bench.atlas.others import PREDICTIONS
+from robustify.arrays import Bools, Floats
+from robustify.judging.accuracy import all_credits
+from robustify.judging.adjusted import balanced
+from robustify.judging.context import Context
+from robustify.judging.screening import flag_fields
+from robustify.logs import LogOptions, LogPath
+from robustify.policy.from_logs import import_logs
+from robustify.screen.consensus import SHORTCUT
+from robustify.screen.screen_rules import FDR, VIEW_OF, ScreenRules, criterion_words
+from robustify.stats.intervals import rate
+from robustify.views import Hidden
+
+SHARES = (0.05, 0.1, 0.2, 0.3)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A folder of answers: what was hidden, who votes (everybody if none is named), and the measure with the question."""
+
+    folder: str
+    hidden: Hidden = "question"
+    voters: tuple[str, ...] = ()
+    measure: str = "full"
+
+
+SETS = {
+    "arc-challenge": Asked("arc_challenge_7b"),
+    "hellaswag": Asked("hellaswag_32b", measure="cloze_chars"),
+    # Two prompts of each model: one model must not vote twice.
+    "mathvista": Asked("mathvista_no_image", "image", ("ChatGPT-0shot", "Claude-2-0shot", "GPT-4-0613-0shot")),
+}  # fmt: skip
+
+
+def larger(name: str, work: Path) -> Entry:
+    """Import the answers to one set, and return their numbers."""
+    asked = SETS[name]
+    folder = Path(os.path.expandvars(PREDICTIONS)) / "choices_only" / asked.folder
+    run = import_logs(
+        [LogPath(folder / "picks.csv")],
+        work / f"larger-{name}",
+        data=[folder / "items.jsonl"],
+        options=LogOptions(hidden=asked.hidden),
+        name=name,
+        overrides={"screen.criterion": FDR, **({"screen.voters": asked.voters} if asked.voters else {})},
+    )
+    ctx, screen = context_of(run), run.summary.tree()["screen"]
+    flagged = {words: _flagged(ctx, rule) for words, rule in _rules(ctx).items()}
+    weighed = balanced(ctx)
+    assert weighed is not None
+    credits, view = all_credits(ctx), VIEW_OF[ctx.rules.screen.mode]
+    won = {m: c for m, of in credits.items() if (c := of[asked.measure]) is not None}
+    also = {m: c[won[m] == 1] for m, of in credits.items() if m in won and (c := of[view]) is not None}
+    unanimous = flagged["unanimous"][1]
+    return {
+        "n": len(ctx.index),
+        "hidden": asked.hidden,
+        "chance": float(np.mean(1 / ctx.index.k)),
+        "voters": {m: row["choices_only_accuracy"] for m, row in screen["voters"].items()},
+        "also_without": {m: rate(credit).json() for m, credit in also.items()},
+        "rules": {words: found for words, (found, _) in flagged.items()},
+        "d4": screen["d4_rule"] and {f: screen["d4_rule"][f] for f in ("flagged", "false_share")},
+        "order": {rule: by_part(won, 1.0 - flagged[rule][1]) for rule in ("unanimous", "fdr at 0.1")},
+        "adjusted": {m: q.model_dump(mode="json") for m, c in won.items() if (q := weighed.rate(c))},
+        "weights": left_to_find(ctx, weighed),
+        "seen": {who: _apart(credit, unanimous) for who, credit in _blind(ctx, run.summary.tree()).items()},
+    }
+
+
+def _rules(ctx: Context) -> dict[str, ScreenRules]:
+    run = ctx.rules.screen
+    counted = [run.model_copy(update={"criterion": c}) for c in ("unanimous", "majority")]
+    cut = [run.model_copy(update={"criterion": FDR, "fdr": q}) for q in SHARES]
+    return {criterion_words(rule): rule for rule in (*counted, *cut)}
+
+
+def _flagged(ctx: Context, rule: ScreenRules) -> tuple[Entry, Bools]:
+    """What a rule flags of these votes, the share of chance in it, and which items, (n,)."""
+    found = ctx.screen(ctx.votes, rule)
+    fields, items = flag_fields(found.chance(ctx.parts.groups)), found.outcome == SHORTCUT
+    rows = {f: fields[f].model_dump(mode="json") for f in ("flagged", "false_share")}
+    return {"items": int(items.sum()), **rows}, items
+
+
+def _blind(ctx: Context, summary: Entry) -> Mapping[str, Floats]:
+    """By those that see the options alone their credits (n,): the rule that finds most, the probe, and the encoder."""
+    rows = summary["heuristics"]["all"]
+    best = min((one for one in rows if one not in BY_PLACE), key=lambda one: rows[one]["p"])
+    asked = [(v, m) for v, m, _ in ctx.answers.askings() if v in ("probe", "meaning") or m == best]
+    blocks = {m: ctx.answers.block(v, m).first() for v, m in asked}
+    return {m: ctx.index.spread(block, block.correct) for m, block in blocks.items()}
+
+
+def _apart(credit: Floats, flagged: Bools) -> Entry:
+    return {part: rate(credit[mask]).json() for part, mask in (("flagged", flagged), ("others", ~flagged))}
