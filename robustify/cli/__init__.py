@@ -20,7 +20,7 @@ from robustify.cli.interop import export, import_
 from robustify.cli.mend import mend
 from robustify.cli.models import models
 from robustify.cli.restricted import restricted
-from robustify.cli.runs import agree, check, compare, dashboard, explain, judge_again, run
+from robustify.cli.runs import agree, check, compare, dashboard, explain, judge_again, report, run
 from robustify.cli.start import init
 from robustify.errors import UsageError
 from robustify.redaction import firewall
@@ -52,7 +52,7 @@ def gate(ctx: click.Context) -> int:
 
 SECTIONS: Mapping[str, tuple[click.Command, ...]] = {
     "Audit": (init, validate, rules_alone, run, import_, judge_again, mend),
-    "Look": (explain, compare, dashboard, check, agree),
+    "Look": (report, explain, compare, dashboard, check, agree),
     "Share": (export,),
     "Free response": (free,),
     "Restricted sets": (gate, restricted),

@@ -182,6 +182,22 @@ def judge_again(run: "Run", out: Path | None, rule: dict[str, object]) -> int:
 
 @click.command()
 @RUN
+@click.option("--table", is_flag=True, help="Print only its table of scores, to paste.")
+@output
+def report(run: "Run", table: bool) -> int:
+    """Print the first screen of RUN as Markdown.
+
+    \b
+    Example:
+        robustify report results/demo --table
+    """
+    run.require_unchanged("report.md")
+    lines = (run.folder / "report.md").read_text(encoding="utf-8").splitlines()
+    return print_lines(*(line for line in lines if line.startswith("|") or not table))
+
+
+@click.command()
+@RUN
 @output
 def check(run: "Run") -> int:
     """Check RUN against the guardrails; exit 7 if one says no.

@@ -1,5 +1,6 @@
 """The explorer in a browser: it filters, sorts, searches, opens by keyboard, prints, and says what a terminal says."""
 
+import csv
 from pathlib import Path
 from typing import Any
 
@@ -72,11 +73,27 @@ def test_search_looks_into_questions_options_and_ids(explorer: Any) -> None:
 def test_every_sort_is_in_order(large: Any) -> None:
     percents = [float(text.removeprefix("≈").split()[0]) for text in shown(large, ".p") if text]
     assert percents == sorted(percents, reverse=True)
+    tied = [item for item in large.evaluate("found") if (item["shortcut"] or 0) >= 0.9995]
+    assert [item["weight"] for item in tied] == sorted((item["weight"] for item in tied), reverse=True)
     for sort in ("order", "verdict", "right"):
         large.select_option("[name=sort]", sort)
         assert large.evaluate(
             "by => found.every((item, i) => !i || SORTS[by][1](found[i - 1]) <= SORTS[by][1](item))", sort
         ), sort
+
+
+def test_a_row_shows_its_mend_and_the_items_left_are_copied_as_csv(run: Run, open_page: Open) -> None:
+    page = open_page(
+        run.folder / EXPLORER, "#verdict=shortcut", permissions=["clipboard-read", "clipboard-write"]
+    )
+    mends = shown(page, ".mends")
+    assert len(mends) == count(page)
+    assert all(mend.endswith(".") for mend in mends)
+    page.click("#copy")
+    page.wait_for_function("document.getElementById('copy').textContent.endsWith('copied')")
+    rows = list(csv.DictReader(page.evaluate("navigator.clipboard.readText()").splitlines()))
+    assert [row["item"] for row in rows] == shown(page)
+    assert [row["mend"] for row in rows] == mends
 
 
 def test_an_item_opens_moves_and_closes_by_keyboard_alone(explorer: Any) -> None:

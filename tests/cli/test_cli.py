@@ -50,6 +50,9 @@ def test_check_judge_and_export_work_on_a_finished_run(robustify, config: Path) 
     assert checked.code == (0 if json.loads(checked.out)["passed"] else 7)
     assert robustify("judge", "out", "-o", "again", "--mode", "text", "--json").code == 0
     assert robustify("judge", "out").out.strip() == "out/report.html"
+    table = robustify("report", "out", "--table").out.splitlines()
+    assert table[0].startswith("| Model | All |")
+    assert len(table) == 4
     exported = robustify("export", "lm-eval", "out", "-o", "tasks", "--force")
     assert exported.code == 0, exported.err
     assert all(Path(line).is_file() for line in exported.out.split())

@@ -26,7 +26,8 @@ const FACETS = Object.entries({
   topic: ["Topic", (item) => item.topic || "no topic", (value) => value],
 }).filter(([, [, of]]) => new Set(items.map(of)).size > 1);
 const SORTS = {
-  shortcut: ["Shortcut probability", (item) => -(item.shortcut ?? -1)],
+  // From what is shown as about 100 % on, the scorer's confidence decides.
+  shortcut: ["Shortcut probability", (item) => -Math.min(item.shortcut ?? -1, 0.9995) - 1e-6 * (item.weight ?? 0)],
   order: ["Own order", (item) => item.order],
   verdict: ["Verdict", (item) => VERDICTS.indexOf(item.verdict)],
   right: ["Voters right", (item) => -item.right],
@@ -35,14 +36,10 @@ const START = {q: "", item: "", sort: "shortcut", ...Object.fromEntries(FACETS.m
 
 let state = START, found = [], active = 0, limit = CHUNK;
 
-function passes(item, words, but) {
-  return FACETS.every(([name, [, of]]) => name === but || !state[name] || of(item) === state[name])
-    && words.every((word) => item.haystack.includes(word));
-}
-
 function left(but) {
   const words = state.q.toLowerCase().split(/\s+/).filter(Boolean);
-  return items.filter((item) => passes(item, words, but));
+  return items.filter((item) => words.every((word) => item.haystack.includes(word))
+    && FACETS.every(([name, [, of]]) => name === but || !state[name] || of(item) === state[name]));
 }
 
 function sorted(all) {
@@ -79,6 +76,7 @@ function draw(before) {
     drawFilters();
     drawCount();
     limit = CHUNK;
+    at("copy").textContent = "Copy as CSV";
   }
   const open = byId.get(state.item) ?? null, here = found.indexOf(open);
   if (here >= 0) active = here;
@@ -129,7 +127,8 @@ function drawnRow(item, position) {
   el("span", {class: "stem"}, item.stem),
   el("span", {class: "cue"}, item.cue && item.cue !== "none" ? labels[item.cue] : ""),
   el("span", {class: "p", title: "Shortcut probability"}, item.likely),
-  el("span", {class: "votes", title: "Voters right"}, voters.length ? `${item.right}/${voters.length}` : ""));
+  el("span", {class: "votes", title: "Voters right"}, voters.length ? `${item.right}/${voters.length}` : ""),
+  el("span", {class: "mends"}, item.mends[0] ?? ""));
 }
 
 function drawItem(item) {
@@ -173,6 +172,17 @@ function move(position) {
     drawRows();
     list.children[active].scrollIntoView({block: "nearest"});
   }
+}
+
+// The items that are left, as a table; a cell that a spreadsheet would compute begins with an apostrophe.
+async function copy(event) {
+  const cell = (value) => `"${String(value ?? "").replace(/^[=+\-@\t\r]/, "'$&").replaceAll('"', '""')}"`;
+  const rows = found.map((item) => [item.id, item.verdict, item.topic, item.shortcut, item.weight, item.cue, item.mends[0]]);
+  const lines = [["item", "verdict", "topic", "p_shortcut", "weight", "cue", "mend"], ...rows].map((row) => row.map(cell).join(","));
+  const button = event.target;
+  await navigator.clipboard.writeText(lines.join("\r\n")).then(
+    () => { button.textContent = `${whole(rows.length)} copied`; },
+    () => { button.textContent = "Not allowed: use robustify explain --csv"; });
 }
 
 function close() {
@@ -222,5 +232,6 @@ document.addEventListener("keydown", (event) => {
   } else if (event.key === "Escape" && event.target === query) list.focus();
   else if (event.key === "Escape" && state.item) close();
 });
+at("copy").addEventListener("click", copy);
 addEventListener("popstate", arrive);
 arrive();
