@@ -1,8 +1,9 @@
 """Measure what large inputs cost: `python -m bench.load [PART...]` writes these parts of results/bench/load.json.
 
-The parts are validate, heuristics, planning, judging, and importing. Each command is a process of its own. Seconds are wall
-time and processor time, memory is the peak, and the load average before the command tells how busy the machine was. The
-items, answers, and logs are made up: only cost is measured. `--quick` takes a thousandth of the items and writes nothing.
+The parts are validate, heuristics, planning, judging, importing, weighing, and encoding. Each command is a process of its
+own. Seconds are wall time and processor time, memory is the peak, and the load average before the command says how busy
+the machine was. Items, answers, and logs are made up, except the options that are encoded: only cost is measured. `--quick`
+takes a thousandth of the items and writes nothing.
 """
 
 import json
@@ -25,6 +26,7 @@ from robustify.answers import SCHEMA, Answers
 from robustify.ask import Asking, plan
 from robustify.item import Item
 from robustify.loaders import Source, load
+from robustify.stats.balance import balancing, weights, worth
 from robustify.views import View
 from tests.support.fake_logs import jsonl, lm_eval_row
 
@@ -39,8 +41,10 @@ SHAPES: dict[str, tuple[int, tuple[View, ...]]] = {
     "four views": (1, ("full", "cloze", "choices_only", "choices_only_text")),
 }
 """Models of a log, and the views in which each item is asked; the logged rows are shared among them."""
-GOALS = {"judging": 25.0, "importing": 20.0}
-"""Wall seconds of a million items and three voters; processor seconds of the five models' logs."""
+GOALS = {"judging": 25.0, "importing": 20.0, "weighing": 60.0, "encoding": 60.0}
+"""Wall seconds of a million items and three voters; processor seconds of the five models' logs, of a million items' weights
+from their columns, and of 10,000 options' vectors."""
+ENCODED, COLUMNS, WEIGHED = 10_000, 9, 2_000
 
 Measured = dict[str, float | int]
 
@@ -128,6 +132,36 @@ def judge_table(path: Path) -> None:
     write_json(path.with_name("summary.json"), found.summary.tree())
 
 
+def weigh_columns(n: int) -> None:
+    """Weigh n items by made-up columns: gains of a scorer, and of rules that pay in two fifths of the items."""
+    draw = np.random.default_rng(0)
+    gains = draw.normal(0.2, 1.0, (n, 5)), (draw.random((n, COLUMNS - 5)) < 0.4) - 0.25
+    columns = np.concatenate(gains, axis=1)
+    columns /= columns.std(axis=0)
+    print(worth(weights(columns, balancing(columns))))
+
+
+def weigh_items(path: Path) -> None:
+    """Weigh the items of a file from their texts, with what probes of another kind still find."""
+    from robustify.policy.weighing import weighed
+
+    found = weighed(load(Source(path=str(path))), "form", path.parent)
+    print(found and found.part.worth)
+
+
+def encode_options(n: int) -> None:
+    """Encode the first n distinct options of ARC."""
+    from bench.cases import folder
+    from robustify.ask.by_meaning import text_vectors
+    from robustify.models import cache_folder
+
+    sets = (folder() / "arc" / name for name in ("ARC-Challenge-Test.jsonl", "arc_easy.jsonl"))
+    items = [item for path in sets for item in load(Source(path=str(path))).items]
+    texts = list(dict.fromkeys(choice for item in items for choice in item.choices))[:n]
+    if len(texts) < n or text_vectors(texts, cache_folder(None), keep=False) is None:
+        raise SystemExit(f"{len(texts)} options of {n}, or no encoder: robustify models pull minilm-l6-v2")
+
+
 def plan_requests(path: Path) -> None:
     """Load a benchmark and plan every request of the default settings, as a run does before it opens a model."""
     print(sum(len(one.requests) for one in plan(load(Source(path=str(path))).items, Asking())))
@@ -173,12 +207,24 @@ def _importing(folder: Path, rows: int) -> dict[str, Measured]:
     return out
 
 
+def _weighing(folder: Path, n: int) -> dict[str, Measured]:
+    texts = _on_items(folder, max(n * WEIGHED // MILLION, 200), "weigh", module="bench.load")
+    columns = measured("columns", str(n), module="bench.load")
+    return {f"{n:,} items, {COLUMNS} columns": columns, **{f"{of}, texts": one for of, one in texts.items()}}
+
+
+def _encoding(_folder: Path, n: int) -> dict[str, Measured]:
+    return {f"{n:,} options": measured("encode", str(n), module="bench.load")}
+
+
 PARTS: Mapping[str, tuple[int, Callable[[Path, int], dict[str, Measured]]]] = {
     "validate": (MILLION, lambda folder, n: _on_items(folder, n, "validate")),
     "heuristics": (MILLION, lambda folder, n: _on_items(folder, n, "heuristics")),
     "planning": (ASKED, lambda folder, n: _on_items(folder, n, "plan", module="bench.load")),
     "judging": (MILLION, _judging),
     "importing": (LOGGED, _importing),
+    "weighing": (MILLION, _weighing),
+    "encoding": (ENCODED, _encoding),
 }
 
 
@@ -205,5 +251,11 @@ if __name__ == "__main__":
             judge_table(Path(path))
         case ["plan", path]:
             plan_requests(Path(path))
+        case ["columns", n]:
+            weigh_columns(int(n))
+        case ["weigh", path]:
+            weigh_items(Path(path))
+        case ["encode", n]:
+            encode_options(int(n))
         case words:
             sys.exit(main(words))
