@@ -119,9 +119,15 @@ def _require_public(items: Sequence[FreeItem], files: Sequence[Path]) -> None:
     require_ordinary_files("items", made, files)
 
 
-def read_answers(path: Path, items: Sequence[FreeItem]) -> Sequence[AnswerRow]:
-    """Return rows of question id, prediction and (if there are several) model; raise `DataError` if they are not."""
-    return _with_names(Rows(items, read_jsonl(path, _prediction))).answers
+def read_answers(
+    paths: Sequence[Path], items: Sequence[FreeItem], *, restricted: bool = False
+) -> Sequence[AnswerRow]:
+    """Return rows of question id, prediction and (if there are several) model; raise `DataError` if they are not.
+
+    `restricted`: models are numbered, because any word of a row may belong to the set.
+    """
+    rows = [row for path in paths for row in read_jsonl(path, _prediction)]
+    return _with_names(Rows(items, rows), numbered=restricted).answers
 
 
 def _prediction(row: Row) -> AnswerRow:
@@ -140,14 +146,15 @@ class Rows:
     left_out: Mapping[str, int] = field(default_factory=dict)
 
 
-def _with_names(rows: Rows) -> Rows:
+def _with_names(rows: Rows, *, numbered: bool = False) -> Rows:
     """Return rows with `model 1` for a model, and "" for a topic, that may be the text of an item: both are printed."""
     texts = {text.casefold() for i in rows.items for text in (i.question, i.reference, *i.options)}
     texts |= {answer.text.casefold() for answer in rows.answers}
-    named: dict[str, str] = {**names_in((answer.model for answer in rows.answers), texts)}
+    models = [] if numbered else [answer.model for answer in rows.answers]
+    named: dict[str, str] = {**names_in(models, texts)}
     withheld = 0
     for model in dict.fromkeys(answer.model for answer in rows.answers):
-        if model not in named and (as_name(model) is None or model.casefold() in texts):
+        if model not in named and (numbered or as_name(model) is None or model.casefold() in texts):
             withheld += 1
             named[model] = f"model {withheld}"
     topics = topics_in(item.topic for item in rows.items)

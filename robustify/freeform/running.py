@@ -75,9 +75,8 @@ class FreeResponse:
         self._settings, self._restricted = settings, restricted
         made = _converted(settings, items)
         self._items = with_facts(made, Path(settings.facts)) if settings.facts else made
-        self._rows: list[AnswerRow] = [
-            row for file in settings.answers for row in read_answers(Path(file), self._items)
-        ]
+        files = [Path(file) for file in settings.answers]
+        self._rows = [*read_answers(files, self._items, restricted=restricted)]
         self._kept = Replies(None if restricted else cache)
 
     @property

@@ -66,15 +66,15 @@ def test_options_are_found_in_a_question(tmp_path: Path, text: str, options: tup
 def test_predictions_are_read_from_a_table_and_from_lines(tmp_path: Path) -> None:
     table = tmp_path / "p.csv"
     table.write_text('config,question_id,type,predicted,correct\nBase,1,mcq,"two\nlines",B\nTuned,1,mcq,,B\n')
-    assert [(a.item_id, a.model, a.text) for a in read_answers(table, [])] == [
+    assert [(a.item_id, a.model, a.text) for a in read_answers([table], [])] == [
         ("1", "Base", "two\nlines"),
         ("1", "Tuned", ""),
     ]
     lines = write_lines(tmp_path / "p.jsonl", [{"id": 2, "text": "8 m", "finish_reason": "length"}])
-    (answer,) = read_answers(lines, [])
+    (answer,) = read_answers([lines], [])
     assert (answer.item_id, answer.model, answer.finish_reason) == ("2", "model", "length")
     with pytest.raises(DataError, match="no prediction; expected one of the fields predicted"):
-        read_answers(write_lines(tmp_path / "p.jsonl", [{"id": 2, "said": "8 m"}]), [])
+        read_answers([write_lines(tmp_path / "p.jsonl", [{"id": 2, "said": "8 m"}])], [])
 
 
 def test_rows_of_a_restricted_set_come_in_by_its_adapter_alone(tmp_path: Path) -> None:

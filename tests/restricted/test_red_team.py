@@ -15,6 +15,8 @@ from robustify import pipeline
 from robustify.errors import RobustifyError
 from robustify.gate.state import states
 from robustify.policy import restricted
+from robustify.restricted.ids import item_id
+from robustify.restricted.secret_key import evaluator_key
 from tests.restricted.world import MODELS, RECORDS, N, World, leaks, rows_as_json
 from tests.support import restricted_set
 from tests.support.restricted_run import Stub
@@ -265,6 +267,26 @@ def after_a_run(*args: object) -> Attack:
     return act
 
 
+def answered_by(field: str) -> Attack:
+    """Answers of others in the run, whose models are called like texts of items."""
+
+    def act(world: World) -> list[object]:
+        ids = (
+            item_id(evaluator_key().derived("ids"), ADAPTER, "1", r["question"], r["choices"])
+            for r in RECORDS
+        )
+        rows = [
+            {"id": i, "prediction": "8", "model": r[field]} for i, r in zip(ids, RECORDS[:3], strict=False)
+        ]
+        (world.base / "data" / "answers.jsonl").write_text(rows_as_json(rows), encoding="utf-8")
+        free = "free: {answers: [../data/answers.jsonl]}\n"
+        return plain(*RUN[:1], "b.yaml", *RUN[2:], b_yaml=f"name: q\nadapter: {ADAPTER}\n{MODELS}{free}")(
+            world
+        )
+
+    return act
+
+
 def unlisted(*args: object) -> Attack:
     """The set was registered, its terms are accepted, and $ROBUSTIFY_ADAPTERS is not set."""
 
@@ -322,6 +344,7 @@ ATTACKS: dict[str, tuple[Attack, tuple[int, ...]]] = {
         f"{part} is {column} in a log of {n} rows": (of_a_log(part, column, n), (0, 2, 3, 4, 7))
         for part in PARTS for column in ("q", "option") for n in (1, 3)
     },
+    **{f"a model that is called like a {field}": (answered_by(field), (0, 2, 3, 4, 7)) for field in ("question", "id")},
     # What is released.
     "no record": (without_a_record, (4,)),
     "another split": (released_then(same), (4,)),
