@@ -19,22 +19,9 @@ from robustify.report.format import at, count, counted, plain
 from robustify.report.messages import finding, tree
 from robustify.report.opening import FirstScreen
 from robustify.report.printing import html
-from robustify.report.tables import Cell, Table, Tone, cell, text_table
+from robustify.report.tables import Cell, Tone, text_table
 from robustify.run import MANIFEST, open_run
 
-HEADS = (
-    "Run",
-    "Date",
-    "Benchmark",
-    "Verdict",
-    "Rule",
-    "Shortcut",
-    "Chance",
-    "Model",
-    "All",
-    "Robust",
-    "Cloze",
-)
 _DATE = re.compile(r"(?<!\d)(20\d\d-[01]\d-[0-3]\d)(?!\d)")
 
 
@@ -48,17 +35,21 @@ class Entry:
     summary: Mapping[str, Any]
 
     @property
-    def name(self) -> str:
-        """The benchmark's name."""
-        return plain(at(self.summary, "benchmark.name") or "unnamed")
-
-    @property
     def verdict(self) -> Cell:
         """The verdict; how many items are answerable without their question is its title."""
         f = facts(self.summary)
         tone, line = verdict_of(self.summary, f)
         number = finding("answerable", self.summary, f=f) if f.flagged is not None else ""
         return Cell(line.rstrip("."), number, tone=tone, value=line)
+
+    @property
+    def rows(self) -> Iterator[tuple[tuple[Cell, str, str], Mapping[str, Any]]]:
+        """Yield a row for each model of the run, or one."""
+        name = plain(at(self.summary, "benchmark.name") or "unnamed")
+        whole = {"s": self.summary, "date": self.date, "verdict": self.verdict}
+        for model, scored in (self.summary["accuracy"] or {"none": None}).items():
+            names = Cell(plain(self.folder), link=self.report), name, model
+            yield names, {**whole, "model": scored}
 
 
 def dashboard_html(root: Path, out: Path) -> str:
@@ -82,7 +73,7 @@ def dashboard_html(root: Path, out: Path) -> str:
         name=plain(root.absolute().name),
         signature="",
         first=_first(runs, len(left_out)),
-        runs=_audited(runs[::-1]),
+        runs=[row for entry in runs[::-1] for row in entry.rows],
         left_out=text_table("Left out", ("Folder", "Why"), left_out),
     )
 
@@ -115,7 +106,7 @@ def _entries(root: Path, beside: Path) -> Iterator[tuple[str, Entry | str]]:
 
 
 def _first(runs: Sequence[Entry], left_out: int) -> FirstScreen:
-    latest = {entry.name: entry.verdict.tone for entry in runs}
+    latest = {at(entry.summary, "benchmark.name"): entry.verdict.tone for entry in runs}
     kinds: dict[Tone, str] = {"good": "may be trusted", "bad": "may not be trusted", "unsure": "not certain"}
     tones = Counter(latest.values())
     said = ", ".join(f"{count(tones[tone])} {words}" for tone, words in kinds.items() if tones[tone])
@@ -125,17 +116,3 @@ def _first(runs: Sequence[Entry], left_out: int) -> FirstScreen:
         "bad" if tones["bad"] else "unsure" if tones["unsure"] else "good",
         number=f"{counted(len(runs), 'run')}, {days}; {counted(left_out, 'folder')} left out.",
     )
-
-
-def _audited(runs: Sequence[Entry]) -> Table:
-    rows = []
-    for entry in runs:
-        s = entry.summary
-        rule = at(s, "screen.criterion") or "no screen"
-        names = (Cell(plain(entry.folder), link=entry.report), entry.date, entry.name, entry.verdict, rule)
-        rates = (cell(at(s, "screen.flagged")), cell(at(s, "benchmark.chance_accuracy")))
-        for model, scored in (s["accuracy"] or {"none": None}).items():
-            of_model = Cell(plain(model), badge="voter" if at(scored, "is_voter") else "", value=model)
-            scores = (cell(at(scored, path)) for path in ("full.all", "full.robust", "cloze_chars.all"))
-            rows.append((*names, *rates, of_model, *scores))
-    return text_table("All runs", HEADS, rows)

@@ -10,11 +10,12 @@ from robustify.baselines.conditional_logit import FEWEST_ITEMS
 from robustify.report.advice import STATES, Facts, Recommendation, State, facts, recommendations, verdict_of
 from robustify.report.format import at, counted, plain
 from robustify.report.messages import finding, guardrail_sentence, sentence, tree
+from robustify.report.printing import markdown
 from robustify.report.tables import Tone
 from robustify.summary.result import Summary
 
 if TYPE_CHECKING:
-    from robustify.ask.forecast import Forecast, Need
+    from robustify.ask.forecast import Forecast
 
 WIDTH, LONGEST, MOST_FAILED = 79, 150, 3
 Paint = Callable[[Tone, str], str]
@@ -91,27 +92,4 @@ def _wrapped(line: str, indent: str = "") -> list[str]:
 
 def forecast_lines(found: "Forecast", least: int = 0) -> list[str]:
     """Return what asking will take, a line for each model, and that fewer than `least` items are not judged."""
-    items = counted(found.items, "item")
-    few = [f"too few items for a verdict, {least} or more (limits.min_items): a trial run"]
-    few = few if found.items < least else []
-    if not found.needs:
-        none = f"No verdict can come of it: at least {FEWEST_ITEMS} items are needed, or models that vote."
-        asked = f"{found.name}: {items}, no model to ask; rules and a probe take seconds"
-        return [*([none] if found.items < FEWEST_ITEMS else few), asked]
-    width = max(len(need.model) for need in found.needs)
-    lines = [f"{found.name}: {items}; at most (what the score cache has is not asked again):"]
-    lines += [f"  {plain(need.model):{width}}  {', '.join(_need(need))}" for need in found.needs]
-    lines += [
-        f"  {plain(need.model)}: {need.megabytes} MB to fetch first: robustify models pull {plain(need.model)}"
-        for need in found.needs
-        if need.megabytes
-    ]
-    return lines + few
-
-
-def _need(need: "Need") -> Iterator[str]:
-    yield f"about {need.requests:,} requests"
-    if need.tokens is not None:
-        yield f"{need.tokens:,} tokens"
-    if need.cost is not None:
-        yield f"cost {need.cost:,.2f}"
+    return markdown("forecast.j2", found=found, least=least, fewest=FEWEST_ITEMS).splitlines()

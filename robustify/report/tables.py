@@ -6,34 +6,28 @@ has it as numbers. Rows and columns without any value are left out.
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 from urllib.parse import quote
 
 from robustify.files import neutral
 from robustify.report.format import (
-    AT_LIMIT,
-    WHY_LIMIT,
     at,
     between,
     count,
     half,
     in_points,
     joined,
-    likely,
     p_value,
     percent,
     plain,
     shares,
     signed,
 )
-from robustify.report.messages import cue_words, sentence
 
-How = Literal[
-    "rate", "points", "count", "items", "number", "p", "likely", "limit", "passed", "reason", "cue", "ids",
-    "shares", "text",
-]  # fmt: skip
+How = Literal["rate", "points", "count", "items", "number", "p", "ids", "shares", "text"]
 Tone = Literal["", "absent", "good", "bad", "unsure"]
 Column = tuple[str, str] | tuple[str, str, How]
 """The heading, the dotted path below a row (`a|b`: the first that is there), and how its value is written, else a rate."""
@@ -171,18 +165,12 @@ def cell(value: Any, how: How = "rate") -> Cell:
     """Return the cell of a quantity or a bare value."""
     if isinstance(value, Cell):
         return value
-    if how == "reason" and value:
-        return _text(sentence(value))
     q = _quantity(value)
     x = at(q, "value")
     if x is None:
         why = at(q, "withheld") or ("no items" if at(q, "n") == 0 else "")
         return Cell(why, tone="absent") if why else ABSENT
     match how:
-        case "passed":
-            return Cell("passed" if x else "failed", tone="good" if x else "bad", value=str(x))
-        case "cue":
-            return _text(cue_words("label").get(x, x))
         case "shares":
             return Cell(shares(x), value=shares(x), parts=tuple(x)) if x else ABSENT
         case "ids":
@@ -191,29 +179,21 @@ def cell(value: Any, how: How = "rate") -> Cell:
             return _text(str(x))
         case "p":
             return Cell(p_value(x).removeprefix("p ").removeprefix("= "), value=x)
-        case "likely":
-            return Cell(likely(x), WHY_LIMIT if likely(x) == AT_LIMIT else "", value=x)
         case "items":
             return Cell(count(round(x * (at(q, "n") or 0))), value=round(x * (at(q, "n") or 0)))
-        case "limit" if isinstance(x, str):
-            return _text(x)
-        case "limit":
-            return Cell(count(x) if float(x).is_integer() else f"{x:.3g}", value=x)
     return _number(q, float(x), how)
+
+
+WRITTEN: Mapping[How, Callable[[float], str]] = {
+    "points": in_points, "count": count, "number": partial(signed, decimals=3),
+}  # fmt: skip
+"""How numbers are written that are not percentages."""
 
 
 def _number(q: Any, x: float, how: How) -> Cell:
     scale, decimals = {"count": (1.0, 0), "number": (1.0, 3)}.get(how, (100.0, 1))
     ci, n = at(q, "ci"), at(q, "n")
-    match how:
-        case "points":
-            main = in_points(x)
-        case "count":
-            main = count(x)
-        case "number":
-            main = signed(x, 3)
-        case _:
-            main = percent(x)
+    main = WRITTEN.get(how, percent)(x)
     known = "" if n is None else f"n = {count(n)}"
     title = joined(known, "" if ci is None else between(ci, scale, decimals), *_beside(q))
     ends = None if ci is None else (ci[0], ci[1])

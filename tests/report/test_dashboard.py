@@ -47,8 +47,8 @@ def rows(page: str, caption: str) -> list[list[str]]:
 def test_every_run_is_a_row_the_latest_first_and_leads_to_its_report(folder: Path) -> None:
     page = dashboard_html(folder, folder / "dashboard.html")
     dates = ["2027-01-15", "2026-03-04", "2026-02-03", "2026-01-02"]
-    assert [row[1] for row in rows(page, "All runs")][::2] == dates
-    assert [row[4] for row in rows(page, "All runs")][::2] == ["1-of-2", "unanimous", "majority", "unanimous"]
+    assert [row[3] for row in rows(page, "All runs")][::2] == dates
+    assert [row[5] for row in rows(page, "All runs")][::2] == ["1-of-2", "unanimous", "majority", "unanimous"]
     links = set(re.findall(r'<th scope="row"[^>]*><span[^>]*><a href="([^"]+)"', page))
     assert len(links) == 4
     assert all((folder / link.replace("%3C", "<").replace("%3E", ">")).is_file() for link in links)
