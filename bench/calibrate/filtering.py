@@ -43,10 +43,12 @@ SCENARIOS: dict[str, dict[str, Any]] = {
     "120 items": {"items": 120},
     "with the options' text": {"text": True},
     "with text, 60 items": {"text": True, "items": 60},
-    "with text, 60 % copies at Jaccard 0.7": {"text": True, "copies": 0.6},
+    "with text, 60 % copies at Jaccard 0.7": {"text": True, "copies": 0.6, "repeats": 100},
     "with text, passages, two to six options": {
         "text": True, "passage": 5, "each_its_own": True, "options": (2, 3, 4, 5, 6),
     },
+    "one reply in ten is unread": {"unread": (0.1, 0.1)},
+    "replies unread: 5 % if right, 20 % if wrong": {"unread": (0.05, 0.2)},
 }  # fmt: skip
 EXACT = ("four options", "two to six options")
 """Scenarios in which the rule for finite samples is measured too."""
@@ -54,12 +56,13 @@ EXACT = ("four options", "two to six options")
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One scenario: whether text is ranked, and whether the exact rule is asked."""
+    """One scenario: whether text is ranked, whether the exact rule is asked, and how many benchmarks are made."""
 
     says: str
     sim: Simulation
     text: bool
     exact: bool
+    repeats: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +81,11 @@ def scenarios() -> Iterator[Scenario]:
     for says, changed in SCENARIOS.items():
         settings = {"items": 360, "correlation": 0.3, **changed}
         text = bool(settings.pop("text", False))
+        repeats = settings.pop("repeats", REPEATS[text])
         for rate in PLANTED:
             sim = Simulation(shortcut_rate=rate, outside=0, tested=0, graded=True, **settings)
             for exact in (False, True) if says in EXACT else (False,):
-                yield Scenario(says, sim, text, exact)
+                yield Scenario(says, sim, text, exact, repeats)
 
 
 def filtered(scenario: Scenario, seed: int) -> Filtered:
@@ -119,7 +123,7 @@ def fdr(pool: Executor, scale: float) -> dict[str, Any]:
     """fdr.json: by scenario the mean false share, with its Monte Carlo interval, and what was found and lost."""
     rows = []
     for i, scenario in enumerate(scenarios()):
-        repeats = max(2, round(scale * REPEATS[scenario.text]))
+        repeats = max(2, round(scale * scenario.repeats))
         seeds = range(SEEDS + 10_000 * i, SEEDS + 10_000 * i + repeats)
         rows.append(measured(scenario, list(pool.map(filtered, [scenario] * repeats, seeds, chunksize=8))))
     small = Simulation(items=60, shortcut_rate=0.5, planted=("length",), outside=0, tested=0)

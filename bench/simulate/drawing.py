@@ -106,6 +106,9 @@ class Drawn:
         scores = np.where(picked, liking[:, None], np.where(unsure[:, None], 0.0, others[item]))
         if self.sim.letter_bias:
             scores[np.arange(len(item)), order[:, 0]] += LETTER
+        right, wrong = self.sim.unread
+        chance = np.where(self.picks[:, person] == self.key, right, wrong)
+        scores[(np.random.default_rng([self.words, 3, person]).random(len(self)) < chance)[item]] = np.nan
         return self._table(item, "choices_only", name, order, _logs(scores, k))
 
     def _likings(self, person: int) -> tuple[Floats, Floats]:

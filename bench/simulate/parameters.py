@@ -27,6 +27,7 @@ class Simulation(BaseModel):
     key has the most words; `hedge`: the only words like "often"; `wordless`: nothing in the text shows it). A voter that
     does not see the key guesses: with probability `correlation` the item's favourite, which all share, else any option.
     `letter_bias`: one asking of one voter is decided by the first letter shown. `ties`: a voter has no preference.
+    `unread`: a voter's replies on an item cannot be read, if its pick is right and if it is wrong.
     `places`: where keys are in the benchmark's own order. `asked`: in all rotations of an order fixed by the id, or once in
     the own order, as in most logs. `passage`: so many items in a row form a group, of one kind unless `each_its_own`.
     `copies`: the share of items that repeat an earlier one with every sixth word replaced (a Jaccard index of 0.7).
@@ -46,6 +47,7 @@ class Simulation(BaseModel):
     correlation: float = Field(default=0.5, ge=0, le=1)
     letter_bias: float = Field(default=0.2, ge=0, le=1)
     ties: float = Field(default=0.0, ge=0, le=1)
+    unread: tuple[float, float] = (0.0, 0.0)
     places: Literal["uniform", "skewed"] = "uniform"
     asked: Literal["rotated", "own"] = "rotated"
     passage: int = Field(default=1, ge=1)

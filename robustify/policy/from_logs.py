@@ -48,7 +48,7 @@ def import_logs(
     """Judge the answers in these logs, into this folder.
 
     `data`: the benchmark's own files; without them the items are taken from the logs. `overrides`: settings of
-    the judging by their dotted config names; votes are counted unless they ask for `screen.criterion: fdr`.
+    the judging by their dotted config names.
 
     Raises:
         UsageError: a file that is not there, an option that does not fit its log, or one model that would vote twice.
@@ -62,9 +62,7 @@ def import_logs(
         read = read_logs(logs, options)
         gathered = gather(read, bench, skip_bad=options.skip_bad)
         _require_ordinary(logs, data, read, gathered, name)
-        # Picks without scores tie wherever voters differ, and a ranking says nothing of ties.
-        settings = {"screen.criterion": "unanimous", **(overrides or {})}
-        config = _config(read, gathered, bench, data, name, {"hidden": options.hidden, **settings})
+        config = _config(read, gathered, bench, data, name, {"hidden": options.hidden, **(overrides or {})})
         asked = _asked(config, read, gathered, bench)
         twins = same_model(asked.fingerprints, config.screen.voters)
         if twins is not None:

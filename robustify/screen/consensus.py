@@ -173,7 +173,7 @@ def screened(votes: Votes, rules: ScreenRules, cut: Flagging | None = None) -> S
     if rules.criterion == FDR:
         if cut is None:
             raise UsageError("screen.criterion: fdr needs a ranking of all items; expected a cut")
-        would, open_ = cut.would, np.repeat(cut.undecided[:, None], width, axis=1)
+        would, open_ = cut.would, cut.open
     else:
         due = votes_needed(rules.criterion, m)
         would = np.asarray(right >= due)

@@ -156,15 +156,17 @@ class Decision:
     """The filter's outcome on n items.
 
     `outcome` (n,) 1 shortcut, 0 robust, -1 undecided. `cut` counts the items that entered, without a threshold under the
-    exact rule, which has one a fold. `above` (n,): the item lies above its cut; `hit` (n,): the top is the key. `posterior`
-    (n,) h, the probability that the top is the key at this strength, by the items of other folds; `shortcut` (n,) the
-    probability that an item has a shortcut, given that its top is its key; both NaN where there is no top.
+    exact rule, which has one a fold. `above` (n,): the item lies above its cut; `hit` (n,): the top is the key. `open`
+    (n, K): were option j the key, a missing answer could still flag the item, or nothing says whether. `posterior` (n,) h,
+    the probability that the top is the key at this strength, by the items of other folds; `shortcut` (n,) the probability
+    that an item has a shortcut, given that its top is its key; both NaN where there is no top.
     """
 
     outcome: Ints
     cut: Cut
     above: Bools
     hit: Bools
+    open: Bools
     posterior: Floats
     shortcut: Floats
 
@@ -196,9 +198,12 @@ def flags(ranking: Ranking, key: Ints, q: float, *, exact: bool = False) -> Deci
         mine, others = ranked & (ranking.fold == f), ranking.fold[enter] != f
         share[mine] = shortcut_share(strength[others], won[others], null[others], ranking.strength[mine])
     posterior = share + (1 - share) * ranking.null
-    settled = ranked & ranking.complete
-    outcome = np.where(above & hit, SHORTCUT, np.where(settled, ROBUST, UNDECIDED))
-    return Decision(outcome, cut, above, hit, posterior, shortcut_probability(posterior, ranking.null))
+    # Without a cut, a missing answer could have made one.
+    reached = np.where(np.isfinite(threshold), threshold, 0.0)[:, None]
+    open_ = (ranking.reachable >= reached) | (ranking.null >= 1)[:, None]
+    at_key = open_[np.arange(n), np.maximum(key, 0)] | (key < 0)
+    outcome = np.where(above & hit, SHORTCUT, np.where(at_key, UNDECIDED, ROBUST))
+    return Decision(outcome, cut, above, hit, open_, posterior, shortcut_probability(posterior, ranking.null))
 
 
 def flagging(ranking: Ranking, made: Decision, width: int) -> Flagging:
@@ -207,4 +212,4 @@ def flagging(ranking: Ranking, made: Decision, width: int) -> Flagging:
     would = np.zeros((len(made.above), width), dtype=bool)
     would[at, ranking.top[at]] = True
     share = Rate(made.cut.estimate, made.cut.hits, made.cut.interval)
-    return Flagging(would, made.outcome == UNDECIDED, share)
+    return Flagging(would, made.open & ~would, share)

@@ -3,6 +3,7 @@
 A vote says which option is best; a liking says by how much, and is what level 2 of the ranking is fitted on.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,21 +14,39 @@ from robustify.baselines.conditional_logit import centred
 from robustify.screen.item_index import ItemIndex
 from robustify.screen.screen_rules import VIEW_OF, Mode, ScreenRules, TextNorm
 from robustify.screen.votes import first_template, in_own_order, preferences, who_votes
+from robustify.stats.missing import reading_ratio
 
 _EQUAL = 1e-9
 """Scores that differ by less differ by rounding."""
+_ANYTHING = 1e6
+"""What a voter that never answered may still say, of any item."""
+
+
+@dataclass(frozen=True, repr=False)
+class Heard:
+    """What voters like: by mode the mean over voters, (n, K), and the share of voters whose answer is missing, (n,).
+
+    `complete` (n,): every voter answered. `placed`: one saw places. `selection`: how many times as often right answers may
+    have been read as wrong ones.
+    """
+
+    values: dict[str, Floats]
+    missing: dict[str, Floats]
+    complete: Bools
+    placed: bool
+    selection: float
 
 
 @dataclass(frozen=True)
 class _Liking:
     """What one voter likes in one mode: `values` (n, K) standardised within the item, 0 where it did not answer;
-    `answered` (n,); whether it answered by letter and saw places; whether it was asked at all.
+    `answered` and `asked` (n,); whether it answered by letter and saw places.
     """
 
     values: Floats
     answered: Bools
     placed: bool
-    asked: bool
+    asked: Bools
 
 
 class Likings:
@@ -38,32 +57,47 @@ class Likings:
         self._there = np.arange(index.width) < index.k[:, None]
         self._heard: dict[tuple[str, str, str, TextNorm], _Liking] = {}
 
-    def of(self, rules: ScreenRules) -> tuple[dict[str, Floats], Bools, bool]:
-        """Return what the rules' voters like, one (n, K) a mode, whether all answered (n,), and whether one saw places.
+    def of(self, rules: ScreenRules) -> Heard:
+        """Return what the rules' voters like: the mean of the scores standardised within the item (mean 0, deviation 1).
 
-        The mean over voters of the score standardised within the item (mean 0, deviation 1).
+        A missing answer likes nothing, so that an item with few answers is ranked below one on which all agree.
         """
         answers, index = self._answers, self._index
         template, voters = who_votes(answers, rules)
-        complete, placed = np.ones(len(index), dtype=bool), False
+        complete, placed, every = np.ones(len(index), dtype=bool), False, list[_Liking]()
         found: dict[str, Floats] = {}
+        missing: dict[str, Floats] = {}
         modes: tuple[Mode, ...] = ("text", "letter")
         for mode in modes:
             by = template if mode == rules.mode else first_template(answers, VIEW_OF[mode], voters)
-            total, n = np.zeros(self._there.shape), np.zeros(len(index))
+            total, n, voted, silent = np.zeros(self._there.shape), np.zeros(len(index)), 0, False
             if by is None:
                 continue
             for name in voters:
                 liking = self._liking(mode, name, by, rules.norm if mode == rules.mode else "chars")
-                # A voter that was asked and answered nothing leaves every item incomplete.
-                complete &= liking.answered | (not liking.asked and mode != rules.mode)
+                if not liking.asked.any() and mode != rules.mode:
+                    continue
+                voted += 1
+                complete &= liking.answered
+                total += liking.values
+                n += liking.answered
+                placed |= liking.placed
                 if liking.answered.any():
-                    total += liking.values
-                    n += liking.answered
-                    placed |= liking.placed
+                    every.append(liking)
+                else:
+                    silent = True
             if n.any():
-                found[f"{mode} votes"] = total / np.maximum(n, 1)[:, None]
-        return found, complete, placed
+                found[f"{mode} votes"] = total / voted
+                missing[f"{mode} votes"] = np.full(len(n), _ANYTHING) if silent else 1 - n / voted
+        return Heard(found, missing, complete, placed, self._selection(every))
+
+    def _selection(self, likings: Sequence[_Liking]) -> float:
+        known, key = (self._index.key >= 0) & (self._index.k > 0), np.maximum(self._index.key, 0)
+        if all((one.answered | ~one.asked | ~known).all() for one in likings):
+            return 1.0
+        right = [one.values[np.arange(len(key)), key] >= one.values.max(axis=1) - _EQUAL for one in likings]
+        asked, read = [known & one.asked for one in likings], [known & one.answered for one in likings]
+        return reading_ratio(*(np.stack(parts, axis=1) for parts in (asked, read, right)))
 
     def _liking(self, mode: Mode, name: str, template: str, norm: TextNorm) -> _Liking:
         asking = mode, name, template, norm
@@ -73,7 +107,9 @@ class Likings:
             answered = ~(np.isnan(liking) & self._there).any(axis=1) & (self._index.k > 0)
             values = np.where(answered[:, None], _standardised(liking, self._there), 0.0)
             placed = mode == "letter" and in_own_order(block)
-            self._heard[asking] = _Liking(values, answered, placed, len(block) > 0)
+            there = self._index.at[block.item]
+            asked = np.bincount(there[there >= 0], minlength=len(self._index)) > 0
+            self._heard[asking] = _Liking(values, answered, placed, asked)
         return self._heard[asking]
 
 

@@ -37,16 +37,15 @@ from robustify.baselines.near_duplicates import (
 from robustify.baselines.words import LEAST, scorer
 from robustify.item import Item
 from robustify.screen.item_index import ItemIndex, key_shares
-from robustify.screen.likings import Likings
+from robustify.screen.likings import Heard, Likings
 from robustify.screen.screen_rules import ScreenRules
-from robustify.screen.votes import TIED, UNANSWERED
+from robustify.screen.strength import CrossFit, mean_logits, reachable_strengths, strengths, top_options
+from robustify.screen.votes import TIED
 
 RIDGE = 1.0
 """Of the conditional logit of level 2."""
 FOLD_SEEDS, MANY = 5, 5_000
 """How many partitions into folds are averaged, and the number of items from which on one is enough."""
-_EQUAL = 1e-9
-"""Log probabilities that differ by less differ by rounding."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,9 +53,10 @@ class Ranking:
     """The ranking of n items with at most K options by a scorer that saw no question.
 
     `log_p` (n, K), -inf beyond an item's options, NaN if nothing is known of it. `top` (n,): -1 none, -2 shared. `weight`
-    (n,) W, the probability of the top; `strength` (n,), by which items are sorted. `null` (n,) c, the probability that the
-    top is the key without a shortcut. `group` (n,): who stands for its near-duplicates, chosen without keys. `content` (n,)
-    is a hash in [0, 1) of its content. `complete` (n,): every voter answered. `parts` and `surface`:
+    (n,) W, the probability of the top; `strength` (n,), by which items are sorted; `reachable` (n, K), what it could be
+    were option j the top by the answers that are missing: NaN if it cannot be, inf if nothing says. `null` (n,) c, the
+    probability that the top is the key without a shortcut, at most. `group` (n,): who stands for its near-duplicates,
+    chosen without keys. `content` (n,): a hash in [0, 1). `complete` (n,): every voter answered. `parts` and `surface`:
     name -> (n, K), the contribution to each option's logit, centred within the item; `surface` sums to its part.
     """
 
@@ -65,6 +65,7 @@ class Ranking:
     top: Ints
     weight: Floats
     strength: Floats
+    reachable: Floats
     null: Floats
     group: Ints
     fold: Ints
@@ -72,10 +73,6 @@ class Ranking:
     complete: Bools
     parts: Mapping[str, Floats]
     surface: Mapping[str, Floats]
-
-
-_CrossFit = tuple[Ints, Floats]
-"""A partition into folds, (n,), and the logits (n, K) that were cross-fitted on it."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -126,62 +123,46 @@ class Ranker:
         and nothing is fitted.
         """
         index, there, known = self._index, self._there, self._known
-        likings, complete, placed = self._likings.of(rules)
-        crossfits, parts, surface = self._fitted(likings, rules.fdr_exact)
-        heard = known & np.logical_or.reduce(
+        heard = self._likings.of(rules)
+        fits, parts, surface = self._fitted(heard, rules.fdr_exact)
+        said = known & np.logical_or.reduce(
             [np.zeros_like(known), *((part != 0).any(axis=1) for part in parts.values())]
         )
-        log_p = np.where(
-            heard[:, None], log_probabilities(np.mean([z for _, z in crossfits], axis=0), there), np.nan
-        )
-        top, best = _top(log_p)
-        shares = key_shares(index.key, index.k, index.width) if placed and known.all() else None
+        log_p = np.where(said[:, None], log_probabilities(mean_logits(fits), there), np.nan)
+        top, best = top_options(log_p)
+        shares = key_shares(index.key, index.k, index.width) if heard.placed and known.all() else None
         null = 1 / np.maximum(index.k, 1)
         if shares is not None:
             null = np.where(top >= 0, shares[np.arange(len(top)), np.maximum(top, 0)], null)
-        group = self._representatives(complete & (top >= 0))
+        # If wrong replies are those that could not be read, more of what was read is right by chance.
+        null = heard.selection * null / (1 + (heard.selection - 1) * null)
+        group = self._representatives(heard.complete & (top >= 0))
+        ranked, counted = top >= 0, (top >= 0) & (group == np.arange(len(top)))
+        # A tie of voters is no hit. A tie of texts alone says nothing.
+        known_of = ranked | ((top == TIED) & bool(heard.values))
+        reachable = reachable_strengths(fits, there, known_of, counted)
         return Ranking(
             items=index.items,
             log_p=log_p,
             top=top,
             weight=np.where(top >= 0, np.round(np.exp(best), 12), np.nan),
-            strength=self._strength(crossfits, top, group),
+            strength=strengths(fits, there, ranked, counted),
+            reachable=np.where(known_of[:, None], reachable, np.inf),
             null=null,
             group=group,
             fold=self._folds[0],
             content=self._content,
-            complete=complete,
+            complete=heard.complete,
             parts=parts,
             surface=surface,
         )
 
     def by_options(self) -> OptionScores | None:
         """Return what options' texts alone give away; None without texts, or with fewer items than a fit needs."""
-        ((fold, logits),), parts, _ = self._fitted({}, exact=True)
+        (fit,), parts, _ = self._fitted(None, exact=True)
         if self._items is None or "words" not in parts:
             return None
-        return OptionScores(logits, parts["surface"], parts["words"], self._there, self._known, fold)
-
-    def _strength(self, crossfits: Sequence[_CrossFit], top: Ints, group: Ints) -> Floats:
-        """Return the mean rank of each item within its fold, from 0 to 1, (n,), by the probability of a shortcut.
-
-        A hit at the probability W of a top has a shortcut with probability (W - c) / ((1 - c) W), where c is 1 / k. Fits
-        that left out different folds differ in scale, so that only items of one fold are compared. Copies count once.
-        """
-        ranked, c, ranks = (
-            top >= 0,
-            1 / np.maximum(self._index.k, 2),
-            np.full((len(crossfits), len(top)), np.nan),
-        )
-        for rank, (fold, logits) in zip(ranks, crossfits, strict=True):
-            w = np.exp(log_probabilities(logits, self._there).max(axis=1))
-            probable = np.round((w - c) / ((1 - c) * w), 9)
-            for f in np.unique(fold).tolist():
-                mine = ranked & (fold == f)
-                others = np.sort(probable[mine & (group == np.arange(len(top)))])
-                below, upto = (np.searchsorted(others, probable[mine], side) for side in ("left", "right"))
-                rank[mine] = (below + upto) / (2 * max(len(others), 1))
-        return np.asarray(np.round(ranks.mean(axis=0), 9))
+        return OptionScores(fit.logits, parts["surface"], parts["words"], self._there, self._known, fit.fold)
 
     @cached_property
     def _content(self) -> Floats:
@@ -236,24 +217,26 @@ class Ranker:
         return self._fits[mark]
 
     def _fitted(
-        self, likings: Mapping[str, Floats], exact: bool
-    ) -> tuple[list[_CrossFit], dict[str, Floats], dict[str, Floats]]:
+        self, heard: Heard | None, exact: bool
+    ) -> tuple[list[CrossFit], dict[str, Floats], dict[str, Floats]]:
         """The cross-fitted logits, what each part and each surface feature adds to them, as means over partitions.
 
         `exact`: there is one partition, so that no key of a fold moves the logits there.
         """
         there, known, x, folds = self._there, self._known, self._features, self._folds
+        likings, unheard = ({}, {}) if heard is None else (heard.values, heard.missing)
         if not _enough(folds[0][known]) or (self._items is None and not likings):
             parts = {_part(name): values for name, values in likings.items()}
             logits = np.asarray(sum(parts.values(), np.zeros(there.shape)))
-            return [(np.zeros_like(folds[0]), logits)], parts, {}
+            missing = np.asarray(sum(unheard.values(), np.zeros(len(there))))
+            return [CrossFit(np.zeros_like(folds[0]), logits, missing)], parts, {}
         parts = {_part(name): np.zeros(there.shape) for name in (*self._by_text[0], *likings)}
         surface = {name: np.zeros(there.shape) for name in (NAMES if x is not None else ())}
-        crossfits: list[_CrossFit] = []
+        fits: list[CrossFit] = []
         times = 1 if exact else len(folds)
         for fold, by_text in zip(folds[:times], self._by_text, strict=False):
             columns = by_text | {name: values[None] for name, values in likings.items()}
-            logits = np.zeros(there.shape)
+            logits, missing = np.zeros(there.shape), np.zeros(len(there))
             for i, f in enumerate(np.unique(fold).tolist()):
                 mine, others = np.flatnonzero(fold == f), (fold != f) & known
                 seen = {name: values[min(i, len(values) - 1)] for name, values in columns.items()}
@@ -264,12 +247,14 @@ class Ranker:
                     adds = centred(weight * values[mine], there[mine])
                     logits[mine] += adds
                     parts[_part(name)][mine] += adds / times
+                    if name in unheard:
+                        missing[mine] += abs(weight) * unheard[name][mine]
                 if x is not None:
                     added = x[mine] * (gamma[0] * self._coefficients(others)) / times
                     for at, name in enumerate(NAMES):
                         surface[name][mine] += added[:, :, at] + added[:, :, at + len(NAMES)]
-            crossfits.append((fold, logits))
-        return crossfits, parts, surface
+            fits.append(CrossFit(fold, logits, missing))
+        return fits, parts, surface
 
 
 def _part(name: str) -> str:
@@ -282,11 +267,3 @@ def _enough(fold: Ints) -> bool:
     if len(fold) < FEWEST_ITEMS or len(counts) < 3:
         return False
     return all(len(fold) - a - b >= FEWEST_TRAINING_ITEMS for a, b in combinations(counts.tolist(), 2))
-
-
-def _top(log_p: Floats) -> tuple[Ints, Floats]:
-    best = np.where(np.isnan(log_p), -np.inf, log_p).max(axis=1, initial=-np.inf)
-    there = np.isfinite(best)
-    shared = (log_p >= np.where(there, best, np.inf)[:, None] - _EQUAL).sum(axis=1)
-    top = np.where(shared == 1, np.nan_to_num(log_p, nan=-np.inf).argmax(axis=1), TIED)
-    return np.where(there, top, UNANSWERED), best

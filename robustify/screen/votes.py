@@ -26,13 +26,13 @@ UNANSWERED, TIED = -1, -2
 class Flagging:
     """What a rule flags that counts no votes.
 
-    `would` (n, K): it would flag the item, were option j its key; `undecided` (n,): it cannot say, because an
-    answer is missing or options share the best score.
+    `would` (n, K): it would flag the item, were option j its key; `open` (n, K): it would not, but a missing answer could
+    still flag it, or nothing says whether.
     `false_share`: of what it flags, the share that is there by chance, from the misses above its cut.
     """
 
     would: Bools
-    undecided: Bools
+    open: Bools
     false_share: Rate
 
 

@@ -39,6 +39,7 @@ def ranking_of(
         top=np.array(top),
         weight=np.array(weight),
         strength=np.array(weight),
+        reachable=np.full((n, K), np.nan),
         null=np.full(n, 1 / K),
         content=np.zeros(n),
         group=np.arange(n),

@@ -163,4 +163,12 @@ def test_the_items_and_what_they_were_asked_come_back(trip: Trip, tmp_path: Path
 def test_the_screen_of_an_imported_log_is_the_one_that_these_picks_give(trip: Trip, tmp_path: Path) -> None:
     back = import_logs([LogPath(trip.log("robust_choices_only"))], tmp_path / "back")
     picked = {item for item, row in trip.rows["robust_choices_only"].items() if row["correct"] == 1}
-    assert {i.id for i in split_items(back.folder / "shortcut.jsonl")} == picked
+    assert back.summary.screen.criterion == "fdr", "as in a run"
+    beside = {row.name: row.flagged for row in back.summary.sensitivity}
+    assert {round(rate.value * rate.n) for rate in (beside["D.4"], beside["unanimous"])} == {len(picked)}
+    counted = import_logs(
+        [LogPath(trip.log("robust_choices_only"))],
+        tmp_path / "counted",
+        overrides={"screen.criterion": "unanimous"},
+    )
+    assert {i.id for i in split_items(counted.folder / "shortcut.jsonl")} == picked

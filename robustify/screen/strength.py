@@ -1,0 +1,99 @@
+"""By what items are sorted: the probability of a shortcut, as ranks among the items of one fold.
+
+A hit at the probability W of a top has a shortcut with probability (W - c) / ((1 - c) W), where c is 1 / k. Fits that left
+out different folds differ in scale, so that only items of one fold are compared, and copies count once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from robustify.arrays import Bools, Floats, Ints
+from robustify.baselines.conditional_logit import log_probabilities
+from robustify.screen.votes import TIED, UNANSWERED
+
+_EQUAL = 1e-9
+"""Log probabilities that differ by less differ by rounding."""
+
+
+@dataclass(frozen=True, repr=False)
+class CrossFit:
+    """The logits (n, K) cross-fitted on a partition into folds, `fold` (n,).
+
+    `missing` (n,): what the answers of voters that did not answer could still add, were they all alike.
+    """
+
+    fold: Ints
+    logits: Floats
+    missing: Floats
+
+
+def top_options(log_p: Floats) -> tuple[Ints, Floats]:
+    """Return the best option of each item, (n,), -1 if nothing is known and -2 if it is shared, and its log probability."""
+    best = np.where(np.isnan(log_p), -np.inf, log_p).max(axis=1, initial=-np.inf)
+    there = np.isfinite(best)
+    shared = (log_p >= np.where(there, best, np.inf)[:, None] - _EQUAL).sum(axis=1)
+    top = np.where(shared == 1, np.nan_to_num(log_p, nan=-np.inf).argmax(axis=1), TIED)
+    return np.where(there, top, UNANSWERED), best
+
+
+def mean_logits(fits: Sequence[CrossFit]) -> Floats:
+    """Return the mean over partitions, (n, K)."""
+    return np.asarray(np.mean([fit.logits for fit in fits], axis=0))
+
+
+def strengths(fits: Sequence[CrossFit], there: Bools, ranked: Bools, counted: Bools) -> Floats:
+    """Return the mean rank of each item within its fold, from 0 to 1, (n,); NaN for items that are not `ranked` (n,).
+
+    Ranks are those among the items that are `counted` (n,).
+    """
+    out, at = np.full(len(ranked), np.nan), np.flatnonzero(ranked)
+    out[at] = _ranks(fits, there, counted, at, [fit.logits[at] for fit in fits])
+    return out
+
+
+def reachable_strengths(fits: Sequence[CrossFit], there: Bools, ranked: Bools, counted: Bools) -> Floats:
+    """Return the strength that each option could have as the top, (n, K), were all missing answers for that option.
+
+    NaN if no answer is missing, or if another option would stay the top.
+    """
+    out = np.full(there.shape, np.nan)
+    missing = np.mean([fit.missing for fit in fits], axis=0)
+    for j in range(there.shape[1]):
+        at = np.flatnonzero(ranked & (missing > 0) & there[:, j])
+        liked = alone(there[at], j)
+        logits = mean_logits(fits)[at] + missing[at, None] * liked
+        first = top_options(log_probabilities(logits, there[at]))[0] == j
+        at, liked = at[first], liked[first]
+        out[at, j] = _ranks(
+            fits, there, counted, at, [fit.logits[at] + fit.missing[at, None] * liked for fit in fits]
+        )
+    return out
+
+
+def alone(there: Bools, option: int) -> Floats:
+    """Return how a voter scores the options, (n, K), that picks this one, standardised within the item."""
+    k = np.maximum(there.sum(axis=1, keepdims=True), 2)
+    picked = np.arange(there.shape[1]) == option
+    return np.asarray(np.where(there, np.where(picked, np.sqrt(k - 1), -1 / np.sqrt(k - 1)), 0.0))
+
+
+def _ranks(
+    fits: Sequence[CrossFit], there: Bools, counted: Bools, at: Ints, logits: Sequence[Floats]
+) -> Floats:
+    """Return the mean rank of the items `at` (m,), if these are their `logits` (m, K) in each fit."""
+    ranks = np.full((len(fits), len(at)), np.nan)
+    for rank, fit, own in zip(ranks, fits, logits, strict=True):
+        probable, mine = _probable(fit.logits, there), _probable(own, there[at])
+        for f in np.unique(fit.fold).tolist():
+            here = fit.fold[at] == f
+            others = np.sort(probable[counted & (fit.fold == f)])
+            below, upto = (np.searchsorted(others, mine[here], side) for side in ("left", "right"))
+            rank[here] = (below + upto) / (2 * max(len(others), 1))
+    return np.asarray(np.round(ranks.mean(axis=0), 9))
+
+
+def _probable(logits: Floats, there: Bools) -> Floats:
+    w, c = np.exp(log_probabilities(logits, there).max(axis=1)), 1 / np.maximum(there.sum(axis=1), 2)
+    return np.asarray(np.round((w - c) / ((1 - c) * w), 9))
