@@ -80,7 +80,7 @@ def test_runs_beside_one_another_fit_and_are_silent(
 ) -> None:
     (tmp_path / "c.html").write_text(comparison_html(compared([run.folder] * 3)), encoding="utf-8")
     page = open_page(tmp_path / "c.html", **SETTINGS[settings])
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
     page.click("summary:has(+ #numbers-0-1)")
     assert page.is_visible("#numbers-0-1 table")
 
@@ -90,6 +90,6 @@ def test_many_runs_fit_on_a_page(run: Run, open_page: Open, tmp_path: Path, sett
     folder = lab(tmp_path / "lab", run)
     (folder / "d.html").write_text(dashboard_html(folder, folder / "d.html"), encoding="utf-8")
     page = open_page(folder / "d.html", bypass_csp=True, **SETTINGS[settings])
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
     assert page.locator("#runs tbody tr").count() == 8
     assert violations(page) == []
