@@ -14,12 +14,7 @@ from robustify.report.format import at, counted
 from robustify.report.messages import catalogue, cue_words, filled, is_trial
 from robustify.report.rows import heuristics
 from robustify.report.tables import Tone
-from robustify.stats.tests import (
-    LEVEL,
-    items_to_detect,
-    minimum_detectable_difference,
-    significantly_positive,
-)
+from robustify.stats.tests import LEVEL, items_to_detect, significantly_positive
 
 MOST, MOST_CUES = 8, 3
 ONE_PLACE = 0.9
@@ -184,15 +179,13 @@ When = Callable[[Tree, Facts], Sequence[Words]]
 class Recommendation:
     """One thing to do; its texts are in `messages.yaml`.
 
-    `action` begins with how many items it is about; `section` of the report to look at; `filters`: those of the explorer.
+    `action` begins with how many items it is about; `section` of the report shows why.
     """
 
     code: str
     action: str
-    why: str
     section: str
-    n: int | None = None
-    filters: str = ""
+    n: int
 
 
 def recommendations(s: Tree, f: Facts) -> tuple[Recommendation, ...]:
@@ -204,7 +197,7 @@ def recommendations(s: Tree, f: Facts) -> tuple[Recommendation, ...]:
 
 def _said(code: str, words: Words) -> Recommendation:
     texts = {name: filled(text, words) for name, text in catalogue()["advice"][code].items()}
-    return Recommendation(code, n=words.get("n"), **texts)
+    return Recommendation(code, n=words["n"], **texts)
 
 
 def _if(there: object, **words: Any) -> Sequence[Words]:
@@ -252,12 +245,12 @@ def _more(s: Tree, f: Facts) -> Sequence[Words]:
     chance, margin = at(s, "residual.chance"), at(s, "residual.margin")
     if f.verdict != "inconclusive" or not (f.robust and f.of and chance and margin):
         return ()
-    needed, least = items_to_detect(chance, margin), minimum_detectable_difference(f.robust, chance)
-    if needed <= f.robust or math.isnan(least):
+    needed = items_to_detect(chance, margin)
+    if needed <= f.robust:
         return ()
     more = needed * f.of / f.robust - f.of
     step = 10 ** max(0, len(str(int(more))) - 2)
-    return _if(True, n=math.ceil(more / step) * step, least=least, margin=margin)
+    return _if(True, n=math.ceil(more / step) * step)
 
 
 def _defects(s: Tree, f: Facts) -> Sequence[Words]:

@@ -102,16 +102,6 @@ class Pair:
     n_only: tuple[int, int]
     changes: tuple[Change, ...] = ()
 
-    @property
-    def anchor(self) -> str:
-        """Return the part of an anchor that names the pair."""
-        return f"{self.one.place}-{self.two.place}"
-
-    @property
-    def names(self) -> str:
-        """`[1] and [2]`."""
-        return f"[{self.one.place + 1}] and [{self.two.place + 1}]"
-
     @cached_property
     def verdicts(self) -> list[tuple[Match, tuple[str, str]]]:
         """The matched items with both verdicts."""
@@ -136,14 +126,6 @@ class Pair:
     def counts(self) -> list[tuple[str, int]]:
         """Return the number of items by the verdict that they had and the one that they have now."""
         return sorted(Counter(f"{a} -> {b}" for _, (a, b) in self.moved).items())
-
-    @property
-    def listed(self) -> list[tuple[tuple[str, str], Mapping[str, str]]]:
-        """Return the items that moved or were mended, as rows of a table."""
-        there = [(item, both) for item, both in self.verdicts if item.mended or both[0] != both[1]]
-        return [
-            ((item.one, "mended" if item.mended else "same text"), {"a": a, "b": b}) for item, (a, b) in there
-        ]
 
     @property
     def mended_words(self) -> str:
