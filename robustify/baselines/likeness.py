@@ -10,6 +10,7 @@ import numpy as np
 
 from robustify.answers import Answer, Asked, unanswered
 from robustify.arrays import Floats
+from robustify.baselines.wording import FUNCTION_WORDS
 from robustify.item import Item
 from robustify.ngrams.text import words_of
 from robustify.orders import own
@@ -17,14 +18,14 @@ from robustify.orders import own
 VIEW = "infer_question"
 TEMPLATES = {"meaning": "meaning-v1", "words": "words-v1"}
 """The template of each kind of likeness, the one that decides first."""
-LEAST = {"meaning": 0.5, "words": 0.3}
+LEAST = {"meaning": 0.5, "words": 0.25}
 """Likeness from which on a question counts as inferred."""
 NO_QUESTION = "no_question"
 
 
 def likeness_by_words(one: str, two: str) -> float:
-    """Return the words that two questions share, as a share of the mean of their distinct words."""
-    a, b = set(words_of(one)), set(words_of(two))
+    """Return the words that two questions share, as a share of the mean of their distinct words; no function words."""
+    a, b = (set(words_of(text)) - FUNCTION_WORDS for text in (one, two))
     return 2 * len(a & b) / (len(a) + len(b)) if a or b else 0.0
 
 

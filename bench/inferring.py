@@ -1,0 +1,66 @@
+"""How far likeness to the real question tells inferred from given-away items: `python -m bench.inferring LABELS`.
+
+LABELS are JSON lines of people's labels: `dataset`, `question`, the `inferred_question` of a model that saw the choices
+alone, and `label`, 1 if these are the same question. Writes results/bench/inferred.json, which holds numbers alone.
+"""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from robustify.arrays import Bools, Floats
+from robustify.ask.by_meaning import text_vectors
+from robustify.baselines.likeness import LEAST, likeness_by_words
+from robustify.judging.audit.people import auroc
+from robustify.models import cache_folder
+from robustify.stats.intervals import rate
+
+RESULTS = Path(__file__).parents[1] / "results" / "bench" / "inferred.json"
+SOURCE = "nbalepur/BenchMarker, judge_experiments/validation_data/shortcuts_judge.jsonl, commit d21a8a4"
+
+
+def likeness(rows: Sequence[dict[str, Any]]) -> dict[str, Floats]:
+    """Return the likeness of both questions of each row, by meaning and by words."""
+    real, inferred = ([row[name] for row in rows] for name in ("question", "inferred_question"))
+    vectors = text_vectors(real + inferred, cache_folder(None), keep=False)
+    if vectors is None:
+        raise SystemExit("no encoder: robustify models pull minilm-l6-v2")
+    one, two = np.split(vectors, 2)
+    by_words = [likeness_by_words(a, b) for a, b in zip(real, inferred, strict=True)]
+    return {"meaning": (one * two).sum(axis=1), "words": np.array(by_words)}
+
+
+def measured(like: Floats, same: Bools, least: float) -> dict[str, Any]:
+    """Return the AUROC of a likeness, and what it finds, and finds wrongly, from `least` on."""
+    value, ci = auroc(like, same)
+    from_there_on = (like >= least).astype(np.float64)
+    return {
+        "auroc": {"value": value, "n": len(like), "ci": ci},
+        "least": least,
+        "found": rate(from_there_on[same]).json(),
+        "false": rate(from_there_on[~same]).json(),
+    }
+
+
+def main(path: Path) -> None:
+    """Measure the labels of a file."""
+    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    same, sets = np.array([row["label"] == 1 for row in rows]), np.array([row["dataset"] for row in rows])
+    like = likeness(rows)
+    by_set = {}
+    for name in sorted(set(sets.tolist())):
+        mine = sets == name
+        both = 0 < same[mine].sum() < mine.sum()
+        value = auroc(like["meaning"][mine], same[mine])[0] if both else None
+        by_set[name] = {"n": int(mine.sum()), "inferred": int(same[mine].sum()), "auroc": value}
+    kinds = {kind: measured(values, same, LEAST[kind]) for kind, values in like.items()}
+    tree = {"source": SOURCE, "n": len(rows), "inferred": int(same.sum()), **kinds, "by_set": by_set}
+    RESULTS.write_text(json.dumps(tree, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
