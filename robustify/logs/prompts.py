@@ -18,6 +18,7 @@ from typing import Literal
 from robustify.errors import DataError, UsageError
 from robustify.item import Item, unspaced
 from robustify.loaders.answer_keys import letter_index
+from robustify.loaders.rows import whole
 from robustify.logs.log import LoggedItem, LogOptions
 from robustify.orders import own
 from robustify.redaction import KeptHere
@@ -94,17 +95,8 @@ def naming(file: str, keys: Sequence[object], picks: Sequence[object], first: st
 
 def whole_number(said: object) -> int | None:
     """A whole number, also one written as text or as 2.0 (a column with gaps); None for anything else."""
-    match said:
-        case bool():
-            return None
-        case int():
-            return said
-        case float() if said.is_integer():
-            return int(said)
-        case str() if match := _DIGITS.fullmatch(said.strip()):
-            return int(match[1])
-        case _:
-            return None
+    match = _DIGITS.fullmatch(said.strip()) if isinstance(said, str) else None
+    return int(match[1]) if match else whole(said)
 
 
 def _form(cells: Sequence[object]) -> Literal["letter", "number", "text"]:
