@@ -1,13 +1,9 @@
 """Instructions to train on: Mistral's text to the letter, and nothing that ends it early."""
 
-import json
-import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from robustify.errors import DataError
 from robustify.export.heading import Heading
@@ -24,14 +20,9 @@ def test_the_text_is_mistral_s_and_an_empty_input_leaves_no_blank_line() -> None
     assert mistral("Say it.", "", "That.") == "[INST] Say it. [/INST] That."
 
 
-@given(*(st.text(st.characters(exclude_characters="[]"), min_size=1) for _ in range(3)))
-def test_fields_can_be_read_back_from_the_text(said: str, given_: str, out: str) -> None:
-    found = re.fullmatch(r"(?s)\[INST\] (.*) \[/INST\] (.*)", mistral(said, given_, out))
-    assert found.groups() == (f"{said}\n\n{given_}", out)
-
-
 def test_with_choices_the_output_is_the_letter_of_the_key(run: Run, tmp_path: Path) -> None:
     export_instruct(run, tmp_path / "out")
+    assert WARNING in (tmp_path / "out" / "README.md").read_text()
     items = list(split_items(run.folder / "robust.jsonl"))
     fields, texts = (lines(tmp_path / "out" / f"{name}.jsonl") for name in ("instruct", "mistral"))
     assert [f["id"] for f in fields] == [t["id"] for t in texts] == [i.id for i in items]
@@ -62,11 +53,6 @@ def test_without_choices_there_is_no_input_and_what_cannot_be_asked_is_counted(
     assert f"{len(asked)} of {len(items)} items" in (tmp_path / "out" / "README.md").read_text()
 
 
-def test_it_is_said_that_a_model_trained_on_it_cannot_be_evaluated_on_it(run: Run, tmp_path: Path) -> None:
-    export_instruct(run, tmp_path / "out")
-    assert WARNING in (tmp_path / "out" / "README.md").read_text()
-
-
 @pytest.mark.parametrize("mark", ["[/INST]", "[inst]", "</s>", "<s>"])
 def test_an_item_that_holds_a_mark_is_refused_by_its_id_alone(tmp_path: Path, mark: str) -> None:
     items = made_up(4)
@@ -80,11 +66,3 @@ def test_an_item_that_holds_a_mark_is_refused_by_its_id_alone(tmp_path: Path, ma
 def test_a_split_without_items_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no item of this split"):
         write_instruct(tmp_path, HEADING, [], "mcq")
-
-
-def test_every_line_is_one_json_object(run: Run, tmp_path: Path) -> None:
-    for path in export_instruct(run, tmp_path / "out"):
-        if path.suffix == ".jsonl":
-            assert all(
-                isinstance(json.loads(line), dict) for line in path.read_text("utf-8").split("\n") if line
-            )
