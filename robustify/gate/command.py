@@ -22,14 +22,7 @@ from robustify.gate.check import check_contents, report
 from robustify.gate.fingerprints import Fingerprints, Item, build_index, read_index, read_texts, write_index
 from robustify.gate.git import work_tree
 from robustify.gate.key_file import IDS_VARIABLES, Key, load_key
-from robustify.gate.policy import (
-    MOST_DAYS,
-    NAME,
-    AllowEntry,
-    Policy,
-    legible,
-    policy_of,
-)
+from robustify.gate.policy import MOST_DAYS, NAME, AllowEntry, Policy, legible, policy_of
 from robustify.gate.sources import of_named, task_of
 
 INDEX_VARIABLE = "ROBUSTIFY_GATE_INDEX"

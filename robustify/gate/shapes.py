@@ -241,7 +241,7 @@ def _judged(text: str, run: list[int]) -> Iterator[tuple[int, bool]]:
 
 _ANY_NAME = r"[\"':]?[\w ]{1,20}[\"']?\s*[:=]"
 _QUOTES = re.compile(
-    rf"\?[\"'`]\s*[,:]?\s*(?:\{{\s*)?(?:{_ANY_NAME}?\s*)?(?:[\w!]{{0,8}}[\[({{]\s*)?"
+    rf"\?[\"'`]\s*[,:]?\s*(?:\{{\s*)?({_ANY_NAME}?\s*)?(?:[\w!]{{0,8}}[\[({{]\s*)?"
     rf"((?:{_QUOTED}\s*(?::\s*[\d.]+\s*)?,?\s*){{2,8}}{_QUOTED})"
     rf"([\])}}]?,\s*(?:{_ANY_NAME}\s*)?[\"']?[A-J\d]\b)?"
 )
@@ -259,9 +259,13 @@ def _listed(text: str) -> Iterator[tuple[int, bool]]:
         asked = re.search(
             r"(?:\w[\w,'-]* ){2}[\w ,.;:'-]*\Z", text[max(0, match.start() - 200) : match.start()]
         )
-        if "?" not in match[1] and asked is not None:
-            *options, last = (text[1:-1] for text in re.findall(_QUOTED, match[1]))
-            yield match.start(), bool(match[2] or last in options or _POINTS.fullmatch(last))
+        if "?" not in match[2] and asked is not None:
+            *options, last = (text[1:-1] for text in re.findall(_QUOTED, match[2]))
+            keyed = match[3] or last in options or _POINTS.fullmatch(last)
+            yield (
+                match.start(),
+                bool(keyed and not match[1]),
+            )  # a dialogue of a program has buttons under a name
     yield from ((match.start(), True) for match in (*_BULLETS.finditer(text), *_BRACES.finditer(text)))
 
 
@@ -272,7 +276,8 @@ def _repeated(text: str) -> Iterator[tuple[int, bool]]:
     """Yield three questions or more, one after the other, with the same number of short lines below each."""
     found = ((match.start(), match[0].strip(_LEADERS + "])}.")) for match in _LINES.finditer(text))
     lines = [(at, line) for at, line in found if line]
-    asks = [i for i, (_, line) in enumerate(lines) if line.endswith("?") and _n_words(line) >= 4]
+    prose = ((i, line) for i, (_, line) in enumerate(lines) if line.endswith("?") and not _CODE.search(line))
+    asks = [i for i, line in prose if _n_words(line) >= 4]
     run, size = list[int](), 0
     for i, following in zip_longest(asks, asks[1:]):
         below = [line for _, line in lines[i + 1 : following or i + 1 + size]]

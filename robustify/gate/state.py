@@ -25,14 +25,10 @@ _SPLIT_KEYS = {"format", "dataset", "dataset_version", "split", "canon", "key_id
 _MANY_IDS = 5
 """Keyed ids outside a hashed split that are more than an example."""
 _WORD = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_GUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _PATTERNS = (
     ("RBG403", "evaluator", "", r"release[\s_-]+level[\s:=\"'_*-]+evaluator\b"),
-    (
-        "RBG401",
-        "canary",
-        "",
-        r"canary\s+(?:guid|string|token)\W{1,6}[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
-    ),
+    ("RBG401", "canary", "", rf"canary\s+(?:guid|string|token)\W{{1,6}}{_GUID}"),
     ("RBG401", "corpora", "", r"benchmark\s+data\s+should\s+never\s+appear\s+in\s+training\s+corpora"),
     ("RBG404", "robustify.releases", "(a record of releases)", r'"format":\s?"robustify\.releases/\d+"'),
 )
