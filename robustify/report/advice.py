@@ -228,16 +228,8 @@ def _other_cues(s: Tree, f: Facts) -> Sequence[Words]:
 def _best_rule(s: Tree, f: Facts) -> Sequence[Words]:
     """Return the rule without a model that scores most, if no cue is counted."""
     found = [(at(row, "all.value"), name, at(row, "all.p_holm")) for name, row in heuristics(s).items()]
-    above = sorted((x, name) for x, name, p in found if x is not None and p is not None and p <= LEVEL)
+    above = sorted((x, name) for x, name, p in found if x is not None and _below(p))
     return [{"name": name, "share": x, "n": f.of} for x, name in above[-1:] if not at(s, "evidence.cues")]
-
-
-def _audit(s: Tree, f: Facts) -> Sequence[Words]:
-    return _if(UNSEEN & f.reasons.keys(), n=f.robust)
-
-
-def _screen_again(s: Tree, f: Facts) -> Sequence[Words]:
-    return _if(f.verdict == "not certified" and not _audit(s, f), n=f.robust)
 
 
 def _more(s: Tree, f: Facts) -> Sequence[Words]:
@@ -251,6 +243,10 @@ def _more(s: Tree, f: Facts) -> Sequence[Words]:
     more = needed * f.of / f.robust - f.of
     step = 10 ** max(0, len(str(int(more))) - 2)
     return _if(True, n=math.ceil(more / step) * step)
+
+
+def _below(p: float | None) -> bool:
+    return p is not None and p <= LEVEL
 
 
 def _defects(s: Tree, f: Facts) -> Sequence[Words]:
@@ -267,11 +263,6 @@ def _size(share: Any) -> int:
     return round((at(share, "value") or 0.0) * (at(share, "n") or 0))
 
 
-def _uneven(s: Tree, f: Facts) -> Sequence[Words]:
-    p = at(s, "benchmark.key_places.p")
-    return _if(p is not None and p <= LEVEL, n=f.of)
-
-
 UNJUDGED: Mapping[str, When] = {
     "run_whole": lambda s, f: _if(f.trial, **{**f.reasons.get("trial_run", {}), "n": f.of}),
     "ask_by_text": lambda s, f: _if(not f.trial, n=f.of),
@@ -283,15 +274,17 @@ JUDGED: Mapping[str, When] = {
     "mend_cue": _cues,
     "other_cues": _other_cues,
     "mend_rule": _best_rule,
-    "audit": _audit,
-    "screen_again": _screen_again,
+    "audit": lambda s, f: _if(UNSEEN & f.reasons.keys(), n=f.robust),
+    "screen_again": lambda s, f: _if(
+        f.verdict == "not certified" and not UNSEEN & f.reasons.keys(), n=f.robust
+    ),
     "ask_more": _more,
 }
 ALWAYS: Mapping[str, When] = {
     "mend_defects": _defects,
     "replace_seen": _sized("contamination.overlap.found"),
     "review_keys": _sized("label_noise.flagged"),
-    "shuffle_keys": _uneven,
+    "shuffle_keys": lambda s, f: _if(_below(at(s, "benchmark.key_places.p")), n=f.of),
     "ask_again": lambda s, f: _if(at(s, "screen.unanswered"), n=at(s, "screen.unanswered")),
 }
 """When each kind of advice applies, the most pressing first: to a run not judged, to a judged one, to every run."""

@@ -44,7 +44,7 @@ function left(but) {
 
 function sorted(all) {
   const [, value] = SORTS[state.sort];
-  return all.sort((a, b) => (value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : a.order - b.order));
+  return all.sort((a, b) => value(a) - value(b) || a.order - b.order);
 }
 
 // What is drawn
@@ -52,7 +52,7 @@ function sorted(all) {
 function el(tag, attributes, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes ?? {})) {
-    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    if (name === "onclick") made.addEventListener("click", value);
     else if (value !== false && value !== null) made.setAttribute(name, value === true ? "" : value);
   }
   made.append(...children.flat().filter((child) => child !== null && child !== ""));
@@ -64,8 +64,7 @@ function change(changes, pushed = false) {
   state = {...state, ...changes};
   const said = Object.entries(state).filter(([name, value]) => value !== START[name]);
   const address = `${location.pathname}${location.search}#${said.map((pair) => pair.map(encodeURIComponent).join("=")).join("&")}`;
-  if (pushed) history.pushState(null, "", address);
-  else history.replaceState(null, "", address);
+  history[pushed ? "pushState" : "replaceState"](null, "", address);
   draw(before);
 }
 
@@ -79,8 +78,7 @@ function draw(before) {
     at("copy").textContent = "Copy as CSV";
   }
   const open = byId.get(state.item) ?? null, here = found.indexOf(open);
-  if (here >= 0) active = here;
-  else if (filtered) active = 0;
+  active = here >= 0 ? here : filtered ? 0 : active;
   drawItem(open);
   drawRows();
   if (here >= 0) list.children[here].scrollIntoView({block: "nearest"});
@@ -110,11 +108,8 @@ function drawCount() {
 function drawRows() {
   limit = Math.max(limit, active + CHUNK);
   list.replaceChildren(...found.slice(0, limit).map(drawnRow));
-  if (found.length) list.setAttribute("aria-activedescendant", `row-${active}`);
-  else {
-    list.removeAttribute("aria-activedescendant");
-    list.append(el("p", {class: "quiet"}, "No item is left by these filters."));
-  }
+  list.setAttribute("aria-activedescendant", found.length ? `row-${active}` : "");
+  if (!found.length) list.append(el("p", {class: "quiet"}, "No item is left by these filters."));
 }
 
 function drawnRow(item, position) {
