@@ -49,24 +49,34 @@ class ProbeSettings(BaseModel):
 
 def probe(items: Sequence[Item], settings: ProbeSettings) -> list[Answer]:
     """Return one row per item; the scores are log probabilities whose exponentials sum to 1."""
+    return fitted_rows(items, matrix(items), (VIEW, NAME, TEMPLATE), SHRINKAGE, settings)
+
+
+def fitted_rows(
+    items: Sequence[Item], x: Floats, asked: tuple[str, str, str], ridge: float, settings: ProbeSettings
+) -> list[Answer]:
+    """Return one row per item under this view, model and template: log probabilities by a cross-fit on the features `x`,
+    (sum of k, f). With fewer than 50 items nothing is fitted, and each row says so.
+    """
+    view, name, template = asked
     k = np.array([item.k for item in items], dtype=np.int64)
     key = np.array([item.key for item in items], dtype=np.int64)
     if len(items) < FEWEST_ITEMS:
-        scores, why = np.full(int(k.sum()), np.nan), f"{len(items)} items; the probe needs {FEWEST_ITEMS}"
+        scores, why = np.full(int(k.sum()), np.nan), f"{len(items)} items; the {name} needs {FEWEST_ITEMS}"
     else:
-        scores, why = crossfit(matrix(items), k, key, folds(items, settings)), UNFITTED
+        scores, why = crossfit(x, k, key, folds(items, settings), ridge), UNFITTED
 
     def row(item: Item, own_scores: Floats) -> Answer:
-        asked = Asked(item.id, VIEW, NAME, orders.own(item.k), TEMPLATE, item.key)
+        what = Asked(item.id, view, name, orders.own(item.k), template, item.key)
         if np.isnan(own_scores).any():
-            return unanswered(asked, why)
-        return answer(asked, own_scores.tolist())
+            return unanswered(what, why)
+        return answer(what, own_scores.tolist())
 
     ends = np.cumsum(k).tolist()
     return [row(item, scores[end - item.k : end]) for item, end in zip(items, ends, strict=True)]
 
 
-def crossfit(x: Floats, k: Ints, key: Ints, fold: Ints) -> Floats:
+def crossfit(x: Floats, k: Ints, key: Ints, fold: Ints, ridge: float = SHRINKAGE) -> Floats:
     """Return cross-fitted log probabilities of all choices, (sum of k,), normalised within each item.
 
     `x` (sum of k, f) features, `k`, `key`, `fold` (n,). NaN if the other folds hold too few items to fit on.
@@ -77,7 +87,7 @@ def crossfit(x: Floats, k: Ints, key: Ints, fold: Ints) -> Floats:
     def fit(train: Bools, test: Bools) -> Floats:
         if np.count_nonzero(train) < FEWEST_TRAINING_ITEMS:
             return np.full((int(np.count_nonzero(test)), there.shape[1]), np.nan)
-        return np.asarray(wide[test] @ coefficients(wide, key, there, SHRINKAGE, train))
+        return np.asarray(wide[test] @ coefficients(wide, key, there, ridge, train))
 
     logits = cross_fitted(fit, fold)
     return np.asarray(log_probabilities(logits, there)[there], dtype=np.float64)

@@ -9,18 +9,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from robustify import orders
-from robustify.answers import Answer, Asked, answer, unanswered
+from robustify.answers import Answer
 from robustify.arrays import Bools, Floats, Ints
-from robustify.baselines.artifact_probe import ProbeSettings, folds, padded
-from robustify.baselines.conditional_logit import (
-    FEWEST_ITEMS,
-    centred,
-    coefficients,
-    cross_fitted,
-    drawn,
-    log_probabilities,
-)
+from robustify.baselines.artifact_probe import ProbeSettings, fitted_rows, padded
+from robustify.baselines.conditional_logit import centred, drawn
 from robustify.item import Item
 
 VIEW = "meaning"
@@ -42,20 +34,9 @@ def meaning(items: Sequence[Item], vectors: Floats, model: str, settings: ProbeS
 
     `vectors` (sum of k, d), of length 1, option after option. Fewer than 50 items are not fitted on, and each row says so.
     """
-    asked = [Asked(item.id, VIEW, model, orders.own(item.k), TEMPLATE, item.key) for item in items]
-    if len(items) < FEWEST_ITEMS:
-        why = f"{len(items)} items; an audit by meaning needs {FEWEST_ITEMS}"
-        return [unanswered(row, why) for row in asked]
     k = np.array([item.k for item in items], dtype=np.int64)
-    key = np.array([item.key for item in items], dtype=np.int64)
     there = np.arange(int(k.max())) < k[:, None]
-    x = places(vectors, there)
-    fold = folds(items, settings)
-    logits = cross_fitted(
-        lambda train, test: np.asarray(x[test] @ coefficients(x, key, there, RIDGE, train)), fold
-    )
-    log_p = log_probabilities(logits, there)
-    return [answer(row, log_p[i, : k[i]].tolist()) for i, row in enumerate(asked)]
+    return fitted_rows(items, places(vectors, there)[there], (VIEW, model, TEMPLATE), RIDGE, settings)
 
 
 def places(vectors: Floats, there: Bools) -> Floats:
