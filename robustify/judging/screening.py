@@ -13,7 +13,7 @@ from robustify.judging.context import UNNAMED, Context
 from robustify.judging.positions import favoured_place, position_share
 from robustify.screen.chance import Chance
 from robustify.screen.consensus import SHORTCUT, d4_votes
-from robustify.screen.decoy_filter import Cut
+from robustify.screen.decoy_filter import Cut, cuts_at
 from robustify.screen.item_index import KeyPositions, shares_by_options, where_keys_are
 from robustify.screen.screen_rules import FDR, VIEW_OF, ScreenRules, criterion_words, votes_needed
 from robustify.screen.voters import independence, redrawn, voter_agreement
@@ -24,6 +24,8 @@ from robustify.summary.quantity import Quantity
 from robustify.summary.result import OtherRule
 
 LISTED_DEFECTS = 20
+SHARES = (0.05, 0.1, 0.2, 0.3)
+"""Shares of false flags at which every run says what it would flag."""
 
 
 def benchmark(ctx: Context) -> entries.Benchmark:
@@ -131,11 +133,25 @@ def screen(ctx: Context) -> entries.Screen:
         answered=len(ctx.index) - unanswered,
         unanswered=unanswered,
         cut=decoy_cut(ctx.decision.cut, rules) if rules.criterion == FDR else None,
+        cuts=_cuts(ctx),
         independence=entries.Independence(unanimous_by_accuracy=by_accuracy, unanimous_by_chance=by_chance),
         **flag_fields(chance),
         agreement=entries.VoterAgreement.model_validate(agreement),
         d4_rule=_d4(ctx),
         level=ctx.rules.limits.excess_p,
+    )
+
+
+def _cuts(ctx: Context) -> tuple[entries.CutAt, ...]:
+    """What other shares by chance would flag, the run's own among them; nothing if the run's rule is the exact one."""
+    rules = ctx.rules.screen
+    if rules.fdr_exact or not (ctx.ranking.top >= 0).any():
+        return ()
+    shares = sorted({*SHARES, rules.fdr})
+    found = cuts_at(ctx.ranking, ctx.index.key, shares)
+    return tuple(
+        entries.CutAt(q=q, flagged=cut.hits, by_chance=cut.decoys if cut.hits else 0.0)
+        for q, cut in zip(shares, found, strict=True)
     )
 
 

@@ -30,11 +30,15 @@ def render(summary: Summary, provenance: Tree) -> dict[str, str]:
     signature, notes, and as `explorer` whether the run has one.
     """
     values = _values(tree(summary), provenance)
-    drawing = html("scores.svg.j2", **values, styles=styles("palette", "plot")) if values["plot"] else ""
+    drawn = {
+        f"figures/{name}.svg": html(f"{name}.svg.j2", **values, styles=styles("palette", "plot"))
+        for name, plot in (("scores", values["plot"]), ("cuts", values["cuts"]))
+        if plot
+    }
     return {
         "report.html": html("page.html.j2", **values),
         "report.md": markdown("report.md.j2", **values),
-        **({"figures/scores.svg": drawing} if drawing else {}),
+        **drawn,
     }
 
 
@@ -60,6 +64,7 @@ def _values(s: Tree, provenance: Tree) -> dict[str, Any]:
     signature = s["signature"] or provenance.get("signature") or "not signed"
     verdict, kept = certificate(s), facts(s).kept
     plot = html("scores.svg.j2", s=s, kept=kept, styles="")
+    cuts = html("cuts.svg.j2", s=s, styles="")
     config = provenance.get("config") or {}
     settings = {name: config[name] for name in SETTINGS if config.get(name) is not None}
     return {
@@ -70,6 +75,7 @@ def _values(s: Tree, provenance: Tree) -> dict[str, Any]:
         "first": opening(s),
         "kept": kept,
         "plot": Markup(plot) if "<circle" in plot else "",
+        "cuts": Markup(cuts) if "<text" in cuts else "",
         "growing": provenance.get("growing") is True,
         "certificate": verdict,
         "provenance": {"templates": {}, "models": {}, "versions": {}, "notes": (), **provenance},

@@ -9,6 +9,7 @@ cut. An item that is not flagged, but whose ranking lacks an answer or has no si
 """
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -204,6 +205,15 @@ def flags(ranking: Ranking, key: Ints, q: float, *, exact: bool = False) -> Deci
     at_key = open_[np.arange(n), np.maximum(key, 0)] | (key < 0)
     outcome = np.where(above & hit, SHORTCUT, np.where(at_key, UNDECIDED, ROBUST))
     return Decision(outcome, cut, above, hit, open_, posterior, shortcut_probability(posterior, ranking.null))
+
+
+def cuts_at(ranking: Ranking, key: Ints, shares: Sequence[float]) -> list[Cut]:
+    """Return the cut at each of these shares by chance; `key` (n,)."""
+    enter = np.flatnonzero(
+        (ranking.top >= 0) & (key >= 0) & (ranking.null < 1) & (ranking.group == np.arange(len(key)))
+    )
+    strength, hit = ranking.strength[enter], ranking.top[enter] == key[enter]
+    return [decoy_cut(strength, hit, hits_per_miss(ranking.null[enter]), q) for q in shares]
 
 
 def flagging(ranking: Ranking, made: Decision, width: int) -> Flagging:

@@ -175,6 +175,14 @@ class DecoyCut(Part):
     false_share: Quantity
 
 
+class CutAt(Part):
+    """What `criterion: fdr` flags at another share `q`, near-duplicates once, and how many of these are by chance."""
+
+    q: Share
+    flagged: int
+    by_chance: float
+
+
 class Screen(Flags):
     """The screen: its rule, its voters, what it flagged, and how much of that chance explains. `hidden`: what voters
     were not shown of an item; the scorer and probes see its options alone.
@@ -199,6 +207,7 @@ class Screen(Flags):
     answered: int
     unanswered: int
     cut: DecoyCut | None
+    cuts: tuple[CutAt, ...] = ()
     independence: Independence
     agreement: VoterAgreement
     d4_rule: D4Rule | None

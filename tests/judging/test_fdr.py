@@ -10,6 +10,7 @@ from robustify.baselines.heuristics import guess
 from robustify.item import Item
 from robustify.judging.context import Facts, Rules, context
 from robustify.judging.judgement import Judgement, judge
+from robustify.report import render
 from robustify.report.advice import facts, verdict_of
 from robustify.report.messages import finding, guardrail_sentence
 from robustify.screen.consensus import SHORTCUT
@@ -47,6 +48,18 @@ def test_the_cut_is_in_the_summary_and_its_share_is_at_most_q(cued: tuple[Bench,
     assert 0 < screen.cut.false_share.value <= 0.1 + 1e-9
     assert screen.excess_over_chance.p is None, "the keys that the scorer was fitted on give no p"
     assert f"{flagged} of 300 items" in finding("screen", screen)
+
+
+def test_what_other_shares_would_flag_grows_with_the_share(cued: tuple[Bench, Judgement]) -> None:
+    screen = cued[1].summary.screen
+    assert [one.q for one in screen.cuts] == [0.05, 0.1, 0.2, 0.3]
+    flagged = [one.flagged for one in screen.cuts]
+    assert flagged == sorted(flagged)
+    assert (flagged[1], screen.cuts[1].by_chance) == (screen.cut.hits, screen.cut.decoys)
+    assert all(one.by_chance <= one.q * one.flagged + 1e-9 for one in screen.cuts)
+    drawn = render(cued[1].summary, {})["figures/cuts.svg"]
+    assert f"{flagged[3]}, " in drawn
+    assert drawn.count("this run") == 1
 
 
 def test_other_criteria_are_compared_with_it(cued: tuple[Bench, Judgement]) -> None:

@@ -25,7 +25,7 @@ LETTER = unanimous(voters=("v0", "v1"))
 TEXT = unanimous(mode="text", voters=("v0", "v1"))
 NAMES = {
     "format", "benchmark", "heuristics", "screen", "splits", "full_mode", "adjustment", "accuracy", "random_removal",
-    "permutation", "item_analysis",
+    "permutation", "item_analysis", "inference",
     "calibration", "topics", "residual", "sensitivity", "evidence", "label_noise", "pairs", "position_bias",
     "contamination",
     "guardrails", "certificate", "signature",
