@@ -277,7 +277,7 @@ def ask_models(
     )
     early(asked)
     asks, inferred = config.infer_question, questions_in_tables(config.infer_question)
-    replies = Replies(cache if policy.access is None else None)
+    replies = Replies(cache if asks is not None and policy.access is None else None)
     planned = plan(bench.items, config.asking) if config.models else []
     n_requests = sum(len(p.requests) for p in planned)
     fingerprints: dict[str, Mapping[str, str]] = {}

@@ -109,7 +109,7 @@ def test_rows_that_may_not_be_lm_eval_s_are_refused(run: Run, tmp_path: Path) ->
 
     mended = import_logs(
         [LogPath(run.folder.parent / "picks.jsonl")], tmp_path / "run", data=[tmp_path / "items.jsonl"],
-        options=LogOptions(skip_bad=True),
+        options=LogOptions(skip_bad=True), overrides={"screen.criterion": "majority"},
     )  # fmt: skip
     with pytest.raises(DataError, match="set 1 rows aside"):
         export_sample_numbers(mended, tmp_path / "out", UPSTREAM)

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from robustify.answers import Answers
 from robustify.arrays import Floats
 from robustify.baselines.features import NAMES
 from robustify.item import Item
@@ -20,7 +21,9 @@ K = 4
 
 
 def of(ranking: Ranking, decision: Decision, votes: Votes, items: list[Item] | None = None) -> Evidence:
-    found = evidence(SimpleNamespace(ranking=ranking, decision=decision, votes=votes, items=items))
+    found = evidence(
+        SimpleNamespace(ranking=ranking, decision=decision, votes=votes, items=items, answers=Answers.of([]))
+    )
     assert found is not None
     return found
 

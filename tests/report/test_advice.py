@@ -91,12 +91,12 @@ CASES: dict[str, tuple[Edits, int, Edits]] = {
     "mend_guardrail": (HALTED, 360, {}),
     "report": ({}, 360, HALTED),
     "keep": ({**NONE_FLAGGED, **CERTIFIED}, 360, NONE_FLAGGED),
-    "mend_cue": ({}, 35, {"evidence/cues": {}}),
+    "mend_cue": ({}, 36, {"evidence/cues": {}}),
     "other_cues": ({}, 29, NONE_FLAGGED),
     "mend_rule": ({"evidence": None}, 360, {}),
-    "audit": (ALONE, 245, CERTIFIED),
-    "screen_again": (REFUSED, 245, {}),
-    "ask_more": ({}, 540, CERTIFIED),
+    "audit": (ALONE, 243, CERTIFIED),
+    "screen_again": (REFUSED, 243, {}),
+    "ask_more": ({}, 550, CERTIFIED),
     "review_keys": ({}, 89, {"label_noise": None}),
     "mend_defects": ({"benchmark/defects": {"empty_choice": {"n": 3}, "blank_stem": {"n": 0}}}, 3, {}),
     "shuffle_keys": ({**QUIET, "benchmark/key_places/p": 0.0}, 360, {}),
@@ -123,7 +123,7 @@ def test_a_rule_speaks_in_its_case_and_is_silent_in_another(code: str) -> None:
 
 def test_the_lines_about_cues_account_for_every_flagged_item() -> None:
     cases: list[tuple[Edits, list[int]]] = [
-        ({}, [35, 26, 25, 29]),
+        ({}, [36, 26, 26, 29]),
         ({"evidence/cues": {"text_votes": {"value": 1.0, "n": FLAGGED}}}, [FLAGGED]),
         ({"evidence": None}, [FLAGGED]),
     ]
@@ -137,7 +137,7 @@ def test_the_lines_about_cues_account_for_every_flagged_item() -> None:
 
 
 MANY = "Do not trust the full score."
-NUMBER = "About 104 of 360 items are answerable without their question (between 95 and 111)."
+NUMBER = "About 105 of 360 items are answerable without their question (between 97 and 112)."
 NONE = "None of 360 items was found to be answerable without its question."
 
 
@@ -149,7 +149,7 @@ NONE = "None of 360 items was found to be answerable without its question."
         (REFUSED, "Do not trust the score: neither on all items nor on those", NUMBER, "failed"),
         (STOPPED, MANY, NUMBER, "not evaluated"),
         (FEW_FLAGGED, "Trust it with care", "About 8 of 360", "not evaluated"),
-        (BY_CHANCE, "Nothing certain", "About 104 of 360", "not evaluated"),
+        (BY_CHANCE, "Nothing certain", "About 105 of 360", "not evaluated"),
         (NONE_FLAGGED, "No item was found", NONE, "not evaluated"),
         ({**NONE_FLAGGED, **CERTIFIED}, "Trust it: no item was found", NONE, "passed"),
         ({**NONE_FLAGGED, **STOPPED}, "No item was found to give its key away, but a guardrail", NONE, "not evaluated"),
@@ -165,7 +165,7 @@ NONE = "None of 360 items was found to be answerable without its question."
         ({**NONE_FLAGGED, **AT_A}, "Do not trust its order: the key is listed first in 95.0 %", NONE, "not evaluated"),
         ({**UNSCREENED, "certificate": None, **AT_A}, "Do not trust its order", "", ""),
         ({"splits": None}, MANY, NUMBER, ""),
-        ({"screen/hidden": "passage"}, MANY, "About 104 of 360 items are answerable without their pass", "not evaluated"),
+        ({"screen/hidden": "passage"}, MANY, "About 105 of 360 items are answerable without their pass", "not evaluated"),
         (SOME_JUDGED, MANY, "About 51 of the 143 items judged are", "not evaluated"),
     ],
 )  # fmt: skip
