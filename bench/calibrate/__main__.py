@@ -1,6 +1,7 @@
 """`make calibrate`: makes the benchmarks, judges them on all cores, writes results/calibration.
 
-`--scale 0.05` makes a twentieth of them, `--out DIR` writes elsewhere, `--only fdr` (or `grid`) makes a part.
+`--scale 0.05` makes a twentieth of them, `--out DIR` writes elsewhere, `--only fdr` (or `adjusted`, `grid`) makes a
+part. `adjusted` needs the real sets in $ROBUSTIFY_DATA, and is left out without them.
 The same code gives the same files, on any number of cores.
 """
 
@@ -11,13 +12,14 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+from bench.calibrate.adjusted import adjusted
 from bench.calibrate.filtering import fdr
 from bench.calibrate.gather import gathered
 from bench.calibrate.trial import all_cells, trial
 from robustify.files import write_json
 
 RESULTS = Path(__file__).parent.parent.parent / "results" / "calibration"
-PARTS = ("fdr", "grid")
+PARTS = ("adjusted", "fdr", "grid")
 SEEDS = 100_000
 """Seeds of a cell start here times its place; no two benchmarks share one."""
 
@@ -33,9 +35,11 @@ def main(arguments: list[str]) -> int:
     given.out.mkdir(parents=True, exist_ok=True)
     start, files = time.monotonic(), {}
     with ProcessPoolExecutor(given.jobs) as pool:
-        if given.only != "grid":
+        if given.only in (None, "adjusted") and (found := adjusted(pool, given.scale)) is not None:
+            files["adjusted"] = found
+        if given.only in (None, "fdr"):
             files["fdr"] = fdr(pool, given.scale)
-        if given.only != "fdr":
+        if given.only in (None, "grid"):
             cells = all_cells(given.scale)
             seeds = [range(SEEDS * (i + 1), SEEDS * (i + 1) + c.repeats) for i, c in enumerate(cells)]
             work = [(cell, seed) for cell, some in zip(cells, seeds, strict=True) for seed in some]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from bench.calibrate import adjusted as simulated
 from bench.calibrate.filtering import PLANTED, SCENARIOS, filtered, measured, names_permuted, scenarios
 from bench.calibrate.gather import gathered
 from bench.calibrate.shares import alarm_verdict, coverage_verdict
@@ -116,6 +117,19 @@ def test_each_scenario_of_the_filter_is_measured() -> None:
 def test_names_and_orders_of_one_set_give_one_verdict() -> None:
     items = draw(Simulation(items=60, shortcut_rate=0.5, planted=("length",))).items()
     assert names_permuted(items, times=4) == 1
+
+
+def test_the_adjusted_score_of_made_up_options_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = draw(Simulation(items=300, options=(4,), outside=0, tested=0)).items()
+    monkeypatch.setattr(simulated, "options_of", lambda _: made)
+    row = simulated.measured(
+        "made up", "planted", 1, [simulated.weighed("made up", "planted", s) for s in (1, 2)]
+    )
+    assert (row["n"], row["draws"], row["withheld"]) == (300, 2, 0)
+    bias = {kind: {score: of["points"] for score, of in by.items()} for kind, by in row["bias"].items()}
+    assert bias["takes the longest"]["raw"] > 12
+    assert abs(bias["takes the longest"]["adjusted"]) < 3
+    assert abs(bias["guesses"]["raw"]) < 3
 
 
 def test_shares_are_counted_as_they_are() -> None:
