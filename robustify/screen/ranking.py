@@ -243,6 +243,13 @@ class Ranker:
                 rows = drawn(others)
                 train = np.stack([values[rows] for values in seen.values()], axis=-1)
                 gamma = fitted(train, self._index.key[rows], there[rows], RIDGE)
+                by_words = np.array([_part(name) == "words" for name in seen])
+                if gamma[by_words].sum() < 0:
+                    # Words point away from keys if answers come from a pool and each is right once. A solver who does
+                    # not know the other keys has no use for that.
+                    rest = fitted(train[..., ~by_words], self._index.key[rows], there[rows], RIDGE)
+                    gamma = np.zeros(len(gamma))
+                    gamma[~by_words] = rest
                 for (name, values), weight in zip(seen.items(), gamma.tolist(), strict=True):
                     adds = centred(weight * values[mine], there[mine])
                     logits[mine] += adds

@@ -240,3 +240,18 @@ def test_the_exact_rule_flags_less_and_says_what() -> None:
     assert exact.cut.hits == np.count_nonzero((exact.outcome == SHORTCUT)[ranking.group == np.arange(600)])
     assert ((exact.above & exact.hit) == (exact.outcome == SHORTCUT)).all()
     assert (exact.outcome[has == 1] == SHORTCUT).mean() > 0.6
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_answers_of_one_pool_that_are_right_once_each_give_nothing_away(seed: int) -> None:
+    # A quiz of capitals: each option is right in one item and wrong in others, which only the other keys tell.
+    rng, n = np.random.default_rng(seed), 160
+    names = ["".join(rng.choice(list("kalomiruteven"), size)) for size in rng.integers(4, 12, n)]
+    b = bench(n, 2, options=(4,), seed=seed)
+    items = []
+    for at, item in enumerate(items_of(b, seed=seed)):
+        others = rng.choice(np.delete(np.arange(n), at), 3, replace=False).tolist()
+        others.insert(item.key, at)
+        items.append(replace(item, choices=tuple(names[other] for other in others)))
+    ranking, index = ranked(b, items)
+    assert (flags(ranking, index.key, 0.1).outcome == SHORTCUT).mean() <= 0.02

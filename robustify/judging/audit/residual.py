@@ -144,7 +144,9 @@ def judged(
     level = LEVEL / len(answered)
     open_ = [a for a in answered if _open(a, chance, margin)]
     outside = [a for a in answered if a.independent]
-    vouching = [a for a in outside if a.kind != "heuristic" and a.audit.could_see(margin)]
+    # One below chance learnt what tells keys apart the wrong way round, and has seen nothing.
+    sighted = [a for a in outside if a.kind != "heuristic" and a.audit.bounds()[1] >= a.audit.limit(chance)]
+    vouching = [a for a in sighted if a.audit.could_see(margin)]
     if vouching and not open_:
         below = Reason.of("below_margin", auditors=len(answered), margin=margin)
         return "certified", [below, *(_power(a) for a in vouching)]
