@@ -25,7 +25,7 @@ Words = Mapping[str, Any]
 Tree = Mapping[str, Any]
 State = Literal["passed", "failed", "not evaluated"]
 STATES: Mapping[str | None, State] = {
-    "certified": "passed", "not certified": "failed", "adjusted": "passed", "partly adjusted": "failed",
+    "certified": "passed", "not certified": "failed", "adjusted": "passed",
 }  # fmt: skip
 """What came of the audit of what was kept, and of the adjusted score; anything else is `not evaluated`."""
 UNSEEN = {"no_independent_auditor", "no_auditor", "nothing_to_see", "could_not_see"}

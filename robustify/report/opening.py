@@ -52,7 +52,9 @@ def _checks(s: Mapping[str, Any], f: Facts) -> Iterator[tuple[State | None, str]
     if f.robust is not None and not f.trial:
         yield f.audit, finding("kept", s, f=f)
     if s["adjustment"]:
-        yield STATES.get(s["adjustment"]["status"], "not evaluated"), finding("worth", s["adjustment"])
+        status = s["adjustment"]["status"]
+        state = None if status == "partly adjusted" else STATES.get(status, "not evaluated")
+        yield state, finding("worth", s["adjustment"])
         if said := finding("meaning", s["adjustment"]):
             yield None, said
     failed = [
