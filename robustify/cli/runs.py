@@ -261,6 +261,8 @@ def explain(run: "Run", item: str | None, as_csv: bool) -> int:
         )
         return 0
     rows = found.to_dict("records")
+    if not rows:
+        say("no item is flagged; `robustify explain RUN ITEM` says why one was kept")
     return print_result(rows, [f"{r['line'] or '-':>6}  {r['item']}  {r['cue']}: {r['mend']}" for r in rows])
 
 

@@ -155,3 +155,9 @@ def test_a_restricted_run_has_no_evidence_and_explains_nothing(
     done = CliRunner().invoke(cli, ["explain", str(folder), "any"])
     assert isinstance(done.exception, AuthorisationError)
     assert done.output == ""
+
+
+def test_a_run_of_which_nothing_is_flagged_says_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("robustify.report.explaining.flagged", lambda found: flagged(found).iloc[:0])
+    done = CliRunner().invoke(cli, ["explain", str(run.folder)])
+    assert (done.exit_code, "no item is flagged" in done.stderr) == (0, True)
