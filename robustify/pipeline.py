@@ -1,5 +1,5 @@
-"""The main job: a source is loaded into items, each model is asked every item under several views, the
-consensus of the choices-only answers gives the split, and the run's folder is printed.
+"""The main job: load the items, ask each model every item under several views, split the items by the consensus of
+the choices-only answers, and write the run's folder.
 """
 
 import json
@@ -52,24 +52,17 @@ from robustify.screen.screen_rules import FDR, same_model
 from robustify.views import BEFORE_A_QUESTION, Hidden, Template
 
 SetPolicy = PublicPolicy | RestrictedPolicy
-"""The one value that knows whether a set is restricted; `policy_for` chooses it, once."""
+"""The one value that knows whether a set is restricted. Only `policy_for` chooses it."""
 Watch = Callable[[str, int], AbstractContextManager[Progress]]
-"""Called with a label and the number of requests; gives the progress to report to."""
-
+"""Called with a label and the number of requests. Returns the progress to report to."""
 Before = Callable[[Forecast, bool], None]
-"""Called before anything is asked, with what it will take, and whether a first page comes before the models' answers."""
-
-
-Early = Callable[[Asked], None]
-"""Called with what rules, probe and encoder answered, before the first model is asked."""
-
-
-def ignored(_asked: Asked) -> None:
-    """The first page of a run that is soon over."""
+"""Called before anything is asked, with the forecast and whether a first page comes before the models' answers."""
+FirstPage = Callable[[Asked], None]
+"""Called with the answers of the rules, the probe, and the encoder. Writes a page before the first model is asked."""
 
 
 def unwatched(_label: str, _total: int) -> AbstractContextManager[Progress]:
-    """The watch of work that nobody looks at."""
+    """Return a watch that shows nothing."""
     return nullcontext(no_progress)
 
 
@@ -80,12 +73,12 @@ def robustify(
     watch: Watch = unwatched,
     before: Before | None = None,
 ) -> Run:
-    """Audit the benchmark that the config names, into this folder.
+    """Audit the benchmark that the config names, and write the run into this folder.
 
-    The settings are looked at first, then the data, then the models: the cheapest to mend first.
+    Settings are checked first, then data, then models, so that cheap mistakes are reported first.
 
     Raises:
-        RobustifyError: as each step says; nothing in the folder changes unless the asking has ended.
+        RobustifyError: a step failed. The folder changes only after all questions are asked.
     """
     policy = policy_for(config, folder)
     with policy.inside(folder):
@@ -93,13 +86,16 @@ def robustify(
         refuse_foreign(folder)
         bench = load_bench(config, policy)
         require_models(config, cache)
-        early: Early = ignored
+        first: FirstPage | None = None
         if before is not None:
             found = _forecast(config, bench, cache)
-            early = _first_page(policy, folder, found)
-            before(found, early is not ignored)
+            first = _first_page(policy, folder, found)
+            before(found, first is not None)
         with run_lock(folder):
-            asked, spent = ask_models(config, bench, cache, watch, policy, early)
+            asked = ask_options(config, bench, cache, watch, policy)
+            if first is not None:
+                first(asked)
+            asked, spent = ask_models(config, bench, asked, cache, watch, policy)
             run = policy.write(folder, asked, judged(config, asked))
             if not run.restricted:
                 log_spent(folder, spent)
@@ -107,10 +103,10 @@ def robustify(
 
 
 def foretold(config: Config, folder: Path, cache: Path) -> Forecast:
-    """What a run of this config would take; nothing is asked and nothing is written. Models need not be here.
+    """Return what a run of this config would cost, without asking or writing anything.
 
     Raises:
-        RobustifyError: as `robustify` before its first asking, but for models that are not fetched yet.
+        RobustifyError: the run would fail before its first question. A model that is not fetched yet is no error.
     """
     policy = policy_for(config, folder)
     with policy.inside(folder):
@@ -122,10 +118,11 @@ def foretold(config: Config, folder: Path, cache: Path) -> Forecast:
         return _forecast(config, bench, cache)
 
 
-def _first_page(policy: SetPolicy, folder: Path, found: Forecast) -> Early:
-    """Return what prints a page of the options alone if models take long, so that there is something to read.
+def _first_page(policy: SetPolicy, folder: Path, found: Forecast) -> FirstPage | None:
+    """Return the writer of a page on the options alone, or None if the run needs none.
 
-    It is written for public sets that are screened without counting votes, into a folder without a run.
+    A first page gives readers something while models answer for minutes. It is written for public sets that are
+    screened by false discovery rate, into a folder without a run.
     """
     match policy:
         case PublicPolicy(config=Config() as config) if (
@@ -134,7 +131,7 @@ def _first_page(policy: SetPolicy, folder: Path, found: Forecast) -> Early:
             alone = config.model_copy(update={"models": (), "alternatives": (), "free": None})
             return lambda asked: policy.begin(folder, judged(alone, asked))
         case _:
-            return ignored
+            return None
 
 
 def _forecast(config: Config, bench: Loaded, cache: Path) -> Forecast:
@@ -148,11 +145,11 @@ def _forecast(config: Config, bench: Loaded, cache: Path) -> Forecast:
 
 
 def policy_for(config: Config, folder: Path | None = None) -> SetPolicy:
-    """How this set is read, kept and written into this folder: the one decision whether it is restricted.
+    """Decide, once, whether this set is restricted, and return the policy that reads and writes it.
 
     Raises:
-        AuthorisationError: one of the facts that a restricted set needs is missing, or a model would send its prompts
-            to a host that the adapter does not name. No item was read then.
+        AuthorisationError: a fact that a restricted set needs is missing, or a model would send prompts to a host
+            that the adapter does not name. No item has been read.
     """
     access = authorised(config.name, config.adapter, folder, public=config.sensitivity == "public")
     if access is None:
@@ -163,16 +160,16 @@ def policy_for(config: Config, folder: Path | None = None) -> SetPolicy:
 
 @no_collector()
 def judged(config: Config, asked: Asked) -> Judgement:
-    """The judgement of what was asked, under the config's rules."""
+    """Judge the answers under the config's rules."""
     with threadpool_limits(1, "blas"):
         return judge(asked.answers, asked.facts, rules(config), asked.items)
 
 
 def require_settings(config: Config) -> None:
-    """Find before anything is read what the settings alone would have refused after the last asking.
+    """Check the settings before anything is read.
 
     Raises:
-        UsageError: a template or voter that is not there, or models of which none votes.
+        UsageError: a template or voter is unknown, no model votes, or a template shows what `hidden` names.
     """
     screens = [t for t in config.asking.templates() if t.view in ("choices_only", "choices_only_text")]
     asked = {t.name for t in screens}
@@ -185,7 +182,7 @@ def require_settings(config: Config) -> None:
         strangers = [v for v in screen.voters if v not in names]
         if strangers:
             raise UsageError(
-                f"screen.voters: {strangers[0]} is no model of this config; expected {', '.join(sorted(names))}"
+                f"screen.voters: {strangers[0]} is not a model of this config; expected {', '.join(sorted(names))}"
             )
     if config.models and not config.voters and not config.screen.voters:
         raise UsageError("models: all are under test and none votes; expected a model with `role: voter`")
@@ -198,7 +195,6 @@ def require_settings(config: Config) -> None:
 
 
 def _require_hidden(hidden: Hidden, screens: Sequence[Template]) -> None:
-    """Refuse templates of the screen that show what a config says is hidden."""
     if hidden == "image":
         raise UsageError("hidden: no prompt here shows an image; expected question, passage or context")
     passage = hidden in BEFORE_A_QUESTION
@@ -211,10 +207,10 @@ def _require_hidden(hidden: Hidden, screens: Sequence[Template]) -> None:
 
 
 def require_models(config: Config, cache: Path) -> None:
-    """Find before the first asking which model cannot be asked.
+    """Check the models before the first question.
 
     Raises:
-        UsageError: a model or the encoder that is not there, or one model under two names.
+        UsageError: a model or the encoder is missing, or two voters are the same model.
         ModelError: a model's files are missing or damaged.
     """
     require_encoder(config.adjust, cache)
@@ -224,17 +220,18 @@ def require_models(config: Config, cache: Path) -> None:
 
 @no_collector()
 def load_bench(config: Config, policy: SetPolicy) -> Loaded:
-    """The items of all sources, cut to the config's limit; those of a restricted set under keyed ids.
+    """Read the items of all sources, up to the config's limit. Items of a restricted set get keyed ids.
 
     Raises:
-        AuthorisationError: a set that calls itself public and is recognised as a sensitive one.
+        AuthorisationError: a set that is declared public is recognised as a sensitive one.
+        UsageError: `hidden` names a passage, and no item has one.
     """
     bench = policy.read()
     items = bench.items[: config.limit]
     if config.models and config.hidden in BEFORE_A_QUESTION and not any(i.question for i in items):
         raise UsageError(
-            f"hidden: {config.hidden}, but no item has one before its question; expected `fields: {{passage: NAME}}` "
-            "to say which column it is in"
+            f"hidden: {config.hidden}, but no item has text before its question. If a column contains it, "
+            "name the column: `fields: {{passage: NAME}}`."
         )
     ids = {item.id for item in items}
     defects = tuple(d for d in bench.defects if d.item in ids)
@@ -244,20 +241,8 @@ def load_bench(config: Config, policy: SetPolicy) -> Loaded:
     )
 
 
-def ask_models(
-    config: Config, bench: Loaded, cache: Path, watch: Watch, policy: SetPolicy, early: Early = ignored
-) -> tuple[Asked, list[Mapping[str, object]]]:
-    """Heuristics, probe and encoder first, because they are fast; then one model after the other.
-
-    `early` is given what was asked before the first model.
-
-    The second value is what each server counted and what it costs. It is empty for answers from the cache, so it is no
-    part of the answers.
-    """
-    spent: list[Mapping[str, object]] = []
-    free = None
-    if config.free is not None:
-        free = FreeResponse(config.free, bench.items, cache, restricted=policy.access is not None)
+def ask_options(config: Config, bench: Loaded, cache: Path, watch: Watch, policy: SetPolicy) -> Asked:
+    """Answer every item from its options alone: heuristics, the probe, and the encoder. No language model is asked."""
     tables = [guess(bench.items), Answers.of(probe(bench.items, config.probe))]
     if config.encoder and can_audit(cache):
         keep = policy.access is None
@@ -267,7 +252,7 @@ def ask_models(
             )
         tables.append(Answers.of(rows))
     in_texts = overlapping(config, bench)
-    asked = Asked(
+    return Asked(
         items=bench.items,
         facts=replace(facts(bench), overlap=in_texts),
         data=data_tree(bench, len(bench.items), in_texts),
@@ -275,30 +260,44 @@ def ask_models(
         fingerprints={},
         templates={f"{t.view}/{t.name}": t.digest for t in config.asking.templates()},
     )
-    early(asked)
+
+
+def ask_models(
+    config: Config, bench: Loaded, asked: Asked, cache: Path, watch: Watch, policy: SetPolicy
+) -> tuple[Asked, list[Mapping[str, object]]]:
+    """Ask one model after the other, and add the answers to those of the options.
+
+    The second value is the usage that each server reports. It is empty for answers from the cache, and therefore not
+    part of the answers.
+    """
+    public = policy.access is None
+    free = (
+        None if config.free is None else FreeResponse(config.free, bench.items, cache, restricted=not public)
+    )
     asks, inferred = config.infer_question, questions_in_tables(config.infer_question)
-    replies = Replies(cache if asks is not None and policy.access is None else None)
     planned = plan(bench.items, config.asking) if config.models else []
     n_requests = sum(len(p.requests) for p in planned)
+    tables: list[Answers] = [asked.answers]
     fingerprints: dict[str, Mapping[str, str]] = {}
-    for model in config.models:
-        with (
-            policy.asking(),
-            watch(f"loading {model.name}", n_requests) as progress,
-            open_scorer(model, cache, seal=policy.cache_key) as scorer,
-        ):
-            tables.append(Answers.of(ask(planned, scorer, progress)))
-            if free is not None:
-                free.ask(model.name, scorer, watch)
-            if asks is not None:
-                with watch(f"{model.name}, questions from choices", len(bench.items)) as progress:
-                    inferred |= inferred_by(scorer, asks, bench.items, replies, progress)
-            fingerprints[model.name] = scorer.fingerprint()
-            if isinstance(scorer, Metered):
-                spent.append(scorer.usage())
+    spent: list[Mapping[str, object]] = []
+    with Replies(cache if asks is not None and public else None) as replies:
+        for model in config.models:
+            with (
+                policy.asking(),
+                watch(f"loading {model.name}", n_requests) as progress,
+                open_scorer(model, cache, seal=policy.cache_key) as scorer,
+            ):
+                tables.append(Answers.of(ask(planned, scorer, progress)))
+                if free is not None:
+                    free.ask(model.name, scorer, watch)
+                if asks is not None:
+                    with watch(f"{model.name}, questions from choices", len(bench.items)) as progress:
+                        inferred |= inferred_by(scorer, asks, bench.items, replies, progress)
+                fingerprints[model.name] = scorer.fingerprint()
+                if isinstance(scorer, Metered):
+                    spent.append(scorer.usage())
     refuse_twins(config, fingerprints)
-    replies.close()
-    tables.append(Answers.of(like_the_real(bench.items, inferred, cache, keep=policy.access is None)))
+    tables.append(Answers.of(like_the_real(bench.items, inferred, cache, keep=public)))
     with policy.asking():
         graded = None if free is None else free.graded(watch)
     return replace(
@@ -310,21 +309,21 @@ def ask_models(
 
 
 def log_spent(folder: Path, spent: Sequence[Mapping[str, object]]) -> None:
-    """Requests, tokens and cost of this run, one line of run.log for each server; it is outside the run's claim.
+    """Append one line per server to run.log: requests, tokens, and cost. The run's digests do not cover this file.
 
     Raises:
-        ResourceError: it cannot be written; the run itself is there.
+        ResourceError: run.log cannot be written. The run itself is complete.
     """
     if not spent:
         return
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     file = folder / "run.log"
-    with writable(file, "the run is whole"), file.open("a", encoding="utf-8") as log:
+    with writable(file, "the run itself is complete"), file.open("a", encoding="utf-8") as log:
         log.writelines(json.dumps({"at": now, **usage}) + "\n" for usage in spent)
 
 
 def overlapping(config: Config, bench: Loaded) -> Overlap | None:
-    """Which items stand in the text files that the config names."""
+    """Find the items whose text occurs in the files that `contamination` names."""
     if config.contamination is None:
         return None
     files = [Path(file) for file in config.contamination.files]
@@ -332,30 +331,33 @@ def overlapping(config: Config, bench: Loaded) -> Overlap | None:
 
 
 def refuse_twins(config: Config, fingerprints: Mapping[str, Mapping[str, str]]) -> None:
-    """Refuse one model under two names among the voters.
+    """Refuse two voters that are the same model.
 
     Raises:
-        UsageError: both names.
+        UsageError: two voters have the same files.
     """
     twins = same_model(fingerprints, config.screen.voters or config.voters)
     if twins is not None:
         raise UsageError(
-            f"models: {twins[0]} and {twins[1]} are one model (same files); a model must not vote twice: "
-            "name other voters (screen.voters) or leave one out"
+            f"models: {twins[0]} and {twins[1]} are the same model (same files); expected voters that differ. Remove "
+            "one of them, or name other voters in screen.voters."
         )
 
 
 def rejudge(run: Run, overrides: Mapping[str, object], folder: Path) -> Run:
-    """Judge a run's answers under other rules (dotted config names), into the same or another folder."""
+    """Judge a run's answers under other rules and write the result into the same or another folder.
+
+    Args:
+        overrides: New values of settings, by dotted name.
+    """
     _require_answers(run)
-    # A run without text has its topics in verdicts.csv alone; elsewhere judging again mends that file.
+    # In a run without text, only verdicts.csv has the topics. In any other run, judging rewrites that file.
     topics = () if run.holds_text else ("verdicts.csv",)
     run.require_unchanged("answers.parquet", "quarantine.jsonl", FREE, *topics, *SPLIT_FILES)
     refuse_foreign(folder)
     tree = overridden(run.manifest["config"], overrides)
     for source in tree["data"]:
-        # Earlier versions wrote it.
-        source.pop("layout", None)
+        source.pop("layout", None)  # a setting of earlier versions
     config = parse(tree, "run.json config")
     asked = asked_again(run, config)
     with run_lock(folder):
@@ -363,7 +365,7 @@ def rejudge(run: Run, overrides: Mapping[str, object], folder: Path) -> Run:
 
 
 def reprint(run: Run) -> Run:
-    """Print a run's report again, from its summary alone."""
+    """Write a run's report again from its summary."""
     _require_answers(run)
     run.require_unchanged("summary.json")
     notes = run.manifest["config"].get("notes", [])
@@ -379,8 +381,8 @@ def reprint(run: Run) -> Run:
 def _require_answers(run: Run) -> None:
     if run.restricted:
         raise AuthorisationError(
-            f"{run.folder}: is a restricted run, which keeps no answers of single items; run the same command again, or "
-            "with other rules: the answers come from the cache"
+            f"{run.folder}: is a restricted run, which keeps no answers of single items. Run the command again, with "
+            "other rules if you like; the answers come from the cache."
         )
 
 

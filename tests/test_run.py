@@ -119,7 +119,7 @@ def test_a_hidden_passage_is_named_wherever_its_screen_is(
     card = next(p for p in export_dataset(run, tmp_path / "card", force=True) if p.suffix == ".md")
     assert "answered without the passage" in card.read_text()
     write_items(tmp_path / "items.jsonl", toys)
-    with pytest.raises(UsageError, match="no item has one before its question"):
+    with pytest.raises(UsageError, match="no item has text before its question"):
         audit(parse(settings, "test"), tmp_path / "out")
 
 
@@ -184,7 +184,7 @@ def test_a_manifest_edited_by_hand_is_refused(
     ("changes", "reason"),
     [
         ({"screen": {"template": "nosuch"}}, "screen.template: is not asked"),
-        ({"screen": {"voters": ["three"]}}, "three is no model of this config"),
+        ({"screen": {"voters": ["three"]}}, "three is not a model of this config"),
         ({"hidden": "image"}, "no prompt here shows an image"),
         ({"hidden": "passage"}, "template d4-like-v1 hides the question"),
         ({"models": [{"name": "one", "role": "under_test"}]}, "none votes"),
