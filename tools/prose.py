@@ -1,0 +1,96 @@
+"""Patterns of prose that needs a second read: `python -m tools.prose [PATH ...]` prints each with its place.
+
+In Python files it checks docstrings: a function's begins with a verb of `VERBS`, none refers a reader to another
+docstring, and "where" is not used for "if". In pages it checks that a sentence has at most 40 words. It exits 1 if it
+finds anything.
+"""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+READ = ("robustify", "bench", "tools", "docs", "README.md", "CONTRIBUTING.md", "adapters/README.md")
+LONGEST = 40
+"""Words of a sentence on a page."""
+_VERBS = """
+    Accept Add Adjust Answer Append Apply Approximate Ask Assign Attach Audit Begin Bound Build Call Cast Change Check
+    Choose Clear Close Collect Combine Compare Compute Confine Connect Convert Copy Count Create Cut Decide Decode
+    Decrypt Delete Derive Describe Detect Disable Discard Divide Download Draw Drop Embed Emit Encode Encrypt End Ensure
+    Enter Escape Estimate Evaluate Exclude Exit Expand Export Extract Fetch Fill Find Finish Fit Flag Fold Force Forget
+    Format Generate Give Grade Group Guess Handle Hash Hide Ignore Import Infer Insert Inspect Install Interpolate Join
+    Judge Keep Label Let Limit List Load Lock Log Look Make Map Mark Match Measure Merge Move Name Normalise Open Order
+    Parse Permit Pick Place Plan Predict Prepare Prevent Print Publish Put Raise Rank Read Recognise Record Reduce Refuse
+    Register Reject Release Remember Remove Rename Render Reorder Repair Repeat Replace Report Require Reset Resolve
+    Restore Resume Return Rewrite Round Run Sample Save Say Scan Score Search Seal See Select Send Separate Set Show
+    Shuffle Sign Skip Smooth Solve Sort Split Start Stop Store Stream Sum Suppress Swap Switch Take Test Tokenise Track
+    Train Translate Trim Try Turn Undo Update Use Validate Verify Wait Warn Watch Weigh Wrap Write Yield
+"""
+VERBS = frozenset(_VERBS.split())
+_LEANS = re.compile(r"(?:^|\. )(?:See|As|Like) (?:the )?(?:class|`)|^As in `|\(c,\): see")
+_WHERE = re.compile(
+    r"\b(?:None|True|False|NaN|empty|zero|nothing|0) where\b|\bwhere (?:it|they|there|this|that|none|no one|nothing) "
+)
+_END = re.compile(r"(?<=[.!?:])[\"')*\]`]*\s+")
+_LINK = re.compile(r"\]\([^)]*\)|`[^`]*`|\$[^$]*\$")
+
+
+def docstring_faults(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the line and the fault of each docstring in a Python file."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        text = ast.get_docstring(node)
+        if not text:
+            continue
+        line, prose = node.body[0].lineno, " ".join(text.split())
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not _is_property(node):
+            first = re.split(r"[\s,.:;]", prose, maxsplit=1)[0]
+            if first not in VERBS:
+                yield line, f"begins with {first!r}; expected a verb, such as Return or Write"
+        if _LEANS.search(prose):
+            yield line, "refers to another docstring; expected one that can be read alone"
+        if found := _WHERE.search(prose):
+            yield line, f"has {found[0].strip()!r}; expected if, for a condition"
+
+
+def _is_property(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return any("property" in ast.unparse(decorator) for decorator in function.decorator_list)
+
+
+def page_faults(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the line and the fault of each long sentence of a page, outside code and tables."""
+    fenced, start, paragraph = False, 0, ""
+    for n, line in enumerate([*path.read_text(encoding="utf-8").splitlines(), ""], start=1):
+        bare = line.strip()
+        fence = bare.startswith(("```", "~~~"))
+        if fenced or fence or not bare or bare.startswith(("#", "|", "<", "!", "- ", "* ")):
+            for sentence in _END.split(_LINK.sub("x", paragraph)):
+                if (words := len(sentence.split())) > LONGEST:
+                    yield start, f"has a sentence of {words} words; expected at most {LONGEST}"
+            fenced, start, paragraph = fenced != fence, n, bare[2:] if bare.startswith(("- ", "* ")) else ""
+        else:
+            start, paragraph = start if paragraph else n, f"{paragraph} {bare}"
+
+
+def main() -> int:
+    """Print the faults of the given paths, or of the whole repository."""
+    found = 0
+    for top in [Path(p).resolve() for p in sys.argv[1:]] or [ROOT / p for p in READ]:
+        for file in [top] if top.is_file() else sorted(top.rglob("*")):
+            if file.suffix == ".py":
+                faults = docstring_faults(file)
+            elif file.suffix == ".md" and file.name != "changelog.md":
+                faults = page_faults(file)
+            else:
+                continue
+            for line, fault in faults:
+                found += 1
+                print(f"{file.relative_to(ROOT)}:{line}: {fault}")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
