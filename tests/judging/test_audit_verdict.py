@@ -63,6 +63,17 @@ def test_few_free_picks_vouch_for_nothing() -> None:
     assert (reasons[0].params["free"], reasons[0].params["n"]) == (100, 2000)
 
 
+def test_an_auditor_below_chance_vouches_for_nothing() -> None:
+    """It has learnt to avoid the keys, so that it would not show a shortcut that pays."""
+    below, at = auditor(0.10, 800, 0.25), auditor(0.25, 800, 0.25)
+    assert below.audit.could_see(0.05)
+    verdict, reasons = judged([below], 0.25, 0.05)
+    assert (verdict, [r.code for r in reasons]) == ("inconclusive", ["could_not_see"])
+    verdict, reasons = judged([replace(below, name="below"), replace(at, name="at")], 0.25, 0.05)
+    assert verdict == "certified"
+    assert [r.params["auditor"] for r in reasons if r.code == "power"] == ["at"]
+
+
 # What could have been noticed
 
 
