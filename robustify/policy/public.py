@@ -21,6 +21,7 @@ from robustify.policy.verdict_table import write_verdicts, write_weights
 from robustify.report import write_report
 from robustify.report.explaining import evidence_rows
 from robustify.report.explorer import write_explorer
+from robustify.report.explorer.transcripts import Record
 from robustify.restricted.recognition import require_ordinary
 from robustify.run import (
     EVIDENCE,
@@ -107,6 +108,12 @@ def print_run(folder: Path, config: Config, asked: Asked, judgement: Judgement) 
                     asked.items,
                     judgement.verdicts,
                     judgement.cloze_excluded,
+                    Record(
+                        asked.answers,
+                        asked.templates,
+                        config.hidden,
+                        config.asking.shots if asked.origin is None else 0,
+                    ),
                 )
         write_quarantine(staged / "quarantine.jsonl", [Quarantined(**q) for q in asked.data["quarantined"]])
         if asked.items is not None:

@@ -53,11 +53,16 @@ def large_island(n: int) -> dict[str, Any]:
 def hostile_island() -> dict[str, Any]:
     """An item for each of `TRIES`, which stands in every place where a text may stand."""
     items = [Item(f"{at} {text}", text, (text, "other"), 0, text) for at, text in enumerate(TRIES)]
-    rows = [_row(item, at, random.Random(at)) for at, item in enumerate(items)]
+    rows = bare_rows(items)
     for item, row in zip(items, rows, strict=True):
         row["cues"][0]["says"] = item.stem
         row["votes"] = {item.stem[:5]: 0} if item is items[0] else {items[0].stem[:5]: 0}
     return islanded(items, rows)
+
+
+def bare_rows(items: list[Item]) -> list[Row]:
+    """Rows of evidence for these items."""
+    return [_row(item, at, random.Random(at)) for at, item in enumerate(items)]
 
 
 def _row(item: Item, at: int, draw: random.Random) -> Row:

@@ -21,6 +21,7 @@ from markupsafe import Markup
 from robustify.files import write_text
 from robustify.item import Item
 from robustify.report.explaining import Row, said_of, with_item
+from robustify.report.explorer.transcripts import Record, askings
 from robustify.report.format import likely, plain
 from robustify.report.messages import cue_words
 from robustify.report.printing import environment, styles
@@ -39,13 +40,21 @@ def write_explorer(
     items: Sequence[Item],
     verdicts: Verdicts,
     cloze_excluded: Mapping[str, str],
+    record: Record,
 ) -> None:
-    """Write the page of a run whose `evidence.jsonl` is there; `items` and `verdicts` are all of them, in its order."""
+    """Write the page of a run from its `evidence.jsonl`. `items` and `verdicts` are those of the run, in its order."""
     positions = chosen(verdicts)
     wanted = set(positions)
     with evidence.open(encoding="utf-8", errors="surrogatepass", newline="\n") as lines:
         rows = [json.loads(line) for at, line in enumerate(lines) if at in wanted]
-    write_text(path, page(island_of(name, rows, items, verdicts, positions, cloze_excluded)))
+    island = island_of(name, rows, items, verdicts, positions, cloze_excluded)
+    asked = askings(record, items, positions)
+    used = any("{{ question" in (one["prompt"] or {}).get("context", "") for one in asked["askings"])
+    for item, at, answers in zip(island["items"], positions, asked.pop("asked"), strict=True):
+        item["asked"] = answers
+        if used and (question := items[at].question) is not None:
+            item["question"] = shown(question)
+    write_text(path, page(island | asked))
 
 
 def page(tree: Mapping[str, Any]) -> str:
