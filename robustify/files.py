@@ -236,7 +236,7 @@ def text_lines(path: Path, what: str) -> list[str]:
     try:
         return path.read_text(encoding="utf-8-sig").split("\n")
     except FileNotFoundError:
-        raise UsageError(f"{path}: no such file; expected {what}") from None
+        raise UsageError(f"{path} does not exist; expected {what}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: cannot be read as UTF-8 text ({type(error).__name__})") from None
 

@@ -51,7 +51,7 @@ def find_config(name: str) -> Path:
         if candidate in known:
             return known[candidate]
     if os.path.basename(name) != name or os.path.splitext(name)[1] not in ("", ".yaml", ".yml"):
-        raise UsageError(f"{name}: no such file; expected a config (a YAML file) or a file of items")
+        raise UsageError(f"{name} does not exist; expected a config (a YAML file) or a file of items")
     near = difflib.get_close_matches(name, known, n=1)
     others = "expected a YAML file, a file of items, or a config that ships, such as demo_benign.yaml"
     raise UsageError(f"{name}: no such config ({f'did you mean {near[0]}?' if near else others})")

@@ -92,7 +92,7 @@ def test_the_hub_form_is_refused_until_a_commit_is_written_in_and_then_whole(nam
     forms = hub_forms(FOLDER / f"{name}.yaml")
     assert forms
     for form in forms:
-        with pytest.raises(ValueError, match="revision is no commit"):
+        with pytest.raises(ValueError, match="revision is not a commit"):
             Source.model_validate(form)
         assert Source.model_validate({**form, "revision": "0" * 40}).split
 

@@ -53,13 +53,13 @@ def refusals(ended, code: int) -> list[str]:
 ROWS: dict[str, tuple[str, str]] = {
     "cut off": (row()[:40], "it ends too early"),
     "no JSON": ('{"id": ZQX}', "not valid JSON: column"),
-    "two values": (row() + " " + row(), "more after the first value"),
+    "two values": (row() + " " + row(), "more text follows the first value"),
     "a list": ('["ZQX"]', "a list; expected an object"),
     "a number": ("7", "a number; expected an object"),
-    "no stem": (without("stem"), "no field `stem`"),
-    "no choices": (without("choices"), "no field `choices`"),
-    "no key": (without("key"), "no field `key`"),
-    "no id": (row(id=""), "id is empty"),
+    "no stem": (without("stem"), "the field `stem` is missing"),
+    "no choices": (without("choices"), "the field `choices` is missing"),
+    "no key": (without("key"), "the field `key` is missing"),
+    "no id": (row(id=""), "the ID is empty"),
     "stem is a number": (row(stem=7), "`stem` is a number; expected text"),
     "stem is null": (row(stem=None), "`stem` is null; expected text"),
     "stem is blank": (row(stem=" \n"), "stem is empty"),
@@ -67,22 +67,22 @@ ROWS: dict[str, tuple[str, str]] = {
     "choices are an object": (row(choices={"A": "ZQX"}), "`choices` is an object; expected a list"),
     "a null choice": (row(choices=["ZQX a", None]), "choice 2 of `choices` is null; expected text"),
     "a list as choice": (row(choices=["ZQX a", ["ZQX"]]), "choice 2 of `choices` is a list; expected text"),
-    "one choice": (row(choices=["ZQX a"], key=0), "1 choice; expected 2 to 26"),
-    "27 choices": (row(choices=[f"ZQX {n}" for n in range(27)]), "27 choices; expected 2 to 26"),
-    "key 4 of 4": (row(key=4), "key 4, but only 4 choices (0 to 3); counted from 1? say `fields: {key_is: number}`"),
-    "key -1": (row(key=-1), "key -1, but only 4 choices (0 to 3)"),
+    "one choice": (row(choices=["ZQX a"], key=0), "expected 2 to 26 choices, found 1"),
+    "27 choices": (row(choices=[f"ZQX {n}" for n in range(27)]), "expected 2 to 26 choices, found 27"),
+    "key 4 of 4": (row(key=4), "the key is 4, but there are only 4 choices (0 to 3). If keys count from 1"),
+    "key -1": (row(key=-1), "the key is -1, but there are only 4 choices (0 to 3)"),
     "key true": (row(key=True), "key is true or false; expected a whole number from 0 to 3"),
     "key 1.5": (row(key=1.5), "key is a number; expected a whole number"),
-    "key NaN": (row(key=float("nan")), "NaN is no JSON number"),
+    "key NaN": (row(key=float("nan")), "NaN is not a JSON number"),
     "key is text": (row(key="ZQX b"), "key is text; expected a whole number"),
-    "key of 5000 digits": (row().replace('"key": 1', '"key": 1' + "0" * 5000), "a number with too many digits"),
+    "key of 5000 digits": (row().replace('"key": 1', '"key": 1' + "0" * 5000), "a number has too many digits"),
     "id is a list": (row(id=["ZQX"]), "`id` is a list; expected text"),
-    "escape in topic": (row(topic="ZQX\x1b[31m"), "`topic` holds control characters"),
-    "bidi in id": (row(id="ZQX\u202e"), "`id` holds control characters"),
-    "field twice": (row()[:-1] + ', "key": 2}', "the same field name stands twice"),
-    "half a character": (row(stem="ZQX \ud800"), "`stem` holds half a character"),
+    "escape in topic": (row(topic="ZQX\x1b[31m"), "`topic` contains control characters"),
+    "bidi in id": (row(id="ZQX\u202e"), "`id` contains control characters"),
+    "field twice": (row()[:-1] + ', "key": 2}', "an object repeats a field name"),
+    "half a character": (row(stem="ZQX \ud800"), "`stem` contains half a character"),
     "nested deeply": ('{"id": ' + DEEP, "nested too deeply"),
-    "the same id": (row(id="first"), "the same id as line 1"),
+    "the same id": (row(id="first"), "the ID is already used on line 1"),
 }  # fmt: skip
 
 
@@ -122,50 +122,50 @@ OPEN = b'question,A,B,answer\nZQX,x,y,A\n"ZQX,x,y,A\nZQX,x,y,A\n'
 FILES: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "empty; expected items"),
     "blank": (b" \r\n\t\n", "empty; expected items"),
-    "Git LFS pointer": (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n", "run `git lfs pull`"),
+    "Git LFS pointer": (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n", "Run `git lfs pull`"),
     "gzip": (gzip.compress(row().encode()), "is compressed (gzip)"),
-    "a workbook": (zipped("xl/workbook.xml"), "is a spreadsheet; expected a data file: save its sheet as CSV"),
-    "an old workbook": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "an old Office file (.xls?)"),
+    "a workbook": (zipped("xl/workbook.xml"), "is a spreadsheet. Save the sheet as CSV"),
+    "an old workbook": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "an old Office file, perhaps .xls"),
     "a zipped log": (zipped("header.json"), "zipped Inspect log"),
-    "another archive": (zipped("a.jsonl"), "is a zip archive; expected a data file: unpack it first"),
+    "another archive": (zipped("a.jsonl"), "is a zip archive. Unpack it first"),
     "binary": (b"ZQX\x00\x01\x02 and more of it", "is a binary file"),
-    "UTF-16": (f"{row()}\n".encode("utf-16"), "is UTF-16 or UTF-32; expected UTF-8"),
-    "UTF-16 without a mark": (f"{row()}\n".encode("utf-16-le"), "is UTF-16 or UTF-32; expected UTF-8"),
-    "Parquet, damaged": (b"PAR1" + b"ZQX" * 50 + b"PAR1", "Parquet that cannot be read"),
-    "Arrow, damaged": (b"ARROW1" + b"ZQX" * 50, "Arrow that cannot be read"),
-    "only opening brackets": (DEEP.encode(), "JSON nested too deeply"),
-    "an empty list": (b"[]", "an empty list"),
+    "UTF-16": (f"{row()}\n".encode("utf-16"), "is UTF-16 or UTF-32 text"),
+    "UTF-16 without a mark": (f"{row()}\n".encode("utf-16-le"), "is UTF-16 or UTF-32 text"),
+    "Parquet, damaged": (b"PAR1" + b"ZQX" * 50 + b"PAR1", "the Parquet file cannot be read"),
+    "Arrow, damaged": (b"ARROW1" + b"ZQX" * 50, "the Arrow file cannot be read"),
+    "only opening brackets": (DEEP.encode(), "the JSON is nested too deeply"),
+    "the list is empty": (b"[]", "the list is empty"),
     "a list cut off": (json.dumps([GOOD, GOOD]).encode()[:-20], "items.jsonl:1: not valid JSON: it ends too early"),
-    "a list and more": (b"[" + row().encode() + b"]\n" + row().encode(), "more after the end"),
+    "a list and more": (b"[" + row().encode() + b"]\n" + row().encode(), "more text follows"),
     "a document cut off": (json.dumps({"data": [GOOD, GOOD]}, indent=1).encode()[:-30], "it ends too early"),
     "a last line cut off": (f"{row(id='a')}\n{row()[:-9]}".encode(), "items.jsonl:2: not valid JSON: it ends too early"),
-    "prose": (b"ZQX is no table at all.\nZQX neither.\n", "holds no items of a known layout"),
-    "one word": (b"ZQX", "a single record"),
-    "a header with a name twice": (b"question,A,A,answer\nZQX,x,y,A\n", "names a column twice"),
-    "ragged CSV": (b"question,A,B,answer\nZQX,x,y,A\nZQX,y,A\n", "items.jsonl:3: 3 cells; expected 4"),
+    "prose": (b"ZQX is no table at all.\nZQX neither.\n", "the layout is unknown"),
+    "one word": (b"ZQX", "only one record"),
+    "a header with a name twice": (b"question,A,A,answer\nZQX,x,y,A\n", "the header repeats a name"),
+    "ragged CSV": (b"question,A,B,answer\nZQX,x,y,A\nZQX,y,A\n", "items.jsonl:3: found 3 cells; expected 4"),
     "an open quotation": (OPEN, "items.jsonl:3: the record cannot be read"),
-    "CSV key out of range": (b"question,A,B,answer\n\nZQX,x,y,C\n", "items.jsonl:3: key C, but only 2 choices (A to B)"),
-    "CSV list that is none": (b"question,choices,answer\nZQX?,ZQX and ZQX,A\n", "`choices` is text; expected a list"),
-    "log without samples": (json.dumps({"version": 2, "eval": {}, "samples": None}).encode(), "without samples"),
-    "log without choices": (json.dumps({"eval": {}, "samples": [LOG]}).encode(), "whose samples have no choices"),
-    "a name that may be text": (b'{"The ZQX stem that somebody made a name of": 1}', "1 (names not shown"),
+    "CSV key out of range": (b"question,A,B,answer\n\nZQX,x,y,C\n", "items.jsonl:3: the key is C, but there are"),
+    "CSV list that is none": (b"question,choices,answer\nZQX?,ZQX and ZQX,A\n", "`choices` is text; expected a JSON"),
+    "log without samples": (json.dumps({"version": 2, "eval": {}, "samples": None}).encode(), "has no samples"),
+    "log without choices": (json.dumps({"eval": {}, "samples": [LOG]}).encode(), "have no choices"),
+    "a name that may be text": (b'{"The ZQX stem that somebody made a name of": 1}', "found 1 field (names not shown"),
     "two stems": (asked(query="ZQX?", answer=0), "`question` and `query` could each be the stem"),
     "two lists": (asked(options=["ZQX b", "c"], answer=0), "`choices` and `options` could each be the choices"),
     "two keys": (asked(gold=0, answer_idx=1), "`answer_idx` and `gold` could each be the key"),
-    "nothing for the key": (asked(), "no field for the key"),
-    "letters in place of choices": (b"\n".join([LETTERS] * 4), "the options are letters (in 4 of 4 rows)"),
-    "letter out of range": (asked(answer="C"), "key C, but only 2 choices (A to B)"),
-    "key of no choice": (asked(answer="ZQX c"), "key is text that names no choice"),
+    "nothing for the key": (asked(), "no field has a common name for the key"),
+    "letters in place of choices": (b"\n".join([LETTERS] * 4), "the options of 4 of 4 rows are only letters"),
+    "letter out of range": (asked(answer="C"), "the key is C, but there are only 2 choices (A to B)"),
+    "key of no choice": (asked(answer="ZQX c"), "the key is text that matches no choice"),
     "key of two": (asked(choices=["ZQX a", "ZQX a", "b"], answer="ZQX a"), "key is the text of 2 identical choices"),
-    "label of no choice": (asked(choices=labelled("1", "2"), answer="3"), "key is none of the 2 labels"),
-    "number that is no label": (asked(choices=labelled("1", "2"), answer=0), "key is none of the 2 labels"),
+    "label of no choice": (asked(choices=labelled("1", "2"), answer="3"), "the key is not one of the 2 labels"),
+    "number that is no label": (asked(choices=labelled("1", "2"), answer=0), "the key is not one of the 2 labels"),
     "labels too few": (asked(choices=labelled("A"), answer="A"), "not as many labels"),
-    "contexts that are the same": (contexts("ZQX a", "ZQX a"), "differ by no word"),
+    "contexts that are the same": (contexts("ZQX a", "ZQX a"), "the two contexts are equal"),
     "three contexts": (contexts("ZQX a", "ZQX b", "ZQX c"), "has 3 contexts; expected 2"),
-    "prose out of order": (prose("Answer Choices: (A) x (C) y (B) z", "A"), "do not come once each and in order"),
+    "prose out of order": (prose("Answer Choices: (A) x (C) y (B) z", "A"), "cannot be separated"),
     "numbered prose": (prose("\n\nAnswer1: x Answer2: y", "ZQX"), "expected the label of one choice"),
     "two right answers": (
-        b'{"question": "ZQX?", "mc1_targets": {"choices": ["a", "b"], "labels": [1, 1]}}', "2 choices are marked as right"
+        b'{"question": "ZQX?", "mc1_targets": {"choices": ["a", "b"], "labels": [1, 1]}}', "2 choices are marked as correct"
     ),
 }  # fmt: skip
 
@@ -183,9 +183,9 @@ def test_a_file_without_items_says_why(robustify, name: str) -> None:
     ("kind", "key", "reason"),
     [
         ("index", "ZQX", "key is text; expected a whole number from 0 to 1"),
-        ("number", 0, "key 0, but only 2 choices (1 to 2)"),
+        ("number", 0, "the key is 0, but there are only 2 choices (1 to 2)"),
         ("letter", 1, "key is a number; expected a letter from A to B"),
-        ("text", "ZQX", "key is text that names no choice"),
+        ("text", "ZQX", "the key is text that matches no choice"),
         ("label", "ZQX", "expected the label of one choice"),
     ],
 )
@@ -205,15 +205,15 @@ def test_more_than_five_faults_of_a_kind_are_one_line(robustify) -> None:
     keys = [9, 9, 1, 9, 9, 1, 7, 9, 1, 9, 9, 1, 9, 1, 9]
     Path("items.jsonl").write_text("\n".join(row(id=str(n), key=key) for n, key in enumerate(keys)), "utf-8")
     assert refusals(robustify("validate", "items.jsonl"), 3) == [
-        "items.jsonl: 10 lines (1 to 2, 4 to 5, 7 to 8, 10 to 11, 13 and 1 more): the first: key 9, but only 4 "
-        "choices (0 to 3)"
+        "items.jsonl: 10 lines (1 to 2, 4 to 5, 7 to 8, 10 to 11, 13 and 1 more): the first: the key is 9, but there are "
+        "only 4 choices (0 to 3)"
     ]
 
 
 def test_bytes_that_are_not_utf_8_are_named_by_line_with_the_command_that_mends_them(robustify) -> None:
     good = row(id="a").encode()
     Path("items.jsonl").write_bytes(b"\n".join([good, row(id="b").encode().replace(b"stem?", b"\xff?")]))
-    mend = "; save it as UTF-8, or try `iconv -f WINDOWS-1252 -t UTF-8 items.jsonl > utf8-items.jsonl`"
+    mend = ". Save it as UTF-8, or try `iconv -f WINDOWS-1252 -t UTF-8 items.jsonl > utf8-items.jsonl`"
     assert refusals(robustify("validate", "items.jsonl"), 3) == [f"items.jsonl:2: not valid UTF-8{mend}"]
 
 
@@ -221,7 +221,7 @@ def test_a_parquet_file_names_its_columns_and_the_mapping_or_its_rows(robustify)
     pq.write_table(pa.table({"length": [1.0, 2.0], "label": [0, 1], "text": ["ZQX", "ZQX"]}), "items.parquet")
     (line,) = refusals(robustify("validate", "items.parquet"), 3)
     assert "found the columns length, label, text" in line
-    assert "write `fields: {stem: NAME, choices: NAME or [NAME, NAME], key: NAME}`" in line
+    assert "set `fields: {stem: NAME, choices: NAME or [NAME, NAME], key: NAME}`" in line
     rows = [{"question": "ZQX?", "choices": ["ZQX", None], "answer": n} for n in range(2)]
     pq.write_table(pa.Table.from_pylist(rows), "items.parquet")
     lines = refusals(robustify("validate", "items.parquet"), 3)
@@ -313,8 +313,8 @@ COMMANDS: dict[str, tuple[list[str], int, str]] = {
     "a misspelt config": (["demo_bening"], 2, "did you mean demo_benign.yaml?"),
     "a misspelt command": (["validat", "x"], 2, "did you mean validate?"),
     "a misspelt command alone": (["heuristic"], 2, "did you mean heuristics?"),
-    "no file": (["validate", "nowhere.jsonl"], 2, "no such file"),
-    "a path, no config": (["sub/demo_benign.yam"], 2, "no such file"),
+    "no file": (["validate", "nowhere.jsonl"], 2, "does not exist"),
+    "a path, no config": (["sub/demo_benign.yam"], 2, "does not exist"),
     "a folder": (["heuristics", "."], 2, "folder"),
     "no run": (["check", "nowhere"], 2, "no such folder"),
     "a folder without run.json": (["check", "."], 2, "holds no run.json"),
@@ -329,7 +329,7 @@ COMMANDS: dict[str, tuple[list[str], int, str]] = {
     "no map": (["validate", "one.csv", "--map", "stem"], 2, "expected PART=COLUMN"),
     "a map of no part": (["validate", "one.csv", "--map", "stm=Question"], 2, "expected PART=COLUMN"),
     "a map to nothing": (["validate", "one.csv", "--map", "stem="], 2, "expected PART=COLUMN"),
-    "a map of two keys": (["validate", "one.csv", "--map", "key=a", "--map", "key=b"], 2, "--map key: is said twice"),
+    "a map of two keys": (["validate", "one.csv", "--map", "key=a", "--map", "key=b"], 2, "--map key is given twice"),
     "a map of another kind": (["validate", "one.csv", "--map", "key_is=word"], 2, "expected one of auto, index"),
     "a question": (["validate", "ZQX is the question that somebody pasted here?"], 2, "<argument 2>"),
     "a config to init": (["init", "demo_benign.yaml"], 2, "is a config already"),
@@ -350,4 +350,4 @@ def test_a_refused_command_is_one_line_with_its_exit_code(
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
 def test_a_pipe_is_refused_without_waiting_for_it(robustify) -> None:
     os.mkfifo("pipe")
-    assert "no regular file" in refusals(robustify("validate", "pipe"), 2)[0]
+    assert "is a pipe or device" in refusals(robustify("validate", "pipe"), 2)[0]

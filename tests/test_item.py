@@ -43,8 +43,8 @@ def test_permuting_never_moves_the_key_off_its_choice(drawn: tuple[Item, list[in
 @pytest.mark.parametrize(
     ("choices", "key", "told"),
     [
-        (("a",), 0, "1 choice; expected 2 to 26"),
-        (tuple("abcdefghijklmnopqrstuvwxyzä"), 0, "27 choices; expected 2 to 26"),
+        (("a",), 0, "expected 2 to 26 choices, found 1"),
+        (tuple("abcdefghijklmnopqrstuvwxyzä"), 0, "expected 2 to 26 choices, found 27"),
         (("a", "b"), 2, "key 2, but only 2 choices (0 to 1)"),
         (("a", "b"), -1, "key -1, but only 2 choices (0 to 1)"),
         (("a", "b"), True, "key is a bool; expected a whole number from 0 to 1"),

@@ -188,7 +188,7 @@ def test_a_manifest_edited_by_hand_is_refused(
         ({"hidden": "image"}, "no prompt here shows an image"),
         ({"hidden": "passage"}, "template d4-like-v1 hides the question"),
         ({"models": [{"name": "one", "role": "under_test"}]}, "none votes"),
-        ({"cloze": {"profile": "labels", "labels": "nowhere.jsonl"}}, "no such file"),
+        ({"cloze": {"profile": "labels", "labels": "nowhere.jsonl"}}, "does not exist"),
     ],
 )
 def test_what_would_be_refused_at_the_end_is_refused_at_the_start(

@@ -1,8 +1,8 @@
-"""The labels inside choices, which are taken off, and what a file says about the right choice as its index from 0.
+"""Answer keys as zero-based indices, and labels and prompt words stripped from stems and choices.
 
-What a file writes around its stems and choices belongs to somebody's prompt: ours has its own. It is taken off where every
-row of a file has it, and never from some rows alone. A key that can be read in two ways is read as all other rows of
-the file are, or refused, rather than guessed: a wrong key looks like a hard item.
+Prompt words and choice labels are removed only if every row of the file has them, because robustify writes its own
+prompts. An ambiguous key is read as the other rows of the file are, or refused. It is never guessed, because a wrong key
+looks like a hard item.
 """
 
 import math
@@ -22,12 +22,12 @@ _LABEL = re.compile(
     r"\s*(?:\(([a-z]|[0-9]{1,2})\)|([a-z]|[0-9]{1,2})[.):](?=\s)|([a-z])\)|([a-z])[.:](?=\w\w))\s*",
     re.IGNORECASE,
 )
-"""`(A)`, `A) `, `1. `; without a blank a letter alone, for `1.5` is a number and `A.D.` a date."""
+"""Match `(A)`, `A) `, or `1. `. Only a letter needs no space after it: `1.5` is a number and `A.D.` is a date."""
 _LABELS = [*zip(ascii_uppercase, map(str, range(26)), map(str, range(1, 27)), strict=True)]
 
 
 def bare_stems(raws: Sequence[RawItem]) -> tuple[RawItem, ...]:
-    """The same without `Question: ` before or `Answer:` after the stem, where every stem of the file has it."""
+    """Strip `Question: ` and `Answer:` from the stems if all stems have them."""
     lead = _LEAD if all(raw.stem.startswith(_LEAD) for raw in raws) else ""
     stems = [raw.stem.removeprefix(lead) for raw in raws]
     tail = _TAIL if all(stem.endswith(_TAIL) for stem in stems) else ""
@@ -37,7 +37,7 @@ def bare_stems(raws: Sequence[RawItem]) -> tuple[RawItem, ...]:
 
 
 def own_labels(choices: Sequence[str]) -> tuple[str, ...]:
-    """The labels inside all of these choices, A, B ... or numbers from 0 or 1, once each in any order; else ()."""
+    """Return the upper-case labels inside the choices, or () if they are not A, B ... or 0 or 1 upwards, once each."""
     first = _LABEL.match(choices[0]) if choices else None
     if first is None:
         return ()
@@ -47,10 +47,8 @@ def own_labels(choices: Sequence[str]) -> tuple[str, ...]:
 
 
 def bare_choices(raws: Sequence[RawItem]) -> tuple[RawItem, ...]:
-    """The same without the label inside each choice ("(A) red"), where every choice of the file has one.
-
-    A key that is a label means the choice that has it, wherever that stands: the labels win over the order.
-    """
+    """Strip the label from each choice, such as "(A) red", if every choice of the file has one. A key that is a label
+    names the choice with this label, even if the labels are not in order."""
     found: list[tuple[str, ...]] = []
     for raw in raws:
         if not (labels := own_labels(raw.choices)):
@@ -62,7 +60,7 @@ def bare_choices(raws: Sequence[RawItem]) -> tuple[RawItem, ...]:
 def _bare(raw: RawItem, labels: tuple[str, ...]) -> RawItem:
     texts = tuple(_LABEL.sub("", choice, count=1).strip() for choice in raw.choices)
     if not all(texts):
-        # "A." alone is the text of this choice.
+        # A choice that is only "A." keeps it as its text.
         return raw
     if isinstance(raw.key, str) and raw.key_is in ("auto", "text") and raw.key in raw.choices:
         at = raw.choices.index(raw.key)
@@ -81,16 +79,16 @@ _DIGITS = re.compile(r"(-?[0-9]{1,9})(?:\.0)?")
 _LETTER = re.compile(r"\(?([A-Za-z])[.):]?")
 _FORMS = {"index": "number from 0", "number": "number from 1"}
 NUMBERED = "numbered label"
-"""The form of a key that is the number with which a choice is labelled."""
+"""Name of the key form in which choices are labelled with numbers."""
 ROWS_THAT_TELL = 50
 ALMOST_NEVER = 1e-4
 Readings = dict[KeyKind, tuple[int, ...]]
-"""By form the positions that a key names; several if choices are identical."""
+"""Indices that a key can mean, by form. Identical choices give a form several indices."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadKey:
-    """The index of the right choice, from 0, and for people the form in which the file gives it; or why there is none."""
+    """Zero-based index of the correct choice and the form of the key in the file, or the fault in the key."""
 
     index: int = -1
     form: str = ""
@@ -100,12 +98,13 @@ class ReadKey:
 def read_key(raw: RawItem, found: Readings | None = None) -> ReadKey:
     """Return the key of a row.
 
-    With `key_is="auto"` a key may be a label, a whole number (an index from 0), a letter, or the text of exactly one
-    choice (also with its label before it, or in another case), and all that it can be must be one choice.
-    Raises `ItemError`: too few or many choices; no key, another type, out of range, or readable in two ways."""
+    With `key_is="auto"`, a key may be a label, a zero-based index, a letter, or the text of exactly one choice. The text
+    may start with the label of the choice, and its case may differ. All possible readings must agree on one choice. Raise
+    `ItemError` if the key is missing, ambiguous, out of range, or of another type, or if the number of choices is
+    invalid."""
     k = len(raw.choices)
     if not FEWEST <= k <= MOST:
-        raise ItemError(f"{k} choice{'s' if k != 1 else ''}; expected {FEWEST} to {MOST}")
+        raise ItemError(f"expected {FEWEST} to {MOST} choices, found {k}")
     key = _written(raw)
     if raw.key_is == "auto":
         return _only_reading(raw, key, readings(raw, key) if found is None else found)
@@ -116,10 +115,8 @@ def read_key(raw: RawItem, found: Readings | None = None) -> ReadKey:
 
 
 def read_keys(raws: Sequence[RawItem]) -> list[ReadKey]:
-    """Return for each row of a file what `read_key` says, or why it has no key.
-
-    A row that can be read in two ways is read as all rows that can be read in one way must be.
-    """
+    """Read the key of each row in a file. A row without a valid key gets the fault instead. An ambiguous key is read in
+    the form that fits all unambiguous keys of the file."""
     out: list[ReadKey] = []
     unclear: dict[int, Readings] = {}
     forms: list[KeyKind] | None = None
@@ -153,7 +150,8 @@ def _found(index: int, form: str) -> ReadKey:
 
 
 def positions(raw: RawItem) -> set[int]:
-    """Return all choices that the key of a row could mean, counted from 0 or from 1, if it can be read at all."""
+    """Return all choices that a key could mean, whether it counts from 0 or from 1. Return an empty set if it is
+    unreadable."""
     number = _DIGITS.fullmatch(str(raw.key).strip())
     counted = {int(number[1]), int(number[1]) - 1} if number else set()
     return _positions(_tried(raw)) | (counted & {*range(len(raw.choices))})
@@ -171,18 +169,18 @@ def _tried(raw: RawItem) -> Readings:
 
 
 def readings(raw: RawItem, key: str) -> Readings:
-    """Return by form what a key can mean if nobody says which it is; loose readings only where there is no other."""
+    """Return the possible readings of a key by form, with loose text matches only if nothing else fits."""
     found = _all_readings(raw, key)
     labels = [name.casefold() for name in raw.labels]
     found.pop("number", None)
-    # An ARC key "1" is the label "1"; a letter names a position unless the labels are letters in another order.
+    # In ARC, the key "1" is the label "1". A letter is an index unless the labels are letters in another order.
     if _numbered(labels):
         found.pop("index", None)
     in_order = labels == [*ascii_uppercase[: len(labels)].casefold()]
     if not in_order and any(letter_index(name) is not None for name in labels):
         found.pop("letter", None)
     if not found and (mark := _LABEL.match(key)) and (equal := _equal(key[mark.end() :], raw.choices)):
-        # "B) blue": the label must be that of the text.
+        # In "B) blue", label and text must name the same choice.
         named = _all_readings(raw, mark[mark.lastindex or 1])
         named.pop("text", None)
         if named:
@@ -208,11 +206,10 @@ def _positions(found: Readings) -> set[int]:
 
 
 def count_from_one(raws: Iterable[RawItem]) -> bool:
-    """Return whether the whole-number keys of a file look counted from 1, if only their values can say it.
+    """Return whether the values of the whole-number keys suggest that they count from 1.
 
-    They run from 1, never 0, in at least 50 rows, and reach the number of choices, or the probability that keys drawn at
-    random never are 0 (product of 1 - 1/k) is below 1 in 10,000.
-    """
+    At least 50 keys must lie between 1 and the number of choices. Either one key equals the number of choices, or random
+    keys would avoid 0 with a probability (product of 1 - 1/k) below 1 in 10,000."""
     n, reached, log_chance = 0, False, 0.0
     for raw in raws:
         if (number := _bare_number(raw)) is None:
@@ -226,23 +223,23 @@ def count_from_one(raws: Iterable[RawItem]) -> bool:
 
 
 def _bare_number(raw: RawItem) -> int | None:
-    """Return the key as a number if nothing but its value could say what it counts from."""
+    """Return the key as a number if only its value can show where the count starts. Otherwise, return None."""
     plain = raw.key_is == "auto" and isinstance(raw.key, int | float | str) and not isinstance(raw.key, bool)
     match = _DIGITS.fullmatch(str(raw.key).strip()) if plain and raw.choices else None
     return None if match is None or {"label", "text"} & set(_tried(raw)) else int(match[1])
 
 
 def _written(raw: RawItem) -> str:
-    """Return the key as text. Raises `ItemError`: it is empty, or neither a number nor text."""
+    """Return the key as text. Raise `ItemError` if it is empty, or neither a number nor text."""
     key: object = raw.key
     if (number := whole(key)) is not None:
         return str(number) if abs(number) < 10**9 else "with more than 9 digits"
     if isinstance(key, float) and math.isfinite(key):
         return repr(key)
     if not isinstance(key, str):
-        raise ItemError(f"key is {json_kind(key)}; expected {_expected(raw)}")
+        raise ItemError(f"the key is {json_kind(key)}; expected {_expected(raw)}")
     if not (text := require_text(key, "key").strip()):
-        raise ItemError(f"key is empty; expected {_expected(raw)}")
+        raise ItemError(f"the key is empty; expected {_expected(raw)}")
     return text
 
 
@@ -254,39 +251,42 @@ def _only_reading(raw: RawItem, key: str, found: Readings) -> ReadKey:
         return _found(positions.pop(), NUMBERED if counts else form)
     equal = found.get("text", ())
     if positions - set(equal):
-        ways = " and ".join(f"as {form} choice {at[0] + 1}" for form, at in found.items())
+        ways = ", ".join(f"choice {at[0] + 1} as {form}" for form, at in found.items())
         forms = " or ".join(f"`--map key_is={form}`" for form in found)
         raise ItemError(
-            f"key can be read in two ways ({ways}), and no other row decides; expected it to be said: {forms} "
-            "(in a config `fields: {key_is: ...}`)"
+            f"the key is ambiguous ({ways}), and no other row decides. Choose a form with {forms}, or set "
+            "`fields: {key_is: FORM}` in the config"
         )
     raise ItemError(_none_named(raw, key, len(equal)))
 
 
 def _none_named(raw: RawItem, key: str, n: int) -> str:
-    """Say why a key names no choice, or as a text `n` of them."""
+    """Return why a key names no choice, or why its text matches `n` choices."""
     k, letter, number = len(raw.choices), letter_index(key), _DIGITS.fullmatch(key)
     counted = raw.key_is in ("index", "number")
     first = int(raw.key_is == "number")
     if n > 1:
-        return f"key is the text of {n} identical choices; expected its position or letter, or choices that differ"
+        return f"the key is the text of {n} identical choices. Give its index or letter instead, or make the choices differ"
     if raw.key_is in ("auto", "letter") and letter is not None:
-        return f"key {ascii_uppercase[letter]}, but only {k} choices (A to {ascii_uppercase[k - 1]})"
+        return f"the key is {ascii_uppercase[letter]}, but there are only {k} choices (A to {ascii_uppercase[k - 1]})"
     if raw.key_is == "auto" and number and _numbered(raw.labels):
-        return (
-            f"key is none of the {k} labels; expected one of them (if it counts from 0: `--map key_is=index`)"
-        )
+        return f"the key is not one of the {k} labels. If keys count from 0, add `--map key_is=index`"
     if number and (counted or (raw.key_is == "auto" and abs(int(number[1])) <= MOST)):
-        hint = "; counted from 1? say `fields: {key_is: number}`" if (number[1], first) == (str(k), 0) else ""
-        return f"key {number[1]}, but only {k} choices ({first} to {first + k - 1}){hint}"
+        hint = (
+            ". If keys count from 1, set `fields: {key_is: number}`"
+            if (number[1], first) == (str(k), 0)
+            else ""
+        )
+        return f"the key is {number[1]}, but there are only {k} choices ({first} to {first + k - 1}){hint}"
     strange = len(key.strip("().:")) == 1 and not key.isascii()
     what = "a letter or digit of another script" if strange else json_kind(raw.key)
-    unnamed = "" if counted or raw.key_is == "letter" else " that names no choice"
-    return f"key is {what}{unnamed}; expected {_expected(raw)}"
+    unnamed = "" if counted or raw.key_is == "letter" else " that matches no choice"
+    return f"the key is {what}{unnamed}; expected {_expected(raw)}"
 
 
 def _equal(key: str, choices: Sequence[str], *, loosely: bool = True) -> tuple[int, ...]:
-    """Return the choices whose text this is: exactly, else `loosely` but for its white space, else but for its case."""
+    """Return the indices of the choices with this text. If no choice matches exactly and `loosely` is set, ignore white
+    space, then also case."""
     bare = unspaced(key)
     for same in (str.strip, unspaced, lambda text: unspaced(text).casefold())[: None if loosely else 1]:
         wanted = same(key)
@@ -296,7 +296,7 @@ def _equal(key: str, choices: Sequence[str], *, loosely: bool = True) -> tuple[i
 
 
 def letter_index(key: str) -> int | None:
-    """The position from 0 of a text that is one letter, in whatever brackets; else None."""
+    """Return the zero-based index of a single letter, with or without brackets. Return None for any other text."""
     match = _LETTER.fullmatch(key)
     return ascii_uppercase.index(match[1].upper()) if match else None
 
@@ -304,7 +304,7 @@ def letter_index(key: str) -> int | None:
 def _expected(raw: RawItem) -> str:
     k = len(raw.choices)
     expected: dict[KeyKind, str] = {
-        "auto": f"an index from 0 to {k - 1}, a letter, a label or the text of one choice",
+        "auto": f"an index from 0 to {k - 1}, a letter, a label, or the text of one choice",
         "index": f"a whole number from 0 to {k - 1}",
         "number": f"a whole number from 1 to {k}",
         "letter": f"a letter from A to {ascii_uppercase[k - 1]}",

@@ -1,6 +1,7 @@
-"""Loads a benchmark: rows -> layout -> items, with every fault of a file reported at once.
+"""Benchmark files assembled into items, with all faults of a file reported together.
 
-A row that cannot be an item refuses the file, or is set aside under `skip_bad`; none is mended in silence.
+If a row cannot become an item, the file is refused. With `skip_bad`, the row is set aside instead. Rows are never
+repaired.
 """
 
 import hashlib
@@ -23,24 +24,24 @@ _SPLIT_SUFFIX = re.compile(r"_(test|dev|val|validation|train)$")
 
 
 def load(source: Source) -> Loaded:
-    """The benchmark in one file or Arrow folder.
+    """Load a benchmark from one file, Arrow folder, or Hub dataset.
 
     Raises:
-        UsageError: no such path, a folder without data, an unknown mapped field.
-        DataError: no known layout, a wrong digest, or rows that cannot be items (all of them in one error).
+        UsageError: the path does not exist, the folder has no data, or no row has a mapped field.
+        DataError: the layout is unknown, the digest differs, or rows cannot become items (all rows in one
+            error).
     """
     return _load(source, _base(source))
 
 
 def load_many(sources: Sequence[Source]) -> Loaded:
-    """Several files as one benchmark, in their order (MMLU: one a subject).
+    """Load several files as one benchmark, in the given order. MMLU, for example, has one file per subject.
 
-    Its name is the first one given, else that of the files' folder. Made ids begin with the file's name, and
-    with its folder's too where two files have one name.
-    Raises `UsageError` or `DataError`: as `load`, the faults of all files together; or an id that two
-    files share."""
+    The benchmark takes the first name given in `sources`, or the name of the folder. A generated ID begins with the file
+    name, and with the folder name too if two files share a name. Raise `UsageError` or `DataError` with the faults of all
+    files, or if two files share an ID."""
     if not sources:
-        raise UsageError("no files; expected at least one")
+        raise UsageError("no benchmark files were given. Give at least one")
     if len(sources) == 1:
         return load(sources[0])
     bases = Counter(map(_base, sources))
@@ -65,7 +66,10 @@ def _joined(name: str, parts: Sequence[Loaded]) -> Loaded:
     first: dict[str, int] = {}
     repeated = [(first[item.id], at) for at, item in enumerate(items) if first.setdefault(item.id, at) != at]
     if repeated:
-        faults = [f"{files[b]}:{lines[b]}: the same id as {files[a]}:{lines[a]}" for a, b in repeated]
+        faults = [
+            f"{files[b]}:{lines[b]}: the ID is already used at {files[a]}:{lines[a]}. Make each ID unique"
+            for a, b in repeated
+        ]
         raise DataError.gather(faults)
     return Loaded(
         name=name,
@@ -113,7 +117,7 @@ def _load(source: Source, base: str) -> Loaded:
 
 
 def _opened(source: Source) -> tuple[Path, Opened]:
-    """Return the file that errors name, and what is in it."""
+    """Return the name of the source for error messages, and its rows."""
     if source.hub is None:
         return Path(source.path), open_rows(source.path, source.sha256)
     # The package is imported only if a source names the Hub.
@@ -123,14 +127,14 @@ def _opened(source: Source) -> tuple[Path, Opened]:
 
 
 def _refused(name: str, faults: Sequence[Fault]) -> DataError:
-    """All faults of the file of this name in one error."""
+    """Return an error that lists all faults of a file."""
     if not faults:
-        return DataError(f"{name}: no rows; expected items")
+        return DataError(f"{name} has no rows; expected items")
     return DataError.gather(fault_lines(name, faults))
 
 
 def _items(raw: RawItems, source: Source, base: str) -> tuple[list[Item], list[int], list[Fault]]:
-    """Return the items, their lines, and why the other rows are none; ids that are made begin with `base`."""
+    """Return the items, their lines, and the faults of the other rows. Generated IDs begin with `base`."""
     own = (source.config or _base(source)) if raw.layout == "mmlu_csv" else ""
 
     def item(row: SourceRow, read: tuple[RawItem, int, str]) -> Item:
@@ -146,25 +150,25 @@ def _items(raw: RawItems, source: Source, base: str) -> tuple[list[Item], list[i
     kept = [(row.line, one) for row, one in made if first.setdefault(one.id, row.line) == row.line]
     for row, one in made:
         if (line := first[one.id]) != row.line:
-            faults.append(Fault(row.line, f"the same id as line {line}; expected one of its own"))
+            faults.append(Fault(row.line, f"the ID is already used on line {line}. Make each ID unique"))
     return [one for _, one in kept], [line for line, _ in kept], faults
 
 
 def _base(source: Source) -> str:
-    """What made ids begin with: the file's name without its split, or the Hub dataset's and its config's."""
+    """Return the prefix of generated IDs: the file name without its split, or the Hub dataset and config."""
     if source.hub is not None:
         return _slug("-".join(part for part in (source.hub.split("/")[1], source.config) if part))
     return _SPLIT_SUFFIX.sub("", _slug(Path(source.path).stem)) or "item"
 
 
 def _called(path: Path) -> str:
-    """The name of a benchmark in one file: the file's, with its folder's before one that names a split alone."""
+    """Return the name of a single-file benchmark. If the file name is only a split, put the folder name first."""
     folder = path.absolute().parent.name if path.stem.casefold() in _SPLITS else ""
     return f"{folder}-{path.stem}" if folder else path.stem
 
 
 def _distinction(source: Source) -> str:
-    """What distinguishes two sources of one name: the folder of a file, the split of a Hub dataset."""
+    """Return the folder of a file or the split of a Hub dataset, to distinguish sources that share a name."""
     return _folder(source) if source.hub is None else _slug(source.split or source.files or "all")
 
 

@@ -1,7 +1,7 @@
-"""The choices of one row, in any shape that a field holds them: a list, objects, columns, or one cell of text.
+"""Choices of one row, given as a list, an object, several columns, or one text cell.
 
-A shape may also mark the right choice (`correct: true`, scores, a column of its own). A cell of text is cut at its labels,
-its line ends, or at `|` or `;`; that every row is cut alike is checked by the caller, who knows them all.
+A row may also mark the correct choice with `correct: true`, with scores, or with a separate column. A text cell is split
+at its labels, its line ends, or at `|` or `;`. The caller checks that all rows are split at the same separator.
 """
 
 import ast
@@ -25,7 +25,7 @@ ORDERS = (list(ascii_lowercase), [str(n) for n in range(26)], [str(n) for n in r
 OPTION_COLUMNS = frozenset(("", "option", "choice", "opt", "op", "answer", "ans", "ending", "sol"))
 WRONG_COLUMNS = frozenset(("incorrectanswer", "wronganswer", "distractor", "incorrect", "wrong"))
 SEVERAL_WRONG = frozenset(("incorrectanswers", "wronganswers", "distractors"))
-"""Fields that hold all wrong choices, and in a flat file in one cell."""
+"""Fields that contain all wrong choices. In a flat file, they are in one cell."""
 _COLUMN = re.compile(r"\(?([a-z _-]*?)[ _-]*\(?([a-z]|[0-9]{1,2})\s*[).:]?", re.IGNORECASE)
 _BETWEEN = re.compile(r"[\s_-]+")
 _FIRST_LABEL = re.compile(r"\s*(\(?)([a-z]|[0-9])([.):])\s*\S", re.IGNORECASE)
@@ -36,7 +36,8 @@ BY_LABEL = "labels"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Choices(KeptHere):
-    """`labels` and `marks` of being right: none, or one per text. `cut`: what separates choices that came in one cell."""
+    """Texts of the choices, with labels and correctness marks for all or none of them. `cut` is the separator if the
+    choices came in one cell."""
 
     texts: tuple[str, ...]
     labels: tuple[str, ...] = ()
@@ -45,21 +46,21 @@ class Choices(KeptHere):
 
     @property
     def right(self) -> int:
-        """The position of the only choice that is marked as right. Raises `ItemError`: none is, or several are."""
+        """Index of the only choice marked as correct. Raises `ItemError` if none or several are marked."""
         said = [_TRUTHS.get(m.strip().casefold()) if isinstance(m, str) else m for m in self.marks]
         right = [at for at, mark in enumerate(said) if mark]
         if len(right) != 1:
-            raise ItemError(f"{len(right)} choices are marked as right; expected one")
+            raise ItemError(f"{len(right)} choices are marked as correct; expected one")
         return right[0]
 
 
 def name_key(name: str) -> str:
-    """Return a name as it is compared: `Correct Answer`, `correct-answer` and `correct_answer` are one."""
+    """Return a field name without case, spaces, hyphens, or underscores, so that its spellings compare equal."""
     return _BETWEEN.sub("", name).casefold()
 
 
 def usual_names(names: Iterable[str], ranks: Sequence[Sequence[str]]) -> list[str]:
-    """Return those of these names that are in the first line of `ranks` that has any, compared as by `name_key`."""
+    """Return the names that appear in the first rank with a match. Case and separators are ignored."""
     there: dict[str, list[str]] = {}
     for name in names:
         there.setdefault(name_key(name), []).append(name)
@@ -70,7 +71,8 @@ def usual_names(names: Iterable[str], ranks: Sequence[Sequence[str]]) -> list[st
 
 
 def choice_columns(names: Iterable[str], prefixes: Iterable[str] = OPTION_COLUMNS) -> list[tuple[str, ...]]:
-    """Return series such as A B C D, a) b) c), option1 option2, Choice A: at least two in order, from a, 0 or 1."""
+    """Return series of option columns such as A B C D, a) b) c), or option1 option2. A series has at least two columns,
+    in order, and starts at A, 0, or 1."""
     series: dict[str, dict[str, str]] = {}
     for name in names:
         prefix, suffix = _column(name)
@@ -85,15 +87,17 @@ def choice_columns(names: Iterable[str], prefixes: Iterable[str] = OPTION_COLUMN
 
 
 def _column(name: str) -> tuple[str, str]:
-    """Return the usual beginning of the name of an option's column and its label ("" if it has none)."""
+    """Return the prefix and label of an option column's name, or two empty strings for other names."""
     match = _COLUMN.fullmatch(name)
     prefix = name_key(match[1]) if match else ""
     return (prefix, match[2]) if match and prefix in OPTION_COLUMNS | WRONG_COLUMNS else ("", "")
 
 
 def read_choices(cells: Cells, choices: str | Sequence[str], key: str | None = None) -> Choices:
-    """Return the choices of a row from one field, or from one field per choice, of which `key` may hold the right one.
-    Raises `ItemError`: another shape, a choice that is no text, labels that do not fit, or not one choice marked."""
+    """Return the choices of a row from one field, or from one field per choice.
+
+    With several fields, `key` may be the field of the correct choice. Raise `ItemError` if a choice is not text, labels
+    do not match the choices, or several choices are marked."""
     if not isinstance(choices, str):
         return _from_columns(cells, choices, key)
     value, what, cut = cell_value(cells, choices), f"`{choices}`", ""
@@ -115,12 +119,13 @@ def read_choices(cells: Cells, choices: str | Sequence[str], key: str | None = N
 
 
 def _from_object(members: Mapping[str, Any], what: str) -> Choices:
-    """Return choices by label; or by text, each with its score, unless the names are the labels of numbers."""
+    """Read choices from an object. Its names are the labels. If all values are numbers, its names are the choices and the
+    numbers are scores."""
     names, values = list(members), list(members.values())
     numbers = values and all(isinstance(value, int | float) for value in values)
     if numbers and [name.casefold() for name in names] not in [order[: len(names)] for order in ORDERS]:
         return Choices(tuple(names), marks=tuple(values))
-    # Every row of an Arrow struct has all labels: null at the end means no such choice.
+    # Every row of an Arrow struct has all labels. Nulls at the end are missing choices.
     while values and values[-1] is None:
         values.pop()
     return Choices(text_list(values, what), tuple(map(str, names[: len(values)])))
@@ -137,17 +142,19 @@ def _from_objects(members: Sequence[Mapping[str, Any]], what: str) -> Choices:
 
 def _labelled(texts: tuple[str, ...], names: object, what: str) -> Choices:
     if isinstance(names, str) or not isinstance(names, Sequence) or len(names) != len(texts):
-        raise ItemError(f"{what} has {len(texts)} texts, but not as many labels; expected one label a choice")
+        raise ItemError(
+            f"{what} has {len(texts)} texts, but not as many labels; expected one label per choice"
+        )
     labels = tuple(str(name).strip() if isinstance(name, str | int) else "" for name in names)
     if "" in labels or len(set(labels)) < len(labels):
         raise ItemError(
-            f"{what} has a label that is empty, no text, or there twice; expected one label a choice"
+            f"{what} has an empty, repeated, or non-text label; expected one distinct label per choice"
         )
     return Choices(texts, labels)
 
 
 def _from_columns(cells: Cells, names: Sequence[str], key: str | None) -> Choices:
-    """Return one choice per column, or a list of them; empty columns at the end are choices that this item lacks."""
+    """Read choices from columns that contain one choice or a list of choices. Ignore empty columns at the end."""
     values = [(name, cell_value(cells, name) if has(cells, name) else None) for name in names]
     while values and values[-1][1] in (None, ""):
         values.pop()
@@ -161,7 +168,7 @@ def _from_columns(cells: Cells, names: Sequence[str], key: str | None) -> Choice
                 value, cut = _unpacked(value, name)
         match value:
             case [*_, {"content": content}]:
-                # A conversation: the reply is its last turn.
+                # In a conversation, the last turn is the reply.
                 texts.append(choice_text(content, f"`{name}`"))
             case [_, *more]:
                 texts += text_list(value, f"`{name}`")
@@ -177,9 +184,9 @@ def _from_columns(cells: Cells, names: Sequence[str], key: str | None) -> Choice
 
 
 def _unpacked(cell: str, what: str) -> tuple[object, str]:
-    """Return the choices written into a cell: as JSON or Python shows a list, or as text; and what separates them."""
+    """Split a cell into choices, from JSON or Python syntax or at labels or separators. Return them with the separator."""
     with suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError), warnings.catch_warnings():
-        # Python warns of odd escapes with the text itself.
+        # Python's warnings about odd escapes quote the text.
         warnings.simplefilter("ignore")
         value = _literal(cell.strip())
         if isinstance(value, list | tuple | Mapping):
@@ -191,7 +198,7 @@ def _unpacked(cell: str, what: str) -> tuple[object, str]:
         if len(pieces) > 1:
             return pieces, separator
     raise ItemError(
-        f"{what} is {json_kind(cell)}; expected a list, written as JSON or Python does, or choices between `|` or `;`"
+        f"{what} is {json_kind(cell)}; expected a JSON or Python list, or choices separated by `|` or `;`"
     )
 
 
@@ -202,7 +209,7 @@ def _literal(cell: str) -> object:
 
 
 def _at_labels(cell: str) -> list[str]:
-    """Return the choices of `A) red | B) blue` with their labels; none unless each label is there once and in order."""
+    """Split `A) red | B) blue` at its labels. Return an empty list unless each label appears once and in order."""
     first = _FIRST_LABEL.match(cell)
     if first is None:
         return []

@@ -1,6 +1,6 @@
-"""The layouts of single benchmarks that go by their own field names, from the most particular to the most general.
+"""Layouts of benchmarks with their own field names, from the most specific to the most general.
 
-Nothing here decides whether a key is right; each layout says how its benchmark writes one.
+A layout states how its benchmark writes a key. It does not check whether the key is right.
 """
 
 import re
@@ -17,7 +17,7 @@ from robustify.loaders.loaded import FieldMap
 from robustify.loaders.rows import Cells, RawItem, cell_label, cell_text, cell_value, has, text_list
 
 Read = Callable[[Cells], RawItem]
-"""How a layout reads a row; raises ItemError where the row cannot be an item."""
+"""Function that reads a row of a layout. Raises ItemError if the row cannot become an item."""
 _LETTERED = re.compile(r"\(([A-Z])\)\s*")
 _LETTERED_START = re.compile(r"Answer Choices:\s*(?=\(A\))")
 _WORD = r"(?:Answer|Solution|Option|Ending|Choice)"
@@ -29,7 +29,7 @@ _LEAD = re.compile(r"^Please choose the correct [a-z]+ to the question:\s*")
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkLayout:
-    """A layout: its name, what it is, the fields that a row must have, and how a row is read."""
+    """Benchmark layout with its name, description, required fields, and reader."""
 
     name: str
     description: str
@@ -40,7 +40,7 @@ class BenchmarkLayout:
         """Return whether a row has this layout."""
         if not self.needs or not all(has(cells, n) and cell_value(cells, n) is not None for n in self.needs):
             return False
-        # Another column of the same series is a choice that this layout would lose.
+        # If the series has another column, this layout would lose a choice.
         columns = [set(series) for series in choice_columns(cells)]
         return not any(len(one & set(self.needs)) > 1 and one - set(self.needs) for one in columns)
 
@@ -54,10 +54,10 @@ def _flat(name: str, description: str, needs: tuple[str, ...] = (), **fields: ob
 def _own(cells: Cells) -> RawItem:
     key = cell_value(cells, "key")
     if isinstance(key, str):
-        raise ItemError("key is text; expected a whole number, counted from 0")
+        raise ItemError("the key is text; expected a whole number that counts from 0")
     name = cell_label(cells, "id")
     if not name:
-        raise ItemError("id is empty; expected a name that no other item has")
+        raise ItemError("the ID is empty; expected a unique name")
     passage = cell_text(cells, "passage") if cells.get("passage") is not None else ""
     stem, question_at = after(passage, cell_text(cells, "stem"))
     return RawItem(
@@ -83,7 +83,7 @@ def _arct(cells: Cells) -> RawItem:
     stem = f"Reason: {cell_text(cells, 'reason')}\nClaim: {cell_text(cells, 'claim')}"
     choices = (cell_text(cells, "warrant0"), cell_text(cells, "warrant1"))
     key = cell_value(cells, "correctLabelW0orW1")
-    # One reason and claim come with several pairs of warrants: those items belong together.
+    # Items that share a reason and claim belong together.
     return RawItem(stem, choices, key, "index", id=cell_label(cells, "#id"), passage=stem)
 
 
@@ -91,33 +91,33 @@ def _winogrande_contexts(cells: Cells) -> RawItem:
     contexts = text_list(cell_value(cells, "context_options"), "`context_options`")
     if len(contexts) != 2:
         raise ItemError(f"`context_options` has {len(contexts)} contexts; expected 2")
-    # Split at single spaces: joining gives every space back.
+    # Split at single spaces, so that joining restores every space.
     one, two = (context.split(" ") for context in contexts)
     shortest = min(len(one), len(two))
     front = next((at for at in range(shortest) if one[at] != two[at]), shortest)
     if front == 0:
-        raise ItemError("the two contexts share no first word; the sentence cannot be put together")
+        raise ItemError(
+            "the two contexts begin with different words; expected the same sentence with two fillers"
+        )
     back = next((at for at in range(shortest - front) if one[-1 - at] != two[-1 - at]), shortest - front)
     fillers = (" ".join(one[front : len(one) - back]), " ".join(two[front : len(two) - back]))
     if not all(fillers):
         raise ItemError(
-            "the two contexts differ by no word, or one holds the other; expected two fillers of one gap"
+            "the two contexts are equal, or one contains the other; expected two fillers for one gap"
         )
     stem = " ".join([*one[:front], "_", *one[len(one) - back :], cell_text(cells, "continuation")])
     return RawItem(stem, fillers, cell_value(cells, "gold"), "index")
 
 
 def _prose(cells: Cells) -> RawItem:
-    """Read choices inside a running text. Labels out of order could be cut in two ways and are refused."""
+    """Read choices from running text. Refuse labels that are out of order, because they can be split in two ways."""
     prose = _FORMAT_NOTE.sub("", cell_text(cells, "instruction"))
     start = _LETTERED_START.search(prose)
     marks = list((_LETTERED if start else _NUMBERED).finditer(prose, start.end() if start else 0))
     labels = tuple(mark[1] for mark in marks)
     wanted = ascii_uppercase if start else map(str, range(1, MOST + 1))
     if not FEWEST <= len(labels) <= MOST or labels != tuple(wanted)[: len(labels)]:
-        raise ItemError(
-            "the labels of the choices do not come once each and in order; the choices cannot be separated"
-        )
+        raise ItemError("the choices cannot be separated; expected each label once and in order")
     ends = [mark.start() for mark in marks[1:]] + [len(prose)]
     choices = tuple(prose[mark.end() : end].strip() for mark, end in zip(marks, ends, strict=True))
     stem = prose[: (start or marks[0]).start()].strip()
@@ -127,7 +127,7 @@ def _prose(cells: Cells) -> RawItem:
 
 _NESTED = partial(
     _flat,
-    description="ARC and CommonsenseQA: `question {stem, choices [{text, label}]}`, the right label in `answerKey`.",
+    description="ARC and CommonsenseQA: `question {stem, choices [{text, label}]}`, the correct label in `answerKey`.",
     stem="question.stem",
     choices="question.choices",
     key="answerKey",
@@ -136,7 +136,7 @@ _NESTED = partial(
 
 OWN = BenchmarkLayout(
     "robustify",
-    "Our own: `id stem choices key topic group passage`; the key is an index from 0.",
+    "robustify: `id stem choices key topic group passage`; the key is an index from 0.",
     ("id", "stem", "choices", "key"),
     _own,
 )
@@ -186,7 +186,7 @@ LAYOUTS = (
         _prose,
     ),
 )  # fmt: skip
-# The reader of the file names these: their rows have no field names of their own.
+# Rows of these layouts have no field names, so the reader of the file names the layout.
 NAMED_BY_READER = (
     _flat(
         "mmlu_csv",

@@ -1,7 +1,7 @@
-"""Reads an item by the names of its fields: the user's map, completed by the names usually met.
+"""Items read by field name, from the user's field map and common names.
 
-It refuses to choose between two fields that could both be the stem, the choices or the key. The right choice may have a
-column of its own, which is then one of the choices (`choices: [right, wrong1, wrong2], key: right`).
+If two fields could both be the stem, the choices, or the key, the file is refused. The correct choice may have a separate
+column, which is then also one of the choices (`choices: [right, wrong1, wrong2], key: right`).
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -17,7 +17,7 @@ from robustify.loaders.choices import (
 from robustify.loaders.loaded import FieldMap
 from robustify.loaders.rows import Cells, RawItem, cell_label, cell_text, cell_value, has
 
-# Each line: names that mean the same. A later line counts only where no name of an earlier one is there.
+# Each line lists synonyms. A later line counts only if no name of an earlier line is present.
 STEMS = (
     ("stem", "question", "query", "question_stem"),
     ("prompt", "input", "sentence", "ctx", "goal"),
@@ -47,17 +47,17 @@ KNOWN_NAMES = frozenset(
 
 
 class AmbiguousError(DataError):
-    """Fields that could be read in two ways, or a part of an item for which there is none."""
+    """Missing or ambiguous field for a part of an item."""
 
 
 def complete(
     fields: FieldMap, cells: Cells, more: Sequence[str] = (), absent: Collection[str] = ()
 ) -> FieldMap:
-    """Return `fields` with what it leaves out taken from the names of `cells`, a row as most of them are.
+    """Complete a field map with common names found in a typical row.
 
-    `more`: names that only other rows have. `absent`: those that are null in every row. An id, a topic or a passage that
-    `fields` calls null is left out. A key is left out if the choices themselves mark the right one.
-    Raises `AmbiguousError`: a part is missing, or two fields could be it. The message names the part."""
+    `cells` is the row, `more` lists names that only other rows have, and `absent` lists names that are null in every row.
+    An ID, topic, or passage that `fields` sets to null stays out. A key is not needed if the choices mark the correct
+    one. Raise `AmbiguousError`, which names the part, if a part is missing or two fields could be the part."""
     taken = {fields.stem, fields.key, fields.id, fields.topic, fields.passage, *_several(fields.choices)}
     every = [name for name in (*cells, *more) if name not in taken]
     own = [name for name in every if name in cells and name not in absent]
@@ -76,7 +76,7 @@ def complete(
         if part in fields.model_fields_set:
             return said
         free = [name for name in every if name != stem and name not in chosen]
-        # Another part of a large file may hold what is null in this one.
+        # A field that is null in these rows may have values later in the file.
         found = usual_names([name for name in free if name not in absent], ranks) or usual_names(free, ranks)
         return found[0] if found else None
 
@@ -92,7 +92,7 @@ def complete(
 
 
 def rival_keys(fields: FieldMap, names: Iterable[str]) -> list[str]:
-    """Return other columns that usually hold a key; none if the key's own name says that it is the correct one."""
+    """Return other columns that commonly contain a key, unless the key column's name says "correct"."""
     if fields.key is None or fields.key in _several(fields.choices) or usual_names([fields.key], KEYS[:1]):
         return []
     known = {name_key(name) for rank in KEYS for name in rank}
@@ -101,8 +101,7 @@ def rival_keys(fields: FieldMap, names: Iterable[str]) -> list[str]:
 
 
 def read_fields(cells: Cells, fields: FieldMap) -> RawItem:
-    """Return the item that a complete map gives for a row.
-    Raises `ItemError`: a field is missing or holds another type."""
+    """Read a row with a complete field map. Raise `ItemError` if a field is missing or has another type."""
     found = read_choices(cells, fields.choices or "choices", fields.key)
     stem, passage = cell_text(cells, fields.stem or "stem"), ""
     if fields.passage and has(cells, fields.passage) and cell_value(cells, fields.passage) is not None:
@@ -126,13 +125,13 @@ def read_fields(cells: Cells, fields: FieldMap) -> RawItem:
 
 
 def after(passage: str, question: str) -> tuple[str, int]:
-    """Return the stem of a question after its passage, if there is one, and where in it the question begins."""
+    """Return the stem with its passage, if any, in front, and the index at which the question begins."""
     stem = f"{passage}\n\n{question}" if passage.strip() else question
     return stem, len(stem) - len(question)
 
 
 def own_label(key: object, fields: FieldMap, labels: tuple[str, ...]) -> object:
-    """Return a key, or if it is the name of a choice's own column (`Option B`) that choice's label."""
+    """Return the label of a choice if the key is the name of its column, such as `Option B`. Otherwise, return the key."""
     if isinstance(key, str):
         columns = zip(_several(fields.choices), labels, strict=False)
         named = [label for name, label in columns if name_key(name) == name_key(key)]
@@ -145,7 +144,7 @@ def _several(choices: str | Sequence[str] | None) -> tuple[str, ...]:
 
 
 def _marks(cells: Cells, choices: str) -> bool:
-    """Return whether the choices of this row say themselves which one is right."""
+    """Return whether the choices of this row mark the correct one."""
     try:
         return has(cells, choices) and bool(read_choices(cells, choices).marks)
     except DataError:
@@ -155,7 +154,7 @@ def _marks(cells: Cells, choices: str) -> bool:
 def _only(part: str, names: Iterable[str], ranks: Sequence[Sequence[str]]) -> str:
     usual = usual_names(names, ranks)
     if not usual:
-        raise AmbiguousError(f"no field for the {part}")
+        raise AmbiguousError(f"no field has a common name for the {part}")
     if len(usual) > 1:
         raise AmbiguousError(f"{' and '.join(f'`{name}`' for name in usual)} could each be the {part}")
     return usual[0]
@@ -164,7 +163,7 @@ def _only(part: str, names: Iterable[str], ranks: Sequence[Sequence[str]]) -> st
 def _choices(
     own: Sequence[str], every: Sequence[str], absent: Collection[str]
 ) -> tuple[str | tuple[str, ...], str | None]:
-    """Return the field or columns of the choices, and the column of the right one if that is one of them."""
+    """Return the fields of the choices, and the field of the correct choice if it has one."""
     usual = usual_names(own, CHOICES)
     columns = [series for series in choice_columns(every) if not set(series) <= set(absent)]
     if usual and not (columns and name_key(usual[0]) not in map(name_key, CHOICES[0])):
@@ -172,9 +171,9 @@ def _choices(
     if len(columns) == 1:
         return columns[0], None
     if columns:
-        raise AmbiguousError("several rows of columns could be the choices")
+        raise AmbiguousError("several series of columns could be the choices")
     series = choice_columns(every, WRONG_COLUMNS)
     wrong = usual_names(own, WRONG) or [name for columns in series[:1] for name in columns]
     if wrong and (right := usual_names([name for name in own if name not in wrong], RIGHT)):
         return (right[0], *wrong), right[0]
-    raise AmbiguousError("no field for the choices")
+    raise AmbiguousError("no field has a common name for the choices")

@@ -1,4 +1,4 @@
-"""One split of a Hub dataset at a pinned commit, loaded by `datasets`. Dataset scripts are never run."""
+"""Splits of Hugging Face Hub datasets, pinned to a commit and loaded by `datasets`. Dataset scripts are never run."""
 
 import hashlib
 import json
@@ -14,24 +14,26 @@ _RESTRICTED = re.compile(r"wmdp", re.IGNORECASE)
 
 
 def open_hub(source: Source) -> Opened:
-    """Return the rows of the split that a source names, from the local cache if there is no network.
+    """Return the rows of a Hub dataset split, from the local cache if there is no network.
 
-    The digest is that of the rows, because one split may be stored in several forms.
+    The digest is computed from the rows, because one split may be stored in several formats.
 
     Raises:
-        UsageError: the package is not installed.
-        AuthorisationError: a restricted set, or a gated one without access.
-        DataError: no such dataset, commit, configuration or split; or neither cached nor in reach.
+        UsageError: the `datasets` package is not installed.
+        AuthorisationError: the dataset is restricted, or it is gated and access was not granted.
+        DataError: the dataset, commit, config, or split does not exist, or is neither cached nor reachable.
     """
     named = f"{source.hub}@{str(source.revision)[:8]}"
     if _RESTRICTED.search(str(source.hub)):
         raise AuthorisationError(
-            f"{source.hub}: is a restricted set, which is never fetched; expected `path` to a local file"
+            f"{source.hub} is a restricted set, and robustify never downloads those. Set `path` to a local file"
         )
     try:
         import datasets
     except ImportError:
-        raise UsageError(f"{named}: needs a package: pip install 'robustcbrn-eval[hub]'") from None
+        raise UsageError(
+            f"{named} cannot be loaded without the `datasets` package. Run `pip install 'robustcbrn-eval[hub]'`"
+        ) from None
     if not sys.stderr.isatty():
         datasets.disable_progress_bars()
     try:
@@ -39,19 +41,19 @@ def open_hub(source: Source) -> Opened:
             source.hub, source.config, split=source.split, revision=source.revision, data_files=source.files
         )
     except Exception as error:
-        # The library raises errors of many kinds, and their messages may quote rows.
+        # The library raises many types of errors, and their messages may quote rows.
         kind = type(error).__name__
         if "gated" in str(error).casefold():
             raise AuthorisationError(
-                f"{named}: is gated; expected access: accept its terms, then run `hf auth login`"
+                f"{named} is gated. To get access, accept its terms on the Hub and run `hf auth login`"
             ) from None
         raise DataError(
-            f"{named}: cannot be loaded ({kind}); expected a dataset in reach or in the cache, with this commit, "
-            "`config`, `split` and `files`"
+            f"{named} cannot be loaded ({kind}). Check its commit, `config`, `split`, and `files`, and your network: "
+            "the dataset is not in the cache"
         ) from None
     if isinstance(found, datasets.DatasetDict):
         if len(found) > 1:
-            raise DataError(f"{named}: has several splits; expected `split:` one of {', '.join(found)}")
+            raise DataError(f"{named} has several splits. Set `split` to one of {', '.join(found)}")
         (found,) = found.values()
     rows = found.to_list()
     digest = hashlib.sha256(json.dumps(rows, default=str).encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,8 +1,8 @@
-"""JSON text (JSON Lines, a list, or an object that holds the rows) -> rows, each with its line.
+"""JSON Lines, JSON lists, and JSON objects read into rows with line numbers.
 
-Lines of JSON Lines end at LF alone, because U+2028 and its like may stand inside a string. A bad line is a fault of
-its own and the others are still read; a document that breaks off is refused whole. Stricter than `json`: NaN and
-repeated field names are refused. No message quotes the file: a JSONDecodeError carries the whole of it.
+Only LF ends a line of JSON Lines, because U+2028 and similar characters may appear inside a string. A bad line is
+reported, and the other lines are still read. A truncated document is refused. Unlike `json`, this module refuses NaN and
+repeated field names. Messages never quote the file, although a JSONDecodeError contains all of its text.
 """
 
 import json
@@ -28,20 +28,20 @@ _MOST_NAMES = 1000
 
 
 class RefusedJsonError(ValueError):
-    """Valid for Python's json, but not for us. The message is shown."""
+    """JSON that Python accepts but robustify refuses, with a message that is safe to show."""
 
 
 def _refuse_constant(name: str) -> object:
-    raise RefusedJsonError(f"{name} is no JSON number")
+    raise RefusedJsonError(f"{name} is not a JSON number")
 
 
 def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
-    # One text for each name: the decoder makes one for each row.
+    # Share one string per name. The decoder would create one per row.
     whole = {_NAMES.setdefault(name, name): value for name, value in pairs}
     if len(_NAMES) > _MOST_NAMES:
         _NAMES.clear()
     if len(whole) < len(pairs):
-        raise RefusedJsonError("the same field name stands twice in one object")
+        raise RefusedJsonError("an object repeats a field name")
     return whole
 
 
@@ -49,33 +49,34 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_
 
 
 def decode(text: str, start: int = 0) -> tuple[object, int]:
-    """The value that begins at `start`, and where it ends.
+    """Decode the JSON value that begins at `start`. Return the value and the index of its end.
 
     Raises:
-        ValueError: no JSON, a NaN, a field twice, or a number with thousands of digits.
-        RecursionError: nested too deeply.
+        ValueError: the text is not valid JSON, or contains NaN, a repeated field, or a number with thousands
+            of digits.
+        RecursionError: the value is nested too deeply.
     """
     value, end = _DECODER.raw_decode(text, start)
     return value, end
 
 
 def json_rows(name: str, text: str) -> SourceTable:
-    """The rows of a JSON text: one object a line, a list of objects, or one object that holds them.
-    Raises `DataError`: a document that cannot be read, or that holds no rows."""
+    """Read the rows of a JSON text: one object per line, a list of objects, or one object that contains the rows. Raise
+    `DataError` if the document cannot be read or has no rows."""
     start = _skip_blank(text, 0)
     if text.startswith("[", start):
         return _list_rows(name, text, start)
     if not one_a_line(text):
         return _document_rows(name, whole_object(name, text, start))
     table = line_rows(text)
-    # A single line may also be a whole document, written without line breaks.
+    # A single line may also be a complete document without line breaks.
     single = len(table.rows) == 1 and not table.faults
     return _document_rows(name, table.rows[0].cells) if single else table
 
 
 def whole_object(name: str, text: str, start: int) -> Mapping[str, object]:
-    """The one object of a text that begins with `{` at `start`.
-    Raises `DataError`: it cannot be read, or more follows."""
+    """Read the only object of a text, which begins with `{` at `start`. Raise `DataError` if the object cannot be read or
+    more text follows."""
     _refuse_undecoded(name, text)
     try:
         value, end = decode(text, start)
@@ -86,7 +87,7 @@ def whole_object(name: str, text: str, start: int) -> Mapping[str, object]:
 
 
 def one_a_line(text: str) -> bool:
-    """Whether a text that begins with `{` is one object a line, and not one document."""
+    """Return whether a text that begins with `{` has one object per line."""
     try:
         decode(next(_lines(text))[1])
     except (ValueError, RecursionError):
@@ -96,7 +97,7 @@ def one_a_line(text: str) -> bool:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines that hold something, stripped, each with its number; never all of them at once."""
+    """Yield the number and stripped text of each nonblank line, without keeping all lines in memory."""
     number, start = 1, 0
     while start <= len(text):
         end = text.find("\n", start)
@@ -107,12 +108,12 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def line_rows(text: str) -> SourceTable:
-    """Return the rows of one object a line."""
+    """Read rows from JSON Lines."""
     return table_of((at, _value_or_reason(one)) for at, one in _lines(text))
 
 
 def _value_or_reason(line: str) -> Cells | str:
-    """Return the object on a line, or why there is none."""
+    """Return the object on a line, or the reason why the line has none."""
     if undecoded(line):
         return NOT_UTF8
     try:
@@ -120,12 +121,12 @@ def _value_or_reason(line: str) -> Cells | str:
     except (ValueError, RecursionError) as error:
         return _reason(error, line)
     if end < len(line):
-        return f"not valid JSON: more after the first value (column {end + 1})"
+        return f"not valid JSON: more text follows the first value (column {end + 1})"
     return _object_or_reason(value)
 
 
 def _list_rows(name: str, text: str, start: int) -> SourceTable:
-    """The members of a text that begins with `[` at `start`, read one by one so that each keeps its line."""
+    """Read the members of a JSON list one by one, to keep the line number of each."""
     _refuse_undecoded(name, text)
     values: list[object] = []
     offsets: list[int] = []
@@ -148,11 +149,11 @@ def _list_rows(name: str, text: str, start: int) -> SourceTable:
 
 
 def _document_rows(name: str, value: Mapping[str, object]) -> SourceTable:
-    """The rows of an object: an Inspect log, one list of rows, columns side by side, or itself the one row."""
+    """Read the rows of an object: an Inspect log, a list of rows, parallel columns, or a single row."""
     if "samples" in value and "eval" in value:
         if not isinstance(value["samples"], list) or not value["samples"]:
             raise DataError(
-                f"{name}: an Inspect log without samples (its header only?); expected a whole log"
+                f"{name}: the Inspect log has no samples and may be only a header. Use the complete log"
             )
         return replace(_members(name, value["samples"]), outer="inspect_log")
     lists = [column for column in value.values() if isinstance(column, list) and column]
@@ -166,13 +167,13 @@ def _document_rows(name: str, value: Mapping[str, object]) -> SourceTable:
 
 def _members(name: str, values: Sequence[object], lines: Iterable[int] | None = None) -> SourceTable:
     if not values:
-        raise DataError(f"{name}: an empty list; expected items")
+        raise DataError(f"{name}: the list is empty; expected items")
     numbers = range(1, len(values) + 1) if lines is None else lines
     return table_of(zip(numbers, map(_object_or_reason, values), strict=True))
 
 
 def _object_or_reason(value: object) -> Cells | str:
-    return value if isinstance(value, dict) else f"{json_kind(value)}; expected an object"
+    return value if isinstance(value, dict) else f"the row is {json_kind(value)}; expected an object"
 
 
 def _line_numbers(text: str, offsets: Sequence[int]) -> list[int]:
@@ -192,8 +193,8 @@ def _refuse_undecoded(name: str, text: str) -> None:
 def _refuse_more(name: str, text: str, end: int) -> None:
     if text[end:].strip(_BLANK):
         raise DataError(
-            f"{name}:{_line_at(text, end)}: more after the end of the JSON document; "
-            "expected one document, or one object a line"
+            f"{name}:{_line_at(text, end)}: more text follows the JSON document; "
+            "expected one document, or one object per line"
         )
 
 
@@ -203,17 +204,17 @@ def _broken(name: str, text: str, at: int, error: ValueError | RecursionError) -
 
 
 def _reason(error: ValueError | RecursionError, text: str) -> str:
-    """The reason of an error of `decode`, without any of the text."""
+    """Return the reason for a decoding error, without quoting the text."""
     match error:
         case json.JSONDecodeError():
             early = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
-            return f"not valid JSON: {'it ends too early (cut off?)' if early else f'column {error.colno}'}"
+            return f"not valid JSON: {'it ends too early and may be truncated' if early else f'column {error.colno}'}"
         case RefusedJsonError():
             return f"not valid JSON: {error}"
         case RecursionError():
-            return "JSON nested too deeply; expected a flat object"
+            return "the JSON is nested too deeply; expected a flat object"
         case _:
-            return "a number with too many digits"
+            return "a number has too many digits"
 
 
 def _line_at(text: str, offset: int) -> int:

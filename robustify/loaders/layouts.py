@@ -1,8 +1,8 @@
-"""From the rows of a file to raw items: which layout it has, by the names and shapes of its fields alone.
+"""Layout recognition by field names and shapes, and conversion of rows to raw items.
 
-Refuses a file with the fields it has and the mapping to write, rather than guess what is what; and a file whose
-rows look right one by one and are wrong together. Of the logs of harnesses (lm-eval's `samples_*.jsonl`, Inspect's JSON)
-only the rows that they were made from are taken; what models answered is for `robustify import`.
+A file that can be read in several ways is refused, with the fields found and the mapping to write. Rows that look right
+one by one but not together are refused too. From harness logs (lm-eval's `samples_*.jsonl`, Inspect's JSON), only the
+original items are read. `robustify import` reads the models' answers.
 """
 
 import re
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from string import ascii_uppercase
 
-from robustify.errors import DataError, UsageError
+from robustify.errors import DataError, UsageError, counted
 from robustify.loaders.answer_keys import (
     ReadKey,
     bare_choices,
@@ -49,16 +49,15 @@ from robustify.redaction import KeptHere
 ROWS_LOOKED_AT = 200
 KNOWN = (OWN, *LAYOUTS, *NAMED_BY_READER)
 BY_NAMES = "fields"
-"""The layout of rows that are read by the names of their fields."""
+"""Name of the layout that is read by field names."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RawItems(KeptHere):
-    """The rows that a layout could read, with their `keys` as indexes, and the faults of the others.
+    """Rows that a layout could read, with zero-based keys, and the faults of the other rows.
 
-    `fields`: which field is which, if that is not the layout's own. `forms`: in which forms the keys are written
-    {form: rows}. `labelled`: of how many rows the labels inside their choices were taken off.
-    """
+    `fields` maps the fields unless the layout has its own names. `forms` counts rows by the form of their key. `labelled`
+    is the number of rows whose choices had inline labels, which were removed."""
 
     layout: str
     fields: FieldMap
@@ -71,17 +70,17 @@ class RawItems(KeptHere):
 
 
 def raw_items(name: str, table: SourceTable, fields: FieldMap | None = None) -> RawItems:
-    """Return the rows of a table as its layout reads them, or by `fields` if the user has said which is which.
+    """Read the rows of a table by its layout, or by the user's field map.
 
     Raises:
-        UsageError: a mapped field that no row has.
-        DataError: nothing recognised, or in two ways; the rows look right one by one and are wrong together.
+        UsageError: no row has a mapped field.
+        DataError: the layout is unknown or ambiguous, or the rows contradict each other.
     """
     known, found = _chosen_layout(name, table, fields)
     read = known.read if known else partial(read_fields, fields=found)
     made, faults = rows_or_faults(((row, row.cells) for row in table.rows), lambda _, cells: read(cells))
     raws = tuple(raw for _, raw in made)
-    # What we wrote ourselves comes back exactly as it was.
+    # Files that robustify wrote are read back unchanged.
     bare = raws if known is OWN else bare_choices(bare_stems(raws))
     _require_whole(name, bare)
     keys = read_keys(bare)
@@ -104,7 +103,7 @@ def raw_items(name: str, table: SourceTable, fields: FieldMap | None = None) -> 
 def _chosen_layout(
     name: str, table: SourceTable, fields: FieldMap | None
 ) -> tuple[BenchmarkLayout | None, FieldMap]:
-    """Return the layout of a table, or by which fields it is read. Raises as `raw_items`."""
+    """Return the layout of a table, or None and its field map if rows are read by field names."""
     if table.layout and fields is None:
         return next(known for known in NAMED_BY_READER if known.name == table.layout), FieldMap()
     looked_at = table.rows[:ROWS_LOOKED_AT]
@@ -116,21 +115,21 @@ def _chosen_layout(
 
 
 def field_map(name: str, table: SourceTable, said: FieldMap) -> FieldMap:
-    """Return which field is which in a table that is read by its field names: what was said, completed by usual names.
+    """Return the user's field map of a table, completed with common names.
 
     Raises:
-        UsageError: a mapped field that no row has, or a table without field names.
-        DataError: a part of an item has no field, or several.
+        UsageError: no row has a mapped field, or the table has no field names.
+        DataError: a part of an item has no field, or several fields.
     """
     if table.layout:
         raise UsageError(
-            f"{name}: has no field names (layout `{table.layout}`); expected no `fields`, or a header"
+            f"{name} has no field names (layout `{table.layout}`). Remove `fields`, or add a header to the file"
         )
     choices = [said.choices] if isinstance(said.choices, str) else list(said.choices or ())
     for mapped in (said.stem, *choices, said.key, said.id, said.topic, said.passage):
         if mapped is not None and not any(has(row.cells, mapped) for row in table.rows):
-            raise UsageError(f"{name}: no row has a field `{mapped}`, as `fields` says; {_columns(table)}")
-    # The first rows may be bad ones: the names that most rows have come first, and no row's fifth choice is lost.
+            raise UsageError(f"{name}: no row has the field `{mapped}` named in `fields`; {_columns(table)}")
+    # The first rows may be bad, so the most common names come first. Rarer names, such as a fifth choice, follow.
     shapes = Counter(tuple(row.cells) for row in table.rows)
     common = shapes.most_common(1)[0][0]
     first = next(row.cells for row in table.rows if tuple(row.cells) == common)
@@ -141,61 +140,60 @@ def field_map(name: str, table: SourceTable, said: FieldMap) -> FieldMap:
         return complete(said, first, [*more], absent)
     except AmbiguousError as error:
         raise DataError(
-            f"{name}: holds no items of a known layout ({error}); {_columns(table)}; expected it "
-            "to be said which is which: write `fields: {stem: NAME, choices: NAME or [NAME, NAME], key: NAME}` in a "
-            "config, or `--map stem=NAME --map choices=NAME,NAME --map key=NAME`"
+            f"{name}: the layout is unknown ({error}); {_columns(table)}. Name the fields with "
+            "`--map stem=NAME --map choices=NAME,NAME --map key=NAME`, or set `fields: {stem: NAME, choices: NAME or "
+            "[NAME, NAME], key: NAME}` in the config"
         ) from None
 
 
 def _columns(table: SourceTable) -> str:
-    names, what = list(table.rows[0].cells), "columns" if table.flat else "fields"
-    # Without a header the first record stands where the names should be, and that would be item text; and an
-    # object may be keyed by its question. So names are shown only where they are plainly names: single words of which
-    # one is a usual name, or a few words each of which two are.
+    names, what = list(table.rows[0].cells), "column" if table.flat else "field"
+    # If the header is missing, the first record is read as names, and an object may use its question as a name. Both are
+    # item text. Names are shown only if they are single words with one common name, or short phrases with two.
     known = sum(name_key(name) in KNOWN_NAMES for name in names)
     if all(re.fullmatch(r"#?[A-Za-z_][\w.@:/+-]{0,59}", name) for name in names):
         shown = known > 0 or not table.flat
     else:
         shown = known > 1 and all(map(name_like, names))
-    # A field of few records may be named by a choice or an id.
+    # A field that few records have may be named after a choice or an ID.
     rows = table.rows[:ROWS_LOOKED_AT]
     usual = {
         n for n in names if name_key(n) in KNOWN_NAMES or 2 * sum(n in r.cells for r in rows) > len(rows) > 1
     }
     if not shown or not usual:
-        return f"found {what}: {len(names)} (names not shown: they may be text of an item)"
-    rest = f" and {len(names) - len(usual)} that few records have" if len(usual) < len(names) else ""
-    return f"found the {what} {', '.join(n for n in names if n in usual)}{rest}"
+        return f"found {counted(len(names), what)} (names not shown, because they may be item text)"
+    rest = f" and {len(names) - len(usual)} rare ones" if len(usual) < len(names) else ""
+    return f"found the {what}s {', '.join(n for n in names if n in usual)}{rest}"
 
 
 def _require_whole(name: str, raws: Sequence[RawItem]) -> None:
-    """Refuse rows that look right one by one and are wrong together."""
+    """Refuse rows that are valid one by one but not together."""
     bare = sum(raw.choices == tuple(ascii_uppercase[: len(raw.choices)]) for raw in raws)
     if bare * 2 > len(raws):
         raise DataError(
-            f"{name}: the options are letters (in {bare} of {len(raws)} rows); their texts are inside the "
-            "stem or missing; expected each option's own text: take the benchmark from a source that has them"
+            f"{name}: the options of {bare} of {len(raws)} rows are only letters, and their texts are inside the stem or "
+            "missing. Use a source of the benchmark that has the text of each option"
         )
     if count_from_one(raws):
         raise DataError(
-            f"{name}: the keys are whole numbers from 1 up and never 0, so that they may count from 1; "
-            "expected it to be said: `fields: {key_is: number}` if they do, `fields: {key_is: index}` if not"
+            f"{name}: the keys are whole numbers and never 0, so they may count from 1. If they do, set "
+            "`fields: {key_is: number}`. If they count from 0, set `fields: {key_is: index}`"
         )
     cuts = {raw.cut for raw in raws}
     sizes = {len(raw.choices) for raw in raws if raw.cut not in ("", BY_LABEL)}
     if len(cuts) > 1 or len(sizes) > 1:
         raise DataError(
-            f"{name}: the options come in one cell and its separator may also be part of an option (rows differ in "
-            "separator or number of options); expected a column for each option"
+            f"{name}: rows split into different numbers of options or at different separators, so the separator may "
+            "be part of an option; expected a column for each option"
         )
 
 
 def _require_one_key(
     name: str, fields: FieldMap, rows: Sequence[SourceRow], raws: Sequence[RawItem], keys: Sequence[ReadKey]
 ) -> None:
-    """Refuse a file that says in several columns which choice is right, and not the same one."""
+    """Refuse a file in which several columns name different correct choices."""
     read = [(row, raw, key.index) for row, raw, key in zip(rows, raws, keys, strict=True) if not key.fault]
-    said = {"what is marked as right": [set() if raw.marked is None else {raw.marked} for _, raw, _ in read]}
+    said = {"the mark in the choices": [set() if raw.marked is None else {raw.marked} for _, raw, _ in read]}
     for rival in rival_keys(fields, dict.fromkeys(column for row in rows for column in row.cells)):
         meant = (
             replace(raw, key=own_label(row.cells.get(rival), fields, raw.labels)) for row, raw, _ in read
@@ -207,13 +205,14 @@ def _require_one_key(
         if differ and len(both) * 2 > len(read):
             line, key, other = differ[0]
             raise DataError(
-                f"{name}:{line}: `{fields.key}` means choice {key + 1}, but {what} choice {min(other) + 1} "
-                f"({len(differ)} such rows); expected it to be said which column is the key (`--map key={fields.key}`)"
+                f"{name}:{line}: `{fields.key}` names choice {key + 1}, but {what} names choice {min(other) + 1} "
+                f"({len(differ)} such rows). Name the key column, for example `--map key={fields.key}`"
             )
 
 
 def groups(raws: Sequence[RawItem], base: str) -> list[str]:
-    """For each row the name of the passage it shares with others, numbered by first occurrence; else ""."""
+    """Return a group name for each row that shares its passage with others, or "". Groups are numbered by first
+    occurrence."""
     shared = Counter(raw.passage for raw in raws)
     numbers: dict[str, int] = {}
     for raw in raws:
@@ -226,7 +225,7 @@ _KEY_NAMES = frozenset(name for rank in KEYS for name in rank)
 
 
 def is_lm_eval(cells: Cells) -> bool:
-    """Whether a row is one of lm-eval's samples."""
+    """Return whether a row is a sample logged by lm-eval."""
     return (
         isinstance(cells.get("doc"), Mapping)
         and "doc_id" in cells
@@ -235,11 +234,8 @@ def is_lm_eval(cells: Cells) -> bool:
 
 
 def item_table(name: str, table: SourceTable) -> SourceTable:
-    """The table of the items inside a log; any other table as it is.
-
-    An item that a log holds several times (lm-eval: one row for each filter; Inspect: one for each epoch)
-    is taken once.
-    Raises `DataError`: an Inspect log of a task without choices."""
+    """Extract the items from a log. Return any other table unchanged. An item that a log repeats (in lm-eval for each
+    filter, in Inspect for each epoch) is taken once. Raise `DataError` if an Inspect log is of a task without choices."""
     if table.outer == "inspect_log":
         return _inspect(name, table)
     if table.rows and is_lm_eval(table.rows[0].cells):
@@ -254,13 +250,13 @@ def _lm_eval(table: SourceTable) -> SourceTable:
     for row in table.rows:
         inner = row.cells.get("doc")
         if not isinstance(inner, dict):
-            faults.append(Fault(row.line, "no object `doc`; expected a row of lm-eval's samples"))
+            faults.append(Fault(row.line, "the row has no object `doc`; expected an lm-eval sample"))
             continue
         number = str(row.cells.get("doc_id"))
         if number in seen and seen[number] == inner:
             continue
         seen[number] = inner
-        # Where the inner row has no key of its own, lm-eval's `target` is one.
+        # lm-eval's `target` is the key if the inner row has none.
         keyed = "target" not in row.cells or not _KEY_NAMES.isdisjoint(inner)
         rows.append(replace(row, cells=inner if keyed else {**inner, "target": row.cells["target"]}))
     return replace(table, rows=tuple(rows), faults=tuple(faults), outer="lm_eval_samples")
@@ -269,7 +265,7 @@ def _lm_eval(table: SourceTable) -> SourceTable:
 def _inspect(name: str, table: SourceTable) -> SourceTable:
     if not any(row.cells.get("choices") for row in table.rows):
         raise DataError(
-            f"{name}: an Inspect log whose samples have no choices; expected a multiple-choice task"
+            f"{name}: the samples of the Inspect log have no choices; expected a multiple-choice task"
         )
     rows: list[SourceRow] = []
     seen: set[str] = set()

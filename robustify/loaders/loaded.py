@@ -1,9 +1,7 @@
-"""What loading takes and what it gives.
+"""Inputs and outputs of loading: sources and field maps, loaded benchmarks, and their defects.
 
-It takes what a user says about a benchmark: where it lies and, if need be, how its fields are called. Settings only: an
-unknown name is refused, and so is a Hub dataset without a commit. It gives items, where each came from, what was
-found wrong with the benchmark. A defect is a finding about a benchmark, not a fault of a file: it names
-an item and a line, never a text.
+Settings refuse unknown names, and a Hub dataset without a commit. A defect is a finding about a benchmark, not a fault in
+a file. It names an item and a line, and never contains text.
 """
 
 import re
@@ -18,16 +16,15 @@ from robustify.item import Item
 from robustify.settings_files import Settings
 
 KeyKind = Literal["auto", "index", "number", "letter", "label", "text"]
-"""How a key names its choice: `index` counts from 0, `number` from 1, `label` is the choice's own label."""
+"""Form of a key. `index` counts from 0, `number` counts from 1, and `label` is the label in the file."""
 
 
 class FieldMap(Settings):
-    """The names of the fields that make an item. What is left out is recognised by its usual names.
+    """Names of the fields that make up an item. Missing names are recognised by their common names.
 
-    `choices` is one field that holds a list, or a list of fields that hold one choice each. A dot steps into
-    an object (`question.stem`). `passage` is a text that several stems share; it is put before the stem. An id, a topic
-    or a passage that is said to be null is left out; a dump holds what was said alone, so that it says the same again.
-    """
+    `choices` is one field with a list, or a list of fields with one choice each. A dot selects a member of an object
+    (`question.stem`). `passage` is a text that several stems share, and it is placed before the stem. An ID, topic, or
+    passage set to null is left out. A dump contains only the names that were set, so that it can be read back."""
 
     id: str | None = None
     stem: str | None = None
@@ -43,7 +40,7 @@ class FieldMap(Settings):
 
     @classmethod
     def of(cls, said: Mapping[str, str]) -> "FieldMap | None":
-        """Return the map of the columns that a command line names; None if it names no part of an item."""
+        """Build the field map of a command line, or return None if no part of an item is mapped."""
         tree: dict[str, Any] = {part: column for part, column in said.items() if part in cls.model_fields}
         if "," in tree.get("choices", ""):
             tree["choices"] = tuple(tree["choices"].split(","))
@@ -51,21 +48,25 @@ class FieldMap(Settings):
 
 
 def said_columns(pairs: Iterable[str], parts: Collection[str]) -> dict[str, str]:
-    """Return `PART=COLUMN` or `PART==VALUE` as a mapping; a value keeps one `=` before it. Choices may be said one by one.
-    Raises `UsageError`: no such part or kind of key, a part that is said twice, or no column."""
+    """Parse `PART=COLUMN` and `PART==VALUE` pairs into a mapping. A value keeps one leading `=`. `choices` may be given
+    several times. Raise `UsageError` if a part or form of key is unknown, a part is repeated, or a column is missing."""
     said: dict[str, str] = {}
     for pair in pairs:
         part, _, column = pair.partition("=")
         if part not in parts or not column.strip("= "):
-            unknown = "" if part in parts else f"no part is called {part!r}; "
-            raise UsageError(f"--map {pair}: {unknown}expected PART=COLUMN, PART one of {', '.join(parts)}")
+            unknown = "" if part in parts else f"unknown part {part!r}; "
+            raise UsageError(
+                f"--map {pair}: {unknown}expected PART=COLUMN, with PART one of {', '.join(parts)}"
+            )
         if part in said and part != "choices":
-            raise UsageError(f"--map {part}: is said twice; expected once (several columns: {part}=A,B)")
+            raise UsageError(f"--map {part} is given twice. For several columns, use `--map {part}=A,B`")
         said[part] = f"{said[part]},{column}" if part in said else column
     if "key_is" in said:
         said["key_is"] = said["key_is"].lstrip("=")
         if said["key_is"] not in get_args(KeyKind):
-            raise UsageError(f"--map key_is={said['key_is']}: expected one of {', '.join(get_args(KeyKind))}")
+            raise UsageError(
+                f"--map key_is={said['key_is']}: unknown form of key; expected one of {', '.join(get_args(KeyKind))}"
+            )
     return said
 
 
@@ -74,66 +75,64 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 class Source(Settings):
-    """A file (or Arrow folder) of a benchmark, or a split of a Hub dataset.
-
-    `hub: owner/name` needs `revision`, the 40 digits of a commit: a branch or tag can move. `config`, `split` or a
-    glob of `files` say which part of the dataset is meant.
-    """
+    """File or Arrow folder of a benchmark, or split of a Hub dataset. `hub: owner/name` needs `revision`, a commit of 40
+    digits, because a branch or tag can move. `config`, `split`, or a glob in `files` select a part of the dataset."""
 
     path: str = ""
     hub: str | None = None
-    """A dataset of the Hub, `owner/name`; its files are taken from the local hub cache or fetched."""
+    """Hub dataset, `owner/name`. Its files come from the local Hub cache or are downloaded."""
     revision: str | None = None
-    """Of a Hub dataset: the commit, 40 hexadecimal digits."""
+    """Commit of the Hub dataset, 40 hexadecimal digits."""
     config: str | None = None
-    """Of a Hub dataset: its configuration (often a subject or a level)."""
+    """Configuration of the Hub dataset, often a subject or a level."""
     split: str | None = None
-    """Of a Hub dataset: train, validation, test ..."""
+    """Split of the Hub dataset, such as train, validation, or test."""
     files: str | None = None
-    """Of a Hub dataset: a glob of file names, where config and split do not say it."""
+    """Glob of file names in the Hub dataset, if config and split are not enough."""
     fields: FieldMap | None = None
     topic: str | None = None
-    """One topic for the whole file; None: the file's own."""
+    """Topic of all items. If None, topics come from the file."""
     name: str | None = None
-    """The benchmark's name; None: the stem of the file's name."""
+    """Name of the benchmark. If None, the file name without its extension."""
     sha256: str | None = None
-    """The digest the data must have."""
+    """Required SHA-256 digest of the data."""
     skip_bad: bool = False
-    """Set rows aside that cannot be items, instead of refusing the file."""
+    """Set aside rows that cannot become items, instead of refusing the file."""
 
     @model_validator(mode="after")
     def _one_origin(self) -> "Source":
         if self.hub is None:
             given = [n for n in ("revision", "config", "split", "files") if getattr(self, n) is not None]
             if given:
-                raise ValueError(f"{given[0]} is of a Hub dataset only; expected `hub: owner/name` beside it")
+                raise ValueError(
+                    f"`{given[0]}` is only for Hub datasets. Add `hub: owner/name` or remove `{given[0]}`"
+                )
             if not self.path:
                 raise ValueError(
-                    "names no data; expected `path: FILE` or `hub: owner/name` with a `revision`"
+                    "the source names no data. Set `path: FILE`, or `hub: owner/name` with a `revision`"
                 )
             return self
         if self.path:
-            raise ValueError("both `path` and `hub` are given; expected one of them")
+            raise ValueError("both `path` and `hub` are given. Remove one of them")
         if not _REPO.fullmatch(self.hub):
-            raise ValueError("hub is no dataset's name; expected `hub: owner/name`")
+            raise ValueError("hub is not a dataset name; expected `hub: owner/name`")
         if self.revision is None or not _COMMIT.fullmatch(self.revision):
-            fault = "is missing" if self.revision is None else "is no commit (a branch or a tag can move)"
+            fault = "is missing" if self.revision is None else "is not a commit (a branch or tag can move)"
             raise ValueError(
-                f"revision {fault}; expected 40 hexadecimal digits: the commit that the dataset's page shows "
-                "under Files and versions, History"
+                f"revision {fault}; expected 40 hexadecimal digits. The dataset's page lists its commits under "
+                "Files and versions, History"
             )
         return self
 
 
 @dataclass(frozen=True, slots=True)
 class Defect:
-    """Something real sets have and a screen must know of.
+    """Defect of a benchmark that a screen must consider.
 
-    Kinds: `repeated_choice` (two choices are the same), `repeated_key_text` (another choice has the key's
-    text), `empty_choice`, `blank_stem` (nothing shows), `control_character` (NUL, ESC, a turn of direction ...),
-    `repeated_stem` (an earlier item has this stem), `conflicting_key` (another item asks the same with the same choices
-    and has another key; each of them is named). `line` counts from 1.
-    """
+    Kinds: `repeated_choice` (two choices are the same), `repeated_key_text` (another choice has the text of the key),
+    `empty_choice`, `blank_stem` (no visible character), `control_character` (such as NUL, ESC, or a change of text
+    direction), `repeated_stem` (an earlier item has this stem), `conflicting_key` (another item has the same stem and
+    choices, but another key, and each of these items is named). `line` counts from 1."""
 
     kind: str
     line: int
@@ -143,7 +142,7 @@ class Defect:
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """A row set aside because it cannot be an item, and why."""
+    """Row that was set aside because it cannot become an item, with the reason."""
 
     line: int
     reason: str
@@ -152,11 +151,10 @@ class Quarantined:
 
 @dataclass(frozen=True, slots=True)
 class Recognised:
-    """How one file was read: its layout, which field is which, and how its keys are written {form: rows}.
+    """How one file was read: its layout, field map, and number of rows by form of key.
 
-    `fields` is empty for a layout whose field names are its own. `labelled`: rows whose choices had labels of their own
-    ("(A) red"), which were taken off. `cut`: what separates choices that came in one cell.
-    """
+    `fields` is empty for a layout with its own field names. `labelled` counts rows whose choices had inline labels ("(A)
+    red"), which were removed. `cut` is the separator of choices that came in one cell."""
 
     file: str
     layout: str
@@ -168,10 +166,8 @@ class Recognised:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A benchmark in memory. `lines[i]` is where `items[i]` starts in its own file (`files[i]`), from 1.
-
-    For Parquet, Arrow and JSON documents with an outer object the row number stands for the line.
-    """
+    """Benchmark in memory. `lines[i]` is the line, from 1, on which `items[i]` starts in `files[i]`. For Parquet, Arrow,
+    and JSON documents with an outer object, the row number replaces the line."""
 
     name: str
     layout: str

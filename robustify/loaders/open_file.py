@@ -1,6 +1,6 @@
-"""Opens a benchmark file: what kind it is (by its first bytes, never by its name), its digest, its rows.
+"""Benchmark files opened by content: their type from the first bytes, digest, and rows.
 
-Refuses by name what is no data: a Git LFS pointer, an archive, UTF-16, something empty or binary.
+Files that are not data are refused with their type: a Git LFS pointer, an archive, UTF-16, or an empty or binary file.
 """
 
 import errno
@@ -17,12 +17,12 @@ from robustify.loaders.json_rows import json_rows
 from robustify.loaders.rows import SourceTable
 from robustify.loaders.tables import arrow_rows, block_rows, csv_rows, in_blocks
 
-_QUIZ = "a quiz export ({}); expected a table: save it as CSV with the columns question, A, B, C, D, answer"
-_UNPACK = "; expected a data file: unpack it first"
-_SHEET = "; expected a data file: save its sheet as CSV (UTF-8)"
+_QUIZ = "a quiz export ({}). Save it as CSV with the columns question, A, B, C, D, and answer"
+_UNPACK = ". Unpack it first"
+_SHEET = ". Save the sheet as CSV (UTF-8)"
 _KINDS = (
-    (b"version https://git-lfs", "a Git LFS pointer, not the data: run `git lfs pull`"),
-    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", f"an old Office file (.xls?){_SHEET}"),
+    (b"version https://git-lfs", "a Git LFS pointer, not the data. Run `git lfs pull`"),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", f"an old Office file, perhaps .xls{_SHEET}"),
     (b"\x1f\x8b", f"compressed (gzip){_UNPACK}"),
     (b"\x28\xb5\x2f\xfd", f"compressed (zstd){_UNPACK}"),
     (b"\xfd7zXZ\x00", f"compressed (xz){_UNPACK}"),
@@ -31,7 +31,7 @@ _KINDS = (
     (b"<?xml", _QUIZ.format("Moodle XML?")),
     (b"<quiz", _QUIZ.format("Moodle XML")),
 )
-_EVAL = "a zipped Inspect log (.eval); expected its JSON form: run `inspect log convert --to json --output-dir DIR FILE`"
+_EVAL = "a zipped Inspect log (.eval). Convert it with `inspect log convert --to json --output-dir DIR FILE`"
 _ZIPPED = (
     (b"header.json", _EVAL),
     (b"_journal/", _EVAL),
@@ -46,18 +46,18 @@ HEAD = 4096
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Opened:
-    """A file's rows and the digest of its bytes (of a folder with several data files: of their digests)."""
+    """Rows of a file and the SHA-256 digest of its bytes. For several files, the digest covers their digests."""
 
     table: SourceTable
     sha256: str
 
 
 def open_rows(path: str, pinned: str | None = None) -> Opened:
-    """The rows of the file or Arrow folder at `path`; `pinned` is the sha256 it must have.
+    """Read the rows of a file or Arrow folder. If given, `pinned` is the required SHA-256 digest.
 
     Raises:
-        UsageError: no such path, a folder without data files, something that is no regular file.
-        DataError: another digest, a file that holds no rows, or none that can be read.
+        UsageError: the path does not exist, is not a regular file, or is a folder without data files.
+        DataError: the digest differs, or the file has no rows or cannot be read.
     """
     file = Path(path)
     data = _read(file)
@@ -67,15 +67,15 @@ def open_rows(path: str, pinned: str | None = None) -> Opened:
     if data.startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")):
         return Opened(arrow_rows(file.name, [file]), digest)
     _refuse(file.name, data[:HEAD], data)
-    # Bytes that are not UTF-8 survive as lone surrogates, so that every bad line can be named.
+    # Decode invalid bytes to lone surrogates, so that every bad line can be named.
     text = data.decode("utf-8-sig", errors="surrogateescape")
     del data
     return Opened(_rows(file, text), digest)
 
 
 def open_parts(name: str, files: Sequence[Path], pinned: str | None = None) -> Opened:
-    """The rows of one file, or of the Parquet or Arrow parts of one data set in their order.
-    Raises `UsageError` or `DataError`: as `open_rows`."""
+    """Read the rows of one file, or of the Parquet or Arrow parts of one data set, in order. Raise `UsageError` if a file
+    cannot be opened, or `DataError` if it cannot be read or its digest differs."""
     if len(files) == 1:
         return open_rows(str(files[0]), pinned)
     digests = "".join(map(sha256, files))
@@ -84,14 +84,17 @@ def open_parts(name: str, files: Sequence[Path], pinned: str | None = None) -> O
 
 
 def require_pinned(name: str, digest: str, pinned: str | None) -> str:
-    """The digest of the file of this name. Raises `DataError`: it is not the one that is pinned."""
+    """Return the digest of the named data. Raise `DataError` if it differs from the pinned digest."""
     if pinned is not None and pinned.lower() != digest:
-        raise DataError(f"{name}: sha256 is {digest}; expected {pinned.lower()}, as the config pins it")
+        raise DataError(
+            f"{name}: sha256 is {digest}; expected {pinned.lower()}, which the config pins. Get the pinned version of "
+            "the data, or update the config"
+        )
     return digest
 
 
 def _read(file: Path) -> bytes | None:
-    """The bytes of a file; None for a folder."""
+    """Return the bytes of a file, or None for a folder."""
     try:
         if file.is_dir():
             return None
@@ -101,32 +104,32 @@ def _read(file: Path) -> bytes | None:
         kind = type(error).__name__
         match getattr(error, "errno", None):
             case errno.ENOENT if re.match("https?:/", str(file)):
-                why = (
-                    "is a URL; expected a file: download it (`curl -LO URL`), or name a Hub dataset (`hub:`)"
-                )
+                why = "the path is a URL; expected a file. Download it with `curl -LO URL`, or name a Hub dataset (`hub:`)"
             case errno.ENOENT:
-                why = f"{file}: no such file; expected a file of items or an Arrow folder"
+                why = f"{file} does not exist; expected a file of items or an Arrow folder"
             case errno.EINVAL:
-                why = f"{file}: no regular file (a pipe or device); expected a file of items"
+                why = f"{file} is a pipe or device; expected a file of items"
             case None | errno.ENAMETOOLONG:
-                # The path itself is what is wrong, so it is not repeated.
-                why = f"path cannot be opened ({kind}); expected a file of items"
+                # The path itself is wrong and may be item text, so do not repeat it.
+                why = f"the path cannot be opened ({kind}); expected a file of items"
             case _:
-                why = f"{file}: cannot be read ({kind}); expected a readable file"
+                why = f"{file} cannot be read ({kind}). Check its permissions"
         raise UsageError(why) from None
 
 
 def _rows(file: Path, text: str) -> SourceTable:
     start = text.lstrip()[:1]
     if not start:
-        raise DataError(f"{file.name}: empty; expected items (JSON Lines, JSON, CSV, TSV, Parquet or Arrow)")
+        raise DataError(
+            f"{file.name} is empty; expected items in JSON Lines, JSON, CSV, TSV, Parquet, or Arrow"
+        )
     if start in "{[":
         return json_rows(file.name, text)
     return block_rows(text) if in_blocks(text) else csv_rows(file.name, text)
 
 
 def _refuse(name: str, head: bytes, data: bytes) -> None:
-    # UTF-16 without its mark: mostly ASCII leaves every other byte zero.
+    # In UTF-16 without a byte-order mark, ASCII leaves every other byte zero.
     zeros, half = max(head[0::2].count(0), head[1::2].count(0)), len(head) // 2
     text = head.removeprefix(BOM_UTF8).lstrip()
     if head.startswith(b"PK\x03\x04"):
@@ -134,22 +137,20 @@ def _refuse(name: str, head: bytes, data: bytes) -> None:
     elif found := [kind for sign, kind in _KINDS if head.startswith(sign) or text.startswith(sign)]:
         kind = found[0]
     elif head.startswith(_WIDE_MARKS) or (half and zeros > half / 2):
-        kind = "UTF-16 or UTF-32; expected UTF-8: run `iconv -f UTF-16 -t UTF-8`"
+        kind = "UTF-16 or UTF-32 text. Convert it with `iconv -f UTF-16 -t UTF-8`"
     elif b"\x00" in head:
-        kind = "a binary file; expected JSON Lines, JSON, CSV, TSV, Parquet or Arrow"
+        kind = "a binary file; expected JSON Lines, JSON, CSV, TSV, Parquet, or Arrow"
     elif not text.startswith((b"{", b"[")) and _QUIZ_LINE.search(text):
         kind = _QUIZ.format("Aiken or GIFT?")
     else:
         return
-    raise DataError(f"{name}: is {kind}")
+    raise DataError(f"{name} is {kind}")
 
 
 def _open_folder(folder: Path, pinned: str | None) -> Opened:
     files = sorted(folder.glob("*.arrow")) or sorted(folder.glob("*.parquet"))
     if not files:
         split = (folder / "dataset_dict.json").is_file()
-        mend = "give one of its split folders" if split else "give a file in it"
-        raise UsageError(
-            f"{folder}: is a folder without .arrow or .parquet files; expected a file of items: {mend}"
-        )
+        hint = "Give one of its split folders" if split else "Give a file in the folder"
+        raise UsageError(f"{folder} is a folder without .arrow or .parquet files. {hint}")
     return open_parts(folder.name, files, pinned)

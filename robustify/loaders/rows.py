@@ -1,6 +1,6 @@
-"""What passes between the readers of files and the layouts: rows, faults, raw items; and typed access to cells.
+"""Rows, faults, and raw items, which readers pass to layouts, and typed access to cells.
 
-A cell of the wrong type is refused by its field and type, never by its value. Reprs show no text.
+A cell of the wrong type is reported by field and type, never by value. No repr shows text.
 """
 
 import math
@@ -17,10 +17,10 @@ from robustify.redaction import KeptHere
 V = TypeVar("V")
 T = TypeVar("T")
 Cells = Mapping[str, object]
-"""One row by field name."""
+"""Cells of one row by field name."""
 MOST_OF_A_KIND = 5
-"""Faults of one kind that are each given a line."""
-_NUMBERS = re.compile(r"(?<=key )[A-Z]\b|[0-9]+")
+"""Number of similar faults that are listed one by one."""
+_NUMBERS = re.compile(r"(?<=key is )[A-Z]\b|[0-9]+")
 _UNDECODED = re.compile("[\udc80-\udcff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
@@ -29,7 +29,7 @@ _MISSING = object()
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SourceRow(KeptHere):
-    """One row. `line` is where it starts, `number` its position among all rows, bad ones too; both from 1."""
+    """One row. `line` is the line on which it starts, and `number` is its position among all rows. Both count from 1."""
 
     line: int
     number: int
@@ -38,7 +38,7 @@ class SourceRow(KeptHere):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why the row at `line` cannot be an item."""
+    """Reason why the row at `line` cannot become an item."""
 
     line: int
     reason: str
@@ -46,11 +46,10 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SourceTable(KeptHere):
-    """The rows of one file. `flat`: its cells are, so that their names are columns.
+    """Rows of one file. `flat` is set if the cells are not nested, so that their names are columns.
 
-    `layout` is set by a reader that knows it (a CSV without header has no field names to recognise), `outer`
-    by what the rows were wrapped in (a harness log).
-    """
+    A reader sets `layout` if it knows the layout, because a CSV without a header has no field names. `outer` names the
+    harness log that contained the rows."""
 
     rows: tuple[SourceRow, ...]
     faults: tuple[Fault, ...] = ()
@@ -62,7 +61,7 @@ class SourceTable(KeptHere):
 def table_of(
     members: Iterable[tuple[int, Cells | str]], layout: str = "", *, flat: bool = False
 ) -> SourceTable:
-    """Return the table of (line, cells) and of (line, why there are none), numbered together in their order."""
+    """Build a table with numbered rows and rows from faults. A member is a line with its cells or a fault reason."""
     rows: list[SourceRow] = []
     faults: list[Fault] = []
     for number, (line, cells) in enumerate(members, start=1):
@@ -75,10 +74,10 @@ def table_of(
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RawItem(KeptHere):
-    """An item as a layout read it: the key is still what the file says, `key_is` says how to read it.
+    """Item as read by a layout. The key is still in the form of the file, which `key_is` names.
 
-    `question_at`: as in `ItemText`. `marked` and `cut`: as in `Choices`.
-    """
+    `question_at` is where the question begins in the stem. `marked` is the choice marked as correct. `cut` is the
+    separator of choices that came in one cell."""
 
     stem: str
     choices: tuple[str, ...]
@@ -100,7 +99,7 @@ NOT_UTF8 = "not valid UTF-8"
 def rows_or_faults(
     rows: Iterable[tuple[SourceRow, V]], make: Callable[[SourceRow, V], T]
 ) -> tuple[list[tuple[SourceRow, T]], list[Fault]]:
-    """Each row with what `make` gives for it and its value, and a fault for each row where it raises DataError."""
+    """Apply `make` to each row and its value. Return the results with their rows, and a fault for each DataError."""
     made: list[tuple[SourceRow, T]] = []
     faults: list[Fault] = []
     for row, value in rows:
@@ -112,7 +111,8 @@ def rows_or_faults(
 
 
 def line_spans(lines: Sequence[int], most: int = 5) -> str:
-    """Line numbers in words: `2 to 25`, `2, 4, 6 to 9`; of more than `most` runs only how many lines are left."""
+    """Format line numbers as ranges, such as `2, 4, 6 to 9`. After `most` ranges, give only the number of remaining
+    lines."""
     runs: list[list[int]] = []
     for line in sorted(set(lines)):
         if runs and line == runs[-1][-1] + 1:
@@ -125,14 +125,14 @@ def line_spans(lines: Sequence[int], most: int = 5) -> str:
 
 
 def fault_lines(name: str, faults: Sequence[Fault]) -> list[str]:
-    """A line for each fault, and one alone for all of a kind that more than `MOST_OF_A_KIND` rows have."""
+    """Format faults one per line. If more than `MOST_OF_A_KIND` rows have similar faults, give them one line."""
     kinds: dict[str, list[Fault]] = {}
     for fault in faults:
         kinds.setdefault(_NUMBERS.sub("0", fault.reason), []).append(fault)
     lines: list[tuple[int, str]] = []
     for alike in kinds.values():
         first = alike[0]
-        says = first.reason + _mend(name, first.reason)
+        says = first.reason + _hint(name, first.reason)
         if len(alike) <= MOST_OF_A_KIND:
             lines.append((first.line, f"{name}:{first.line}: {says}"))
             lines += [(fault.line, f"{name}:{fault.line}: {fault.reason}") for fault in alike[1:]]
@@ -143,20 +143,20 @@ def fault_lines(name: str, faults: Sequence[Fault]) -> list[str]:
     return [text for _, text in sorted(lines, key=lambda line: line[0])]
 
 
-def _mend(name: str, reason: str) -> str:
+def _hint(name: str, reason: str) -> str:
     if reason != NOT_UTF8:
         return ""
     file = shlex.quote(name)
-    return f"; save it as UTF-8, or try `iconv -f WINDOWS-1252 -t UTF-8 {file} > utf8-{file}`"
+    return f". Save it as UTF-8, or try `iconv -f WINDOWS-1252 -t UTF-8 {file} > utf8-{file}`"
 
 
 def undecoded(text: str) -> bool:
-    """Whether text read with `surrogateescape` holds bytes that were not UTF-8."""
+    """Return whether text decoded with `surrogateescape` contains bytes that were not UTF-8."""
     return not text.isascii() and _UNDECODED.search(text) is not None
 
 
 def json_kind(value: object) -> str:
-    """The type of a JSON value in a user's words."""
+    """Return a readable name for the type of a JSON value."""
     match value:
         case None:
             return "null"
@@ -175,26 +175,26 @@ def json_kind(value: object) -> str:
 
 
 def name_like(cell: str) -> bool:
-    """Whether a cell could be the name of a column: short, few words. A stem hardly ever is."""
+    """Return whether a cell is short and has few words, as a column name does and a stem rarely does."""
     return bool(cell.strip()) and len(cell) <= 40 and len(cell.split()) <= 3 and cell.isprintable()
 
 
 def cell_value(cells: Cells, name: str) -> object:
-    """The cell called `name`; where there is none, a dot steps into an object.
-    Raises `ItemError`: no such field."""
+    """Return the cell called `name`. If there is no such cell, a dot selects a member of an object. Raise `ItemError` if
+    the field is missing."""
     value = _value(cells, name)
     if value is _MISSING:
-        raise ItemError(f"no field `{name}`")
+        raise ItemError(f"the field `{name}` is missing")
     return value
 
 
 def as_object(value: object) -> Mapping[str, Any]:
-    """`value` where it is an object; else one without fields."""
+    """Return `value` if it is an object. Otherwise, return an empty object."""
     return value if isinstance(value, Mapping) else {}
 
 
 def has(cells: Cells, name: str) -> bool:
-    """Whether there is a field of this name, as `cell_value` looks for it."""
+    """Return whether a row has the field. A dot selects a member of an object."""
     return _value(cells, name) is not _MISSING
 
 
@@ -210,41 +210,41 @@ def _value(cells: Cells, name: str) -> object:
 
 
 def require_text(value: object, what: str) -> str:
-    """`value` if it is text that can be written as UTF-8.
-    Raises `ItemError`: another type, or half a character."""
+    """Return `value` if it is text that UTF-8 can encode. Raise `ItemError` if it has another type or contains half a
+    character."""
     if not isinstance(value, str):
         raise ItemError(f"{what} is {json_kind(value)}; expected text")
     if not value.isascii() and _SURROGATE.search(value):
         if undecoded(value):
-            raise ItemError(f"{what} holds bytes that are not UTF-8")
-        raise ItemError(f"{what} holds half a character (a lone surrogate)")
+            raise ItemError(f"{what} contains bytes that are not UTF-8")
+        raise ItemError(f"{what} contains half a character (a lone surrogate)")
     return value
 
 
 def cell_text(cells: Cells, name: str) -> str:
-    """The text in a field, unchanged."""
+    """Return the unchanged text of a field. Raise `ItemError` if the field is missing or not text."""
     return require_text(cell_value(cells, name), f"`{name}`")
 
 
 def cell_label(cells: Cells, name: str | None) -> str:
-    """An id or topic, "" where the field is missing, null or empty. Numbers are taken as written.
-    Raises `ItemError`: another type, or control characters (it will be printed on terminals)."""
+    """Return an ID or topic, or "" if the field is missing, null, or empty. Format numbers as text. Raise `ItemError` if
+    it has another type or contains control characters, because it is printed on terminals."""
     value = _value(cells, name) if name is not None else None
     if value is None or value is _MISSING:
         return ""
     if (number := whole(value)) is not None:
         if abs(number) >= 10**18:
-            raise ItemError(f"`{name}` is a number of more than 18 digits; expected a name")
+            raise ItemError(f"`{name}` is a number with more than 18 digits; expected a name")
         return str(number)
     label = require_text(value, f"`{name}`")
     if _CONTROL.search(label):
-        raise ItemError(f"`{name}` holds control characters; expected a plain name")
+        raise ItemError(f"`{name}` contains control characters; expected a plain name")
     return label
 
 
 def text_list(values: object, what: str) -> tuple[str, ...]:
-    """A list of choice texts. Raises `ItemError`: not a list, or a member that is no text."""
-    # Nearly always a list of plain texts, which takes one look.
+    """Return the texts of a list of choices. Raise `ItemError` if it is not a list or a member is not text."""
+    # Fast path: nearly always, this is a list of plain texts.
     if type(values) is list and all(type(value) is str for value in values):
         if not _SURROGATE.search("".join(values)):
             return tuple(values)
@@ -254,7 +254,7 @@ def text_list(values: object, what: str) -> tuple[str, ...]:
 
 
 def choice_text(value: object, what: str) -> str:
-    """Return the text of a choice; a number is written out. Raises `ItemError`: another type."""
+    """Return the text of a choice, with numbers formatted as text. Raise `ItemError` if it has another type."""
     if (number := whole(value)) is not None and abs(number) < 10**18:
         return str(number)
     if isinstance(value, float) and math.isfinite(value):
@@ -263,7 +263,7 @@ def choice_text(value: object, what: str) -> str:
 
 
 def whole(value: object) -> int | None:
-    """Return a whole number, also one that a column with gaps made 2.0; None for anything else."""
+    """Return a whole number, or None for any other value. Columns with gaps turn 2 into 2.0, which counts as whole."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None

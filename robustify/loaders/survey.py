@@ -1,4 +1,4 @@
-"""What is in a benchmark: counts, its defects by line, and notes on how it is written."""
+"""Contents of a benchmark: counts, defects by line, and notes on its form."""
 
 import re
 from collections import Counter
@@ -14,26 +14,25 @@ from robustify.loaders.loaded import Defect, Loaded
 
 FEWEST_FOR_NOTE = 20
 FEWEST_OF_OURS = 4
-"""Items in our own layout, which counts from 0, of which none has its first choice as key, before that is worth a note."""
+"""Least number of items in robustify's layout for a note that no key is 0."""
 CONFLICT = "conflicting_key"
 _UNSEEN = re.compile(
     r"[\s\0-\x20\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202f\u205f-\u206f"
     r"\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]*"
 )
-"""Blanks of all scripts, and characters that show nothing (Unicode: White_Space, Default_Ignorable, U+2800)."""
+"""Blank and invisible characters of all scripts (Unicode: White_Space, Default_Ignorable, U+2800)."""
 _CONTROLS = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069]")
-"""Control characters, and those that turn the direction of the text (Unicode: Cc without blanks, Bidi_Control)."""
+"""Control characters, and characters that change the text direction (Unicode: Cc without blanks, Bidi_Control)."""
 _ENTITY = re.compile(r"&(#[0-9]{1,7}|#x[0-9a-f]{1,6}|[a-z][a-z0-9]{1,31});", re.IGNORECASE)
 
 
 def find_defects(items: Sequence[Item], lines: Sequence[int], files: Sequence[str]) -> tuple[Defect, ...]:
-    """Return all defects, in the order of the items; `lines` and `files` say where each item starts.
+    """Return all defects in item order. `lines` and `files` locate each item.
 
-    Choices are the same when they differ in white space alone (in genetics and logic, case tells choices apart); stems
-    also when they differ in case.
-    """
+    Choices are the same if only their white space differs. Their case counts, because in genetics and logic it
+    distinguishes choices. Stems are the same even if their case differs."""
     found: list[tuple[int, str]] = []
-    # Hashes, because the texts of a million items are a gigabyte.
+    # Keep hashes, because the texts of a million items take a gigabyte.
     stems: set[int] = set()
     first: dict[int, int] = {}
     key_texts: list[int] = []
@@ -55,12 +54,11 @@ def find_defects(items: Sequence[Item], lines: Sequence[int], files: Sequence[st
 
 
 def describe(loaded: Loaded) -> dict[str, object]:
-    """Return a benchmark in counts, as a JSON-able object: numbers, ids and lines, never a text.
+    """Return the counts, defects, and notes of a benchmark as a JSON-able object without any item text.
 
     Keys: `name`, `layout`, `sha256`, `n_items`, `n_quarantined`, `option_counts` {number of choices: items},
-    `key_positions` {index from 0: items}, `chance_accuracy` (mean of 1/k), `topics` {topic: items}, `defects`
-    {kind: {n, at: [{line, item, file}]}}, `quarantined` [{line, reason, file}], `notes` [sentence].
-    """
+    `key_positions` {index from 0: items}, `chance_accuracy` (mean of 1/k), `topics` {topic: items}, `defects` {kind: {n,
+    at: [{line, item, file}]}}, `quarantined` [{line, reason, file}], `notes` [sentence]."""
     by_kind: dict[str, list[dict[str, object]]] = {}
     for d in loaded.defects:
         by_kind.setdefault(d.kind, []).append({"line": d.line, "item": d.item, "file": d.file})
@@ -82,7 +80,7 @@ def describe(loaded: Loaded) -> dict[str, object]:
 
 
 def notes(loaded: Loaded) -> list[str]:
-    """Return what is odd about how a benchmark is written, in counts and positions."""
+    """Return notes on oddities in the form of a benchmark, such as a key that is never 0."""
     return [*_notes(loaded)]
 
 
@@ -90,43 +88,43 @@ def _notes(loaded: Loaded) -> Iterator[str]:
     n, keys = len(loaded.items), {item.key for item in loaded.items}
     if n >= FEWEST_FOR_NOTE and len(keys) == 1:
         yield (
-            f"every key is at position {next(iter(keys))}: position heuristics mean nothing on this order of "
-            "the choices, and a screen that keeps this order would see the key's place"
+            f"every key is at position {next(iter(keys))}: position heuristics mean nothing in this order of "
+            "the choices, and a screen that keeps this order would see the position of the key"
         )
     from_0 = [one.layout for one in loaded.recognised if "number from 0" in one.key_forms]
     if from_0 and 0 not in keys and (n >= FEWEST_OF_OURS or from_0 != [OWN.name]):
         yield (
-            "no key is 0: if the file counts its choices from 1, every key is read one choice too late; say "
-            "`fields: {key_is: number}`, or `fields: {key_is: index}` if it counts from 0"
+            "no key is 0: if keys count from 1, every key is read one choice too late. Set `fields: {key_is: number}` "
+            "if they do, or `fields: {key_is: index}` if they count from 0"
         )
     numbered = any(NUMBERED in one.key_forms for one in loaded.recognised)
     if numbered and all(item.key < item.k - 1 for item in loaded.items):
         yield (
-            "no key is the last number of an option: if the keys count from 0, every key is read one choice too early; say "
-            "`fields: {key_is: index}`, or `fields: {key_is: label}` if they do not"
+            "no key is the number of the last option: if keys count from 0, every key is read one choice too early. Set "
+            "`fields: {key_is: index}` if they do, or `fields: {key_is: label}` if they do not"
         )
     for kind, odd in sorted(Counter(kind for item in loaded.items for kind in _written_oddly(item)).items()):
         yield f"{odd:,} of {n:,} items {_ODD[kind]}"
     if cuts := {one.cut for one in loaded.recognised} - {"", "\n", BY_LABEL}:
         yield (
-            f"options come in one cell and were cut at {' and '.join(sorted(cuts))}: if that is also part of an option, "
-            "give each option a column"
+            f"options come in one cell and were split at {' and '.join(sorted(cuts))}: if an option contains this "
+            "separator, give each option a column"
         )
     if labelled := sum(one.labelled for one in loaded.recognised):
         yield (
-            f'{labelled:,} rows have labels inside their options such as "(A) ", which were taken off: ours are '
-            "written before the options in the order in which they are shown"
+            f'{labelled:,} rows had labels such as "(A) " inside their options. These labels were removed, because '
+            "robustify labels the options in the order in which it shows them"
         )
 
 
 _ODD = {
-    "entities": "hold HTML entities such as &amp;, which a model is shown as they are",
-    "labels": 'have options that begin with labels of their own such as "a) ", which stand beside ours in views by letter',
+    "entities": "contain HTML entities such as &amp;, which models see unchanged",
+    "labels": 'have options that begin with labels such as "a) ", next to which letter views show a second label',
 }
 
 
 def unseen(text: str) -> bool:
-    """Whether nothing of a text shows: blanks of any script, and characters without a form of their own."""
+    """Return whether a text has no visible character."""
     return not (text[:1].isascii() and text[:1].isalnum()) and _UNSEEN.fullmatch(text) is not None
 
 

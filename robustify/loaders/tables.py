@@ -1,8 +1,8 @@
-"""CSV, TSV, Parquet, Arrow and text in blocks of lines -> rows, each with the line or number at which it starts.
+"""CSV, TSV, Parquet, Arrow, and text blocks read into rows with their line or row number.
 
-A CSV without header (MMLU: stem, choices, letter) is recognised by its records. A record of another width than the
-header's is a fault, never padded in silence. Of a damaged Parquet or Arrow file pyarrow's message is not repeated,
-because it can hold values.
+A CSV without a header (MMLU: stem, choices, letter) is recognised by its records. A record narrower or wider than the
+header is a fault, and is never padded. Errors about damaged Parquet or Arrow files do not repeat pyarrow's message,
+because it can contain values.
 """
 
 import csv
@@ -14,11 +14,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
-from robustify.errors import DataError
+from robustify.errors import DataError, counted
 from robustify.loaders.rows import NOT_UTF8, Cells, SourceTable, name_like, table_of, undecoded
 
 Record = tuple[int, list[str]]
-"""The line on which a record starts, and its cells."""
+"""First line of a record, and its cells."""
 _LETTER = re.compile(r"\s*[A-Za-z]\s*")
 _HEADER_WORDS = {"id", "question", "stem", "query", "prompt", "choices", "options"} | {
     *("answer", "key", "label", "gold", "target")
@@ -30,19 +30,19 @@ MOST_ABOVE = 6
 
 
 def csv_rows(name: str, text: str) -> SourceTable:
-    """The rows of a CSV or TSV text, with a header or as MMLU writes it.
-    Raises `DataError`: quoting that cannot be read, no records, or a header with a name twice."""
+    """Read the rows of a CSV or TSV text, with a header or in MMLU's layout without one. Raise `DataError` if the quoting
+    is invalid, there are no records, or the header repeats a name."""
     if above := _lines_above_header(text):
         raise DataError(
-            f"{name}:1: is no header; expected it first: the header is on line {above + 1}, so remove what is above it"
+            f"{name}:1: expected the header, which is on line {above + 1}. Remove the lines above it"
         )
     records = _records(name, text)
     if not records:
-        raise DataError(f"{name}: no records; expected a header and items")
+        raise DataError(f"{name} has no records; expected a header and items")
     if _without_header(records):
-        # Another width is more often an unquoted comma than another number of choices.
+        # A different width more often means an unquoted comma than a different number of choices.
         width = Counter(len(cells) for _, cells in records).most_common(1)[0][0]
-        rows = _of_width(records, width, "as most records have")
+        rows = _of_width(records, width, "the most common width")
         return table_of(
             (
                 (
@@ -56,11 +56,11 @@ def csv_rows(name: str, text: str) -> SourceTable:
     header = [cell.strip() for cell in records[0][1]]
     if len(set(header)) < len(header):
         raise DataError(
-            f"{name}:{records[0][0]}: the header names a column twice; expected {len(header)} names"
+            f"{name}:{records[0][0]}: the header repeats a name; expected {len(header)} distinct names"
         )
     if len(records) == 1:
-        raise DataError(f"{name}: a single record of {len(header)} cells; expected a header and items")
-    rows = _of_width(records[1:], len(header), "as many as the header")
+        raise DataError(f"{name} has only one record, of {len(header)} cells; expected a header and items")
+    rows = _of_width(records[1:], len(header), "the width of the header")
     return table_of(
         ((line, row if isinstance(row, str) else dict(zip(header, row, strict=True))) for line, row in rows),
         flat=True,
@@ -68,16 +68,21 @@ def csv_rows(name: str, text: str) -> SourceTable:
 
 
 def _of_width(records: Iterable[Record], width: int, why: str) -> Iterator[tuple[int, list[str] | str]]:
-    """Yield each record with its line, or why it is none."""
+    """Yield each record with its line. Replace the cells of a faulty record by the reason."""
     for line, cells in records:
         if any(map(undecoded, cells)):
             yield line, NOT_UTF8
         else:
-            yield line, cells if len(cells) == width else f"{len(cells)} cells; expected {width}, {why}"
+            yield (
+                line,
+                cells
+                if len(cells) == width
+                else f"found {counted(len(cells), 'cell')}; expected {width}, {why}",
+            )
 
 
 def _lines_above_header(text: str) -> int:
-    """Return how many of the first lines, titles perhaps, stand before one that is plainly a header."""
+    """Return the number of lines, such as titles, above the first line that is clearly a header."""
     for at, line in enumerate(text.split("\n", MOST_ABOVE)[:MOST_ABOVE]):
         cells = {cell.strip(' "\r').casefold() for cell in re.split(r"[\t,;]", line)}
         if len(_HEADER_WORDS & cells) > 1:
@@ -86,11 +91,10 @@ def _lines_above_header(text: str) -> int:
 
 
 def _without_header(records: Sequence[Record]) -> bool:
-    """Most records end in a letter, and the first does not look like a header.
+    """Return whether most records end in a letter and the first record does not look like a header.
 
-    One header word alone can be a choice ("id" is one in psychology), so that it takes two; a first record
-    with a bad key is still no header if its cells are too long for names.
-    """
+    A header needs two header words, because one can be a choice ("id" is one in psychology). A first record with a bad
+    key is not a header if its cells are too long for names."""
     first = records[0][1]
     if len(_HEADER_WORDS & {cell.strip().casefold() for cell in first}) > 1:
         return False
@@ -101,12 +105,12 @@ def _without_header(records: Sequence[Record]) -> bool:
 
 
 def _records(name: str, text: str) -> list[Record]:
-    """The reading of most even width: delimiter and quoting are found by trying."""
+    """Read the records with the delimiter and quoting that give the most even width."""
     first = text.lstrip("\r\n").split("\n", 1)[0]
     delimiters = [delimiter for delimiter in "\t,;" if delimiter in first] or [","]
     ways = [(delimiter, True) for delimiter in delimiters]
     if "\t" in delimiters:
-        # In many a TSV quotation marks are text: some cell then opens one and leaves it open.
+        # In many TSV files, quotation marks are text, so that some cell opens a quotation and does not close it.
         ways.insert(0 if _unquoted(text) else 1, ("\t", False))
     readings: list[list[Record]] = []
     for delimiter, quoted in ways if len(ways) > 1 else ():
@@ -116,13 +120,13 @@ def _records(name: str, text: str) -> list[Record]:
 
 
 def _evenness(records: Sequence[Record]) -> float:
-    """The share of records as wide as the first, 0 where that is a single cell."""
+    """Return the share of records as wide as the first, or 0 if the first has a single cell."""
     widths = [len(cells) for _, cells in records]
     return widths.count(widths[0]) / len(widths) if widths and widths[0] > 1 else 0.0
 
 
 def _read(name: str, text: str, delimiter: str, *, quoted: bool) -> list[Record]:
-    # newline="" leaves line ends to the csv module: a cell may hold some.
+    # A cell may contain line ends, so newline="" leaves them to the csv module.
     lines = io.StringIO(text, newline="")
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
     reader = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)
@@ -135,14 +139,14 @@ def _read(name: str, text: str, delimiter: str, *, quoted: bool) -> list[Record]
             return records
         except csv.Error as error:
             raise DataError(
-                f"{name}:{line}: the record cannot be read ({error}); expected CSV quoting"
+                f"{name}:{line}: the record cannot be read ({error}); expected valid CSV quoting"
             ) from None
         if cells:
             records.append((line, cells))
 
 
 def _unquoted(text: str) -> bool:
-    """Whether quotation marks in a TSV are part of the text: some cell opens one and does not close it."""
+    """Return whether quotation marks in a TSV are part of the text, because a cell opens one without closing it."""
     cells = (cell for line in text.split("\n") for cell in line.rstrip("\r").split("\t"))
     return any(
         cell.startswith('"')
@@ -152,7 +156,7 @@ def _unquoted(text: str) -> bool:
 
 
 def in_blocks(text: str) -> bool:
-    """Whether the first line with something on it is a lone letter, and six more lines follow it."""
+    """Return whether the text begins with a line that is a single letter, followed by at least six nonblank lines."""
     lines = text.lstrip("\r\n").split("\n", BLOCK_LINES)
     return (
         len(lines) >= BLOCK_LINES
@@ -162,11 +166,10 @@ def in_blocks(text: str) -> bool:
 
 
 def block_rows(text: str) -> SourceTable:
-    """One row a block (LogiQA: blank, letter, context, question, four options): key, context, question, options.
+    """Read LogiQA blocks (blank line, letter, context, question, four options) into one row per block.
 
-    Where the options have the letters A to D, one each, these say which is which; else the order of the lines does,
-    because letters are often mangled. A block of another size is a fault, and so is a letter off its line.
-    """
+    If the options have the letters A to D, once each, the letters give the order. Otherwise, the lines do, because
+    letters are often garbled. A block of another size is a fault, and so is a letter on the wrong line."""
     lines = ["", *(line.rstrip("\r") for line in text.split("\n"))]
     starts = [
         at for at in range(1, len(lines)) if not lines[at - 1].strip() and _BLOCK_KEY.fullmatch(lines[at])
@@ -180,11 +183,11 @@ def _blocks(lines: Sequence[str], starts: Sequence[int]) -> Iterator[tuple[int, 
         while block and not block[-1].strip():
             block = block[:-1]
         if len(block) != BLOCK_LINES:
-            yield start, f"a block of {len(block)} lines; expected {BLOCK_LINES} after a blank line"
+            yield start, f"the block has {len(block)} lines; expected {BLOCK_LINES} after a blank line"
         elif any(map(undecoded, block)):
             yield start, NOT_UTF8
         elif (options := _options(block[3:])) is None:
-            yield start, "an option's letter is not that of its line; expected A to D, one each"
+            yield start, "the letters of the options are out of order; expected A to D, once each"
         else:
             yield (
                 start,
@@ -193,7 +196,7 @@ def _blocks(lines: Sequence[str], starts: Sequence[int]) -> Iterator[tuple[int, 
 
 
 def _options(lines: Sequence[str]) -> list[str] | None:
-    """The options in the order of their letters, without them; None where a letter contradicts the order."""
+    """Return the options without their letters, in order, or None if a letter contradicts the order of the lines."""
     marks = [_MARKER.match(line) for line in lines]
     letters = [mark[1].upper() if mark else "" for mark in marks]
     if sorted(letters) == list("ABCD"):
@@ -207,7 +210,7 @@ def _options(lines: Sequence[str]) -> list[str] | None:
 
 
 def _unlettered(line: str, letter: str) -> str:
-    """An option without its letter: at the front, or where a translation has moved it into the sentence."""
+    """Remove the letter of an option, from its start or from where a translation moved it."""
     front = _MARKER.match(line)
     if front and front[1].upper() == letter:
         return line[front.end() :].strip()
@@ -216,16 +219,16 @@ def _unlettered(line: str, letter: str) -> str:
 
 
 def arrow_rows(name: str, files: Sequence[Path]) -> SourceTable:
-    """The rows of one Parquet or Arrow data set (file or stream, as `save_to_disk` writes), in order of `files`.
-    Raises `DataError`: a file that cannot be read, or no rows."""
+    """Read the rows of a Parquet or Arrow data set (file or stream, as `save_to_disk` writes), in the order of `files`.
+    Raise `DataError` if a file cannot be read or there are no rows."""
     cells = [row for file in files for row in _arrow_cells(file)]
     if not cells:
-        raise DataError(f"{name}: no rows; expected items")
+        raise DataError(f"{name} has no rows; expected items")
     return table_of(enumerate(cells, start=1), flat=True)
 
 
 def _arrow_cells(file: Path) -> list[dict[str, object]]:
-    # pyarrow takes a quarter of a second to import: only files that need it pay.
+    # Importing pyarrow takes a quarter of a second, so only import it if needed.
     import pyarrow as pa
     import pyarrow.parquet
 
@@ -245,5 +248,5 @@ def _arrow_cells(file: Path) -> list[dict[str, object]]:
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, MemoryError) as error:
         kind = "Parquet" if head.startswith(b"PAR1") else "Arrow"
         raise DataError(
-            f"{file.name}: {kind} that cannot be read ({type(error).__name__}); is it whole?"
+            f"{file.name}: the {kind} file cannot be read ({type(error).__name__}) and may be incomplete. Get it again"
         ) from None

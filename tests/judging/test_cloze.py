@@ -139,7 +139,7 @@ def test_labels_must_cover_every_item(tmp_path: Path) -> None:
 
 
 def test_missing_labels_are_a_usage_error(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no such file"):
+    with pytest.raises(UsageError, match="does not exist"):
         read_labels(tmp_path / "none.jsonl")
 
 

@@ -68,7 +68,7 @@ def test_every_line_that_is_no_label_is_named_and_several_people_outvote_one(tmp
         labels_of_people(path)
     assert [line.split(": ")[0].rpartition(":")[2] for line in caught.value.lines] == ["1", "3"]
     assert "yes" not in " ".join(caught.value.lines)
-    with pytest.raises(UsageError, match="no such file"):
+    with pytest.raises(UsageError, match="does not exist"):
         labels_of_people(tmp_path / "none.csv")
 
 

@@ -181,29 +181,34 @@ REFUSED: dict[str, tuple[str, str, dict[str, str] | str, list[str]]] = {
         CSV,
         RIGHT,
     ),
-    "a title above the header": (f"My quiz, spring\n\n{CSV}", "the header is on line 3", CSV, RIGHT),
-    "a title in a cell": (f'"My quiz";;;;;\n{CSV.replace(",", ";")}', "the header is on line 2", CSV, RIGHT),
+    "a title above the header": (f"My quiz, spring\n\n{CSV}", "the header, which is on line 3", CSV, RIGHT),
+    "a title in a cell": (
+        f'"My quiz";;;;;\n{CSV.replace(",", ";")}',
+        "the header, which is on line 2",
+        CSV,
+        RIGHT,
+    ),
     "labels that are texts of other options": (
         table(NUMBERS),
-        "as label choice 3 and as text choice 1",
+        "choice 3 as label, choice 1 as text",
         {"key_is": "text"},
         ["3", "4"],
     ),
     "integers that are texts": (
         lines(LIST),
-        "key can be read in two ways",
+        "the key is ambiguous",
         {"key_is": "text"},
         ["0", "1", "2", "3"],
     ),
     "rival keys that differ": (
         table(spread("ABCD", answer=letter, label=lambda *_: "A")),
-        "`answer` means choice 3, but `label` choice 1",
+        "`answer` names choice 3, but `label` names choice 1",
         {"key": "answer"},
         RIGHT,
     ),
     "a flag beside the key": (
         table(spread("ABCD", answer=letter, correct=lambda *_: 1)),
-        "`correct` choice 1",
+        "`correct` names choice 1",
         {"key": "answer"},
         RIGHT,
     ),
@@ -214,25 +219,25 @@ REFUSED: dict[str, tuple[str, str, dict[str, str] | str, list[str]]] = {
                 for row, o in zip(rows(label=lambda *_: "B", correct=lambda o, k: k), OPTIONS, strict=True)
             ]
         ),
-        "`label` means choice 2, but `correct` choice 1",
+        "`label` names choice 2, but `correct` names choice 1",
         {"key": "correct", "key_is": "index"},
         RIGHT,
     ),
     "a student's letter beside a key from 1": (
         table(spread("ABCD", label=lambda *_: "B", correct=lambda o, k: k + 1)),
-        "`label` means choice 2, but `correct` choice 3",
+        "`label` names choice 2, but `correct` names choice 3",
         {"key": "correct", "key_is": "number"},
         RIGHT,
     ),
     "marks that contradict the key": (
         lines(rows(options=flagged("text", "correct", False, True), answer=lambda *_: "A")),
-        "what is marked as right choice 3",
+        "the mark in the choices names choice 3",
         lines(rows(options=flagged("text", "correct", False, True))),
         RIGHT,
     ),
     "two marked": (
         lines(rows(options=flagged("text", "correct", True, True))),
-        "4 choices are marked as right",
+        "4 choices are marked as correct",
         CSV,
         RIGHT,
     ),
@@ -256,7 +261,7 @@ REFUSED: dict[str, tuple[str, str, dict[str, str] | str, list[str]]] = {
     ),
     "a label and another's text": (
         table(spread("ABCD", answer=lambda o, k: f"{'ABCD'[k - 1]}) {o[k]}")),
-        "key can be read in two ways",
+        "the key is ambiguous",
         CSV,
         RIGHT,
     ),
@@ -268,7 +273,7 @@ REFUSED: dict[str, tuple[str, str, dict[str, str] | str, list[str]]] = {
     ),
     "no prompt beside chosen": (
         lines([{"chosen": "a", "rejected": "b"}]),
-        "no field for the stem",
+        "no field has a common name for the stem",
         lines(rows(chosen=text, rejected=lambda o, k: "x")),
         RIGHT,
     ),
@@ -310,7 +315,7 @@ def test_all_other_rows_decide_how_a_key_is_read(tmp_path: Path, found: Rows, ke
 
 def test_rows_that_decide_differently_decide_nothing(tmp_path: Path) -> None:
     (tmp_path / "x").write_text(lines([*NUMBERS, AS_LABELS, AS_TEXTS]), encoding="utf-8")
-    with pytest.raises(DataError, match="key can be read in two ways"):
+    with pytest.raises(DataError, match="the key is ambiguous"):
         loaded(tmp_path / "x")
     assert loaded(tmp_path / "x", fields=FieldMap(key_is="label"), skip_bad=True).items
 
@@ -318,7 +323,7 @@ def test_rows_that_decide_differently_decide_nothing(tmp_path: Path) -> None:
 def test_a_url_is_no_file(robustify) -> None:
     code, _, err = robustify("validate", "https://example.org/items.csv")
     assert code == 2
-    assert "is a URL; expected a file: download it" in err
+    assert "is a URL; expected a file. Download it" in err
 
 
 def test_frames_with_gaps_keep_their_options_and_keys() -> None:
@@ -341,7 +346,10 @@ def test_keys_that_are_never_the_last_number_of_an_option_are_noted(tmp_path: Pa
     found = spread([f"Option {n}" for n in range(1, 5)], answer=lambda o, k: k + 1)
     for rows_, noted in ((found, True), ([*found, {**found[0], "question": "?", "answer": 4}], False)):
         (tmp_path / "x").write_text(table(rows_), encoding="utf-8")
-        assert any("no key is the last number" in note for note in notes(loaded(tmp_path / "x"))) == noted
+        assert (
+            any("no key is the number of the last option" in note for note in notes(loaded(tmp_path / "x")))
+            == noted
+        )
 
 
 def test_what_a_file_says_oddly_is_said_by_every_command(robustify, tmp_path: Path) -> None:
@@ -357,7 +365,7 @@ def test_what_a_file_says_oddly_is_said_by_every_command(robustify, tmp_path: Pa
         ["odd.jsonl", "--public", "-o", "run"],
     ):
         _, out, err = robustify(*command)
-        assert "no key is 0: if the file counts its choices from 1" in out + err
+        assert "no key is 0: if keys count from 1" in out + err
     assert "no key is 0" in (tmp_path / "run" / "report.html").read_text("utf-8")
 
 

@@ -62,13 +62,13 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("said", "told"),
     [
         ({"hub": REPO}, "revision is missing; expected 40 hexadecimal digits"),
-        ({"hub": REPO, "revision": "main"}, "revision is no commit (a branch or a tag can move)"),
-        ({"hub": REPO, "revision": "COMMIT-OF-40-HEX-DIGITS"}, "revision is no commit"),
-        ({"hub": REPO, "revision": SHA[:39]}, "revision is no commit"),
+        ({"hub": REPO, "revision": "main"}, "revision is not a commit (a branch or tag can move)"),
+        ({"hub": REPO, "revision": "COMMIT-OF-40-HEX-DIGITS"}, "revision is not a commit"),
+        ({"hub": REPO, "revision": SHA[:39]}, "revision is not a commit"),
         ({"hub": "lamps", "revision": SHA}, "expected `hub: owner/name`"),
         ({"hub": "../lamps/x", "revision": SHA}, "expected `hub: owner/name`"),
         ({"hub": REPO, "revision": SHA, "path": "x"}, "both `path` and `hub`"),
-        ({"path": "x", "split": "test"}, "split is of a Hub dataset only"),
+        ({"path": "x", "split": "test"}, "`split` is only for Hub datasets"),
         ({}, "names no data"),
     ],
 )
@@ -82,7 +82,7 @@ def test_a_hub_source_without_a_pinned_commit_is_refused(said: dict[str, str], t
 def test_what_may_not_or_cannot_be_fetched_is_refused(monkeypatch: pytest.MonkeyPatch, refused: str) -> None:
     match refused:
         case "restricted set":
-            with pytest.raises(AuthorisationError, match="is never fetched"):
+            with pytest.raises(AuthorisationError, match="never downloads"):
                 load(source(hub="somebody/WMDP-mirror"))
         case "restricted config":
             tree = {"name": "x", "sensitivity": "restricted", "data": {"hub": REPO, "revision": SHA}}
@@ -100,7 +100,7 @@ def test_a_split_is_loaded_with_ids_of_its_dataset(repository: Path) -> None:
     assert (bench.items[0].id, bench.items[0].key) == ("lamp_questions-hard-0001", 2)
     assert (bench.name, bench.layout) == ("lamp_questions-hard", "fields")
     assert load(source(sha256=bench.sha256)).items == bench.items
-    with pytest.raises(DataError, match="as the config pins it"):
+    with pytest.raises(DataError, match="which the config pins"):
         load(source(sha256="0" * 64))
 
 
@@ -123,7 +123,7 @@ def test_a_file_is_named_by_a_glob(repository: Path) -> None:
 @pytest.mark.parametrize(
     ("said", "kind", "told"),
     [
-        ({"split": None}, DataError, "has several splits; expected `split:` one of train, test"),
+        ({"split": None}, DataError, "has several splits. Set `split` to one of train, test"),
         ({"split": "dev"}, DataError, "cannot be loaded (ValueError)"),
         ({"config": "medium"}, DataError, "cannot be loaded (ValueError)"),
     ],

@@ -38,13 +38,13 @@ LAYOUTS = {
     "formats/winogrande_context_options.jsonl": "winogrande_contexts",
 }
 REFUSED = {
-    "formats/git_lfs_pointer.jsonl": "is a Git LFS pointer, not the data: run `git lfs pull`",
-    "formats/features_not_items.parquet": "holds no items of a known layout (no field for the choices)",
-    "formats/letters_as_choices_csqa.jsonl": "the options are letters (in 1221 of 1221 rows)",
-    "formats/lm_eval_samples_fixture.jsonl": "the options are letters (in 2 of 2 rows)",
+    "formats/git_lfs_pointer.jsonl": "is a Git LFS pointer, not the data. Run `git lfs pull`",
+    "formats/features_not_items.parquet": "the layout is unknown (no field has a common name for the choices)",
+    "formats/letters_as_choices_csqa.jsonl": "the options of 1221 of 1221 rows are only letters",
+    "formats/lm_eval_samples_fixture.jsonl": "the options of 2 of 2 rows are only letters",
     "formats/inspect_tiny.eval": "is a zipped Inspect log (.eval)",
-    "formats/arc_challenge_hf_arrow/dataset_info.json": "holds no items of a known layout",
-    "formats/arc_challenge_hf_arrow/state.json": "holds no items of a known layout",
+    "formats/arc_challenge_hf_arrow/dataset_info.json": "the layout is unknown",
+    "formats/arc_challenge_hf_arrow/state.json": "the layout is unknown",
 }
 
 
@@ -91,7 +91,7 @@ def test_predictions_are_not_taken_for_items(data: Path) -> None:
     files = [name for name, entry in manifest(data).items() if entry["kind"] not in ("items", "format")]
     assert files
     for file in files:
-        with pytest.raises(DataError, match="holds no items of a known layout"):
+        with pytest.raises(DataError, match="the layout is unknown"):
             opened(data, file)
 
 

@@ -248,7 +248,7 @@ def test_what_shows_nothing_or_steers_a_terminal_is_a_defect(
         ([{"choices": ["A. Lincoln", "B. Obama", "J. Adams"]}], ""),
         (
             [{"stem": "Which &amp; what &#8217;?"}, {"choices": ["a&nbsp;b", "b", "c"]}],
-            "2 of 2 items hold HTML",
+            "2 of 2 items contain HTML",
         ),
         ([{"stem": "R&D; &nothing; AT&T?"}], ""),
     ],
@@ -331,7 +331,7 @@ def test_the_letters_of_a_block_win_over_the_order_of_its_lines(
 
 
 def test_a_block_with_a_letter_off_its_line_is_refused(read: Read) -> None:
-    with pytest.raises(DataError, match=r"Eval\.txt:2: an option's letter is not that of its line"):
+    with pytest.raises(DataError, match=r"Eval\.txt:2: the letters of the options are out of order"):
         read(blocks("A.one", "C.three", "two", "D.four"), "Eval.txt")
 
 
@@ -413,7 +413,7 @@ def test_labels_inside_the_choices_are_taken_off_and_a_letter_means_its_label(
 
 def test_labels_that_some_rows_have_are_left_and_those_taken_off_are_noted(read: Read) -> None:
     rows = [{"question": f"Lamp {n}?", "options": SHUFFLED, "answer": "B"} for n in range(3)]
-    assert "3 rows have labels inside their options" in str(describe(read(rows))["notes"])
+    assert "3 rows had labels" in str(describe(read(rows))["notes"])
     loaded = read([*rows, {**rows[0], "options": COLOURS}])
     assert loaded.items[0].choices == tuple(SHUFFLED)
     assert "3 of 4 items have options that begin with labels" in str(describe(loaded)["notes"])
@@ -477,7 +477,7 @@ def test_fields_name_what_the_usual_names_do_not(read: Read) -> None:
     }
     (item,) = read([row], fields={**said, "key_is": "label"}).items
     assert item == Item("7", "Once.\n\nWhich lamp?", ("red", "blue"), 1, "lamps")
-    with pytest.raises(UsageError, match="no row has a field `stemm`"):
+    with pytest.raises(UsageError, match="no row has the field `stemm`"):
         read([row], fields={**said, "stem": "stemm"})
     with pytest.raises(ValidationError):
         FieldMap.model_validate({"steem": "x"})
@@ -518,7 +518,7 @@ def test_a_prompt_around_every_stem_is_taken_off_and_around_some_or_our_own_it_i
     [
         (60, lambda at: at % 4 + 1, "may count from 1"),
         (60, lambda at: at % 3 + 1, "may count from 1"),
-        (10, lambda at: at % 4 + 1, r"a\.jsonl:4: key 4, but only 4 choices \(0 to 3\)"),
+        (10, lambda at: at % 4 + 1, r"a\.jsonl:4: the key is 4, but there are only 4 choices \(0 to 3\)"),
         (10, lambda at: at % 3 + 1, ""),
         (60, lambda at: at % 4, ""),
     ],
@@ -545,7 +545,7 @@ def test_numbers_as_options_are_found_by_text_and_refused_where_a_position_fits_
     assert read([{"question": "2 + 5?", "choices": ["5", "6", "7"], "answer": "7"}]).items[0].key == 2
     assert read([{"question": "0 + 1?", "choices": ["0", "1", "7"], "answer": "1"}]).items[0].key == 1
     doubtful = [{"question": "1 + 1?", "choices": ["1", "2", "3"], "answer": "2"}]
-    with pytest.raises(DataError, match=r"a\.jsonl:1: key can be read in two ways"):
+    with pytest.raises(DataError, match=r"a\.jsonl:1: the key is ambiguous"):
         read(doubtful)
     assert read(doubtful, fields={"key_is": kind}).items[0].key == key
 
@@ -631,7 +631,7 @@ def test_several_files_are_one_benchmark(many: Callable[[dict[str, object]], Loa
 
 def test_the_faults_of_all_files_are_told_at_once(many: Callable[[dict[str, object]], Loaded]) -> None:
     good = {**LISTED, "id": "x", "answer": 1}
-    with pytest.raises(DataError, match=r"b\.jsonl:2: the same id as a\.jsonl:2"):
+    with pytest.raises(DataError, match=r"b\.jsonl:2: the ID is already used at a\.jsonl:2"):
         many({name: [{**good, "id": name}, good] for name in ("a.jsonl", "b.jsonl")})
     with pytest.raises(DataError) as caught:
         many({name: [{**good, "answer": 9}] for name in ("a.jsonl", "b.jsonl")})
@@ -674,7 +674,9 @@ def test_a_description_counts_and_holds_no_text(read: Read) -> None:
         "topics": {"cups": 5},
     }
     assert told["chance_accuracy"] == pytest.approx(0.5)
-    assert told["quarantined"] == [{"line": 6, "reason": "1 choice; expected 2 to 26", "file": "a.jsonl"}]
+    assert told["quarantined"] == [
+        {"line": 6, "reason": "expected 2 to 26 choices, found 1", "file": "a.jsonl"}
+    ]
 
 
 def test_rows_set_aside_do_not_move_the_ids_of_the_others(read: Read) -> None:

@@ -436,10 +436,10 @@ def test_halted_guardrails_end_with_7_and_the_run_is_there(robustify, tmp_path: 
     [
         ("a.png", b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", 3, "binary file"),
         ("a.jsonl", b"", 3, "empty"),
-        ("a.jsonl", b'{"doc_id": 0, "doc": {"q": "' + SECRET.encode(), 3, "cut off"),
-        ("a.json", b'[{"model": "m", "key": "A", "pick": NaN}]', 3, "NaN is no JSON number"),
+        ("a.jsonl", b'{"doc_id": 0, "doc": {"q": "' + SECRET.encode(), 3, "may be truncated"),
+        ("a.json", b'[{"model": "m", "key": "A", "pick": NaN}]', 3, "NaN is not a JSON number"),
         ("a.csv", b"model,key\nm,A\n", 3, "no column holds picks; found the columns model, key"),
-        ("a.csv", b"model,key,pick\n" + SECRET.encode() + b"\n", 3, "a.csv:2: 1 cells; expected 3"),
+        ("a.csv", b"model,key,pick\n" + SECRET.encode() + b"\n", 3, "a.csv:2: found 1 cell; expected 3"),
         ("folder", None, 2, "is a folder; expected logs"),
         ("nowhere", None, 2, "no such file"),
     ],

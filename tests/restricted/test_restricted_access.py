@@ -148,7 +148,7 @@ MISSING: dict[str, tuple[Callable[[Path], object], str]] = {
     "no data": (no_data, "is not in the data folder"),
     "a link for data": (linked_data, "is a link"),
     "a linked folder of data": (linked_data_folder, "outside the data folder"),
-    "a pipe for data": (piped_data, "no regular file"),
+    "a pipe for data": (piped_data, "is a pipe or device"),
     "other data": (other_data, "not the pinned data"),
     "no key": (no_key, "no key: .*is not set"),
     "an open folder": (open_folder, "others may enter it"),
