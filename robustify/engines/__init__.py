@@ -1,4 +1,7 @@
-"""Engines: the models a config may name, and how each is opened. One model is in memory at a time."""
+"""Inference engines and the functions that check and open the models of a config.
+
+Only one model is in memory at a time.
+"""
 
 import os
 import sys
@@ -18,16 +21,18 @@ if TYPE_CHECKING:
     from robustify.views import Template
 
 Runnable = HFModel | OpenAIModel | RayModel
-"""The models that are asked, each by its engine."""
+"""Configured models that an engine can run."""
 
 
 def check_model(model: Runnable, cache: Path, templates: "Sequence[Template]" = ()) -> dict[str, str]:
-    """Make sure that the model can be opened later and can serve these templates. Return what says which model it is.
+    """Check that a model can be opened and supports the given templates.
+
+    Return a mapping that identifies the model, for example the digests of its files.
 
     Raises:
-        UsageError: an unknown name or form, or views that its server cannot serve.
-        AuthorisationError: a server that may not be asked, or may not be sent this key.
-        ModelError: files missing, damaged or refused, a package not installed, a server that cannot be trusted.
+        UsageError: the name or its form is unknown, or the server does not support a view.
+        AuthorisationError: the server is forbidden, or must not receive this API key.
+        ModelError: files are missing, damaged, or refused, a package is not installed, or the server cannot be trusted.
     """
     match model:
         case OpenAIModel():
@@ -52,8 +57,9 @@ def check_model(model: Runnable, cache: Path, templates: "Sequence[Template]" = 
 
 @contextmanager
 def open_scorer(model: Runnable, cache: Path, seal: bytes | None = None) -> Iterator[Scorer]:
-    """Open the engine of this model. `seal`: the key of a restricted set, under which its scores are kept.
-    Raises `ModelError`: files missing, damaged or refused, or the engine's package not installed."""
+    """Open the engine of a model and yield its scorer.
+    If `seal` is given, it is the key of a restricted set, and the scores are cached under it. Raise `ModelError` if files
+    are missing, damaged, or refused, or the package of the engine is not installed."""
     from robustify.models import locate
 
     with _scores(cache, seal) as scores:
@@ -78,7 +84,7 @@ def open_scorer(model: Runnable, cache: Path, seal: bytes | None = None) -> Iter
 
 
 def remote_host(model: Runnable) -> str | None:
-    """Return the host that the prompts of this model are sent to, or None if they stay on this machine."""
+    """Return the host that receives the prompts of this model, or None if the prompts stay on this machine."""
     match model:
         case HFModel():
             return None
@@ -93,7 +99,7 @@ def _scores(folder: Path, seal: bytes | None = None) -> "Iterator[Cache | None]"
     from robustify.engines.cache import Cache
 
     if folder.is_dir() and not os.access(folder, os.W_OK):
-        print(f"robustify: {folder} is read-only: scores are not kept", file=sys.stderr)
+        print(f"robustify: the cache folder {folder} is read-only, so scores are not cached", file=sys.stderr)
         yield None
         return
     with Cache(folder) if seal is None else Cache(folder, seal=seal) as scores:

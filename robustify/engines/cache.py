@@ -1,11 +1,11 @@
-"""The score cache: log-probabilities by what was asked, so that nothing is asked twice.
+"""Persistent cache of log-probabilities.
 
-A row's key is a digest of the model's fingerprint and the exact context and continuation tokens; its value is the sum and
-the number of tokens. The file holds no text, no token and no item id. A value is never overwritten, because byte-identical
-runs depend on it; a value that comes back further off than rounding is an error.
+The key of a row is a digest of the model's fingerprint and of the exact context and continuation tokens. Its value is the
+summed log-probability and the number of tokens. The file contains no text, tokens, or item IDs. Values are never
+overwritten, because byte-identical runs depend on them. A new value that differs by more than rounding is an error.
 
-Scores of a restricted set are kept in a file of their own, for its owner alone, and their keys are HMACs under a subkey of
-the evaluator's key: without the key, nobody can find out whether a known question was scored.
+Scores of a restricted set have a separate file that only its owner can read. Its keys are HMACs under a subkey of the
+evaluator's key. Without that key, nobody can find out whether a known question was scored.
 """
 
 import hashlib
@@ -33,15 +33,13 @@ FILE = "scores.sqlite"
 SEALED_FILE = "scores-restricted.sqlite"
 _VALUE = struct.Struct("<dI")
 _DRAWS = 20
-"""Bits of the second number that count tokens; above them are the replies that were read."""
+"""Number of low bits of the second integer that count tokens. The higher bits count the replies that were read."""
 
 
 class Cache(Closing):
-    """One SQLite file, shared by any number of runs. A damaged file is set aside, and an empty one goes on.
-
-    `seal`: the subkey of a restricted set's owner, under which the keys of its rows are HMACs.
-    Raises `ResourceError`: the file cannot be opened, read or written, or the disk is full; rows committed before stay.
-    """
+    """SQLite cache of scores that any number of runs can share. A damaged file is renamed and replaced by an empty one. If
+    `seal` is given, it is a subkey of the owner of a restricted set, and row keys are HMACs under it. Raise `ResourceError`
+    if the file cannot be opened, read, or written, or the disk is full. Committed rows are kept."""
 
     def __init__(self, folder: Path, seal: bytes | None = None) -> None:
         self.file = folder / (FILE if seal is None else SEALED_FILE)
@@ -49,34 +47,33 @@ class Cache(Closing):
         self._open(score_file.opened(self.file, private=seal is not None))
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._db.close()
 
     def named(self, digest: bytes) -> bytes:
-        """Return the key of a row whose question has this digest: the digest itself, or its HMAC under the seal."""
+        """Return the row key for a digest: the digest itself, or its HMAC if the cache is sealed."""
         return digest if self._seal is None else hmac.digest(self._seal, digest, "sha256")
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Logprob]:
-        """Return the values that are there."""
+        """Return the cached values of the given keys."""
         found = self._done(lambda db: looked_up(db, "score", keys))
         return {key: _read(value) for key, value in found.items()}
 
     def put(self, rows: Mapping[bytes, Logprob], model: str, near: float) -> dict[bytes, Logprob]:
-        """Keep these values in one transaction and return what is there now; a value that was there stays.
-
-        `near`: how far a new value may be from it, in nats, times `drift`: last bits depend on the batch.
-        Raises `ModelError`: a value is further off, so the model is not deterministic.
-        """
+        """Store new values in one transaction and return the stored value of every key.
+        Existing values are kept. A new value may differ from an existing one by `near` nats times `drift`, because the last
+        digits depend on the batch. Raise `ModelError` if a value differs by more, so the model is not deterministic."""
 
         def kept(db: sqlite3.Connection) -> dict[bytes, Logprob]:
-            # Nobody else writes between the look and the writing.
+            # No other process can write between this lookup and this write.
             db.execute("BEGIN IMMEDIATE")
             known = {key: _read(value) for key, value in looked_up(db, "score", list(rows)).items()}
             other = sum(not _alike(value, rows[key], near) for key, value in known.items())
             if other:
                 raise ModelError(
-                    f"{model}: not deterministic: {other} log-probabilities differ from the cached ones; "
-                    f"expected the same within {near:g} (clear {self.file.name} if the machine's software changed)"
+                    f"{model}: the model is not deterministic: {other} log-probabilities differ from the cached ones by "
+                    f"more than {near:g}. If the software of this machine has changed, clear {self.file.name} with "
+                    "`robustify models cache clear`."
                 )
             fresh = {
                 key: _VALUE.pack(value.total, value.draws << _DRAWS | value.n_tokens)
@@ -89,35 +86,35 @@ class Cache(Closing):
         return self._done(kept)
 
     def aliases(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Return the keys of scores by the keys of texts."""
+        """Return a mapping from text keys to score keys."""
         return self._done(lambda db: looked_up(db, "alias", keys))
 
     def set_aliases(self, rows: Mapping[bytes, bytes]) -> None:
-        """Remember by which texts these scores are asked for."""
+        """Store a mapping from text keys to score keys."""
         self._done(lambda db: write(db, "alias", rows))
 
     def path(self, model: bytes) -> str | None:
-        """Return by which path this model was scored before."""
+        """Return the scoring path that an earlier run used for this model, or None."""
         row = self._done(lambda db: db.execute("SELECT path FROM path WHERE model = ?", (model,)).fetchone())
         return None if row is None else str(row[0])
 
     def set_path(self, model: bytes, path: str) -> None:
-        """Remember by which path this model is scored."""
+        """Store the scoring path of this model."""
         self._done(lambda db: db.execute("INSERT OR REPLACE INTO path VALUES (?, ?)", (model, path)))
 
     def info(self) -> dict[str, Any]:
-        """Return what `robustify models cache info` prints: path, rows, and bytes on disk."""
+        """Return the path, number of rows, and size in bytes, as printed by `robustify models cache info`."""
         return {"path": str(self.file), "rows": self._done(row_count), "size": self.file.stat().st_size}
 
     def clear(self) -> int:
-        """Forget everything, also damaged files that were set aside. Return the number of rows, 0 for a damaged file."""
+        """Delete all rows and renamed damaged files. Return the number of deleted scores, or 0 if the file is damaged."""
         try:
             n = row_count(self._db)
             with self._db:
                 self._db.execute("DELETE FROM score")
                 self._db.execute("DELETE FROM alias")
             self._db.execute("VACUUM")
-            # The journal holds what was written before, until it is cut.
+            # Until it is truncated, the journal contains the deleted rows.
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except DAMAGE:
             n = 0
@@ -133,7 +130,7 @@ class Cache(Closing):
         self._open(score_file.replaced(self.file, self._inode, private=self._seal is not None))
 
     def _done(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Return what this work gives, in one transaction; of an empty file if this one is damaged."""
+        """Run `work` in one transaction and return its result. If the file is damaged, replace it and run `work` again."""
         try:
             try:
                 with self._db:
@@ -146,13 +143,14 @@ class Cache(Closing):
                 return work(self._db)
         except (OSError, *DAMAGE) as error:
             raise ResourceError(
-                f"{self.file}: cannot be read or written ({error!a}); free space, rows kept so far stay"
+                f"{self.file}: cannot read or write the score cache ({error!a}). Free some disk space. Committed "
+                "scores are kept."
             ) from None
 
 
 @contextmanager
 def every(folder: Path) -> Iterator[list[Cache]]:
-    """Open the caches of a folder: the public one and any restricted one. Counting and clearing need no key."""
+    """Open all caches in a folder, public and restricted, to count or clear their rows. No key is needed."""
     with Cache(folder) as scores:
         if not (folder / SEALED_FILE).is_file():
             yield [scores]
@@ -162,12 +160,12 @@ def every(folder: Path) -> Iterator[list[Cache]]:
 
 
 class KeptScores:
-    """The cache as one model sees it; without a cache nothing is known and nothing is kept."""
+    """View of the cache for a single model. If there is no cache, it finds and stores nothing."""
 
     def __init__(self, cache: Cache | None, fingerprint: Mapping[str, str], name: str) -> None:
         self._cache = cache
         self._name = name
-        # Replies that are drawn differ from one time to the next: the first that are kept are those that count.
+        # Sampled replies vary from run to run. The first stored scores count.
         drawn = "samples" in fingerprint
         self._near = math.inf if drawn else near(fingerprint.get("dtype", "float32"))
         self._head = hashlib.sha256(b"robustify/score/1")
@@ -176,14 +174,14 @@ class KeptScores:
             _add(self._head, value.encode())
 
     def known(self, requests: Iterable[Encoded]) -> dict[Encoded, Logprob]:
-        """Return what is there of these requests."""
+        """Return the cached scores of these requests."""
         if self._cache is None:
             return {}
         keys = {self._key(request): request for request in requests}
         return {keys[key]: value for key, value in self._cache.get(list(keys)).items()}
 
     def keep(self, scored: Mapping[Encoded, Logprob]) -> dict[Encoded, Logprob]:
-        """Keep these, in one transaction, and return what is kept; see `Cache.put`."""
+        """Store these scores in one transaction. Return the stored scores, which may be those of an earlier run."""
         if self._cache is None:
             return dict(scored)
         keys = {self._key(request): request for request in scored}
@@ -191,7 +189,7 @@ class KeptScores:
         return {keys[key]: value for key, value in self._cache.put(rows, self._name, self._near).items()}
 
     def known_texts(self, requests: Sequence[Request]) -> list[Logprob] | None:
-        """Return the scores of these requests if all of them were asked before: a known text needs no tokens."""
+        """Return the cached scores of these requests without tokenizing them, or None unless all are cached."""
         if self._cache is None or not requests:
             return None
         keys = [self._text_key(request) for request in requests]
@@ -203,7 +201,7 @@ class KeptScores:
         return found if len(found) == len(requests) else None
 
     def keep_texts(self, requests: Sequence[Request], encoded: Sequence[Encoded]) -> None:
-        """Remember whose scores these texts have, by digests or, for a restricted set, by HMACs."""
+        """Link the texts of requests to their scores, so that later runs need no tokenizer."""
         if self._cache is not None:
             keys = {one: self._key(one) for one in set(encoded)}
             pairs = zip(requests, encoded, strict=True)
@@ -211,7 +209,7 @@ class KeptScores:
 
     @property
     def path(self) -> str | None:
-        """By which path the model was scored before."""
+        """Scoring path that an earlier run used for this model, or None."""
         return None if self._cache is None else self._cache.path(self._head.digest())
 
     @path.setter
@@ -238,7 +236,7 @@ class KeptScores:
 
 @cache
 def _spelled_by() -> bytes:
-    """Return what else the tokens of a text depend on than a recipe says."""
+    """Return the version of tokenizers, on which tokens depend but which is not part of a recipe."""
     try:
         return version("tokenizers").encode()
     except PackageNotFoundError:

@@ -1,4 +1,7 @@
-"""Which servers may be asked, and which key a server may be sent. A config may come from a stranger: a pull request."""
+"""Rules for which servers may be contacted and which API keys they may receive.
+
+A config may come from a stranger, for example in a pull request.
+"""
 
 import os
 import re
@@ -8,9 +11,9 @@ from robustify.engines.settings import host_of
 from robustify.errors import AuthorisationError, UsageError
 
 NO_SERVERS = "ROBUSTIFY_NO_SERVERS"
-"""Set in CI: only models that run here are asked, whatever a config says."""
+"""If set, as in CI, only models on this machine may run, whatever the config says."""
 KEYS = "ROBUSTIFY_KEYS"
-"""Pairs NAME@HOST: the variables with keys that the user lets a config send to these hosts."""
+"""Pairs NAME@HOST of API key variables and the hosts to which the user lets a config send them."""
 _OURS = re.compile(r"ROBUSTIFY_(\w+_)?API_KEY")
 _PROVIDERS: Mapping[str, str] = {
     "MISTRAL_API_KEY": "api.mistral.ai",
@@ -18,35 +21,31 @@ _PROVIDERS: Mapping[str, str] = {
     "OPENROUTER_API_KEY": "openrouter.ai",
     "TOGETHER_API_KEY": "api.together.xyz",
 }
-"""A provider's own variable goes to its own host."""
+"""Variables that providers define for their API keys, and the host that may receive each."""
 
 
 def refuse_servers(name: str) -> None:
-    """Raise `AuthorisationError` for a model that is asked over a network where `$ROBUSTIFY_NO_SERVERS` is set."""
+    """Raise `AuthorisationError` if `$ROBUSTIFY_NO_SERVERS` forbids models on a network."""
     if os.environ.get(NO_SERVERS):
         raise AuthorisationError(
-            f"{name}: is asked over a network, which ${NO_SERVERS} forbids; expected models that run here (engine hf)"
+            f"{name}: the model is on a network, which ${NO_SERVERS} forbids. Use a model on this machine (engine hf)."
         )
 
 
 def key_for(name: str, variable: str | None, url: str) -> str:
-    """Return the key in this environment variable, for the server at this address; without a variable "none".
-
-    Raises:
-        AuthorisationError: the variable is not meant for this server.
-        UsageError: it is not set.
-    """
+    """Return the API key in an environment variable for the server at `url`, or "none" if no variable is named. Raise
+    `AuthorisationError` if the variable must not be sent to this server, or `UsageError` if the variable is not set."""
     if variable is None:
         return "none"
     host = host_of(url) or "localhost"
     allowed = os.environ.get(KEYS, "").replace(",", " ").split()
     if not (_OURS.fullmatch(variable) or _PROVIDERS.get(variable) == host or f"{variable}@{host}" in allowed):
         raise AuthorisationError(
-            f"{name}: api_key_env: {variable} is not sent to {host} unasked; expected ROBUSTIFY_API_KEY, or in the "
-            f"environment {KEYS}={variable}@{host}"
+            f"{name}: api_key_env: {variable} may not be sent to {host}. Use ROBUSTIFY_API_KEY instead, or set the "
+            f"environment variable {KEYS}={variable}@{host}."
         )
     if not (key := os.environ.get(variable, "")):
         raise UsageError(
-            f"{name}: the environment variable {variable} is not set; expected the server's key in it"
+            f"{name}: the environment variable {variable} is not set. Set it to the API key of the server."
         )
     return key

@@ -1,10 +1,10 @@
-"""Which tokens to compute, so that each distinct prefix is computed once. Pure: no torch, no model.
+"""Batch planning that computes each distinct prefix once.
 
-All requests are laid into one trie: a path from its root spells a context and a continuation, and a node is
-one token. The trie is cut, in depth-first order, into batches that are all as large as the budget. What a
-batch needs from the ones before it is the path above its first node, its trunk (a few-shot header, the rest of
-a stem that was cut): the batch before hands its keys and values on. Every so many batches a section begins,
-which computes its trunk anew, so that a run that is resumed never has to go back further than that.
+All requests form one trie. A node is one token, and a path from the root spells a context and a continuation. In
+depth-first order, the trie is split into batches of equal size. A batch needs the path above its first node, which is
+called its trunk: a few-shot header, for example, or the rest of a split stem. The previous batch passes on the keys and
+values of this trunk. After a fixed number of batches, a new section recomputes its trunk, so that a resumed run never has
+to go back further. This module imports neither torch nor a model.
 """
 
 import itertools
@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 Tokens = tuple[int, ...]
 
 SECTION = 64
-"""Batches a section has, before those that compute its trunk anew."""
+"""Number of batches per section, without those that recompute its trunk."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Encoded:
-    """A request in tokens. Neither part is empty. Tokens are text in another alphabet: repr counts them."""
+    """Tokens of a request. Neither part is empty, and the repr shows only their lengths because tokens reveal text."""
 
     context: Tokens
     continuation: Tokens
@@ -32,13 +32,13 @@ class Encoded:
 
     @property
     def row(self) -> Tokens:
-        """What the model must read: all but the last token, which is only predicted."""
+        """Input tokens of the model: all but the last token, which is only predicted."""
         return self.context + self.continuation[:-1]
 
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """The log-probability of token `following` at `node` (local to its batch) counts for this request."""
+    """Token log-probability that a request needs: that of token `following` after node `node` of its batch."""
 
     request: int
     node: int
@@ -47,12 +47,11 @@ class Want:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Batch:
-    """n nodes in depth-first order, below a trunk of t tokens that the batch before has handed on.
+    """Batch of n nodes in depth-first order, below a trunk of t tokens from the previous batch.
 
-    `depths` are positions in the sequence. The descendants of a node are the nodes after it up to its end:
-    node i is an ancestor of node j where `i <= j < ends[i]`; `trunk_ends[d]` says the same of the trunk's
-    token d, whose descendants start with node 0. `carry` indexes trunk and nodes, in this order, and names the
-    path that is the next batch's trunk.
+    `depths` are positions in the sequence. The descendants of a node are the nodes after it up to its end, so node i is an
+    ancestor of node j if `i <= j < ends[i]`. Likewise, the descendants of trunk token d are the nodes from 0 up to
+    `trunk_ends[d]`. `carry` contains indices into the trunk followed by the nodes. They select the trunk of the next batch.
     """
 
     tokens: Tokens
@@ -64,7 +63,7 @@ class Batch:
 
 
 Sections = tuple[tuple[Batch, ...], ...]
-"""All batches, in the order of the walk; the first batch of a section has no trunk."""
+"""All batches in depth-first order. The first batch of a section has no trunk."""
 
 
 @dataclass(slots=True)
@@ -76,7 +75,7 @@ class _Trie:
     wants: list[list[tuple[int, int]]]
 
     def path(self, node: int) -> list[int]:
-        """Return the proper ancestors of a node, from the root down."""
+        """Return the proper ancestors of a node, starting at the root."""
         above = []
         while (node := self.parents[node]) >= 0:
             above.append(node)
@@ -84,10 +83,8 @@ class _Trie:
 
 
 def plan_batches(requests: Sequence[Encoded], budget: int = 512, section: int = SECTION) -> Sections:
-    """Return batches of at most `budget` nodes that hold every request, in the order of a depth-first walk.
-
-    The plan depends on the set of requests alone, so that a resumed run computes exactly the same.
-    """
+    """Return batches of at most `budget` nodes that cover all requests, in depth-first order.
+    The plan depends only on the set of requests, so that a resumed run computes exactly the same batches."""
     trie = _trie(requests)
     cuts = _cuts(trie, budget, section)
     starts = range(0, len(cuts) - 1, section)
@@ -101,7 +98,7 @@ def _trie(requests: Sequence[Encoded]) -> _Trie:
     wants: list[list[tuple[int, int]]] = []
     path: list[int] = []
     before = np.empty(0, dtype=np.int64)
-    # In sorted order a request shares with the one before it exactly what it shares with all before it.
+    # In sorted order, the prefix that a request shares with any earlier request is the one shared with the previous.
     for number in sorted(range(len(requests)), key=lambda n: requests[n].context + requests[n].continuation):
         request = requests[number]
         row = np.array(request.row, dtype=np.int64)
@@ -141,7 +138,7 @@ def _cuts(trie: _Trie, budget: int, section: int) -> list[int]:
         if len(cuts) % section:
             cuts.append(last + budget)
         else:
-            # A new section computes the path above it again: it begins where that path is shortest.
+            # A new section recomputes the path above it, so it begins where that path is shortest.
             window = range(last + budget, last + budget - max(budget // 4, 1), -1)
             cuts.append(min(window, key=lambda node: trie.depths[node]))
     return [*cuts, n] if n else [0]
@@ -150,7 +147,7 @@ def _cuts(trie: _Trie, budget: int, section: int) -> list[int]:
 def _section(trie: _Trie, cuts: Sequence[int], budget: int) -> tuple[Batch, ...]:
     stem = trie.path(cuts[0])
     stops = [*range(0, len(stem), budget), len(stem)] if stem else [0]
-    # The trunk by itself is a chain: everything descends from everything above it.
+    # The trunk alone is a chain: each token descends from all tokens above it.
     again = [_chain(trie, stem, a, b) for a, b in itertools.pairwise(stops)]
     return (*again, *(_batch(trie, a, b, last=b == cuts[-1]) for a, b in itertools.pairwise(cuts)))
 

@@ -1,4 +1,4 @@
-"""The seam between asking and models: what may be asked of an engine, and what comes back."""
+"""Interfaces between asking and engines: scorers, writers, and their results."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,18 +9,18 @@ from typing_extensions import Self
 from robustify.views import Request
 
 Progress = Callable[[int], None]
-"""Called with the number of requests just finished."""
+"""Callback that receives the number of newly finished requests."""
 
 
 def no_progress(_: int) -> None:
-    """Progress that is not shown."""
+    """Discard a progress update."""
 
 
 class Closing:
-    """Something with a `close`, which is called on leaving a `with` block."""
+    """Base class of context managers that call `close` on exit."""
 
     def close(self) -> None:
-        """Give back memory and connections. Closing twice does nothing."""
+        """Release memory and connections. Further calls do nothing."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:
@@ -32,10 +32,11 @@ class Closing:
 
 @dataclass(frozen=True, slots=True)
 class Logprob:
-    """The sum of the continuation's token log-probabilities (natural log), and how many tokens it has.
+    """Sum of the token log-probabilities of a continuation (natural logarithm), and its number of tokens.
 
-    `n_tokens` is 0 for a letter that is not among the likeliest tokens that a server shows: it is at most `total`. `draws`:
-    how many replies were read if a letter's share of a server's replies stands for its probability, else 0.
+    `n_tokens` is 0 for a letter that is not among the most likely tokens shown by a server. In that case, `total` is an
+    upper bound. `draws` is the number of replies read if the probability of a letter is its share of sampled replies.
+    Otherwise it is 0.
     """
 
     total: float
@@ -44,59 +45,59 @@ class Logprob:
 
 
 NO_LETTER = Logprob(float("-inf"), 1)
-"""A letter of an asking whose replies cannot be read: no number. The asking is unanswered."""
+"""Result for each letter of a question whose replies are unreadable. The question counts as unanswered."""
 
 
 @runtime_checkable
 class Scorer(Protocol):
-    """Anything that can say how likely a continuation is."""
+    """Model that returns log-probabilities of continuations."""
 
     name: str
 
     def loglikelihoods(self, requests: Sequence[Request], progress: Progress = no_progress) -> list[Logprob]:
-        """Return one result for each request, in the order of the requests.
+        """Return one result per request, in the order of the requests.
 
         Raises:
-            RequestError: requests that do not fit into the model's context (never truncated in silence).
-            ModelError: a log-probability that is NaN or infinite (other than `NO_LETTER`), or a server that fails for
-                good; what was scored is kept.
-            ResourceError: not even a small batch fits into memory.
+            RequestError: requests do not fit into the context of the model. They are never truncated.
+            ModelError: a log-probability is NaN or infinite (other than `NO_LETTER`), or the server keeps failing. Finished
+                scores are kept.
+            ResourceError: even a small batch does not fit into memory.
         """
         ...
 
     def fingerprint(self) -> dict[str, str]:
-        """Return what the numbers depend on: digests of weights and tokenizer, dtype, engine, versions, device."""
+        """Return the properties that scores depend on: digests of weights and tokenizer, dtype, engine, versions, and
+        device."""
         ...
 
 
 @runtime_checkable
 class Metered(Protocol):
-    """A scorer or writer that is paid for by what is sent."""
+    """Scorer or writer that counts the requests and tokens sent to a paid service."""
 
     def usage(self) -> dict[str, Any]:
-        """Return requests, tokens and the cost if the prices are known, of what was sent and not cached."""
+        """Return the numbers of requests and tokens sent, without cached ones, and their cost if prices are known."""
         ...
 
 
 FINISH_REASONS = ("stop", "length", "content_filter")
-"""Why a reply ended, as the OpenAI protocol names it. Other words of a server are dropped: they may quote a prompt."""
+"""Finish reasons of the OpenAI protocol. Others are dropped, because a server might quote a prompt in them."""
 
 
 def finish_reason_of(said: object) -> str | None:
-    """Return one of `FINISH_REASONS`, or None if a server said something else or nothing."""
+    """Return the finish reason if it is one of `FINISH_REASONS`, otherwise None."""
     return said if isinstance(said, str) and said in FINISH_REASONS else None
 
 
 class Reply(str):
-    """What a model wrote. `finish_reason`: "stop" if it ended by itself, "length" if it was cut off at the length that was
-    allowed, None if its engine gives none of `FINISH_REASONS`.
-    """
+    """Text generated by a model, with its finish reason. `finish_reason` is "stop" if the model ended the reply, "length"
+    if the reply reached its maximum length, and None if the engine gives none of `FINISH_REASONS`."""
 
     __slots__ = ("finish_reason",)
     finish_reason: str | None
 
     def __new__(cls, text: str, finish_reason: object = None) -> "Reply":
-        """Make a text that knows how it ended."""
+        """Create a reply from its text and finish reason."""
         made = super().__new__(cls, text)
         made.finish_reason = finish_reason_of(finish_reason)
         return made
@@ -104,16 +105,18 @@ class Reply(str):
 
 @runtime_checkable
 class Writer(Protocol):
-    """Anything that can write text. `has_chat_template`, where it has that, says whether one goes around a prompt."""
+    """Model that generates text.
+    If the optional attribute `has_chat_template` is true, the model wraps prompts in its chat template."""
 
     name: str
 
     def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
-        """Return one reply for each prompt, in order and without sampling if the engine can; a `Reply` if it knows why the
-        reply ended. A chat template goes around a prompt if the model has one.
+        """Return one reply per prompt, in the order of the prompts.
 
-        Raises:
-            DataError: prompts that leave no room for the reply, named by their positions.
-            ModelError: a model or server that cannot write.
+        The engine does not sample if it can avoid it. The reply is a `Reply` if the finish reason is known. If the model
+        has a chat template, prompts are wrapped in it.
+
+        Raise `DataError` if prompts leave no room for a reply. The message gives their positions, or `ModelError` if the
+        model or server cannot generate text.
         """
         ...

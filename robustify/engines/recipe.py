@@ -1,4 +1,7 @@
-"""What a model's numbers depend on, known without opening the model: files, precision, software, batch size."""
+"""Recipe of a model: the files, precision, software, and batch size that its scores depend on.
+
+A recipe is known without opening the model.
+"""
 
 import hashlib
 import os
@@ -10,13 +13,13 @@ from robustify.engines.settings import TransformersSettings
 from robustify.models.folder import digests
 
 VERSION = "hf-2"
-"""Of the engine: another one is another recipe, whose scores are kept apart."""
+"""Version of the engine. It is part of the recipe, so each version has separate scores."""
 _WEIGHTS = (".safetensors",)
 _TOKENIZER = ("tokenizer", "vocab", "merges", "special_tokens", "chat_template", "added_tokens")
 
 
 def recipe(model: TransformersSettings, folder: Path, n_threads: int | None = None) -> dict[str, str]:
-    """Return everything by name that a change of the numbers of this model in this folder would have to come from."""
+    """Return the recipe of a model in a folder. If its scores change, at least one value of the recipe has changed."""
     return {
         "engine": VERSION,
         **file_digests(folder),
@@ -24,7 +27,7 @@ def recipe(model: TransformersSettings, folder: Path, n_threads: int | None = No
         "device": model.device,
         "threads": str(n_threads or threads()),
         "max_batch_tokens": str(model.budget),
-        # Left out where it is as it always was: caches of that time stay good.
+        # The default is left out, so that older caches remain valid.
         **({"section": str(model.section)} if model.section != SECTION else {}),
         "torch": version("torch"),
         "transformers": version("transformers"),
@@ -32,19 +35,19 @@ def recipe(model: TransformersSettings, folder: Path, n_threads: int | None = No
 
 
 def near(dtype: str) -> float:
-    """Return how far two computations of one log-probability may be apart, in nats: wrong attention is off by whole
-    nats, float32 in other batches by less than a thousandth, half precision wanders by tenths."""
+    """Return the allowed difference in nats between two computations of one log-probability.
+    Wrong attention differs by several nats, float32 in other batches by less than 0.001, and half precision by tenths."""
     return 1e-3 if dtype == "float32" else 1.0
 
 
 def drift(n_tokens: int) -> float:
-    """Return the factor of `near` for a sum over so many tokens: errors of 32 tokens and more add up. (A float32 model of
-    270 M parameters: 0.003 nats over 278 tokens, computed in another batch.)"""
+    """Return the factor for the tolerance of a sum over `n_tokens`, because errors add up from 32 tokens on.
+    For example, a float32 model with 270 M parameters differed by 0.003 nats over 278 tokens in another batch."""
     return max(1.0, n_tokens / 32)
 
 
 def threads() -> int:
-    """Return the number of cores for this process, unless OMP_NUM_THREADS says otherwise."""
+    """Return the number of cores available to this process, or OMP_NUM_THREADS if it is set."""
     value = os.environ.get("OMP_NUM_THREADS", "")
     if value.isdigit() and int(value):
         return int(value)
@@ -52,7 +55,7 @@ def threads() -> int:
 
 
 def file_digests(folder: Path) -> dict[str, str]:
-    """Return one digest each for weights, config and tokenizer: everything in the folder that numbers depend on."""
+    """Return the digests of weights, config, and tokenizer: all files in the folder that scores depend on."""
     names = sorted(p.name for p in folder.iterdir() if p.is_file() and not p.name.startswith("."))
     known = digests(
         folder, [n for n in names if n.endswith(_WEIGHTS) or n.startswith(("config.json", *_TOKENIZER))]

@@ -1,7 +1,7 @@
-"""The SQLite file of the score cache: opened, and set aside whole if it is found damaged.
+"""SQLite file of the score cache, which is replaced if it is damaged.
 
-SQLite's pages have no checksum, so an overwritten page is an error in every run that reads it, and every row carries a
-checksum of its own. A file with a damaged page or row is renamed, and an empty one is created.
+SQLite pages have no checksums, so an overwritten page would be an error in every run that reads it. Therefore, every row
+has a checksum. A file with a damaged page or row is renamed, and an empty file is created.
 """
 
 import contextlib
@@ -17,21 +17,21 @@ from robustify.files import locked
 
 APPLICATION = 0x52425354
 VERSION = 1
-"""Of the tables. A file of a later version is refused and stays as it is."""
+"""Version of the tables. A file of a later version is refused and not changed."""
 _MANY = 500
-"""Keys of one search."""
+"""Number of keys per query."""
 DAMAGE = (sqlite3.Error, UnicodeDecodeError)
-"""What reading a damaged file raises: SQLite quotes bytes in its messages, which may not be text."""
+"""Errors raised for a damaged file. SQLite quotes bytes in its messages that may not be valid text."""
 
 
 class DamagedRow(sqlite3.DatabaseError):
-    """A row whose checksum does not hold."""
+    """Row whose checksum is wrong."""
 
 
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS score(key BLOB PRIMARY KEY, value BLOB NOT NULL, checksum BLOB NOT NULL)"
     " STRICT, WITHOUT ROWID",
-    # The digest of a request's text, and the key of its score.
+    # Maps the digest of a request's text to the key of its score.
     "CREATE TABLE IF NOT EXISTS alias(key BLOB PRIMARY KEY, score BLOB NOT NULL, checksum BLOB NOT NULL)"
     " STRICT, WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS path(model BLOB PRIMARY KEY, path TEXT NOT NULL) STRICT, WITHOUT ROWID",
@@ -40,8 +40,8 @@ _TABLES = (
 
 
 def opened(path: Path, *, private: bool) -> sqlite3.Connection:
-    """Open the file, create it if it is missing, and replace it if it is damaged. `private`: for its owner alone.
-    Raises `ResourceError`: it cannot be opened or created."""
+    """Open the file, creating it if it is missing and replacing it if it is damaged. If `private` is true, only the owner
+    can read the file. Raise `ResourceError` if the file cannot be opened or created."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         inode = path.stat().st_ino if path.exists() else None
@@ -52,11 +52,13 @@ def opened(path: Path, *, private: bool) -> sqlite3.Connection:
                 raise
             return replaced(path, inode, private=private)
     except (OSError, *DAMAGE) as error:
-        raise ResourceError(f"{path}: cannot be opened ({error!a}); choose another --cache-dir") from None
+        raise ResourceError(
+            f"{path}: cannot open the score cache ({error!a}). Choose another folder with --cache-dir."
+        ) from None
 
 
 def is_damaged(db: sqlite3.Connection, error: Exception) -> bool:
-    """Return whether this error is a damaged row, or SQLite's own check of every page and index finds a fault."""
+    """Return whether the error reports a damaged row, or SQLite's integrity check of the file fails."""
     if isinstance(error, DamagedRow):
         return True
     try:
@@ -68,7 +70,7 @@ def is_damaged(db: sqlite3.Connection, error: Exception) -> bool:
 
 
 def replaced(path: Path, inode: int | None, *, private: bool) -> sqlite3.Connection:
-    """Rename the damaged file with this inode and open an empty one, unless another process has done so already."""
+    """Rename the damaged file with this inode and open an empty one, unless another process has already done so."""
     with locked(path.with_name(f".{path.name}.lock"), wait=True):
         if not path.exists() or path.stat().st_ino == inode:
             n = 1
@@ -79,25 +81,25 @@ def replaced(path: Path, inode: int | None, *, private: bool) -> sqlite3.Connect
                 with contextlib.suppress(FileNotFoundError):
                     path.with_name(path.name + part).rename(aside.with_name(aside.name + part))
             print(
-                f"robustify: {path.name} is damaged: set aside as {aside.name}; its scores are computed again",
+                f"robustify: {path.name} is damaged and was renamed to {aside.name}; its scores are computed again",
                 file=sys.stderr,
             )
         return _connected(path, private=private)
 
 
 def remove_damaged(path: Path) -> None:
-    """Remove the files that were set aside from this one."""
+    """Remove damaged versions of this file that were renamed earlier."""
     for aside in path.parent.glob(f"{path.name}.corrupt-*"):
         with aside.open("rb") as file:
             header = file.read(100)
-        # A file of another program that had this name is not ours to remove.
+        # A file of this name may belong to another program, and then it is not removed.
         if not header.startswith(b"SQLite") or header[68:72] in (bytes(4), APPLICATION.to_bytes(4, "big")):
             aside.unlink()
             aside.with_name(f"{aside.name}-wal").unlink(missing_ok=True)
 
 
 def looked_up(db: sqlite3.Connection, table: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-    """Return the values of these keys, of rows that are there. Raises `DamagedRow`."""
+    """Return the values of the keys that exist in the table. Raise `DamagedRow` if the checksum of a row is wrong."""
     found: dict[bytes, bytes] = {}
     for start in range(0, len(keys), _MANY):
         part = keys[start : start + _MANY]
@@ -108,7 +110,7 @@ def looked_up(db: sqlite3.Connection, table: str, keys: Sequence[bytes]) -> dict
 
 
 def write(db: sqlite3.Connection, table: str, rows: Mapping[bytes, bytes]) -> None:
-    """Write these rows with their checksums; the caller has the transaction."""
+    """Write rows with their checksums inside the transaction of the caller."""
     db.executemany(
         f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?)",
         [(key, value, _checksum(key, value)) for key, value in rows.items()],
@@ -121,11 +123,11 @@ def row_count(db: sqlite3.Connection) -> int:
 
 
 def require_version(db: sqlite3.Connection, path: Path | None) -> None:
-    """Refuse a file of a later version with a `ResourceError`, and write ours into any other one."""
+    """Raise `ResourceError` if a later version wrote the file. Otherwise, write the current version into it."""
     if (version := db.execute("PRAGMA user_version").fetchone()[0]) > VERSION:
         raise ResourceError(
-            f"{path}: was written by a later robustify (version {version}, expected at most {VERSION}); upgrade "
-            "robustify, or choose another --cache-dir"
+            f"{path}: the file was written by a later robustify (version {version}, expected at most "
+            f"{VERSION}). Upgrade robustify, or choose another folder with --cache-dir."
         )
     db.execute(f"PRAGMA user_version={VERSION}")
 
@@ -135,7 +137,7 @@ def _checksum(key: bytes, value: bytes) -> bytes:
 
 
 def _checked(row: tuple[object, ...]) -> tuple[bytes, bytes]:
-    # A damaged page may show anything, also text.
+    # A damaged page may contain anything, even text.
     match row:
         case (bytes() as key, bytes() as value, sum_) if sum_ == _checksum(key, value):
             return key, value
@@ -144,19 +146,19 @@ def _checked(row: tuple[object, ...]) -> tuple[bytes, bytes]:
 
 def _connected(path: Path, *, private: bool) -> sqlite3.Connection:
     if private:
-        # Before SQLite creates it: the journal beside a file has the file's own mode.
+        # Create the file before SQLite does, because its journal inherits the mode of the file.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
         path.chmod(0o600)
     db = sqlite3.connect(path, timeout=30)
     try:
         if private:
             db.execute("PRAGMA secure_delete=ON")
-        # A network file system answers with another mode, and then that one is right.
+        # On a network file system, SQLite chooses another mode, which is correct there.
         db.execute("PRAGMA journal_mode=WAL")
         db.execute("PRAGMA synchronous=FULL")
         db.execute("PRAGMA trusted_schema=OFF")
         if db.execute("PRAGMA application_id").fetchone()[0] not in (0, APPLICATION):
-            raise sqlite3.DatabaseError("another program's database")
+            raise sqlite3.DatabaseError("the database belongs to another program")
         require_version(db, path)
         db.execute(f"PRAGMA application_id={APPLICATION}")
         for table in _TABLES:

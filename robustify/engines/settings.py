@@ -1,4 +1,4 @@
-"""What a config says of a model, one class for each engine, and the host that a model's prompts go to."""
+"""Settings of a model in a config, with one class per engine."""
 
 import ipaddress
 import re
@@ -11,15 +11,15 @@ from robustify.settings_files import Settings
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 LOCAL = "local"
-"""The address of a Ray cluster that is started here."""
+"""Address of a Ray cluster that is started on this machine."""
 DEFAULT_SAMPLES = 5
-"""Replies to one asking of a server that only chats."""
+"""Default number of replies per question from a server without log-probabilities."""
 _SERVED = re.compile(r"(?P<model>[^=\s]+)=openai:(?P<url>\S+)")
 _LOCAL_NAMES = ("localhost", "ip6-localhost")
 
 
 class TransformersSettings(Settings):
-    """A model that is run with transformers, in this process or in others."""
+    """Settings shared by the engines that run a model with transformers."""
 
     name: str = Field(pattern=NAME_PATTERN)
     engine: str
@@ -32,21 +32,21 @@ class TransformersSettings(Settings):
 
     @property
     def reference(self) -> str:
-        """What `robustify.models` looks up."""
+        """Name, folder, or file that `robustify.models` looks up."""
         return self.model or self.name
 
     @property
     def budget(self) -> int:
-        """Tokens of one forward pass."""
+        """Maximum number of tokens per forward pass."""
         return self.max_batch_tokens or (2048 if self.device == "cpu" else 8192)
 
 
 class HFModel(TransformersSettings):
-    """A model that runs here with transformers.
+    """Model that runs on this machine with transformers.
 
-    `model` is a known name (`robustify models list`), `hf:owner/name@revision`, a folder or a GGUF file. `role`
-    says whether it votes in the screen. `max_batch_tokens` bounds a forward pass (default: 2,048 on a CPU, 8,192
-    elsewhere). After `section` batches a shared beginning is computed again.
+    `model` is a known name (`robustify models list`), `hf:owner/name@revision`, a folder, or a GGUF file. `role` decides
+    whether it votes in the screen. `max_batch_tokens` limits a forward pass (default: 2,048 tokens on a CPU, 8,192
+    elsewhere). A shared prefix is recomputed after every `section` batches.
     """
 
     engine: Literal["hf"] = "hf"
@@ -54,11 +54,11 @@ class HFModel(TransformersSettings):
 
 
 class RayModel(TransformersSettings):
-    """A model that several `workers` of a Ray cluster run with transformers.
+    """Model that several workers of a Ray cluster run with transformers.
 
-    The keys of the engine hf hold here too. `address` is that of a running cluster (`auto` finds this machine's);
-    without it one is started. A worker has `threads`, or one GPU with `device: cuda`, and `start_seconds` to begin.
-    `section` and `threads` can change the last digits of scores; `workers` cannot.
+    It also accepts all keys of the engine hf. `address` is that of a running cluster, and `auto` finds the one of this
+    machine. Without an address, a cluster is started. A worker has `threads`, or one GPU with `device: cuda`, and must be
+    ready within `start_seconds`. `section` and `threads` can change the last digits of scores, but `workers` cannot.
     """
 
     engine: Literal["ray"]
@@ -70,26 +70,24 @@ class RayModel(TransformersSettings):
 
     @property
     def gpus(self) -> int:
-        """GPUs of each worker."""
+        """Number of GPUs per worker."""
         return 1 if self.device.startswith("cuda") else 0
 
     @property
     def host(self) -> str | None:
-        """The cluster that requests are sent to as token ids; None if it is started here and ends with the run.
-
-        A running cluster is not known to be of this machine alone, and Ray may write its objects to disk.
-        """
+        """Cluster that receives requests as token IDs, or None if the run starts and stops its own cluster.
+        A running cluster may include other machines, and Ray may write its objects to disk."""
         return None if self.address in (None, LOCAL) else self.address
 
 
 class OpenAIModel(Settings):
-    """A model behind a server that speaks the OpenAI protocol: vLLM, SGLang, a hosted endpoint.
+    """Model behind a server that supports the OpenAI protocol, such as vLLM, SGLang, or a hosted endpoint.
 
-    `base_url` ends in `/v1`. `model` is the server's id (default: `name`), `pin` the id in its replies if that
-    differs. `api_key_env` names the variable with the key: ROBUSTIFY_API_KEY, a provider's own, or a pair
-    NAME@HOST of $ROBUSTIFY_KEYS. `concurrency`, `timeout` (seconds) and `retries` are per
-    request. With `samples`, letters are drawn from that many chat replies of at most `reply_tokens`; without it
-    log-probabilities are asked for. `price_in` and `price_out` are for a million tokens.
+    `base_url` ends in `/v1`. `model` is the ID on the server (default: `name`), and `pin` is the ID in its replies if that
+    differs. `api_key_env` names the variable with the API key: ROBUSTIFY_API_KEY, the variable of a provider, or one from a
+    NAME@HOST pair in $ROBUSTIFY_KEYS. `concurrency` is the number of parallel requests. `timeout` (seconds) and `retries`
+    apply to each request. If `samples` is set, letters are sampled from that many chat replies of at most `reply_tokens`
+    tokens. Otherwise, the server is asked for log-probabilities. `price_in` and `price_out` are per million tokens.
     """
 
     name: str = Field(pattern=NAME_PATTERN)
@@ -112,39 +110,39 @@ class OpenAIModel(Settings):
     def _an_address_and_no_secret(cls, url: str) -> str:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError("no http address; expected http://HOST:PORT/v1")
+            raise ValueError("not an HTTP URL; expected http://HOST:PORT/v1")
         if parts.username or parts.password or parts.query or parts.fragment:
             raise ValueError(
-                "carries a user, a password or a query; expected an address alone, and the key in the environment "
-                "(api_key_env: NAME)"
+                "the URL contains a user, a password, or a query; expected only the address, with the API key in an "
+                "environment variable (api_key_env: NAME)"
             )
         return url.rstrip("/")
 
     @field_serializer("base_url", when_used="json")
     def _without_host(self, url: str) -> str:
-        # As with folders: a server's address differs from one day to the next, and may name an inner network.
+        # Like a folder, the address of a server may change from day to day, and may reveal an internal network.
         parts = urlsplit(url)
         return f"{parts.scheme}://{'elsewhere' if host_of(url) else 'localhost'}{parts.path}"
 
     @property
     def served(self) -> str:
-        """The id that the server knows."""
+        """Model ID on the server."""
         return self.model or self.name
 
     @property
     def reference(self) -> str:
-        """What distinguishes it from another model of the same config. Whether two names are one model, the servers say."""
+        """Identifier of the model within a config. Only the servers can show whether two names are the same model."""
         return f"openai|{self.served}|{self.name}"
 
 
 def served_at(text: str) -> tuple[str, str] | None:
-    """Return the id and the address of a model given as `ID=openai:URL`; None where the text is none."""
+    """Return the ID and URL of a model written as `ID=openai:URL`, or None if the text has another form."""
     match = _SERVED.fullmatch(text)
     return None if match is None else (match["model"], match["url"])
 
 
 def host_of(url: str) -> str | None:
-    """Return the host of an address; None where it is this machine."""
+    """Return the host of a URL, or None if it is this machine."""
     host = (urlsplit(url).hostname or "").casefold()
     if host in _LOCAL_NAMES:
         return None

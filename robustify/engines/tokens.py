@@ -1,8 +1,8 @@
-"""Text to tokens by the rules of lm-eval 0.4.13 (`TemplateLM._encode_pair`, `HFLM.tok_encode`).
+"""Tokenization by the rules of lm-eval 0.4.13 (`TemplateLM._encode_pair`, `HFLM.tok_encode`).
 
-Context and continuation are encoded together and split where the context's own tokens end; blanks at the end of
-the context move to the continuation; an empty context becomes the prefix token. One difference, on purpose: text
-that looks like a special token stays text, because it comes from items.
+Context and continuation are encoded together and split after the tokens of the context. Trailing spaces of the context move
+to the continuation. An empty context becomes the prefix token. There is one intended difference: text that looks like a
+special token remains text, because it comes from items.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,32 +16,33 @@ _MARK = "\u241fPROMPT\u241f"
 
 
 def split_blanks(request: Request) -> tuple[str, str]:
-    """Return context and continuation with the context's trailing blanks moved (`_encode_pair`)."""
+    """Return context and continuation after moving trailing spaces of the context to the continuation."""
     context = request.context.rstrip()
     return context, request.context[len(context) :] + request.continuation
 
 
 class Speller:
-    """A tokenizer as transformers loads it."""
+    """Wrapper of a transformers tokenizer."""
 
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
 
     @property
     def prefix(self) -> int:
-        """The begin token, else the end token (`HFLM.prefix_token_id`). Raises `ModelError`: the tokenizer has neither."""
+        """ID of the beginning-of-sequence token, or of the end-of-sequence token if the former is missing.
+        Raise `ModelError` if the tokenizer has neither token."""
         for token in (self._tokenizer.bos_token_id, self._tokenizer.eos_token_id):
             if token is not None:
                 return int(token)
         raise ModelError(
-            f"{type(self._tokenizer).__name__}: has no begin and no end token; expected one to stand for an "
-            "empty context"
+            f"{type(self._tokenizer).__name__}: the tokenizer has neither a beginning-of-sequence nor an "
+            "end-of-sequence token. One of them is needed to represent an empty context."
         )
 
     def spell(self, texts: Sequence[str], *, special: bool) -> list[Tokens]:
-        """Return the tokens of each text; `special`: with the begin token, where the tokenizer adds one of itself. Text
-        that looks like a special token is spelled as text."""
-        # lm-eval leaves `add_special_tokens` at the tokenizer's default, which is True.
+        """Return the tokens of each text. If `special` is true, the tokenizer may add its beginning-of-sequence token. Text
+        that looks like a special token is encoded as text."""
+        # lm-eval uses the tokenizer's default of `add_special_tokens`, which is True.
         ids = self._tokenizer(
             list(texts), add_special_tokens=special, split_special_tokens=True, return_attention_mask=False
         )
@@ -49,8 +50,8 @@ class Speller:
 
 
 def as_prompt(tokenizer: Any, name: str, text: str) -> list[int]:
-    """Return the tokens of one turn, through the chat template if there is one. The text cannot become a special token.
-    Raises `ModelError`: a chat template that does not show the user's turn."""
+    """Return the tokens of a single-turn prompt, using the chat template if there is one.
+    The text cannot become a special token. Raise `ModelError` if the chat template drops the user's message."""
     speller = Speller(tokenizer)
     if not getattr(tokenizer, "chat_template", None):
         return list(speller.spell([text], special=True)[0]) or [speller.prefix]
@@ -58,16 +59,18 @@ def as_prompt(tokenizer: Any, name: str, text: str) -> list[int]:
     shell = tokenizer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True)
     before, mark, after = shell.partition(_MARK)
     if not mark:
-        raise ModelError(f"{name}: its chat template drops the user's turn; expected one that shows it")
+        raise ModelError(
+            f"{name}: the chat template of the model drops the user's message. Use a model whose template includes it."
+        )
     ends = [tokenizer(part, add_special_tokens=False)["input_ids"] for part in (before, after)]
     return [*ends[0], *speller.spell([text], special=False)[0], *ends[1]]
 
 
 def check_room(encoded: Sequence[Sequence[int]], name: str, max_tokens: int, longest: int) -> None:
-    """Refuse prompts that leave no room for a reply of `max_tokens`.
-    Raises `DataError`: all of them, by their positions."""
+    """Check that every prompt leaves room for a reply of `max_tokens`.
+    Raise `DataError` if some prompts are too long. The message gives their positions."""
     faults = [
-        f"prompt {i}: {len(ids)} tokens and {max_tokens} for the reply; {name} takes {longest}"
+        f"prompt {i}: {len(ids)} tokens plus {max_tokens} for the reply; {name} accepts at most {longest} together"
         for i, ids in enumerate(encoded)
         if len(ids) + max_tokens > longest
     ]
@@ -76,11 +79,11 @@ def check_room(encoded: Sequence[Sequence[int]], name: str, max_tokens: int, lon
 
 
 def check_lengths(encoded: Sequence[Encoded], name: str, longest: int) -> None:
-    """Refuse requests of more than `longest` tokens, context and continuation together.
-    Raises `RequestError`: all of them, by their positions."""
+    """Check that the context and continuation of every request have at most `longest` tokens together.
+    Raise `RequestError` if some requests are too long. The message gives their positions."""
     faults = {
-        i: f"{len(e.context)} tokens of context and {len(e.continuation)} of continuation; {name} takes "
-        f"{longest} together; use a model with a longer context, or fewer shots"
+        i: f"{len(e.context)} tokens of context plus {len(e.continuation)} of continuation; {name} accepts at most "
+        f"{longest} together. Use a model with a longer context, or fewer shots."
         for i, e in enumerate(encoded)
         if len(e.context) + len(e.continuation) > longest
     }
@@ -89,8 +92,8 @@ def check_lengths(encoded: Sequence[Encoded], name: str, longest: int) -> None:
 
 
 def encode(speller: Speller, requests: Sequence[Request]) -> list[Encoded]:
-    """Return the tokens of each request, in order. Each distinct text is tokenised once.
-    Raises `RequestError`: a continuation that has no tokens of its own. Its position is named, never its text."""
+    """Return the tokens of each request, in the order of the requests. Each distinct text is tokenized once. Raise
+    `RequestError` if a continuation has no tokens. The message gives its position, never its text."""
     pairs = {request: split_blanks(request) for request in requests}
     joined = _spelled(speller, (text for c, d in pairs.values() if c for text in (c, c + d)), special=True)
     alone = _spelled(speller, (d for c, d in pairs.values() if not c), special=False)
@@ -100,12 +103,12 @@ def encode(speller: Speller, requests: Sequence[Request]) -> list[Encoded]:
             begin = joined[context]
             return Encoded(begin, joined[context + continuation][len(begin) :])
         tokens, prefix = alone[continuation], speller.prefix
-        # As lm-eval: a continuation that brings the prefix token itself is not given a second one.
+        # Like lm-eval, add no second prefix token if the continuation begins with one.
         return Encoded(tokens[:1], tokens[1:]) if tokens[:1] == (prefix,) else Encoded((prefix,), tokens)
 
     done = {request: encoded(*pair) for request, pair in pairs.items()}
     faults = {
-        i: f"its continuation ({len(r.continuation)} characters) has no tokens of its own; expected at least one"
+        i: f"the continuation ({len(r.continuation)} characters) has no tokens of its own; expected at least one"
         for i, r in enumerate(requests)
         if not done[r].continuation
     }

@@ -271,9 +271,9 @@ def test_what_does_not_fit_is_named_by_its_place_and_never_cut(engine: HF) -> No
     with pytest.raises(DataError) as caught:
         engine.loglikelihoods([REQUESTS[0], long, REQUESTS[1], Request("the", " mat" * 300)])
     assert [line.split(":")[0] for line in caught.value.lines] == ["request 1", "request 3"]
-    assert "takes 257 together" in caught.value.lines[0]
+    assert "accepts at most 257 together" in caught.value.lines[0]
     assert "secret" not in str(caught.value)
-    with pytest.raises(DataError, match="request 1: its continuation"):
+    with pytest.raises(DataError, match="request 1: the continuation"):
         engine.loglikelihoods([REQUESTS[0], Request("the cat", "")])
 
 
@@ -288,7 +288,7 @@ def change(folder: Path, what: Callable[[dict[str, Any]], object]) -> None:
 def test_weights_that_are_no_numbers_are_refused(damaged: Path, value: float) -> None:
     change(damaged, lambda tensors: tensors["model.norm.weight"].__setitem__(3, value))
     with (
-        pytest.raises(ModelError, match="tiny: gave a log-probability that is NaN"),
+        pytest.raises(ModelError, match="tiny: the model returned a log-probability that is NaN"),
         hf(damaged) as engine,
     ):
         engine.loglikelihoods(REQUESTS)

@@ -97,7 +97,7 @@ def test_a_chat_serves_letter_views_in_any_words_and_names_the_others(tmp_path: 
             model(server),
             Asking(views=("choices_only", "full"), letter_templates=("balepur-v1",)).templates(),
         )
-        with pytest.raises(UsageError, match=r"cannot serve choices_only_text .*cloze") as e:
+        with pytest.raises(UsageError, match=r"does not support choices_only_text .*cloze") as e:
             check_server(model(server), Asking().templates())
         assert "`asking: {mode: letter, views: [choices_only, full]}`" in str(e.value)
         assert not any("thing" in str(body) for body in server.bodies)

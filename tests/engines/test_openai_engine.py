@@ -73,7 +73,7 @@ def no_text(error: BaseException) -> bool:
 def test_a_token_across_the_end_of_the_context_is_refused(server: Stub, tmp_path: Path) -> None:
     straddling = Request("the secret", "ive cat")
     with pytest.raises(
-        RequestError, match="lies across the end of its context; ask this model with engine hf"
+        RequestError, match="crosses the end of its context; run this model with the engine hf"
     ) as e:
         scored(server, tmp_path, [REQUESTS[0], straddling])
     assert list(e.value.faults) == [1]
@@ -118,14 +118,14 @@ def test_a_server_without_echo_serves_letters_and_names_what_it_cannot(echo: str
     with stub(echo=echo) as server:
         with pytest.raises(UsageError) as e:
             check_server(model(server), told())
-        assert "cannot serve choices_only_text (answer-v1), cloze (qa-v1)" in str(e.value)
+        assert "does not support choices_only_text (answer-v1), cloze (qa-v1)" in str(e.value)
         assert "`asking: {mode: letter, views: [choices_only, full]}`" in str(e.value)
         check_server(model(server), letters)
         two_tokens = told(views=("choices_only", "full"), letter_templates=("balepur-v1",))
-        with pytest.raises(UsageError, match=r"cannot serve choices_only \(balepur-v1\)"):
+        with pytest.raises(UsageError, match=r"does not support choices_only \(balepur-v1\)"):
             check_server(model(server), two_tokens)
         found = scored(server, tmp_path, LETTERS)
-        with pytest.raises(ModelError, match="expected letters alone"):
+        with pytest.raises(ModelError, match="only letters can be scored"):
             scored(server, tmp_path, REQUESTS)
     assert [s.total for s in found] == pytest.approx([expected(r) for r in LETTERS])
 
@@ -134,11 +134,11 @@ def test_a_server_without_echo_serves_letters_and_names_what_it_cannot(echo: str
 def test_a_server_without_log_probabilities_can_only_write(manner: dict[str, Any], tmp_path: Path) -> None:
     with stub(**manner) as server:
         with pytest.raises(
-            UsageError, match=r"cannot serve choices_only .* a chat that answers with a letter"
+            UsageError, match=r"does not support choices_only .* a chat model that answers with a letter"
         ):
             check_server(model(server), told())
         with OpenAIServer(model(server)) as engine:
-            with pytest.raises(ModelError, match="expected letters alone"):
+            with pytest.raises(ModelError, match="only letters can be scored"):
                 engine.loglikelihoods(LETTERS)
             assert len(engine.write(["hello", "you"], max_tokens=4)) == 2
 
@@ -150,18 +150,18 @@ def test_a_server_without_log_probabilities_can_only_write(manner: dict[str, Any
     ("manner", "told"),
     [
         ({"echo": "shifted"}, "shifted or scaled and cannot be used"),
-        ({"echo": "cut"}, "prompts are cut or changed"),
-        ({"lists": ("other", "more")}, "lists no model 'toy'; found 'other', 'more'"),
-        ({"lists": ()}, "lists no model 'toy'; found none"),
-        ({"says": "something-else"}, "answered as 'something-else'; expected 'toy'"),
+        ({"echo": "cut"}, "shortens or changes prompts"),
+        ({"lists": ("other", "more")}, "does not list the model 'toy'; found 'other', 'more'"),
+        ({"lists": ()}, "does not list the model 'toy'; found none"),
+        ({"says": "something-else"}, "replied as 'something-else'; expected 'toy'"),
         ({"spoil": "null"}, "NoneType instead of a log-probability"),
         ({"spoil": "nan"}, "nan instead of a log-probability"),
         ({"spoil": "positive"}, "0.7 instead of a log-probability"),
-        ({"spoil": "fewer"}, "not those of the prompt"),
-        ({"spoil": "half"}, "no whole JSON"),
+        ({"spoil": "fewer"}, "do not spell the prompt"),
+        ({"spoil": "half"}, "not a complete JSON"),
         ({"spoil": "nan", "prompt_logprobs": True}, "nan instead of a log-probability"),
         ({"spoil": "null", "prompt_logprobs": True}, "NoneType instead of a log-probability"),
-        ({"spoil": "fewer", "prompt_logprobs": True}, "not those of the prompt"),
+        ({"spoil": "fewer", "prompt_logprobs": True}, "do not spell the prompt"),
     ],
 )
 def test_a_server_that_cannot_be_trusted_is_refused_before_any_item(
@@ -184,7 +184,7 @@ def test_what_goes_wrong_later_ends_the_run_and_keeps_what_was_right(
         reference = scored(server, tmp_path / "reference", MANY)
         server.manner.spoil, server.manner.spoil_after = spoil, server.completions + 20
         with pytest.raises(
-            ModelError, match=r"of 40 requests are left; \d+ are kept, and the same command"
+            ModelError, match=r"of 40 requests remain; \d+ are cached, so the same command"
         ) as e:
             scored(server, tmp_path / "home", MANY, concurrency=2)
         assert no_text(e.value)
@@ -200,7 +200,7 @@ def test_what_goes_wrong_later_ends_the_run_and_keeps_what_was_right(
 def test_another_model_is_refused_and_a_name_that_may_be_a_piece_of_a_prompt_is_not_shown(
     says: str, server: Stub, tmp_path: Path
 ) -> None:
-    shown = "'cheaper-model'" if says == "cheaper-model" else "a name that is not shown"
+    shown = "'cheaper-model'" if says == "cheaper-model" else "another name"
     with OpenAIServer(model(server)) as engine:
         engine.fingerprint()
         engine.write(["hello"], max_tokens=3)
@@ -209,12 +209,12 @@ def test_another_model_is_refused_and_a_name_that_may_be_a_piece_of_a_prompt_is_
             lambda: engine.loglikelihoods(REQUESTS[:4]),
             lambda: engine.write(["a secret"], max_tokens=3),
         ):
-            with pytest.raises(ModelError, match=f"answered as {shown}") as e:
+            with pytest.raises(ModelError, match=f"replied as {shown}") as e:
                 ask()
             assert no_text(e.value)
             assert "aaa" not in str(e.value)
     with stub(lists=("the secret cat",), root="/m/the secret cat") as other:
-        with pytest.raises(ModelError, match="lists no model 'toy'") as e:
+        with pytest.raises(ModelError, match="does not list the model 'toy'") as e:
             check_server(model(other), ())
         assert no_text(e.value)
         said = check_server(model(other, model="the secret cat", pin="toy"), ())
@@ -239,7 +239,7 @@ def test_a_server_that_hangs_is_given_up(server: Stub, tmp_path: Path) -> None:
         engine.fingerprint()
         before = server.completions
         server.manner.spoil = "hang"
-        with pytest.raises(ModelError, match=r"gave no reply within 0\.3 s"):
+        with pytest.raises(ModelError, match=r"sent no reply within 0\.3 s"):
             engine.loglikelihoods(MANY)
     assert server.completions - before <= 8, "of 40 requests, two at once, each tried twice"
 
@@ -250,7 +250,7 @@ def test_an_address_where_nobody_listens_is_given_up_after_a_few_tries(tmp_path:
         url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
     with pytest.raises(
         ModelError,
-        match=r"cannot be reached \(up to 3 tries\).*expected an OpenAI-compatible server at its base_url",
+        match=r"cannot be reached \(up to 3 tries\)\. Check that an OpenAI-compatible server runs at its base_url",
     ):
         check_server(model(url, retries=20), ())
 
@@ -258,7 +258,7 @@ def test_an_address_where_nobody_listens_is_given_up_after_a_few_tries(tmp_path:
 def test_a_server_that_sends_elsewhere_is_not_followed(server: Stub, tmp_path: Path) -> None:
     with stub() as other:
         server.manner.faults = [(307, {"Location": f"{other.url}/completions"})]
-        with pytest.raises(ModelError, match="sends elsewhere"):
+        with pytest.raises(ModelError, match="redirects requests"):
             scored(server, tmp_path, REQUESTS)
         assert other.completions == 0
 
@@ -394,7 +394,7 @@ def test_it_writes_by_chat_and_where_there_is_none_by_completions(
 @pytest.mark.parametrize(
     ("manner", "error", "says"),
     [
-        ({"chat": False, "completions": False}, ModelError, "neither chats nor completes"),
+        ({"chat": False, "completions": False}, ModelError, "supports neither chat nor completions"),
         ({"max_length": 30}, DataError, r"^prompt 1: does not fit"),
     ],
 )

@@ -1,8 +1,9 @@
-"""A model run here with transformers.
+"""Models that run on this machine with transformers.
 
-Torch's threads must not spin while they wait for one another. OpenMP lets them by default, and a decoder's small steps end
-with a wait each: that burnt more processor time than the steps themselves, and on a busy machine the clock's too. It
-says nothing about who computes what, so no number changes. OpenMP reads this once, with torch; what the user has set stays.
+This module stops the threads of torch from busy-waiting. By default, OpenMP threads spin while they wait for one another,
+and each small step of a decoder ends with a wait. Spinning used more processor time than the steps themselves, and more
+elapsed time on a busy machine. The wait policy does not affect which thread computes what, so no number changes. OpenMP
+reads it only once, when torch is loaded. A value set by the user is kept.
 """
 
 import os

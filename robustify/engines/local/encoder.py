@@ -1,4 +1,4 @@
-"""A small sentence encoder on the processor: texts in, vectors of length 1 out. It writes nothing and never votes."""
+"""Sentence embeddings from a small encoder on the CPU. The encoder generates no text and never votes."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,21 +12,17 @@ from robustify.engines.local.model import opened
 from robustify.engines.protocols import Progress, no_progress
 
 TOGETHER = 64
-"""Texts of one batch."""
+"""Number of texts per batch."""
 LONGEST = 256
-"""Tokens of a text that are read, as in the encoder's own training."""
+"""Maximum number of tokens per text, as in the training of the encoder."""
 
 Vectors = npt.NDArray[np.float32]
 
 
 def sentence_vectors(folder: Path, texts: Sequence[str], progress: Progress = no_progress) -> Vectors:
-    """Return the mean of the last layer over the tokens of each text, normalised, (texts, d).
-
-    Texts of like length share a batch, so that little is padded; equal texts are encoded once.
-
-    Raises:
-        ModelError: transformers cannot load the folder.
-    """
+    """Return the normalized mean of the last hidden layer over the tokens of each text (n_texts, width).
+    Texts of similar length share a batch to reduce padding. Equal texts are encoded once. Raise `ModelError` if
+    transformers cannot load the folder."""
     tokenizer, model = opened(folder, torch.float32, torch.device("cpu"), AutoModel)
     once = sorted(set(texts), key=lambda text: (len(text), text))
     row = {text: at for at, text in enumerate(once)}

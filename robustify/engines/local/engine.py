@@ -1,7 +1,8 @@
-"""A model run here with transformers, behind the `Scorer` and `Writer` protocols.
+"""Engine that implements `Scorer` and `Writer` for a model on this machine.
 
-Log-probabilities equal those of lm-eval 0.4.13's HFLM within 1e-3: the same tokens, continuation only, float32
-log-softmax. What the score cache has is not computed again, and then neither torch nor the model is loaded.
+Log-probabilities equal those of HFLM in lm-eval 0.4.13 within 0.001, because both use the same tokens, score only the
+continuation, and compute the log-softmax in float32. Cached scores are not computed again. If all scores are cached,
+neither torch nor the model is loaded.
 """
 
 from collections import Counter
@@ -23,11 +24,9 @@ from robustify.views import Request
 
 
 class HF(Closing):
-    """A causal language model from a local folder, in memory from the first request that is not cached to `close`.
-
-    `n_threads`: as many as `recipe.threads` says unless given. `elsewhere` opens the model of a recipe on other machines.
-    Raises `ModelError`: the folder is refused.
-    """
+    """Causal language model from a local folder, loaded at the first uncached request and released by `close`.
+    `n_threads` defaults to `recipe.threads`. If `elsewhere` is given, it opens the model on other machines. Raise
+    `ModelError` if the folder is refused."""
 
     def __init__(
         self,
@@ -52,27 +51,33 @@ class HF(Closing):
 
     @cached_property
     def speller(self) -> Speller:
-        """The model's tokenizer, opened with the model."""
+        """Tokenizer of the model, which is loaded together with the model."""
         return Speller(self.opened().tokenizer)
 
     @property
     def path(self) -> str:
-        """By which path the numbers were computed."""
+        """Scoring path that computed the scores."""
         return (self._paths.path if self._paths else self._kept.path) or "untried"
 
     def close(self) -> None:
-        """Give the model's memory back. Closing twice does nothing."""
+        """Release the memory of the model. Further calls do nothing."""
         work, self._work, self._paths = self._work, None, None
         if work is not None:
             work.close()
 
     def loglikelihoods(self, requests: Sequence[Request], progress: Progress = no_progress) -> list[Logprob]:
-        """See `Scorer`; equal requests are computed once."""
+        """Return one log-probability per request, computing equal requests once.
+
+        Raises:
+            RequestError: requests do not fit into the context of the model.
+            ModelError: a log-probability is NaN, infinite, or above 0.
+            ResourceError: a batch does not fit into memory.
+        """
         if (kept_before := self._kept.known_texts(requests)) is not None:
             progress(len(requests))
             return kept_before
         encoded = encode(self.speller, requests)
-        # The last token is only predicted.
+        # The last token is predicted but not read.
         check_lengths(encoded, self.name, self.opened().max_length + 1)
         asked = Counter(encoded)
         known = self._kept.known(asked)
@@ -85,25 +90,26 @@ class HF(Closing):
         return [known[request] for request in encoded]
 
     def fingerprint(self) -> dict[str, str]:
-        """Return what the numbers depend on, by which path they were computed, and the model's licence."""
+        """Return the recipe of the scores, their scoring path, and the licence of the model."""
         record = read_record(self._folder)
         licence = record.licence if record else "see the model's own files"
         return {**self._recipe, "path": self.path, "licence": licence}
 
     @property
     def has_chat_template(self) -> bool:
-        """Whether `write` puts the model's chat template around a prompt."""
+        """Whether `write` wraps prompts in a chat template."""
         return has_chat_template(self._folder)
 
     def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
-        """See `Writer`."""
+        """Return one reply per prompt, in the order of the prompts.
+        Raise `DataError` if prompts leave no room for a reply."""
         work = self.opened()
         encoded = [as_prompt(work.tokenizer, self.name, prompt) for prompt in prompts]
         check_room(encoded, self.name, max_tokens, work.max_length)
         return work.replies(encoded, max_tokens)
 
     def opened(self) -> Work:
-        """Return the model, opened where it is not yet."""
+        """Return the model, loading it if necessary."""
         if self._work is None:
             if self._elsewhere is not None:
                 self._work = self._elsewhere(self._recipe)
@@ -116,7 +122,7 @@ class HF(Closing):
     def _computed(
         self, requests: Sequence[Encoded], known: frozenset[Encoded]
     ) -> Iterator[Mapping[Encoded, Logprob]]:
-        """Yield the scores of every batch with a request that is not `known`, as they are kept."""
+        """Yield the stored scores of every batch that contains a request not in `known`."""
         from robustify.engines.local.model import is_out_of_memory
 
         paths = self._paths = self._paths or Paths(self.opened(), self._kept.path, self._model.section)
@@ -124,20 +130,20 @@ class HF(Closing):
         try:
             for fresh in paths.score(requests, known, budget):
                 self._check_numbers(fresh)
-                # Before its scores: another run may find them all, and must find the path with them.
+                # Store the path before the scores, because another run that finds all scores also needs the path.
                 self._kept.path = paths.path
                 yield self._kept.keep({r: Logprob(t, len(r.continuation)) for r, t in fresh.items()})
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
             raise ResourceError(
-                f"{self.name}: a batch of {budget:,} tokens does not fit into memory; expected room for it: write "
-                f"`max_batch_tokens: {budget // 2}` for this model in the config, or use a smaller model or dtype bfloat16"
+                f"{self.name}: a batch of {budget:,} tokens does not fit into memory. Set `max_batch_tokens: "
+                f"{budget // 2}` for this model in the config, or use a smaller model or dtype bfloat16."
             ) from None
 
     def _check_numbers(self, fresh: Mapping[Any, float]) -> None:
         if not all(-float("inf") < total <= 1e-3 for total in fresh.values()):
             raise ModelError(
-                f"{self.name}: gave a log-probability that is NaN, infinite or above 0; expected a number: "
-                "its weights are damaged, or its precision is too low"
+                f"{self.name}: the model returned a log-probability that is NaN, infinite, or above 0. Its weights "
+                "are damaged, or its precision is too low."
             )

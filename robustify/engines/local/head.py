@@ -1,4 +1,4 @@
-"""The output head, without the logits of a whole vocabulary at once."""
+"""Output head that computes token log-probabilities without holding all logits in memory."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,13 +8,13 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 _TILE = {"cpu": 1 << 21}
-"""Logits that exist at once: on a CPU they stay in its cache."""
+"""Maximum number of logits in memory. On a CPU, they fit into its cache."""
 _LARGE_TILE = 1 << 28
 
 
 class Head:
-    """A model's output head, with what its family does to the logits afterwards. A family that does something else fails
-    the trial that every model is put to."""
+    """Output head of a model, including the scale and soft cap that its family applies to logits.
+    If a family does something else, the self-check that compares every model with one-by-one scoring fails."""
 
     def __init__(self, model: Any, device: torch.device) -> None:
         config = model.config
@@ -24,8 +24,8 @@ class Head:
         self._tile = _TILE.get(device.type, _LARGE_TILE)
 
     def logprobs(self, hidden: Tensor, at: Tensor, tokens: Tensor) -> Tensor:
-        """Return the log-probabilities (m,) float64 of `tokens` (m,) after `hidden[at]`; hidden is (n, width). Logits are
-        float32, and the sum over the vocabulary is joined tile by tile."""
+        """Return the float64 log-probabilities (m,) of `tokens` (m,) after `hidden[at]`, where `hidden` is (n, width).
+        Logits are float32, and the sum over the vocabulary is accumulated tile by tile."""
         chosen = torch.empty(len(tokens), dtype=torch.float32, device=hidden.device)
         total = torch.full((len(hidden),), float("-inf"), device=hidden.device)
         start = 0

@@ -1,8 +1,8 @@
-"""Who attends to whom in a batch: the nodes in blocks, each with the keys that it needs and no others.
+"""Attention layout of a batch: blocks of nodes, each with only the keys that it needs.
 
-A block is a run of nodes. Whatever its nodes see outside of it lies on the path above its first node, so that
-attention costs what the paths cost, not what the batch is wide. Blocks are put in order of their number of keys,
-and those with about as many are attended to together, where they lie.
+A block is a run of consecutive nodes. All that its nodes attend to outside the block is on the path above its first node.
+The cost of attention therefore depends on the length of the paths, not on the size of the batch. Blocks are sorted by their
+number of keys, and blocks with similar numbers are computed together.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,17 +17,17 @@ from torch.nn.functional import scaled_dot_product_attention
 from robustify.engines.plan import Batch
 
 BLOCK = 64
-"""Nodes a block."""
+"""Number of nodes per block."""
 _ALIKE = 1.3
-"""Blocks go together up to this ratio of their numbers of keys."""
+"""Maximum ratio between the numbers of keys of blocks in one group."""
 
 Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a layout must know of the model: `share` query heads use one key head; a layer with a sliding window
-    sees the last `window` tokens, the node itself among them."""
+    """Properties of the model that a layout depends on. `share` query heads use the same key head. Layers with a sliding
+    window see only the last `window` tokens, including the current one."""
 
     share: int
     window: int | None
@@ -37,10 +37,9 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """s blocks of q rows with k keys each, fewer filled up. `keys` (s*k,) index trunk and rows, in this order;
-    `mask` (s, 1, share*q, k) is 0 or -inf, and `near` is the same for layers with a sliding window (one object
-    with `mask` where the window hides nothing).
-    """
+    """Group of s blocks, each with q rows and k keys after padding.
+    `keys` (s*k,) contains indices into the trunk followed by the rows. `mask` (s, 1, share*q, k) is 0 or -inf. `near` is
+    the mask for layers with a sliding window, and is the same object as `mask` if the window hides nothing."""
 
     blocks: int
     keys: Tensor
@@ -50,20 +49,19 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The groups of a batch, one after the other. `order` (rows,) names the node of each row, `seat` (rows,) the
-    row of each node; nodes past the batch's last only fill up the last block.
-    """
+    """Groups of a batch in sequence. `order` (rows,) contains the node of each row, and `seat` (rows,) the row of each
+    node. Nodes after the last one of the batch are padding of the last block."""
 
     groups: tuple[Group, ...]
     order: Numbers
     seat: Numbers
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor, scaling: float | None, near: bool) -> Tensor:
-        """Return (1, rows, heads, width) from a query of (1, heads, rows, width) and the keys and values of trunk and
-        rows, each (trunk + rows, kv heads, width). `near`: this layer has the sliding window."""
+        """Return the attention output (1, rows, heads, width). The query is (1, heads, rows, width). The keys and values of
+        trunk and rows are (trunk + rows, kv heads, width). If `near` is true, the layer has a sliding window."""
         heads, rows, width = query.shape[1:]
         kv = key.shape[1]
-        # The heads that share keys become further rows of one query: fewer and larger products.
+        # Heads that share keys become additional rows of one query, for fewer and larger matrix products.
         folded = query[0].view(kv, heads // kv, -1, BLOCK, width).permute(2, 0, 1, 3, 4)
         out = query.new_empty(rows // BLOCK, BLOCK, kv, heads // kv, width)
         at = 0
@@ -82,15 +80,16 @@ class Layout:
 
 
 def _shown(states: Tensor, group: Group) -> Tensor:
-    """Return (blocks, kv heads, keys, width) from (trunk + rows, kv heads, width)."""
+    """Return the keys or values of a group (blocks, kv heads, keys, width) from all of them (trunk + rows, kv heads,
+    width)."""
     kv, width = states.shape[1:]
-    # Whole rows are copied fastest.
+    # Copying complete rows is fastest.
     shown = states.reshape(len(states), kv * width).index_select(0, group.keys)
     return shown.view(group.blocks, -1, kv, width).transpose(1, 2)
 
 
 def laid_out(batch: Batch, shape: Shape) -> Layout:
-    """Return the layout of a batch, whose nodes are filled up to whole blocks."""
+    """Return the layout of a batch, padding its nodes to full blocks."""
     rows = -(-len(batch.tokens) // BLOCK) * BLOCK
     nodes = _Nodes(batch, rows)
     shown = [nodes.seen_from(start) for start in range(0, rows, BLOCK)]
@@ -102,7 +101,7 @@ def laid_out(batch: Batch, shape: Shape) -> Layout:
 
 
 class _Nodes:
-    """Trunk and nodes in one row, filled up with nodes that see themselves and nobody else sees."""
+    """Trunk and nodes in sequence, with padding nodes that see only themselves."""
 
     def __init__(self, batch: Batch, rows: int) -> None:
         n, self.trunk = len(batch.tokens), len(batch.trunk_ends)
@@ -113,12 +112,12 @@ class _Nodes:
         )
 
     def seen_from(self, start: int) -> Numbers:
-        """Return the positions of a block's keys: the path above its first node, and the block."""
+        """Return the positions of the keys of a block: the path above its first node, and the block itself."""
         above = np.flatnonzero(self.ends[: self.trunk + start] > start)
         return np.concatenate([above, self.trunk + np.arange(start, start + BLOCK)])
 
     def seats(self, positions: Numbers, seat: Numbers) -> Numbers:
-        """Return where the trunk's tokens and the nodes at these positions lie among the keys."""
+        """Return the indices of these positions among the keys."""
         above = positions[positions < self.trunk]
         return np.concatenate([above, self.trunk + seat[positions[len(above) :] - self.trunk]])
 
@@ -128,7 +127,7 @@ def _array(numbers: Sequence[int]) -> Numbers:
 
 
 def _alike(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Yield the numbers of the blocks, those of like length together."""
+    """Yield groups of block numbers with similar numbers of keys."""
     together: list[int] = []
     for number in sorted(range(len(lengths)), key=lambda i: lengths[i]):
         if together and lengths[number] > _ALIKE * lengths[together[0]]:
@@ -159,6 +158,6 @@ def _group(
 
 
 def _mask(seen: NDArray[np.bool_], shape: Shape) -> Tensor:
-    # Added to the scores: made once a batch, where a boolean mask would be turned into this in every layer.
+    # An additive mask is built once per batch. A boolean mask would be converted in every layer.
     mask = torch.zeros(seen.shape, dtype=shape.dtype).masked_fill_(~torch.from_numpy(seen), float("-inf"))
     return mask[:, None].repeat(1, 1, shape.share, 1).to(shape.device)

@@ -1,6 +1,6 @@
-"""A causal language model in memory, which computes what its paths ask for: sections of trees, or rows.
+"""Causal language model in memory, which scores sections of prefix trees or plain rows.
 
-It refuses pickled weights, custom code and missing tensors, and never asks a hub.
+Loading refuses pickled weights, custom code, and missing tensors, and never contacts a model hub.
 """
 
 import gc
@@ -35,12 +35,8 @@ def _inference(function: F) -> F:
 
 
 class Local:
-    """A model with transformers; see `Work`. `n_threads`: of this process, as many as `recipe.threads` says unless given.
-
-    Raises:
-        UsageError: a device that torch cannot use.
-        ModelError: transformers cannot load the folder.
-    """
+    """Model loaded with transformers in this process. `n_threads` defaults to `recipe.threads`. Raise `UsageError` if torch
+    cannot use the device, or `ModelError` if transformers cannot load the folder."""
 
     def __init__(self, folder: Path, device: str, dtype: str, n_threads: int | None = None) -> None:
         self.device = device_of(device)
@@ -52,7 +48,7 @@ class Local:
         self._trees: Trees | None = None
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Release the memory of the model."""
         self._trees = None
         self.model = self.tokenizer = None
         gc.collect()
@@ -60,14 +56,14 @@ class Local:
             torch.cuda.empty_cache()
 
     def trees(self, sections: Sections, needed: Sequence[Sequence[bool]]) -> Iterator[Pieces]:
-        """See `Work`."""
+        """Yield the section number and token log-probabilities of each batch that is `needed`."""
         for number, (section, flags) in enumerate(zip(sections, needed, strict=True)):
             for pieces in self.section(section, flags):
                 yield number, pieces
 
     @_inference
     def section(self, batches: Sequence[Batch], needed: Sequence[bool]) -> Iterator[list[tuple[int, float]]]:
-        """See `Trees.score`."""
+        """Yield (request, token log-probability) pairs for each `needed` batch of a section."""
         with attending(self.model), _refusing():
             if self._trees is None:
                 self._trees = Trees(self.model, self.device)
@@ -75,18 +71,18 @@ class Local:
 
     @_inference
     def rows(self, batches: Iterable[Rows]) -> Iterator[Scored]:
-        """See `Work`."""
+        """Yield the summed log-probabilities of each batch of plain rows."""
         for batch in batches:
             yield score_rows(self.model, batch, self.device)
 
     @_inference
     def alone(self, requests: Sequence[Encoded]) -> list[float]:
-        """See `Work`."""
+        """Return the summed log-probability of each request, scored one by one with the model's standard attention."""
         with attending(self.model, plainly=True):
             return [score_rows(self.model, ((r.row, (r,)),), self.device)[r] for r in requests]
 
     def replies(self, prompts: Sequence[Sequence[int]], max_tokens: int) -> list[str]:
-        """See `Work`; without sampling, and with the reason why each ended."""
+        """Return a greedy reply to each tokenized prompt, with its finish reason."""
         return [self._reply(ids, max_tokens) for ids in prompts]
 
     @_inference
@@ -112,7 +108,7 @@ class Local:
 
 @contextmanager
 def _refusing() -> Iterator[None]:
-    """Raise as `Refused` what a model raises that cannot be run in this way."""
+    """Convert errors of a model that does not support tree scoring into `Refused`."""
     try:
         yield
     except _REFUSALS as error:
@@ -122,15 +118,15 @@ def _refusing() -> Iterator[None]:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether torch means that there was no memory: a CPU says so in words only."""
+    """Return whether the error means that torch ran out of memory. On a CPU, only the message shows this."""
     return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "can't allocate memory" in str(error)
 
 
 def opened(
     folder: Path, dtype: torch.dtype, device: torch.device, kind: Any = AutoModelForCausalLM
 ) -> tuple[Any, Any]:
-    """Return tokenizer and model of a kind, ready to score.
-    Raises `ModelError`: transformers cannot load the folder, or tensors that the config names are missing."""
+    """Return the tokenizer and the model from a folder, ready for inference. `kind` is the model class. Raise `ModelError`
+    if transformers cannot load the folder, or tensors named by the config are missing."""
     bar = transformers_logging.is_progress_bar_enabled()
     transformers_logging.disable_progress_bar()
     try:
@@ -138,23 +134,26 @@ def opened(
         model, loading = kind.from_pretrained(
             folder, dtype=dtype, use_safetensors=True, output_loading_info=True, **_FROM_FILES
         )
-    # transformers, tokenizers and safetensors raise many kinds of error; all mean the same here.
+    # transformers, tokenizers, and safetensors raise errors of many types, which all mean the same here.
     except Exception as error:
         raise _cannot_load(folder, error) from None
     finally:
         if bar:
             transformers_logging.enable_progress_bar()
     if n := len(loading["missing_keys"]) + len(loading["mismatched_keys"]):
-        raise ModelError(f"{folder}: {n} tensors are missing or misshapen; expected all the config names")
+        raise ModelError(
+            f"{folder}: {n} tensors are missing or have the wrong shape; expected all tensors named by the config"
+        )
     return tokenizer, model.to(device).eval()
 
 
 def opened_tokenizer(folder: Path) -> tuple[Any, int]:
-    """Return the tokenizer alone, and the model's context in tokens. Raises `ModelError`: transformers cannot load them."""
+    """Return the tokenizer and the context length of a model in tokens, without loading its weights.
+    Raise `ModelError` if transformers cannot load the tokenizer or the config."""
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, **_FROM_FILES)
         return tokenizer, max_length(AutoConfig.from_pretrained(folder, **_FROM_FILES), tokenizer)
-    # As in `opened`: errors of many kinds, of one meaning.
+    # The libraries raise errors of many types, which all mean the same here.
     except Exception as error:
         raise _cannot_load(folder, error) from None
 
@@ -165,7 +164,7 @@ def _cannot_load(folder: Path, error: Exception) -> ModelError:
 
 
 def max_length(config: Any, tokenizer: Any) -> int:
-    """Return the model's context in tokens, found as lm-eval finds it (`resolve_max_length`)."""
+    """Return the context length of the model in tokens, using the rules of lm-eval (`resolve_max_length`)."""
     text = getattr(config, "text_config", None) or config
     for name in _LENGTHS:
         if (length := getattr(text, name, None)) is not None:
@@ -175,10 +174,10 @@ def max_length(config: Any, tokenizer: Any) -> int:
 
 
 def device_of(name: str) -> torch.device:
-    """Return the device of this name. Raises `UsageError`: it cannot."""
+    """Return the torch device of this name. Raise `UsageError` if torch cannot use the device."""
     try:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError):
-        raise UsageError(f"device {name!r}: torch cannot use it; expected cpu, cuda or the like") from None
+        raise UsageError(f"torch cannot use the device {name!r}; expected cpu, cuda, or similar") from None
     return device

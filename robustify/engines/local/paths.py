@@ -1,7 +1,8 @@
-"""The paths by which a model can be scored: trees, or plain rows where trees are not exact.
+"""Scoring paths of a model: prefix trees, or plain rows if trees are not exact for it.
 
-What is exact is found by trial: the first results of a model are compared with scoring one by one, and again the first
-ones of rows longer than a sliding window. Where the computing is done is not known here. Pure: no torch.
+A self-check decides which path is exact. It compares the first results of a model with one-by-one scoring, and repeats this
+for the first rows longer than a sliding window. This module does not know where scores are computed and does not import
+torch.
 """
 
 import logging
@@ -15,22 +16,23 @@ from robustify.engines.recipe import drift, near
 
 _LOG = logging.getLogger(__name__)
 _CHECKED = 4
-"""Requests of a batch that are scored one by one as well."""
+"""Number of requests per batch that are also scored one by one."""
 Scored = dict[Encoded, float]
-"""Requests and their summed log-probabilities."""
+"""Summed log-probability of each request."""
 Pieces = tuple[int, list[tuple[int, float]]]
-"""The number of a section, and of some of its batches in a row (request, log-probability of one token)."""
+"""Section number, and (request, token log-probability) pairs from consecutive batches of that section."""
 Rows = tuple[tuple[Tokens, tuple[Encoded, ...]], ...]
-"""A batch: rows of like length, each with its requests."""
+"""Batch of rows of similar length, each with its requests."""
 
 
 class Refused(Exception):
-    """A model cannot be run in this way; the cause is what it raised."""
+    """Error raised if a model does not support a scoring path. Its cause is the original error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """The model's class; torch's name of its precision; whether trees are worth a trial; its sliding window in tokens."""
+    """Model properties that decide its scoring path: class name, dtype, whether trees are worth trying, and sliding
+    window."""
 
     kind: str
     dtype: str
@@ -39,8 +41,8 @@ class Traits:
 
 
 class Work(Protocol):
-    """A model that can be asked now: in this process (`Local`), or on workers (`Remote`). `max_length`: its context in
-    tokens. What it refuses to do it raises as `Refused`."""
+    """Model that is ready for requests, in this process (`Local`) or on workers (`Remote`).
+    `max_length` is the context length in tokens. Methods raise `Refused` if the model does not support an operation."""
 
     @property
     def traits(self) -> Traits: ...  # noqa: D102
@@ -50,45 +52,43 @@ class Work(Protocol):
     def tokenizer(self) -> Any: ...  # noqa: D102
 
     def trees(self, sections: Sections, needed: Sequence[Sequence[bool]]) -> Iterator[Pieces]:
-        """Yield the pieces of every section with batches that are `needed` (a flag each). Those of a section come in
-        their order, sections in any."""
+        """Yield the token log-probabilities of every section that has a `needed` batch. `needed` contains a flag per batch.
+        The results of one section arrive in order, but sections may arrive in any order."""
         ...
 
     def rows(self, batches: Iterator[Rows]) -> Iterator[Scored]:
-        """Yield the totals of batches of plain rows, batch by batch."""
+        """Yield the summed log-probabilities of each batch of plain rows."""
         ...
 
     def alone(self, requests: Sequence[Encoded]) -> list[float]:
-        """Return each request all by itself: no row beside it, no cache, the model's own attention."""
+        """Return the summed log-probability of each request, scored one by one without cache or tree attention."""
         ...
 
     def replies(self, prompts: Sequence[Sequence[int]], max_tokens: int) -> list[str]:
-        """Return what the model says next after each prompt, given in tokens."""
+        """Return one reply per tokenized prompt."""
         ...
 
     def close(self) -> None:
-        """Give its memory back."""
+        """Release the memory of the model."""
         ...
 
 
 class Paths:
-    """How one model is scored. `path` is how it was scored before, or None; `untried`, `trees` or `rows` from then on.
-    A section of a plan has `section` batches."""
+    """Scoring of one model by its fastest exact path. `path` is the path of earlier scores, or None. From then on, it is
+    `untried`, `trees`, or `rows`. A section of a plan has `section` batches."""
 
     def __init__(self, work: Work, path: str | None, section: int = SECTION) -> None:
         self._work, self._section = work, section
-        # Scores that were kept by earlier versions may name another path.
+        # Earlier versions may have stored the name of another path.
         known = path if path in ("trees", "rows") else None
         self.path = known or ("untried" if work.traits.fits else "rows")
         self._untried = {False, True}
-        """Kinds of requests (deep or not) whose first results are still to be compared with scoring one by one."""
+        """Whether deep (True) and short (False) rows still have to be compared with one-by-one scoring."""
 
     def score(self, requests: Sequence[Encoded], known: frozenset[Encoded], budget: int) -> Iterator[Scored]:
-        """Score requests that are not `known`, in batches of about `budget` tokens.
-
-        Batches are planned from all requests before anything is left out, so that a resumed run computes in the same
-        batches, to the same bits; what is known may come back as well.
-        """
+        """Yield the scores of requests that are not in `known`, in batches of about `budget` tokens.
+        Batches are planned from all requests before known ones are skipped. A resumed run therefore computes the same
+        batches and gets bit-identical scores. Scores of known requests may be yielded too."""
         if self.path != "rows":
             yield from self._by_trees(requests, known, budget)
         if self.path == "rows":
@@ -108,7 +108,7 @@ class Paths:
                 fresh = sums.completed_by(unit)
                 if not self._is_exact(fresh):
                     break
-                # The end of one long continuation may be all that some batches have.
+                # Some batches contain only a part of one long continuation.
                 if fresh:
                     self.path = "trees"
                     yield fresh
@@ -119,12 +119,12 @@ class Paths:
                 raise (refusal.__cause__ or refusal) from None
         kind = self._work.traits.kind
         _LOG.warning(
-            "%s: trees are not exact for this model or refused by it; going on with plain rows", kind
+            "%s: prefix trees are not exact for this model or not supported; using plain rows instead", kind
         )
         self.path = "rows"
 
     def _is_exact(self, fresh: Scored) -> bool:
-        """Return whether the first results of short rows, and of deep ones, are what scoring one by one gives."""
+        """Return whether the first results of short and deep rows agree with one-by-one scoring."""
         for deep in sorted(self._untried & {self._is_deep(request) for request in fresh}):
             if not self._agrees({r: total for r, total in fresh.items() if self._is_deep(r) == deep}):
                 return False
@@ -134,7 +134,7 @@ class Paths:
     def _agrees(self, fresh: Scored) -> bool:
         checked = list(fresh)[:: max(1, len(fresh) // _CHECKED)][:_CHECKED]
         alone = self._work.alone(checked)
-        # NaN is near nothing, and then the fault is the model's, not the path's.
+        # Comparisons with NaN are false. NaN is a fault of the model, not of the path.
         most = near(self._work.traits.dtype)
         return all(
             not (abs(a - fresh[r]) > most * drift(len(r.continuation)))
@@ -142,34 +142,34 @@ class Paths:
         )
 
     def _is_deep(self, request: Encoded) -> bool:
-        """Return whether a row is longer than the sliding window, where there is one."""
+        """Return whether the model has a sliding window and the row is longer."""
         window = self._work.traits.window
         return window is not None and len(request.row) > window
 
 
 class Sums:
-    """The totals of requests, whose tokens come in several batches, and maybe in several sections."""
+    """Log-probability sums of requests whose tokens arrive in several batches or sections."""
 
     def __init__(self, requests: Sequence[Encoded]) -> None:
         self._requests = requests
         self._pieces: dict[int, list[tuple[int, float]]] = {}
 
     def completed_by(self, pieces: Pieces) -> Scored:
-        """Return the requests that have all their tokens now."""
+        """Add the token log-probabilities and return the sums of the requests that are now complete."""
         section, logprobs = pieces
         fresh = {}
         for number, logprob in logprobs:
             own = self._pieces.setdefault(number, [])
             own.append((section, logprob))
             if len(own) == len(self._requests[number].continuation):
-                # In the order of the walk, whichever section came first: sums of floats depend on it.
+                # Sum in depth-first order, whichever section arrived first, because float sums depend on the order.
                 own.sort(key=lambda piece: piece[0])
                 fresh[self._requests[number]] = _sum(logprob for _, logprob in self._pieces.pop(number))
         return fresh
 
 
 def _sum(values: Iterator[float]) -> float:
-    # Not `sum`, which from Python 3.12 on rounds in another way.
+    # `sum` rounds differently since Python 3.12.
     total = 0.0
     for value in values:
         total += value
@@ -177,8 +177,8 @@ def _sum(values: Iterator[float]) -> float:
 
 
 def row_batches(requests: Sequence[Encoded], known: frozenset[Encoded], most_tokens: int) -> Iterator[Rows]:
-    """Yield distinct requests by row, longest rows first, in batches of about `most_tokens` tokens. Batches depend on all
-    requests; one of `known` requests alone is left out."""
+    """Yield batches of distinct rows with their requests, longest rows first, of about `most_tokens` tokens each.
+    Batches are formed from all requests, and a batch is skipped if all its requests are known."""
     distinct = sorted(set(requests), key=lambda r: (-len(r.row), r.row, r.continuation))
     rows = [(row, tuple(same)) for row, same in groupby(distinct, key=lambda r: r.row)]
     while rows:

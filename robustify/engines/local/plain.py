@@ -1,4 +1,4 @@
-"""Scoring in plain rows, where trees are not exact. One row alone is the measure that trees are checked against."""
+"""Scoring in plain rows, for models without exact tree scoring and as the reference for the self-check."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,8 +9,8 @@ from robustify.engines.local.paths import Rows, Scored
 
 
 def score_rows(model: Any, batch: Rows, device: torch.device) -> Scored:
-    """Return the summed log-probability of each request of a batch, whose longest row comes first."""
-    # Padding is to the right and attention looks to the left: no mask is needed, as in lm-eval.
+    """Return the summed log-probability of each request of a batch. The first row must be the longest."""
+    # Padding is on the right and attention looks left, so no mask is needed, as in lm-eval.
     ids = torch.zeros(len(batch), len(batch[0][0]), dtype=torch.long)
     for b, (row, _) in enumerate(batch):
         ids[b, : len(row)] = torch.tensor(row)
@@ -33,8 +33,8 @@ def score_rows(model: Any, batch: Rows, device: torch.device) -> Scored:
 
 
 def _logits_at(model: Any, positions: Sequence[tuple[int, int]], ids: torch.Tensor) -> torch.Tensor:
-    """Return float32 logits (positions, vocabulary) at these (row, column): logits of a long row over a large vocabulary
-    take gigabytes. What the model does after its head stays the model's own code."""
+    """Return the float32 logits (n_positions, n_vocabulary) at these (row, column) positions. All logits of a long row with
+    a large vocabulary would take gigabytes. The model's own code still runs after its head."""
     rows, columns = (torch.tensor(side, device=ids.device) for side in zip(*positions, strict=True))
     head = model.get_output_embeddings()
     hook = head.register_forward_pre_hook(lambda _, args: (args[0][rows, columns].unsqueeze(0), *args[1:]))

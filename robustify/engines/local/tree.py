@@ -1,8 +1,7 @@
-"""Executes the sections of a plan: tokens of many requests in one row, each seeing its own ancestors and nothing else.
+"""Tree attention, which processes the tokens of many requests as one sequence. Each token attends only to its ancestors.
 
-Linear layers run over all nodes of a batch at once. Attention runs through a function of ours that transformers
-calls in every layer, over the blocks of a `Layout`. The keys and values of the path that the next batch hangs
-from are handed on.
+Linear layers process all nodes of a batch at once. In every layer, transformers calls an attention function of this module,
+which computes the blocks of a `Layout`. The keys and values of the next batch's trunk are passed on.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,12 +20,12 @@ from robustify.engines.plan import Batch
 
 NAME = "robustify_tree"
 KV = dict[int, tuple[Tensor, Tensor]]
-"""Per layer the keys and values of a trunk, each (tokens, kv heads, width)."""
+"""Keys and values of a trunk by layer, each (tokens, kv heads, width)."""
 
 
 @dataclass(slots=True)
 class _Pass:
-    """What the attention function needs of the pass that is running."""
+    """State of the current forward pass that the attention function reads."""
 
     layout: Layout | None = None
     near: tuple[bool, ...] = ()
@@ -47,10 +46,10 @@ def tree_attention(
     scaling: float | None = None,
     **_: Any,
 ) -> tuple[Tensor, None]:
-    """Attend in one layer over the running batch, without the model's own mask. Return (1, n, heads, width) for `query`
-    (1, heads, n, width), `key` and `value` (1, kv heads, n, width)."""
+    """Return the attention output (1, n, heads, width) of one layer for the current batch, ignoring the model's mask.
+    `query` is (1, heads, n, width). `key` and `value` are (1, kv heads, n, width)."""
     layer = int(module.layer_idx)
-    # Families leave keys and values lying token by token, so that this is a view.
+    # Models store keys and values token by token, so the transpose is a view.
     key, value = key[0].transpose(0, 1), value[0].transpose(0, 1)
     if _running.trunk:
         trunk_key, trunk_value = _running.trunk[layer]
@@ -63,7 +62,7 @@ def tree_attention(
 
 @contextmanager
 def attending(model: Any, *, plainly: bool = False) -> Iterator[None]:
-    """Use tree attention inside instead of the model's own. `plainly`: use torch's again."""
+    """Replace the attention of the model by tree attention inside the context, or by that of torch if `plainly` is true."""
     ALL_ATTENTION_FUNCTIONS.register(NAME, tree_attention)
     before = model.config._attn_implementation
     if plainly and before != NAME:
@@ -77,7 +76,7 @@ def attending(model: Any, *, plainly: bool = False) -> Iterator[None]:
 
 
 def window(config: Any) -> int | None:
-    """Return the sliding window of a model that has one, in tokens; None where every layer sees everything."""
+    """Return the sliding window of the model in tokens, or None if every layer sees all tokens."""
     if getattr(config, "use_sliding_window", True) is False:
         return None
     found = getattr(config, "sliding_window", None)
@@ -85,14 +84,14 @@ def window(config: Any) -> int | None:
 
 
 def sliding(config: Any) -> tuple[bool, ...]:
-    """Return which layers see only the window."""
+    """Return a flag per layer: whether it sees only the sliding window."""
     kinds = getattr(config, "layer_types", None) or ["sliding_attention"] * config.num_hidden_layers
     return tuple(window(config) is not None and kind == "sliding_attention" for kind in kinds)
 
 
 def fits(model: Any) -> bool:
-    """Return whether trees are worth a trial. It spares the trial to models that are known to fail: recurrent layers,
-    ALiBi, a soft cap inside the attention."""
+    """Return whether trees are worth trying.
+    Models with recurrent layers, ALiBi, or a soft cap inside the attention are known to fail."""
     config = model.config
     kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
     return bool(
@@ -104,7 +103,7 @@ def fits(model: Any) -> bool:
 
 
 class Trees:
-    """Scores sections with one model, whose attention is `attending`."""
+    """Tree scoring of sections with one model, inside the context `attending`."""
 
     def __init__(self, model: Any, device: torch.device) -> None:
         self.decoder = model.get_decoder()
@@ -118,8 +117,8 @@ class Trees:
         self._near = sliding(config)
 
     def score(self, section: Sequence[Batch], needed: Sequence[bool]) -> Iterator[list[tuple[int, float]]]:
-        """Yield (request, log-probability of one token of its continuation) for every want of each `needed` batch.
-        Batches before it are run too, for the trunk that they hand on."""
+        """Yield (request, token log-probability) pairs for each `needed` batch.
+        Earlier batches also run, because they compute the trunks of later ones."""
         trunk: KV = {}
         for number, batch in enumerate(section):
             if not any(needed[number:]):
@@ -137,11 +136,11 @@ class Trees:
         return [(want.request, logprob) for want, logprob in zip(batch.wants, chosen, strict=True)]
 
     def _pass(self, batch: Batch, trunk: KV) -> tuple[Tensor, KV]:
-        """Return the last hidden state of every node (n, width), and the trunk of the next batch."""
+        """Return the last hidden state of every node (n, width) and the trunk of the next batch."""
         global _running
         layout = laid_out(batch, self._shape)
         _running = running = _Pass(layout, self._near, trunk, self._carry(batch, layout))
-        # A mask of four dimensions, or one a kind of layer, is taken as it is; our attention does not read it.
+        # transformers passes on a 4-D mask, or one mask per layer type, unchanged. Tree attention does not read it.
         unread = torch.zeros(1, 1, 1, 1, dtype=torch.bool, device=self.device)
         kinds = set(getattr(self.decoder.config, "layer_types", None) or [])
         mask: Any = dict.fromkeys(kinds, unread) if len(kinds) > 1 else unread
@@ -163,7 +162,7 @@ class Trees:
         return torch.tensor(seats, device=self.device) if seats else None
 
     def _in_order(self, numbers: Sequence[int], layout: Layout) -> Tensor:
-        """Return the numbers of the nodes by row (1, rows), with 0 for those that fill up."""
+        """Return the numbers of the nodes in row order (1, rows), with 0 for padding."""
         filled = np.zeros(len(layout.order), dtype=np.int64)
         filled[: len(numbers)] = numbers
         return torch.from_numpy(filled[layout.order])[None].to(self.device)

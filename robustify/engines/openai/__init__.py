@@ -1,1 +1,1 @@
-"""A model behind an OpenAI-compatible server."""
+"""Engine for models behind an OpenAI-compatible server."""

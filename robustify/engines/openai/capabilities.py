@@ -1,8 +1,8 @@
-"""The capability probe: what a server can be asked, by a harmless text before any item; and whether its numbers hold.
+"""Capability probe that finds out which requests a server supports and whether its numbers are consistent.
 
-Some servers shift an echo by one token, leave it out or ignore it, and some cut prompts in silence. So the server's own
-next-token log-probabilities are compared with those that it gives for the same token in a prompt. A server whose two
-answers differ, or that serves another model than it was asked for, is refused.
+The probe sends a harmless text before any item. Some servers shift an echo by one token, omit it, or ignore the request for
+it, and some truncate prompts silently. The probe therefore compares the server's next-token log-probabilities with those of
+the same tokens in a prompt. A server is refused if they differ or if it serves another model than requested.
 """
 
 import math
@@ -23,21 +23,21 @@ LETTERS = (
     "Which of these is a colour?\nA. seven\nB. red\nC. slowly\nD. under\nAnswer:"
 )
 TOLERANCE = 0.25
-"""Nats between two computations of one log-probability at one server: half precision wanders, a shift is off by more."""
+"""Allowed difference in nats between two computations of one log-probability. Shifted echoes differ by more."""
 TOPS = (20, 5)
-"""How many likely tokens are asked for: what most servers give at most, and what OpenAI's completions do."""
+"""Numbers of likely tokens to try: the maximum of most servers, and that of OpenAI's completions."""
 _FORMS: tuple[Form, ...] = ("prompt_logprobs", "echo")
 _CHECKED, _LEAST = 3, 2
-"""Tokens that are compared, where the server shows as many that can be."""
+"""Usual and minimum number of tokens to compare."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """How a server can be asked.
+    """Requests that a server supports.
 
-    `form`: in which it shows the log-probabilities of a prompt, None if it does not. `top`: how many likely next tokens it
-    shows. `base`: what it says the model is. `probe`: log-probabilities of the harmless text, by which the model is
-    recognised. `chat`: how it is asked for letters without log-probabilities.
+    `form` is the reply format for prompt log-probabilities, or None if the server does not return them. `top` is the number
+    of likely next tokens that it returns. `base` is the model name that it reports. `probe` contains log-probabilities of
+    the harmless text, which identify the model. `chat` is the way to ask for letters without log-probabilities.
     """
 
     form: Form | None
@@ -47,33 +47,32 @@ class Capabilities:
     chat: ByChat | None = None
 
     def require(self, name: str, templates: Sequence[Template]) -> None:
-        """Refuse templates that this server cannot serve.
-        Raises `UsageError`: the views with their templates, why, and the `asking` that can be served."""
+        """Check that the server supports these templates. Raise `UsageError` if some views are not supported. The message
+        gives the reason and the `asking` setting that works."""
         refused = [t for t in templates if not self._serves(t)]
         if not refused:
             return
         named = ", ".join(f"{t.view} ({t.name})" for t in refused)
-        if self.top:
-            why = f"log-probabilities of the {self.top} likeliest next tokens and of no prompt"
-        else:
-            why = "no log-probabilities"
+        likely = f"only log-probabilities of the {self.top} most likely next tokens"
+        why = likely if self.top else "no log-probabilities"
         mend = "`asking: {mode: letter, views: [choices_only, full]}`"
         if not self.top and self.chat is None:
-            mend = "a server of completions with log-probabilities, or a chat that answers with a letter"
-        raise UsageError(f"{name}: its server shows {why}: it cannot serve {named}; expected {mend}")
+            mend = "a completions server with log-probabilities, or a chat model that answers with a letter"
+        raise UsageError(f"{name}: the server returns {why}, so it does not support {named}. Use {mend}.")
 
     def _serves(self, template: Template) -> bool:
         if self.form is not None:
             return True
         if self.chat is not None:
             return template.by_letter
-        # One token is shown, so the letter must be one: `(A` is two.
+        # The letter must be a single token: `(A` is two.
         letter = template.continuation.render(letter="A", choice="") if template.by_letter else ""
         return bool(self.top) and len(letter.strip()) == 1
 
 
 def probe_server(questions: Questions) -> Capabilities:
-    """Return what the server can be asked. Raises `ModelError`: another model, or numbers that cannot be used."""
+    """Return the capabilities of a server.
+    Raise `ModelError` if the server has another model, or its numbers are unusable."""
     base = _listed(questions)
     sampled = questions.client.model.samples is not None
     form, tokens = (None, ()) if sampled else _form(questions)
@@ -84,7 +83,7 @@ def probe_server(questions: Questions) -> Capabilities:
         seen = questions.following(LETTERS, top) or {}
         if not {" A", " B", " C", " D"} & set(seen):
             raise questions.client.fault(
-                f"shows {len(seen)} likely tokens and no letter among them where one is asked for; expected ` A`"
+                f"returned {len(seen)} likely tokens for a question with lettered options, but no letter such as ` A`"
             )
         return Capabilities(None, top, base, tuple(sorted(seen.values(), reverse=True)[:5]))
     _check_consistency(questions, form, tokens, likely)
@@ -93,7 +92,7 @@ def probe_server(questions: Questions) -> Capabilities:
 
 
 def _listed(questions: Questions) -> str:
-    """Return what the server says that the model is."""
+    """Return the model name that the server reports in its list of models."""
     client, served = questions.client, questions.client.model.served
     try:
         data = client.models().get("data")
@@ -103,9 +102,11 @@ def _listed(questions: Questions) -> str:
     mine: Mapping[str, Any] | None = next((e for e in entries if e.get("id") == served), None)
     if mine is None:
         listed = ", ".join(shown_name(e.get("id")) for e in entries[:10]) or "none"
-        raise client.fault(f"lists no model {served!r}; found {listed} (`model: ID`)")
+        raise client.fault(
+            f"does not list the model {served!r}; found {listed}. Set `model: ID` to a listed model."
+        )
     root = str(mine.get("root") or "")
-    # A path says where the files lie; its last part is the model's name.
+    # If the root is a path, its last part is the name of the model.
     named = PurePath(root).name if PurePath(root).is_absolute() else root
     return named if is_name(named) else served
 
@@ -116,13 +117,13 @@ def _form(questions: Questions) -> tuple[Form | None, Sequence[Token]]:
             tokens = questions.prompt(TEXT, form)
         except Refusal:
             continue
-        # Only what it wrote itself: the prompt's tokens are left out.
+        # The reply contains only the generated token, not the tokens of the prompt.
         if not tokens or (len(tokens) == 1 and form == "echo"):
             continue
         if not covers(tokens, TEXT):
             raise questions.client.fault(
-                f"tells of {len(tokens)} tokens that are not those of the prompt ({len(TEXT)} characters); expected all "
-                "of it: prompts are cut or changed"
+                f"returned {len(tokens)} tokens that do not spell the prompt ({len(TEXT)} characters). It shortens or "
+                "changes prompts."
             )
         return form, tokens
     return None, ()
@@ -138,7 +139,7 @@ def _likely(questions: Questions) -> tuple[int, Mapping[str, float]]:
             return 0, {}
         if sum(map(math.exp, seen.values())) > 1.01:
             raise questions.client.fault(
-                "gives its likeliest tokens a probability of more than 1 together; expected natural logarithms"
+                "returned likely tokens whose probabilities sum to more than 1; expected natural logarithms"
             )
         return top, seen
     return 0, {}
@@ -147,25 +148,26 @@ def _likely(questions: Questions) -> tuple[int, Mapping[str, float]]:
 def _check_consistency(
     questions: Questions, form: Form, alone: Sequence[Token], likely: Mapping[str, float]
 ) -> None:
-    """Check that the log-probability of a likely next token is that of the same token once it is in the prompt."""
+    """Check that a likely next token gets the same log-probability once it is part of the prompt."""
     checked = 0
     for text, own in sorted(likely.items(), key=lambda pair: -pair[1]):
         tokens = questions.prompt(TEXT + text, form) if text.strip() and PART not in text else None
-        # Otherwise the token has grown together with what is before it.
+        # Otherwise, the token has merged with the preceding text.
         if not tokens or [t.text for t in tokens] != [*(t.text for t in alone), text]:
             continue
         claimed = tokens[-1].logprob
         if claimed is None or abs(claimed - own) > TOLERANCE:
             given = "nothing" if claimed is None else f"{claimed:.2f}"
             raise questions.client.fault(
-                f"gives {given} to a token of the prompt ({form}), and {own:.2f} as the next one; expected "
-                f"the same within {TOLERANCE:g}: its prompt log-probabilities are shifted or scaled and cannot be used"
+                f"returned {given} for a token of the prompt ({form}), but {own:.2f} for the same token as the next one "
+                f"(allowed difference: {TOLERANCE:g}). Its prompt log-probabilities are shifted or scaled and cannot "
+                "be used."
             )
         checked += 1
         if checked == _CHECKED:
             return
     if checked < _LEAST:
         raise questions.client.fault(
-            f"tells log-probabilities of a prompt, and {len(likely)} likely next tokens to compare them with; expected at "
-            f"least {_LEAST} that can be compared"
+            f"returned prompt log-probabilities, but only {checked} of its {len(likely)} likely next tokens can be "
+            f"compared with them; expected at least {_LEAST}"
         )

@@ -1,8 +1,8 @@
-"""The client of an OpenAI-compatible server, on the openai SDK: JSON out, JSON in.
+"""Client of an OpenAI-compatible server, based on the openai SDK.
 
-The SDK tries again what may pass (429, 5xx, no reply in time, a broken connection), after a pause that doubles or that the
-server asks for. What a server says in words is never repeated, because it may quote a prompt. No redirect is followed, and
-a reply under another model's name is refused.
+The SDK retries temporary errors (429, 5xx, timeout, broken connection) after a pause that doubles or that the server
+requests. Messages from the server are never repeated, because they may quote a prompt. Redirects are not followed, and a
+reply from a model with another name is refused.
 """
 
 import json
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import openai
 
 _PASSING = (408, 409, 429)
-"""Statuses below 500 that the SDK tries again."""
+"""Statuses below 500 that the SDK retries."""
 _NAME = re.compile(r"[A-Za-z0-9][\w.:/@+-]{0,99}", re.ASCII)
 _TOO_LONG = re.compile(r"context.{0,20}(length|window|size)|maximum.{0,20}(length|tokens)|too long", re.I)
 
@@ -28,7 +28,7 @@ Json = dict[str, Any]
 
 
 class Refusal(Exception):
-    """The server refuses this request: it does not know the path, the model or a field, or the prompt is too long."""
+    """Rejected request: unknown path, model, or field, or a prompt that is too long."""
 
     def __init__(self, status: int, too_long: bool) -> None:
         super().__init__(f"HTTP {status}")
@@ -37,9 +37,8 @@ class Refusal(Exception):
 
 
 class Unreachable(ModelError):
-    """No usable reply after all retries. `status`: that of the last reply, 408 if none came in time, None if the
-    connection broke or half a reply came.
-    """
+    """Error for a server that sent no usable reply after all retries.
+    `status` is that of the last reply, 408 after a timeout, or None if the connection broke or the reply was incomplete."""
 
     def __init__(self, *lines: str, status: int | None = None) -> None:
         super().__init__(*lines)
@@ -48,7 +47,8 @@ class Unreachable(ModelError):
 
 @dataclass(slots=True)
 class Usage:
-    """What was sent and what the server counted. It is no part of a run's files, because a warm run sends nothing."""
+    """Numbers of requests and tokens sent.
+    They are not part of a run's files, because a run from the cache sends nothing."""
 
     requests: int = 0
     retries: int = 0
@@ -56,7 +56,7 @@ class Usage:
     tokens_out: int = 0
 
     def as_log(self, model: OpenAIModel) -> Json:
-        """Return one line of run.log. The cost is in the currency of the config's prices, None without prices."""
+        """Return an entry for run.log. The cost is in the currency of the configured prices, or None without prices."""
         cost = (self.tokens_in * (model.price_in or 0) + self.tokens_out * (model.price_out or 0)) / 1e6
         return {
             "model": model.name,
@@ -69,8 +69,8 @@ class Usage:
 
 
 class Client:
-    """Requests to one server. Any number of threads may use it. `check_name`: refuse replies under another model's name.
-    Raises `ModelError`: openai is not installed; and as `network.refuse_servers` and `key_for`."""
+    """Thread-safe client of one server. If `check_name` is true, it refuses replies from a model with another name. Raise
+    `ModelError` if the openai package is not installed, and the errors of `refuse_servers` and `key_for`."""
 
     def __init__(self, model: OpenAIModel, *, check_name: bool = True) -> None:
         self.model = model
@@ -84,36 +84,39 @@ class Client:
         self._sdk.close()
 
     def fault(self, what: str) -> ModelError:
-        """Return an error that says what the server of this model did."""
-        return ModelError(f"{self.model.name}: its server {what}")
+        """Return an error about the server of this model. `what` is a verb phrase."""
+        return ModelError(f"{self.model.name}: the server {what}")
 
     def models(self) -> Json:
-        """Ask `/v1/models`. Raises as `completions`."""
+        """Return the reply of `/v1/models`, or raise one of the errors of `completions`."""
         return self._sent(lambda: self._sdk.models.with_raw_response.list())
 
     def completions(self, body: Mapping[str, Any]) -> Json:
-        """Ask `/v1/completions` with these fields and the model's id.
+        """Return the reply of `/v1/completions` to these fields and the model's ID.
 
         Raises:
-            Refusal: the server refuses this request and would again.
-            Unreachable: it does not answer.
-            ModelError: it refuses all requests (key), or answers as another model.
+            Refusal: the server rejects the request and would do so again.
+            Unreachable: the server does not reply.
+            ModelError: the server rejects the API key, or another model replies.
         """
         return self._of_this_model(self._sdk.completions, "prompt", body)
 
     def chat(self, body: Mapping[str, Any]) -> Json:
-        """Ask `/v1/chat/completions` with these fields (`messages` and others). Raises as `completions`."""
+        """Return the reply of `/v1/chat/completions` to these fields, such as `messages`, and the model's ID. Raise the
+        errors of `completions`."""
         return self._of_this_model(self._sdk.chat.completions, "messages", body)
 
     def _of_this_model(self, resource: Any, what: str, body: Mapping[str, Any]) -> Json:
-        """Return the reply of one path of the server; `what` names the field with the prompt."""
+        """Return the reply of a resource. `what` is the name of the field that contains the prompt."""
         sent = {"model": self.model.served, **body}
         needed = {name: sent[name] for name in ("model", what)}
         reply = self._sent(lambda: resource.with_raw_response.create(**needed, extra_body=sent))
         name, expected = reply.get("model"), self.model.pin or self.model.served
         if self._check_name and isinstance(name, str) and name and name != expected:
             said = shown_name(name, sent[what])
-            raise self.fault(f"answered as {said}; expected {expected!r} (`pin: NAME`: how it must answer)")
+            raise self.fault(
+                f"replied as {said}; expected {expected!r}. To expect another name, set `pin: NAME`."
+            )
         return reply
 
     def _sent(self, ask: Callable[[], Any]) -> Json:
@@ -124,7 +127,7 @@ class Client:
         except openai.APIStatusError as error:
             raise self._refusal(error.status_code, str(error)) from None
         except openai.APITimeoutError:
-            raise self._unreachable(f"gave no reply within {self.model.timeout:g} s", 408) from None
+            raise self._unreachable(f"sent no reply within {self.model.timeout:g} s", 408) from None
         except openai.APIConnectionError as error:
             refused = "connect" in type(error.__cause__).__name__.lower()
             raise self._unreachable("cannot be reached" if refused else "broke the connection") from None
@@ -133,7 +136,9 @@ class Client:
         except (ValueError, RecursionError):
             reply = None
         if not isinstance(reply, dict):
-            raise Unreachable(f"{self.model.name}: its server sent a reply that is no whole JSON object")
+            raise Unreachable(
+                f"{self.model.name}: the server sent a reply that is not a complete JSON object"
+            )
         self._count_tokens(reply)
         return reply
 
@@ -141,17 +146,17 @@ class Client:
         key = self.model.api_key_env
         if status in (401, 403):
             sent = f"the key in {key}" if key else "a request without a key"
-            mend = f"a valid key in the environment variable {key}" if key else "`api_key_env: NAME`"
-            return self.fault(f"refused {sent} ({status}); expected {mend}")
+            mend = f"the environment variable {key} to a valid key" if key else "`api_key_env: NAME`"
+            return self.fault(f"refused {sent} ({status}). Set {mend}.")
         if status in _PASSING or status >= 500:
-            return self._unreachable(f"answered {status}", status)
+            return self._unreachable(f"replied with status {status}", status)
         if status < 400:
-            return self.fault(f"sends elsewhere ({status}); expected the address itself")
+            return self.fault(f"redirects requests ({status}). Set `base_url` to the final address.")
         return Refusal(status, bool(_TOO_LONG.search(words)))
 
     def _unreachable(self, what: str, status: int | None = None) -> Unreachable:
         tries = f"up to {self.model.retries + 1} tries" if self.model.retries else "1 try"
-        return Unreachable(f"{self.model.name}: its server {what} ({tries})", status=status)
+        return Unreachable(f"{self.model.name}: the server {what} ({tries})", status=status)
 
     def _count_request(self, request: Any) -> None:
         with self._lock:
@@ -167,18 +172,18 @@ class Client:
 
 
 def sdk_client(model: OpenAIModel, on_request: Callable[[Any], None] = lambda _: None) -> "openai.OpenAI":
-    """Return the SDK's client for this address, without redirects and the environment's settings. `on_request` is called
-    with every request that is sent. Raises as `Client`.
-    """
+    """Return an SDK client that ignores redirects and environment settings. `on_request` is called for every request sent.
+    Raise `ModelError` if the openai package is not installed, and the errors of `refuse_servers` and `key_for`."""
     try:
         import openai
     except ImportError:
         raise ModelError(
-            f"{model.name}: engine openai needs the openai package: pip install 'robustcbrn-eval[openai]'"
+            f"{model.name}: the engine openai needs the package openai, which is not installed. Run "
+            "`pip install 'robustcbrn-eval[openai]'`."
         ) from None
     refuse_servers(model.name)
     key = key_for(model.name, model.api_key_env, model.base_url)
-    # A proxy of the environment would carry prompts for this machine off it.
+    # For a server on this machine, a proxy from the environment would send prompts off the machine.
     http = openai.DefaultHttpxClient(
         follow_redirects=False,
         trust_env=host_of(model.base_url) is not None,
@@ -192,23 +197,23 @@ def sdk_client(model: OpenAIModel, on_request: Callable[[Any], None] = lambda _:
         max_retries=model.retries,
         http_client=http,
     )
-    # Set by the environment, and meant for another server than this may be.
+    # The SDK reads these from the environment, where they may be meant for another server.
     client.organization = client.project = None
     return client
 
 
 def shown_name(said: object, prompt: object = "") -> str:
-    """Return a name that a server gave, as an error may show it: not where it may be a piece of a prompt."""
+    """Return a server's model name for an error message, without the name if it may be part of a prompt."""
     if is_name(said) and str(said) not in str(prompt):
         return repr(said)
-    return "a name that is not shown, because it is unlike a model's"
+    return "another name (not shown, because it does not look like a model name)"
 
 
 def is_name(said: object) -> bool:
-    """Return whether this looks like a model's name: one word of at most 100 characters."""
+    """Return whether the value looks like a model name: one word of at most 100 characters."""
     return isinstance(said, str) and bool(_NAME.fullmatch(said))
 
 
 def count_of(value: object) -> int:
-    """Return a count that a server gave; 0 where it is none."""
+    """Return a count reported by a server, or 0 if the value is not a count."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**53 else 0

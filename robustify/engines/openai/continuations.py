@@ -1,9 +1,9 @@
-"""From requests to questions and from replies to scores: which prompt says how likely which continuation is.
+"""Scoring of continuations with a completions server.
 
-The letters of one context are one question, what comes next; what that does not show, and every other continuation, is
-read from the prompt that contains it. A letter that is not shown has no number where only next tokens are shown: it is
-not made up. A token that lies across the end of the context is refused, because its probability is of both sides.
-Threads keep the server busy with these questions.
+The letters of one context share a single request for likely next tokens. Other continuations, and letters that are not
+among these tokens, are scored from a prompt that contains them. If the server returns only next tokens, a missing letter
+gets an upper bound instead of a score. A token that crosses the end of the context is refused, because its probability
+covers both sides. Requests run in parallel threads.
 """
 
 import threading
@@ -24,14 +24,14 @@ from robustify.views import Request
 
 J = TypeVar("J")
 R = TypeVar("R")
-TOO_LONG = "does not fit into the model's context (its server says)"
+TOO_LONG = "does not fit into the model's context, according to the server"
 GATHERED = 0.5
-"""Seconds for which results are gathered before they are yielded, so that they can be kept together."""
+"""Seconds to collect results before yielding them, so that they are stored together."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Job:
-    """What one thread does in one go: letters of one context, or one other continuation of it, by their keys."""
+    """Unit of work of one thread: the letters of one context, or one other continuation, by cache key."""
 
     context: str
     wanted: Mapping[Encoded, str]
@@ -39,24 +39,25 @@ class Job:
 
 
 Scored = dict[Encoded, Logprob | str]
-"""Scores, or why a request cannot be asked, without its text."""
+"""Scores, or the reason why a request cannot be scored. The reason never contains its text."""
 
 
 def keys_of(requests: Sequence[Request]) -> list[Encoded]:
-    """Return by what each score is kept: the bytes of a request's text, because the server makes the tokens."""
+    """Return the cache key of each request, which contains the bytes of its text because the server tokenizes it."""
     as_bytes = (tuple(p.encode("utf-8", "surrogatepass") for p in split_blanks(r)) for r in requests)
     return [Encoded(tuple(context), tuple(continuation)) for context, continuation in as_bytes]
 
 
 def one_letter(continuation: str) -> bool:
-    """Return whether a continuation is one letter, which may be one token."""
+    """Return whether the continuation is one letter, which can be a single token."""
     return len(continuation.strip()) == 1
 
 
 def jobs_of(
     requests: Sequence[Request], keys: Sequence[Encoded], letter_of: Callable[[str], object] = one_letter
 ) -> list[Job]:
-    """Return the jobs in the order of the requests, each distinct request in one job. `letter_of` tells the letters."""
+    """Return the jobs in the order of the requests, with each distinct request in one job.
+    `letter_of` returns a true value for a letter."""
     letters: dict[str, dict[Encoded, str]] = {}
     others: dict[Encoded, tuple[str, str]] = {}
     for request, key in zip(requests, keys, strict=True):
@@ -71,23 +72,25 @@ def jobs_of(
 
 @dataclass(frozen=True, slots=True)
 class Scoring:
-    """Scores of jobs, from a server whose capabilities are known."""
+    """Callable that scores jobs with a server whose capabilities are known."""
 
     questions: Questions
     can: Capabilities
 
     def __call__(self, job: Job) -> Scored:
-        """Return a score, or why there is none, for each of the job's requests.
-        Raises `ModelError`: as `Questions`; a reply about another prompt than was sent."""
+        """Return a score, or the reason why there is none, for each request of the job.
+        Raise `ModelError` if the server fails or returns unusable numbers, or its reply is about another prompt."""
         if not job.context:
             return dict.fromkeys(
-                job.wanted, "has no context, and a server needs one; ask this model with engine hf"
+                job.wanted, "has no context, which a server needs; run this model with the engine hf"
             )
         try:
             return dict(self._scored(job))
         except Refusal as refusal:
             if not refusal.too_long:
-                raise self._fault(f"refused a prompt ({refusal.status}); it took one in the probe") from None
+                raise self._fault(
+                    f"refused a prompt ({refusal.status}), although it accepted one in the capability probe"
+                ) from None
             return dict.fromkeys(job.wanted, TOO_LONG)
 
     def _fault(self, what: str) -> ModelError:
@@ -98,13 +101,13 @@ class Scoring:
         if job.letters and self.can.top:
             likely = self.questions.following(job.context, self.can.top)
             if likely is None:
-                raise self._fault("sent no `top_logprobs`; expected them, as in the capability probe")
+                raise self._fault("sent no `top_logprobs`, although it did so in the capability probe")
             seen = likely
         for key, continuation in job.wanted.items():
             if continuation in seen:
                 yield key, Logprob(seen[continuation], 1)
             elif self.can.form is None:
-                # No likelier than the least likely one of those that are shown.
+                # The upper bound is the least likely of the tokens shown.
                 yield key, Logprob(min(seen.values(), default=0.0), 0)
             else:
                 yield key, self._whole(job.context, continuation)
@@ -115,7 +118,7 @@ class Scoring:
         if n is None and any(PART in t.text for t in tokens):
             n = self._beyond(context, tokens)
         if n is None:
-            return "has a token that lies across the end of its context; ask this model with engine hf"
+            return "has a token that crosses the end of its context; run this model with the engine hf"
         own = tokens[len(tokens) - n :]
         numbers = [t.logprob for t in own if t.logprob is not None]
         if not numbers or len(numbers) < n:
@@ -126,42 +129,42 @@ class Scoring:
         assert self.can.form is not None
         tokens = self.questions.prompt(text, self.can.form)
         if tokens is None:
-            raise self._fault("sent no log-probabilities; expected them, as in the capability probe")
+            raise self._fault("sent no log-probabilities, although it did so in the capability probe")
         if not covers(tokens, text):
             raise self._fault(
-                f"sent log-probabilities of {len(tokens)} tokens that are not those of the prompt ({len(text)} "
-                "characters); expected all of it: it may have been cut"
+                f"sent log-probabilities of {len(tokens)} tokens that do not spell the prompt ({len(text)} "
+                "characters). The prompt may have been shortened."
             )
         return tokens
 
     def _beyond(self, context: str, tokens: Sequence[Token]) -> int | None:
-        """Return how many tokens come after those of the context alone, as lm-eval counts them (`_encode_pair`)."""
+        """Return the number of tokens after those of the context alone, using the rule of lm-eval (`_encode_pair`)."""
         alone = self._asked(context)
         same = [t.text for t in alone] == [t.text for t in tokens[: len(alone)]]
         return len(tokens) - len(alone) if same and len(tokens) > len(alone) else None
 
 
 def tokens_of(ending: str, tokens: Sequence[Token]) -> int | None:
-    """Return how many of the last tokens spell this ending; None if one lies across its beginning or shows no text."""
+    """Return the number of final tokens that spell `ending`, or None if a token crosses its start or shows no text."""
     length, count = 0, None
     for n, token in enumerate(reversed(tokens), start=1):
         if PART in token.text and length < len(ending):
             return None
         length += len(token.text)
-        # The first token of a prompt has no number, and in one of the forms no text.
+        # The first token of a prompt has no log-probability, and in one format no text.
         if length > len(ending) or token.logprob is None:
             break
-        # Parts of a letter show as empty texts before its last one: they belong to it.
+        # Parts of a character have empty texts, except for its last part.
         count = n if length == len(ending) else count
     return count
 
 
 def in_threads(work: Callable[[J], R], jobs: Sequence[J], width: int) -> Iterator[list[R]]:
-    """Yield results in batches, in the order in which they come, of at most `width` jobs at once.
+    """Run the jobs in at most `width` threads and yield results in batches as they finish.
 
-    After the first error no job is begun; results on the way are still yielded, and then the error is raised. An interrupt
-    waits for no thread: those of a `ThreadPool` are daemons, while `concurrent.futures` joins its own when the process
-    ends, and so would wait for a server that hangs.
+    After the first error, no job is started. Pending results are still yielded before the error is raised. An interrupt
+    does not wait for threads, because those of `ThreadPool` are daemons. `concurrent.futures` would join its threads when
+    the process ends, and so wait for a server that hangs.
     """
     stop = threading.Event()
     failures: list[BaseException] = []

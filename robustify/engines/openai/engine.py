@@ -1,8 +1,8 @@
-"""A model behind an OpenAI-compatible server, behind the `Scorer` and `Writer` protocols.
+"""Engine that implements `Scorer` and `Writer` for a model behind an OpenAI-compatible server.
 
-No item is sent before the server's numbers have been checked against each other. What the score cache has is not asked
-again; when a server fails for good, what it has scored is kept and nothing partial is returned as whole. The weights of
-such a model are not known here, and its fingerprint says so.
+The server's numbers are checked for consistency before any item is sent. Cached scores are not requested again. If the
+server keeps failing, finished scores are kept, but no partial result is returned. The weights of such a model are unknown
+here, and its fingerprint says so.
 """
 
 import hashlib
@@ -35,18 +35,19 @@ from robustify.errors import DataError, ModelError, RequestError
 from robustify.views import BY_CHAT, Request, Template
 
 VERSION = "openai-1"
-"""Of the engine: another one is another recipe, whose scores are kept apart."""
+"""Version of the engine. It is part of the recipe, so each version has separate scores."""
 UNKNOWN = "unknown (remote)"
 FIRST_TRIES = 2
-"""Retries of the first contact: an address that is wrong should be reported soon."""
+"""Maximum number of retries of the first contact, so that a wrong address is reported soon."""
 _SAME_PROBE = 0.2
 _HELLO = "Say hello."
-# By which path a server writes, and what it calls the length of a reply.
+# Pairs of the path for generating text and the field for the length of a reply.
 _WRITING = (*(("chat", length) for length in LENGTHS), ("completions", LENGTHS[0]))
 
 
 class OpenAIServer(Closing):
-    """One model at one server. Nothing is sent before the first request or `fingerprint`. Raises as `Client`."""
+    """Model on a server. Nothing is sent before the first request or call of `fingerprint`. Raise `ModelError` if the
+    openai package is not installed, and the errors of `refuse_servers` and `key_for`."""
 
     def __init__(self, model: OpenAIModel, cache: Cache | None = None) -> None:
         self.name = model.name
@@ -59,35 +60,37 @@ class OpenAIServer(Closing):
         return f"OpenAIServer({self.name!r})"
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._client.close()
 
     def usage(self) -> Json:
-        """Return what was sent, what the server counted, and what it costs by the config's prices."""
+        """Return the numbers of requests and tokens sent, and their cost at the configured prices."""
         return self._client.usage.as_log(self._model)
 
     @cached_property
     def capabilities(self) -> Capabilities:
-        """What the server can be asked; see `probe_server`."""
+        """Requests that the server supports, as found by the capability probe."""
         return probe_server(self._questions)
 
     def fingerprint(self) -> dict[str, str]:
-        """Return what the numbers depend on, as far as a server says; `probe` is the model's log-probabilities of a
-        harmless text, by which it is recognised."""
+        """Return the properties that scores depend on, as far as the server reports them.
+        `probe` contains log-probabilities of a harmless text, which identify the model."""
         return {**self._recipe, "licence": "see the model's provider"}
 
     def loglikelihoods(self, requests: Sequence[Request], progress: Progress = no_progress) -> list[Logprob]:
-        """See `Scorer`; equal requests are asked once."""
+        """Return one log-probability per request, sending equal requests once.
+        Raise `RequestError` if requests do not fit into the context of the model, or cannot be scored by a server, or
+        `ModelError` if the server keeps failing or returns unusable numbers. Finished scores are kept."""
         can = self.capabilities
         keys = sampled_keys(requests) if can.chat else keys_of(requests)
         asked, kept = Counter(keys), KeptScores(self._cache, self._recipe, self.name)
         known = kept.known(asked)
         progress(sum(asked[key] for key in known))
-        # All jobs are planned from all requests, so that a resumed run asks as the first one would have.
+        # Jobs are planned from all requests, so that a resumed run sends the same requests as an uninterrupted one.
         planned = jobs_of(requests, keys, letter_of if can.chat else one_letter)
         jobs = [job for job in planned if not known.keys() >= job.wanted.keys()]
         if can.form is None and (not (can.top or can.chat) or not all(job.letters for job in jobs)):
-            raise self._client.fault("shows no log-probabilities of a prompt; expected letters alone")
+            raise self._client.fault("returns no prompt log-probabilities, so only letters can be scored")
         samples = self._model.samples or DEFAULT_SAMPLES
         scoring = Sampling(self._client, can.chat, samples) if can.chat else Scoring(self._questions, can)
         unfit: dict[Encoded, str] = {}
@@ -109,7 +112,8 @@ class OpenAIServer(Closing):
         return self._writing[0] == "chat"
 
     def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
-        """See `Writer`."""
+        """Return one reply per prompt, in the order of the prompts. Raise `DataError` if prompts do not fit into the
+        context of the model, or `ModelError` if the server keeps failing or cannot generate text."""
         writing = self._writing
         replies: dict[int, Reply | None] = {}
 
@@ -131,7 +135,7 @@ class OpenAIServer(Closing):
 
     @cached_property
     def _writing(self) -> tuple[str, str]:
-        """The first way of writing that the server knows."""
+        """First pair of path and length field that the server accepts for generating text."""
         for path, length in _WRITING:
             try:
                 self._reply(_HELLO, 8, path, length)
@@ -139,12 +143,12 @@ class OpenAIServer(Closing):
                 continue
             return path, length
         raise self._client.fault(
-            "neither chats nor completes; expected an OpenAI-compatible server of this model"
+            "supports neither chat nor completions; expected an OpenAI-compatible server with this model"
         )
 
     def _reply(self, prompt: str, max_tokens: int, path: str, length: str) -> Reply:
         body: dict[str, Any] = {length: max_tokens, "n": 1, "stream": False}
-        # A model that thinks aloud draws, and refuses another temperature than its own.
+        # A reasoning model samples its replies and accepts only its default temperature.
         if length == "max_tokens":
             body["temperature"] = 0
         if path == "chat":
@@ -156,18 +160,18 @@ class OpenAIServer(Closing):
     def _broken_off(self, error: ModelError, n: int, done: int) -> ModelError:
         usage = self._client.usage
         kept = (
-            f"{done:,} are kept, and the same command goes on from there" if self._cache else "none is kept"
+            f"{done:,} are cached, so the same command continues from there"
+            if self._cache
+            else "none are cached"
         )
-        last = f"{self.name}: {n - done:,} of {n:,} requests are left; {kept} ({usage.tokens_in:,} tokens were sent)"
+        last = f"{self.name}: {n - done:,} of {n:,} requests remain; {kept} ({usage.tokens_in:,} tokens were sent)"
         return type(error)(*error.lines, last)
 
     @cached_property
     def _recipe(self) -> dict[str, str]:
-        """The recipe of this server's scores.
-
-        Two servers may give one name to two models, and one server another model the next day. So scores are kept by the
-        probe too: by the first kept one that equals this one but for rounding.
-        """
+        """Recipe of the scores of this server.
+        Two servers may use one name for two models, and a server may change its model. So scores are also stored by probe:
+        the first stored probe that equals the current one except for rounding."""
         can = self.capabilities
         recipe = _recipe(self._model, can)
         for n in range(1000):
@@ -177,31 +181,27 @@ class OpenAIServer(Closing):
                 kept.path = before = " ".join(f"{number:.4f}" for number in can.probe) or "none"
             if is_same_probe(before, can.probe):
                 return {**recipe, "variant": str(n), "probe": before}
-        raise self._client.fault("serves another model every time; expected one")
+        raise self._client.fault("seems to serve a different model every time; expected always the same")
 
 
 def check_server(model: OpenAIModel, templates: Sequence[Template]) -> dict[str, str]:
-    """Make sure that the server answers, that its numbers can be used and that it can serve these templates. Return what
-    says which model it is.
-
-    Raises:
-        UsageError: views that it cannot serve, by name; or the environment variable with the key is not set.
-        ModelError: no answer, another model, or numbers that cannot be used.
-    """
+    """Check that the server replies, its numbers are usable, and it supports these templates.
+    Return its fingerprint. Raise `UsageError` if the server does not support some views, or the environment variable with
+    the API key is not set, or `ModelError` if the server does not reply, has another model, or returns unusable numbers."""
     soon = model.model_copy(update={"retries": min(model.retries, FIRST_TRIES)})
     with OpenAIServer(soon) as server:
         try:
             can = server.capabilities
         except Unreachable as error:
             raise Unreachable(
-                f"{error.lines[0]}; expected an OpenAI-compatible server at its base_url"
+                f"{error.lines[0]}. Check that an OpenAI-compatible server runs at its base_url."
             ) from None
         can.require(model.name, templates)
         return server.fingerprint()
 
 
 def is_same_probe(before: str, probe: Sequence[float]) -> bool:
-    """Return whether log-probabilities are those that were written down before, but for what half precision wanders."""
+    """Return whether two probes are equal within the error of half precision. `before` is the stored one."""
     numbers = [] if before == "none" else [float(number) for number in before.split()]
     pairs = list(zip(numbers, probe, strict=False))
     return len(numbers) == len(probe) and all(abs(a - b) <= _SAME_PROBE for a, b in pairs)
@@ -235,11 +235,11 @@ def _recipe(model: OpenAIModel, can: Capabilities) -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Scores of letters from a server that chats and shows no probability: shares of its replies; as `Scoring`.
+    """Callable that scores letters by their shares of sampled chat replies, for servers without log-probabilities.
 
-    Each letter's share of the replies that can be read is taken for its probability, with half a reply added to each count
-    (Krichevsky and Trofimov 1981): none in five is not never. How many were read goes into the answer table. If half or
-    more name no letter, the asking is unanswered.
+    The probability of a letter is its share of the readable replies after adding half a reply to each count (Krichevsky and
+    Trofimov 1981), because zero replies out of five do not mean zero probability. The answer table contains the number of
+    readable replies. If half or more of the replies name no letter, the question is unanswered.
     """
 
     client: Client
@@ -247,8 +247,8 @@ class Sampling:
     samples: int
 
     def __call__(self, job: Job) -> Scored:
-        """Return the log of each letter's share of the replies, or `NO_LETTER` for all of them.
-        Raises `ModelError`: as the client."""
+        """Return the log of each letter's share of the replies, or `NO_LETTER` for all letters if too few are readable.
+        Raise `ModelError` if the server keeps failing."""
         named = {key: str(letter_of(continuation)) for key, continuation in job.wanted.items()}
         letters = sorted(set(named.values()))
         try:
@@ -256,7 +256,7 @@ class Sampling:
         except Refusal as refusal:
             if refusal.too_long:
                 return dict.fromkeys(named, TOO_LONG)
-            # Hosted models refuse questions that their filter stops; others of the same form they answer.
+            # Hosted models refuse questions that trigger a content filter, and answer others of the same form.
             replies = []
         counts = Counter(letter for reply in replies if (letter := read_letter(reply, letters)))
         n = counts.total()
@@ -267,7 +267,7 @@ class Sampling:
 
 
 def sampled_keys(requests: Sequence[Request]) -> list[Encoded]:
-    """Return by what each share is kept: the text, and the letters of which one was asked for."""
+    """Return the cache key of each request, which contains its text and all letters of its question."""
     letters: dict[str, set[str]] = {}
     for request in requests:
         letters.setdefault(request.context, set()).add(letter_of(request.continuation) or "")

@@ -1,9 +1,9 @@
-"""The two questions that a completions server can be asked, and its replies: how likely is each token of this prompt, and
-which tokens are likely to come next.
+"""Log-probability requests to a completions server, and parsers of the replies.
 
-Replies are read strictly: a list that is too short, a null, a NaN or a number above 0 is an error and never a score. Three
-forms are known: `logprobs` of completions (OpenAI, vLLM), the same in the form of chat (llama.cpp's own server), and
-vLLM's `prompt_logprobs`. One token is always generated, because 0 means "without end" to some servers.
+A request asks for the log-probability of each token of a prompt, or for the most likely next tokens. Parsing is strict: a
+short list, null, NaN, or a number above 0 is an error, never a score. Three formats are known: `logprobs` of completions
+(OpenAI, vLLM), the same in chat format (the server of llama.cpp), and `prompt_logprobs` of vLLM. Each request generates one
+token, because some servers interpret 0 as unlimited.
 """
 
 import math
@@ -18,55 +18,56 @@ from robustify.errors import ModelError
 T = TypeVar("T")
 Form = Literal["prompt_logprobs", "echo"]
 ROUNDING = 1e-3
-"""Log-probabilities may lie this far above 0."""
+"""Largest positive value that is accepted as a log-probability."""
 FLOOR = -9999.0
-"""What vLLM writes for minus infinity."""
+"""Value that vLLM returns for minus infinity."""
 PART = "\ufffd"
-"""Shown instead of a token that is a part of a letter."""
+"""Replacement mark, shown for a token that is only part of a character."""
 _DRAWN = 4
-"""Times that a server is asked whose model ends the text at once: each time a token is drawn anew."""
-# At temperature 1 a server that scales its log-probabilities scales them by 1.
+"""Number of attempts if the model ends its text immediately. Each attempt samples a new token."""
+# At temperature 1, servers that scale log-probabilities by the temperature do not change them.
 _PLAIN: dict[str, Any] = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0, "n": 1, "stream": False}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Token:
-    """One token of a prompt: its text, and its log-probability; None of the first."""
+    """Token of a prompt, with its text and log-probability. The log-probability of the first token is None."""
 
     text: str
     logprob: float | None
 
 
 class Unreadable(ModelError):
-    """A reply without the numbers that were asked for."""
+    """Error for a reply without the requested numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """Asking one server. Any number of threads may ask."""
+    """Thread-safe requests for log-probabilities to one server."""
 
     client: Client
 
     def prompt(self, prompt: str, form: Form) -> list[Token] | None:
-        """Return the tokens of the prompt, None if the server shows none. Raises as the client, and `ModelError`: a number
-        is not a log-probability."""
+        """Return the tokens of the prompt with their log-probabilities, or None if the server does not return them.
+        Raise `ModelError` if the server fails, or a number is not a log-probability."""
         fields = {"prompt_logprobs": 0} if form == "prompt_logprobs" else {"echo": True, "logprobs": 1}
         reply = self._sent(prompt, fields)
         tokens = self._read(_prompt_tokens if form == "prompt_logprobs" else _echoed, reply)
         if tokens is None or form == "prompt_logprobs":
             return tokens
-        # Without the tokens that were generated, as far as the server counts its prompt's tokens.
+        # If the server counts the tokens of the prompt, drop the generated ones.
         usage = reply.get("usage")
         n = usage.get("prompt_tokens") if isinstance(usage, dict) else None
         if isinstance(n, int) and not isinstance(n, bool):
             return tokens[:n]
-        # Where the text ends here, some servers generate no token at all.
+        # If the text ends here, some servers generate no token.
         ended = covers(tokens, prompt) and not covers(tokens[:-1], prompt)
         return tokens if ended else tokens[:-1]
 
     def following(self, prompt: str, top: int) -> dict[str, float] | None:
-        """Return the likeliest next tokens by their text, at most `top`; None if the server shows none, empty if the model
-        ends its text each time that it is asked. Raises as `prompt`."""
+        """Return the log-probabilities of at most `top` likely next tokens, by text.
+        The result is None if the server does not return them, and empty if the model ends its text every time. Raise
+        `ModelError` if the server fails, or a number is not a log-probability."""
         seen: dict[str, float] | None = {}
         for _ in range(_DRAWN):
             seen = self._read(lambda reply: following(reply, top), self._sent(prompt, {"logprobs": top}))
@@ -82,13 +83,13 @@ class Questions:
             return read(reply)
         except Unreadable as error:
             raise Unreadable(
-                f"{self.client.model.name}: its server sent {error}; expected a log-probability for every token"
+                f"{self.client.model.name}: the server sent {error}; expected a log-probability for every token"
             ) from None
 
 
 def following(reply: Mapping[str, Any], top: int) -> dict[str, float] | None:
-    """Return the likeliest first tokens of a completion and their log-probabilities, at most `top`; None if it has none,
-    and empty if nothing was written because the text ended. Raises `Unreadable`: a number is not a log-probability."""
+    """Return the log-probabilities of at most `top` likely first tokens of a completion, by text. The result is None if the
+    reply has none, and empty if the text ended immediately. Raise `Unreadable` if a number is not a log-probability."""
     choice = _choice(reply)
     match choice.get("logprobs"):
         case {"top_logprobs": [dict() as first, *_]}:
@@ -97,14 +98,14 @@ def following(reply: Mapping[str, Any], top: int) -> dict[str, float] | None:
             pairs = [(e.get("token"), e.get("logprob")) for e in entries if isinstance(e, dict)]
         case _:
             return {} if not choice.get("text") and choice.get("finish_reason") != "length" else None
-    # The token that was drawn is added to the list where it is not among the likeliest: it is dropped again.
+    # If the sampled token is not among the most likely, servers append it to the list. It is dropped here.
     best = sorted(((_number(lp), str(token)) for token, lp in pairs), key=lambda pair: -pair[0])[:top]
-    # Some servers show the marks of their vocabularies instead of blanks.
+    # Some servers return the marks of their vocabularies instead of spaces.
     return {t.replace("\u2581", " ").replace("\u0120", " "): lp for lp, t in reversed(best)} or None
 
 
 def _echoed(reply: Mapping[str, Any]) -> list[Token] | None:
-    """Return the tokens of an echo, prompt and completion; None if there is no echo of log-probabilities."""
+    """Return the tokens of an echoed prompt and its completion, or None if the reply has no log-probabilities for them."""
     match _choice(reply).get("logprobs"):
         case {"tokens": [*texts], "token_logprobs": [*logprobs]} if texts:
             pass
@@ -119,7 +120,7 @@ def _echoed(reply: Mapping[str, Any]) -> list[Token] | None:
 
 
 def _prompt_tokens(reply: Mapping[str, Any]) -> list[Token] | None:
-    """Return vLLM's `prompt_logprobs`, each token's own; None if there are none. No likelier tokens were asked for."""
+    """Return the tokens in vLLM's `prompt_logprobs`, or None if the reply has none."""
     entries = _choice(reply).get("prompt_logprobs", reply.get("prompt_logprobs"))
     if not isinstance(entries, list) or not entries:
         return None
@@ -155,20 +156,21 @@ def _number(value: object) -> float:
 
 
 def covers(tokens: Sequence[Token], text: str) -> bool:
-    """Return whether these tokens spell the text. A token that is a part of a letter shows as nothing or as a replacement
-    mark, and the first may be a mark of the server's own, or come without its text."""
+    """Return whether the tokens spell the text. A token that is part of a character appears as an empty text or a
+    replacement mark. The first token may be a mark added by the server, or have no text."""
     joined = "".join(t.text for t in tokens[1:])
     if _spells(tokens[0].text + joined if tokens else "", text) or _spells(joined, text):
         return True
     if not tokens or tokens[0].text:
         return False
-    # Of a prompt that was cut at its front there are words missing, not one token.
+    # If more than one word is missing at the start, the prompt was truncated.
     exact = [len(text) - len(joined)] if PART not in joined else range(1, min(len(text), 64))
     return any(n > 0 and len(text[:n].split()) == 1 and _spells(joined, text[n:]) for n in exact)
 
 
 def _spells(joined: str, text: str) -> bool:
-    """Return whether a text is this one, in which a mark stands for at most one letter, a run for one or more."""
+    """Return whether the joined tokens equal the text, if each replacement mark stands for at most one character and each
+    run of marks for at least one."""
     if PART not in joined:
         return joined == text
     reached = {0}

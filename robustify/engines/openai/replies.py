@@ -1,6 +1,6 @@
-"""What a server writes: its replies, the letter that a reply names, and how a server that chats is asked for one.
+"""Requests for letters to a chat server, and parsers of its replies.
 
-A letter is read strictly: of a reply that begins with any other word nothing is guessed.
+Parsing is strict: if a reply begins with any other word, no letter is guessed.
 """
 
 import json
@@ -15,7 +15,7 @@ from robustify.errors import ModelError
 from robustify.views import by_chat
 
 LENGTHS = ("max_tokens", "max_completion_tokens")
-"""What servers call the length of a reply; the newest hosted models know the second name only."""
+"""Field names for the maximum length of a reply. The newest hosted models accept only the second."""
 _LETTER = re.compile(r"\s*\(?([A-Z])")
 _THOUGHT = re.compile(r"\s*<think>.*?</think>", re.S)
 _ANNOUNCED = re.compile(r"[\s*_]*(?:the\s+)?(?:correct\s+|best\s+|final\s+)?answer(?:\s+is)?[\s*_]*:?", re.I)
@@ -24,17 +24,17 @@ _FIRST = re.compile(r"""[\s*_`"'(\[]*([A-Z])[*_`"']*(?:[*_`"').:\]]+(?=\s|$)|\s*
 
 @dataclass(frozen=True, slots=True)
 class ByChat:
-    """How a server is asked for letters. `structured`: it takes a schema that lets a reply be nothing but one of them;
-    else a reply's first letter is read. `several`: it sends several replies to one request. `length`: of `LENGTHS`.
-    """
+    """Way to ask a chat server for a letter.
+    If `structured` is true, the server accepts a schema that allows only letters. Otherwise, the first letter of a reply is
+    read. If `several` is true, the server can send several replies per request. `length` is one of `LENGTHS`."""
 
     structured: bool
     several: bool
     length: str
 
     def replies(self, client: Client, context: str, letters: Sequence[str], n: int) -> list[Reply]:
-        """Return `n` replies that should be one of these letters each.
-        Raises `Refusal`, `ModelError`: as the client; a reply without a text."""
+        """Return `n` replies to a question. Each should be one of the letters. Raise `Refusal` if the server rejects the
+        request, or `ModelError` if the server fails, or a reply has no text."""
         body: dict[str, Any] = {
             "messages": [{"role": "user", "content": by_chat(context, letters)}],
             self.length: client.model.reply_tokens,
@@ -52,8 +52,8 @@ class ByChat:
 
 
 def find_way(client: Client, context: str, letters: Sequence[str]) -> ByChat | None:
-    """Return the first way in which this server gives a letter to a harmless question; None where it gives none in any.
-    Raises `ModelError`: as the client; replies that are cut off before a letter."""
+    """Return the first way in which the server answers a harmless question with a letter, or None if no way works.
+    Raise `ModelError` if the server fails, or its replies are truncated before a letter."""
     cut = False
     for structured in (True, False):
         for length in LENGTHS:
@@ -70,22 +70,22 @@ def find_way(client: Client, context: str, letters: Sequence[str]) -> ByChat | N
                 break
     if cut:
         raise ModelError(
-            f"{client.model.name}: its replies end after {client.model.reply_tokens} tokens without a letter; expected "
-            "one: a model that thinks first needs more (`reply_tokens: 4096`)"
+            f"{client.model.name}: its replies end after {client.model.reply_tokens} tokens without a letter. For a "
+            "reasoning model, increase the limit (`reply_tokens: 4096`)."
         )
     return None
 
 
 def letter_of(continuation: str) -> str | None:
-    """Return the letter that a continuation is, ` A` or ` (A`; None where it is another text."""
+    """Return the letter of a continuation such as ` A` or ` (A`, or None for any other text."""
     match = _LETTER.fullmatch(continuation)
     return None if match is None else match[1]
 
 
 def read_letter(reply: str, letters: Sequence[str]) -> str | None:
-    """Return the one of these letters that a reply names: the value of its JSON object, or its first word if that is a
-    letter alone (`B`, `(B)`, `**B.** because`, `Answer: B`). None where it is any other text, such as `A cat`.
-    """
+    """Return the letter that a reply names, or None if it names none of `letters`.
+    The letter is the value of a JSON object, or a first word that is only a letter (`B`, `(B)`, `**B.** because`, `Answer:
+    B`). Other texts, such as `A cat`, name no letter."""
     text = _THOUGHT.sub("", reply, count=1).strip()
     match _json(text):
         case {"letter": str(letter), **rest} if not rest:
@@ -98,12 +98,12 @@ def read_letter(reply: str, letters: Sequence[str]) -> str | None:
 
 
 def read_replies(reply: Mapping[str, Any], path: str, name: str) -> list[Reply]:
-    """Return the texts of a reply to `chat` or `completions`, one at least, and why each ended.
-    Raises `ModelError`: one has no text."""
+    """Return the texts and finish reasons in a reply to `chat` or `completions`.
+    Raise `ModelError` if the reply has no text."""
     choices = reply.get("choices")
     found = [_reply(one, path) for one in choices] if isinstance(choices, list) else []
     if not found or None in found:
-        raise ModelError(f"{name}: its server sent a reply without a text; expected one")
+        raise ModelError(f"{name}: the server sent a reply without text")
     return [one for one in found if one is not None]
 
 
@@ -112,7 +112,7 @@ def _reply(choice: object, path: str) -> Reply | None:
         case {"message": {"content": str(text)}, **rest} if path == "chat":
             pass
         case {"message": dict(), **rest} if path == "chat":
-            # It spent its whole length on thinking, or refused.
+            # The model spent all its tokens on reasoning, or refused.
             text = ""
         case {"text": str(text), **rest} if path == "completions":
             pass

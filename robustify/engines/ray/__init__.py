@@ -1,1 +1,1 @@
-"""A model on the workers of a Ray cluster."""
+"""Engine that runs a model on the workers of a Ray cluster."""

@@ -1,8 +1,9 @@
-"""A model on the workers of a Ray cluster, behind the same seam as one in memory; and the cluster itself.
+"""Remote model on the workers of a Ray cluster, and the connection to the cluster.
 
-The paths are chosen and the totals summed here, as for a model in memory; workers compute units, which come back in
-any order and are put in order. Only this process writes the score cache, so that a run is resumed as any other. The
-cluster runs already, or is started on this machine and ended with us; statistics, dashboard and forwarded logs are off.
+As for a model in memory, this process chooses the scoring path and sums token log-probabilities. Workers compute units,
+which arrive in any order and are sorted here. Only this process writes the score cache, so runs are resumed as usual. The
+cluster is already running, or it is started on this machine and stopped at the end. Usage statistics, the dashboard, and
+log forwarding are off.
 """
 
 import logging
@@ -29,19 +30,19 @@ from robustify.errors import ModelError, ResourceError, first_line
 
 _LOG = logging.getLogger(__name__)
 MOST = 3
-"""Workers that one unit may lose."""
+"""Number of workers that may be lost while running the same unit."""
 _LONGEST = 40
-"""Characters of the folder that Ray's sockets may lie under: with its own names a path must stay below 108."""
+"""Maximum length of the parent folder of Ray's sockets, whose full paths must be shorter than 108 characters."""
 _PATIENCE = 20.0
-"""Seconds that a cluster may take to answer, and that the other workers may begin after the first."""
+"""Seconds to wait for a reply from the cluster, and for further workers after the first is ready."""
 Unit = tuple[str, tuple[Any, ...]]
-"""The name of a method of `Local`, and what it is given."""
+"""Name of a method of `Local`, and its arguments."""
 
 
 @contextmanager
 def open_remote(model: RayModel, folder: Path, scores: Cache | None) -> Iterator[HF]:
-    """Open the engine hf with its model on workers: the same recipe, the same cache, the same bits.
-    Raises `ModelError`: the folder is refused."""
+    """Yield the engine `HF` with its model on workers.
+    It uses the same recipe and cache, and returns bit-identical scores. Raise `ModelError` if the folder is refused."""
     with HF(
         model, folder, scores, n_threads=model.threads, elsewhere=partial(Remote, model, folder)
     ) as engine:
@@ -49,39 +50,36 @@ def open_remote(model: RayModel, folder: Path, scores: Cache | None) -> Iterator
 
 
 class Remote:
-    """Copies of the model in this folder on `model.workers` workers; see `Work`. The first request joins the cluster.
-
-    Raises:
-        ModelError: ray is not installed; a worker's model, software or folder differs; workers keep being lost.
-        ResourceError: no cluster, or no room on it.
-    """
+    """Copies of a model on `model.workers` Ray workers.
+    The first request connects to the cluster. Raise `ModelError` if ray is not installed, a worker has another model,
+    software, or folder, or workers keep getting lost, or `ResourceError` if there is no cluster, or it has no room."""
 
     def __init__(self, model: RayModel, folder: Path, recipe: Mapping[str, str]) -> None:
         from robustify.engines.local.model import opened_tokenizer
 
         self._model, self._folder, self._recipe = model, folder, recipe
         self._open = ExitStack()
-        # Workers are given tokens.
+        # The tokenizer is needed here, because workers receive tokens.
         self.tokenizer, self.max_length = opened_tokenizer(folder)
 
     @property
     def traits(self) -> Traits:
-        """What the first worker that is ready says of the model."""
+        """Traits of the model as reported by the first ready worker."""
         return self._ready[1]
 
     def close(self) -> None:
-        """End the workers, and a cluster that was started for them."""
+        """Stop the workers, and the cluster if it was started for them."""
         self._open.close()
 
     def trees(self, sections: Sections, needed: Sequence[Sequence[bool]]) -> Iterator[Pieces]:
-        """See `Work`: a unit is a section."""
+        """Yield the section number and token log-probabilities of each needed section. Each section is one unit of work."""
         numbers = [number for number, flags in enumerate(needed) if any(flags)]
         units = [("section", (sections[n], needed[n])) for n in numbers]
         for at, parts in self._done(units):
             yield numbers[at], [piece for pieces in parts for piece in pieces]
 
     def rows(self, batches: Iterator[Rows]) -> Iterator[Scored]:
-        """See `Work`: a unit is as many batches as a section has."""
+        """Yield the scores of batches of plain rows. A unit of work has as many batches as a section."""
         units: list[Unit] = []
         while unit := list(islice(batches, self._model.section)):
             units.append(("rows", (unit,)))
@@ -89,15 +87,15 @@ class Remote:
             yield from parts
 
     def alone(self, requests: Sequence[Encoded]) -> list[float]:
-        """See `Work`."""
-        # Of a worker that has a unit still, it waits for that one.
+        """Return the summed log-probability of each request, scored one by one on one worker."""
+        # If the worker is still busy with a unit, this waits for it.
         (worker, *_), _ = self._ready
         with self._raising():
             totals: list[float] = self._ray.get(worker.work.remote(0, "alone", (list(requests),)))[1]
         return totals
 
     def replies(self, prompts: Sequence[Sequence[int]], max_tokens: int) -> list[str]:
-        """See `Work`."""
+        """Return one reply per tokenized prompt, in order."""
         units = [("replies", ([list(ids)], max_tokens)) for ids in prompts]
         said = {at: reply for at, (reply,) in self._done(units)}
         return [said[at] for at in range(len(prompts))]
@@ -108,7 +106,7 @@ class Remote:
 
     @cached_property
     def _ready(self) -> tuple[list[Any], Traits]:
-        """The workers that are ready, and what they say of the model."""
+        """Workers that are ready, and the traits of the model that the first one reported."""
         model, ray = self._model, self._ray
         spec = Spec(model, str(self._folder.resolve()), {**self._recipe, "robustify": __version__})
         kind = ray.remote(
@@ -125,8 +123,8 @@ class Remote:
         done, rest = ray.wait([*greeting], num_returns=1, timeout=model.start_seconds)
         if not done:
             raise ResourceError(
-                f"{model.name}: no worker was ready after {model.start_seconds:g} s; expected room for one: fewer "
-                "threads per worker, a larger cluster, or more start_seconds"
+                f"{model.name}: no worker was ready after {model.start_seconds:g} s. Use fewer threads per worker, a "
+                "larger cluster, or a larger start_seconds."
             )
         if rest:
             more, rest = ray.wait(rest, num_returns=len(rest), timeout=time.monotonic() - began + _PATIENCE)
@@ -135,13 +133,16 @@ class Remote:
             said: list[Traits] = [ray.get(ref) for ref in done]
         if rest:
             _LOG.warning(
-                "%s: %d of %d workers are ready; going on with these", model.name, len(done), len(workers)
+                "%s: only %d of %d workers are ready; continuing with these",
+                model.name,
+                len(done),
+                len(workers),
             )
         return [greeting[ref] for ref in done], said[0]
 
     def _done(self, units: Sequence[Unit]) -> Iterator[tuple[int, list[Any]]]:
-        """Yield the number of each unit and its results, as they come."""
-        # A new pool each time: a run that was broken off leaves units in the old one.
+        """Yield the number and results of each unit as it finishes."""
+        # Create a new pool each time, because an interrupted call leaves units in the old one.
         workers, _ = self._ready
         pool = self._ray.util.ActorPool(workers)
         for number, (method, given) in enumerate(units):
@@ -153,37 +154,38 @@ class Remote:
 
     @contextmanager
     def _raising(self) -> Iterator[None]:
-        """Raise what a worker raised as if it had been raised here, and the loss of workers as `ModelError`."""
+        """Re-raise errors of a worker in this process, and raise `ModelError` if workers are lost."""
         try:
             yield
         except self._ray.exceptions.RayTaskError as error:
             raise getattr(error, "cause", None) or error from None
         except self._ray.exceptions.RayError as error:
             raise ModelError(
-                f"{self._model.name}: one unit has lost {MOST} workers, one after the other ({type(error).__name__}); "
-                "expected memory for it, and robustify[hf] on every machine: fewer max_batch_tokens or threads, or larger "
-                "machines (Ray's own logs say more)"
+                f"{self._model.name}: {MOST} workers in a row were lost while running the same unit "
+                f"({type(error).__name__}). Check that every machine has enough memory and robustify[hf]. Reduce "
+                "max_batch_tokens or threads, or use larger machines. The logs of Ray show more details."
             ) from None
 
 
 def require_ray(name: str) -> Any:
-    """Return the package. Raises `ModelError`: it is not installed."""
+    """Return the ray package, or raise `ModelError` if it is not installed."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     try:
         import ray
         import ray.util
     except ImportError:
         raise ModelError(
-            f"{name}: the engine ray needs the package ray, which is not installed; run "
-            "pip install 'robustcbrn-eval[hf,ray]'"
+            f"{name}: the engine ray needs the package ray, which is not installed. Run "
+            "`pip install 'robustcbrn-eval[hf,ray]'`."
         ) from None
     return ray
 
 
 @contextmanager
 def cluster(model: RayModel) -> Iterator[Any]:
-    """Connect the package to the cluster that the model names; one that this process is connected to already stays.
-    Raises `ModelError`: ray is not installed. `ResourceError`: no cluster there, or none can be started here."""
+    """Connect ray to the cluster of the model and yield the package.
+    An existing connection of this process is reused. Raise `ModelError` if ray is not installed, or `ResourceError` if no
+    cluster is running at the address, or none can be started on this machine."""
     ray = require_ray(model.name)
     if ray.is_initialized():
         yield ray
@@ -195,9 +197,9 @@ def cluster(model: RayModel) -> Iterator[Any]:
             ray.init(**options, log_to_driver=False, logging_level="ERROR")
         except (ConnectionError, RuntimeError, OSError, ValueError, TimeoutError) as error:
             raise ResourceError(
-                f"{model.name}: no Ray cluster at {model.address or 'this machine'} "
-                f"({type(error).__name__}: {first_line(error)}); expected one that runs (ray start --head), or no address "
-                "for one of its own"
+                f"{model.name}: no Ray cluster is running at {model.address or 'this machine'} "
+                f"({type(error).__name__}: {first_line(error)}). Start one with `ray start --head`, or remove the address "
+                "to start a temporary cluster."
             ) from None
         try:
             yield ray
@@ -207,11 +209,9 @@ def cluster(model: RayModel) -> Iterator[Any]:
 
 @contextmanager
 def _started_here(model: RayModel) -> Iterator[dict[str, Any]]:
-    """Yield the options of a cluster of this machine's own, whose private folder is gone on leaving.
-
-    The folder is the usual temporary one, or the system's if that is too deep for the names of sockets. For a restricted
-    run it is the only thing outside the run's folder.
-    """
+    """Yield the options for a new cluster on this machine, and remove its private folder at the end.
+    The folder is in the usual temporary folder, or in `/tmp` if that path is too long for socket names. It is the only
+    thing that a restricted run writes outside its own folder."""
     usual = tempfile.gettempdir()
     folder = tempfile.mkdtemp(
         prefix="rbray-", dir=usual if len(usual) <= _LONGEST else os.path.join(os.sep, "tmp")
@@ -219,12 +219,12 @@ def _started_here(model: RayModel) -> Iterator[dict[str, Any]]:
     try:
         yield {
             "address": LOCAL,
-            # As many as are asked for: more workers than cores share them.
+            # This may exceed the number of cores. Workers then share cores.
             "num_cpus": model.workers * model.threads,
             "num_gpus": None if model.gpus else 0,
             "include_dashboard": False,
             "_temp_dir": folder,
-            # Requests stay in memory.
+            # Requests must not be written to disk.
             "_system_config": {"automatic_object_spilling_enabled": False},
         }
     finally:
@@ -232,7 +232,7 @@ def _started_here(model: RayModel) -> Iterator[dict[str, Any]]:
 
 
 def _check_listening(address: str) -> None:
-    """Raise at once what Ray would try for minutes: nobody listens at this host and port."""
+    """Raise `OSError` immediately if nothing listens at this host and port, because Ray would retry for minutes."""
     host, colon, port = address.rpartition("/")[2].rpartition(":")
     if colon and port.isdecimal():
         socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE).close()

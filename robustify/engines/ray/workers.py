@@ -1,7 +1,7 @@
-"""What runs on a worker of a Ray cluster: one model in memory, and units of work for it.
+"""Ray worker that keeps one model in memory and computes units of work.
 
-A worker whose model or software differs from that of the machine that asks refuses to work, because its numbers would
-differ too. Ray starts a lost worker again (killed, out of memory, its machine gone) and runs its unit there again.
+A worker refuses to work if its model or software differs from that of the requesting machine, because its scores would
+differ too. If a worker is lost (killed, out of memory, machine down), Ray restarts it and runs its unit again.
 """
 
 import os
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from robustify.engines.local.model import Local
 
 _SETTINGS = ("device", "dtype", "max_batch_tokens", "section", "threads")
-"""Parts of a recipe that the config sets, and so equal everywhere."""
+"""Recipe entries that come from the config, so they are equal on all machines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """What a worker opens: `wanted` is the recipe of the machine that asks, and its robustify."""
+    """Model that a worker opens. `wanted` contains the recipe and the robustify version of the requesting machine."""
 
     model: RayModel
     folder: str
@@ -33,20 +33,20 @@ class Spec:
 
 
 class Worker:
-    """One copy of a model, opened by `hello` or, if Ray has started the worker again, by the first unit."""
+    """Copy of a model, opened by `hello`, or by the first unit if Ray has restarted the worker."""
 
     def __init__(self, spec: Spec) -> None:
-        # Before torch is loaded, which reads it once.
+        # Set this before torch is loaded, because torch reads it only once.
         os.environ["OMP_NUM_THREADS"] = str(spec.model.threads)
         self._spec = spec
         self._local: Local | None = None
 
     def hello(self) -> Traits:
-        """Open the model. Raises `ModelError`: it is not the model that is wanted."""
+        """Open the model and return its traits, or raise `ModelError` if it differs from the requested one."""
         return self._opened().traits
 
     def work(self, number: int, method: str, given: tuple[Any, ...]) -> tuple[int, list[Any]]:
-        """Return the number of this unit and the results of a method of `Local`."""
+        """Return the number of this unit and the results of the given method of `Local`."""
         return number, list(getattr(self._opened(), method)(*given))
 
     def _opened(self) -> "Local":
@@ -67,14 +67,14 @@ def _check(spec: Spec) -> None:
     folder = Path(spec.folder)
     if not folder.is_dir():
         raise ModelError(
-            f"{where}: has no folder {folder}; expected the model there, as on the machine that asks: put it on "
-            "a disk that all machines see, or copy it to the same folder on each"
+            f"{where}: the model folder {folder} does not exist on this worker. Put it on a disk that all machines "
+            "share, or copy it to the same path on each machine."
         )
     check_folder(folder)
     here = {**recipe(spec.model, folder, spec.model.threads), "robustify": robustify.__version__}
     other = [n for n, v in spec.wanted.items() if n not in _SETTINGS and here.get(n) != v]
     if other:
         raise ModelError(
-            f"{where}: differs in {', '.join(other)}; expected the same files and versions as on the machine "
-            "that asks"
+            f"{where}: the files or versions differ from those of the requesting machine ({', '.join(other)}). Use "
+            "the same on all machines."
         )
