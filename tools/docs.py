@@ -124,11 +124,15 @@ class Page:
     def renewed(self) -> str:
         """Return the page with every block rendered again."""
         try:
-            return BLOCK.sub(lambda match: match[1] + self._rendered(match[2]) + match[4], self.text)
+            return self.rendered()
         finally:
             if self._folder is not None:
                 self._folder.cleanup()
                 self._folder = None
+
+    def rendered(self) -> str:
+        """Return the page as `renewed` does, but keep the files that its commands wrote in `folder()`."""
+        return BLOCK.sub(lambda match: match[1] + self._rendered(match[2]) + match[4], self.text)
 
     def _rendered(self, name: str) -> str:
         try:
@@ -141,7 +145,7 @@ class Page:
         program, *arguments = command.split()
         done = subprocess.run(
             [sys.executable, *(["-m", "robustify"] if program == "robustify" else []), *arguments],
-            cwd=self._place(), capture_output=True, text=True, env=self._environment(),
+            cwd=self.folder(), capture_output=True, text=True, env=self._environment(),
         )  # fmt: skip
         said = (done.stdout + done.stderr).rstrip("\n").splitlines()
         shown = [line.rstrip() for line in said if re.search(keep, line)]
@@ -150,16 +154,17 @@ class Page:
     def script(self, name: str) -> str:
         """Copy a file of docs/blocks into the page's folder and return its text."""
         text = (TEMPLATES / name).read_text(encoding="utf-8")
-        (self._place() / name).write_text(text, encoding="utf-8")
+        (self.folder() / name).write_text(text, encoding="utf-8")
         return text
 
-    def _place(self) -> Path:
+    def folder(self) -> Path:
+        """Return the temporary folder in which the commands of the page run."""
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory()
         return Path(self._folder.name)
 
     def _environment(self) -> dict[str, str]:
-        cache_folder = str(self._place() / ".cache")
+        cache_folder = str(self.folder() / ".cache")
         plain = {"NO_COLOR": "1", "COLUMNS": "100", "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)}
         return {**os.environ, **plain, "ROBUSTIFY_CACHE": cache_folder}
 

@@ -1,14 +1,14 @@
-"""The pictures of the README: the first screen and the explorer of a run, made by Chromium: writes docs/img.
+"""Take the pictures of the docs with Chromium: the report and the explorer of a run, and the tutorial's comparison.
 
-`python -m tools.shots [RUN] [-o DIR]`. Needs playwright and Chromium on the path (Debian: `apt-get install chromium`);
-a run without an explorer is judged again beside it first.
+`python -m tools.shots [RUN] [-o DIR]` writes docs/img. It needs playwright and Chromium on the path (Debian:
+`apt-get install chromium`). If the run has no explorer, a copy of the run is judged again first.
 """
 
 import argparse
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from robustify.errors import UsageError
 from robustify.pipeline import rejudge
 from robustify.run import EXPLORER, open_run
+from tools import docs
 
 ROOT = Path(__file__).parents[1]
 DESK, PHONE = (1280, 800), (390, 844)
@@ -29,7 +30,9 @@ SHOTS: dict[str, tuple[str, tuple[int, int], str]] = {
     "explorer-dark": (OPENED + ITEM, DESK, "dark"),
     "explorer-phone": (OPENED + ITEM, PHONE, "light"),
 }
-"""By name the page, the size of the window and the theme."""
+"""The page, the size of the window, and the theme of each picture of a run."""
+COMPARE: dict[str, tuple[str, tuple[int, int], str]] = {"compare": ("compare.html", (1280, 520), "light")}
+"""The same for the folder of the tutorial's commands."""
 
 
 def chromium() -> str | None:
@@ -60,12 +63,12 @@ def launched() -> Iterator[Any]:
             browser.close()
 
 
-def taken(run: Path, out: Path) -> list[Path]:
-    """The pictures of a run's pages, written into `out`."""
+def taken(run: Path, out: Path, shots: Mapping[str, tuple[str, tuple[int, int], str]] = SHOTS) -> list[Path]:
+    """Write the pictures of the pages in a folder into `out`, and return their paths."""
     out.mkdir(parents=True, exist_ok=True)
     written = []
     with launched() as browser:
-        for name, (where, (width, height), theme) in SHOTS.items():
+        for name, (where, (width, height), theme) in shots.items():
             page = browser.new_page(
                 viewport={"width": width, "height": height}, color_scheme=theme, is_mobile=width < 600
             )
@@ -89,6 +92,9 @@ def main(arguments: list[str]) -> int:
             run = rejudge(run, {"alternatives": []}, Path(folder) / "run")
         for path in taken(run.folder, asked.out):
             print(path)
+    tutorial = docs.Page(ROOT / "docs" / "tutorial.md")
+    tutorial.rendered()
+    print(*taken(tutorial.folder(), asked.out, COMPARE))
     return 0
 
 

@@ -10,7 +10,7 @@ for n in range(160):
     topic, sign, right = [("adding", "+", a + b), ("taking away", "-", a - b)][n % 2]
     steps, key = draw.sample(range(-40, 41), 4), draw.randrange(4)
     options = [str(right + step - steps[key]) for step in steps]
-    if n % 3 == 0:  # the author explains the right answer, and no other
+    if n % 3 == 0:  # the author explains only the right answer
         options[key] += f", since {right} {'-' if sign == '+' else '+'} {b} is {a}"
     rows.append([f"What is {a} {sign} {b}?", *options, "ABCD"[key], topic])
 with open("sums.csv", "w", newline="") as file:

@@ -3,8 +3,9 @@
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,6 +26,7 @@ from robustify.cli.options import (
     screening,
     watcher,
 )
+from robustify.errors import counted
 
 if TYPE_CHECKING:
     from robustify.run import Run
@@ -261,9 +263,21 @@ def explain(run: "Run", item: str | None, as_csv: bool) -> int:
         )
         return 0
     rows = found.to_dict("records")
-    if not rows:
-        say("no item is flagged; `robustify explain RUN ITEM` says why one was kept")
-    return print_result(rows, [f"{r['line'] or '-':>6}  {r['item']}  {r['cue']}: {r['mend']}" for r in rows])
+    names = [source["path"] or source["hub"] for source in run.manifest["config"]["data"]]
+    file = names[0] if len(names) == 1 else ""  # the run does not record which of several files an item is in
+    print_result(rows, [_finding(file, row) for row in rows])
+    if rows:
+        say(
+            f"{counted(len(rows), 'item')} flagged; edit the file, audit it again, then run `robustify compare`"
+        )
+    else:
+        say("no item is flagged; to see why an item was kept, run `robustify explain RUN ITEM`")
+    return 0
+
+
+def _finding(file: str, row: Mapping[str, Any]) -> str:
+    place = f"{file}:{row['line']}".lstrip(":") if row["line"] else "-"
+    return f"{place}: {row['item']}: {row['cue']}: {row['mend']}"
 
 
 @click.command()

@@ -113,11 +113,19 @@ def test_mended_items_are_matched_and_whole_sets_are_tested(tmp_path: Path, mend
     (pair,) = compared([run.folder for run in runs]).pairs
     assert len(pair.items) == len(after)
     if mend != "dropped":
-        assert pair.mended_words == "30 mended: 30 shortcut -> robust, 0 -> shortcut"
+        assert pair.mended_words == "30 of 30 flagged items mended, 0 newly flagged"
     removed = next(c for c in pair.changes if c.number.startswith("removed"))
     assert (removed.first["n"], removed.second["n"]) == (80, len(after))
     assert removed.changed
     assert removed.difference["value"] == pytest.approx(-30 / 80)
+
+
+def test_runs_that_hid_different_parts_are_marked(run: Run, tmp_path: Path) -> None:
+    words = "the screens hid different parts of the items (question and passage)"
+    folders = [run.folder, made_run(tmp_path, overrides={"hidden": "passage"}).folder]
+    assert compared([run.folder, run.folder]).pairs[0].warning == ""
+    assert words in CliRunner().invoke(cli, ["compare", *map(str, folders)]).output
+    assert words in text_of_page(comparison_html(compared(folders)))
 
 
 def test_items_of_one_name_and_another_text_are_not_compared(run: Run, tmp_path: Path) -> None:

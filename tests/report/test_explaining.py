@@ -112,10 +112,16 @@ def test_without_an_item_every_flagged_item_has_its_line_its_cue_and_a_mend(run:
     assert [row["item"] for row in found] == [f"i{at}" for at in range(0, 60, 5)]
     assert [int(row["line"]) for row in found] == [at + 1 for at in range(0, 60, 5)]
     assert all(row["cue"] and row["mend"] for row in found)
-    tree = json.loads(CliRunner().invoke(cli, ["explain", str(run.folder), "--json"]).output)
+    tree = json.loads(CliRunner().invoke(cli, ["explain", str(run.folder), "--json"]).stdout)
     assert [{name: str(value) for name, value in row.items()} for row in tree] == found
     lines = CliRunner().invoke(cli, ["explain", str(bare.folder)]).output.splitlines()
-    assert [line.split()[:2] for line in lines[:2]] == [["-", "i0"], ["-", "i5"]]
+    assert [line.split(": ")[:2] for line in lines[:2]] == [["-", "i0"], ["-", "i5"]]
+    lines = CliRunner().invoke(cli, ["explain", str(run.folder)]).output.splitlines()
+    assert lines[1].startswith("items.jsonl:6: i5: ")
+    assert (
+        lines[-1]
+        == "robustify: 12 items flagged; edit the file, audit it again, then run `robustify compare`"
+    )
     refused = CliRunner().invoke(cli, ["explain", str(run.folder), "i5", "--csv"])
     assert isinstance(refused.exception, UsageError)
 

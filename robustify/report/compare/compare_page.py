@@ -53,13 +53,17 @@ def _first(found: Comparison) -> FirstScreen:
         verdict = f"No difference between these runs is more than noise: {count(len(tested))} were tested."
     most = max(changed, key=lambda c: abs(c.difference["value"]), default=None)
     modes = {s["full_mode"] for s in found.summaries if s["full_mode"]}
-    facts = [f"Largest change: {in_points(most.difference['value'])}, {most.label}."] if most else []
+    edited = [pair for pair in known if pair.mended]
+    facts = []
+    if len(known) == len(edited) == 1:
+        verdict, facts = f"{edited[0].mended_words}.", [verdict]
+    facts += [f"Largest change: {in_points(most.difference['value'])}, {most.label}."] if most else []
     if known:
         both = "both" if len(found.runs) == 2 else "every two"
         facts.append(f"{counted(min(len(pair.items) for pair in known), 'item')} in {both}.")
         facts.append(f"{counted(sum(len(pair.moved) for pair in known), 'verdict')} moved.")
-        facts += [f"{known[0].mended_words}."] if len(known) == 1 and known[0].mended else []
     else:
         facts.append(f"Items are not compared: {found.pairs[0].why_not}.")
-    above = (TWO_MODES,) if len(modes) > 1 else ()
+    warnings = dict.fromkeys(f"Caution: {pair.warning}." for pair in found.pairs if pair.warning)
+    above = (*((TWO_MODES,) if len(modes) > 1 else ()), *warnings)
     return FirstScreen(verdict, "unsure", above, checks=tuple((None, fact) for fact in facts))

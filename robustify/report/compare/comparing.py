@@ -21,7 +21,7 @@ from robustify.arrays import Floats, Ints
 from robustify.judging.accuracy import Credits, compare_pair, credits
 from robustify.report.compare.change import ADJUSTED, REMOVED, VIEWS, Change, Part
 from robustify.report.compare.matching import Match, matched
-from robustify.report.format import at
+from robustify.report.format import at, counted
 from robustify.report.messages import tree
 from robustify.run import SPLIT_FILES, VERDICTS, Run, open_run
 from robustify.screen.item_index import item_index
@@ -128,13 +128,32 @@ class Pair:
         return sorted(Counter(f"{a} -> {b}" for _, (a, b) in self.moved).items())
 
     @property
+    def warning(self) -> str:
+        """Return why the numbers of the two runs differ in meaning; empty if they do not."""
+        parts = [at(side.summary, "screen.hidden") for side in (self.one, self.two)]
+        if None in parts or parts[0] == parts[1]:
+            return ""
+        return f"the screens hid different parts of the items ({parts[0]} and {parts[1]}); do not compare their rates"
+
+    @property
     def mended_words(self) -> str:
-        """Return what mending did: `29 mended: 29 shortcut -> robust, 0 -> shortcut`."""
-        moves = Counter(both for _, both in self.mended)
-        worse = sum(n for (a, b), n in moves.items() if a != b == "shortcut")
-        still = moves["shortcut", "shortcut"]
-        said = f"{len(self.mended)} mended: {moves['shortcut', 'robust']} shortcut -> robust, {worse} -> shortcut"
-        return f"{said}, {still} still shortcut" if still else said
+        """Return the effect of the edits: `29 of 31 flagged items mended, 2 not edited, 0 newly flagged`.
+
+        An item is mended if it was edited and is no longer flagged.
+        """
+        edited = Counter(both for _, both in self.mended)
+        flagged = [item for item, (a, _) in self.verdicts if a == "shortcut"]
+        still = edited["shortcut", "shortcut"]
+        mended = sum(n for (a, _), n in edited.items() if a == "shortcut") - still
+        newly = sum(b == "shortcut" != a for _, (a, b) in self.verdicts)
+        counts = {"not edited": sum(not item.mended for item in flagged), "still flagged": still}
+        parts = [f"{n} {words}" for words, n in counts.items() if n]
+        said = [
+            f"{mended} of {counted(len(flagged), 'flagged item')} mended",
+            *parts,
+            f"{newly} newly flagged",
+        ]
+        return ", ".join(said)
 
     def tree(self) -> Tree:
         """Return the pair as it is in JSON."""

@@ -1,4 +1,4 @@
-"""Remove the explanations of the flagged items and write mended.csv."""
+"""Remove the explanations from the flagged items, and write mended.csv."""
 
 import csv
 import json
