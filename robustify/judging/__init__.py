@@ -1,1 +1,1 @@
-"""Judging: from answers to numbers. Pure, without a model."""
+"""Judging: verdicts, statistics and guardrails, computed from answers without a model."""

@@ -1,8 +1,8 @@
-"""What each model scores on All, Shortcut and Robust under every view it was asked, and which of two models is better.
+"""Accuracy of each model by view and split, and paired comparisons of models.
 
-A part is never compared with the whole that holds it as if they were two sets: random removals of the same size and
-topics stand beside it (`removal`). What a model was not asked is absent, not zero. Of two models only the items that one
-got right and the other wrong say anything: exact McNemar on the items that both answered.
+Robust is a part of All, so `removal_effects` compares its accuracy with random removals of the same size and topic mix. A
+view that a model was not asked is None, not zero. Two models are compared by an exact McNemar test on the items that both
+answered.
 """
 
 import math
@@ -44,20 +44,20 @@ from robustify.summary.scored import (
 )
 
 PAIRED = ("full", "cloze_chars")
-"""The measures in which two models are compared."""
+"""Measures on which two models are compared."""
 
 Credits = Mapping[str, Floats | None]
-"""By measure (`full`, `choices_only`, `cloze_chars`, ...): credits (n,), None where it was not asked.
-"""
+"""Credits (n,) by measure (`full`, `choices_only`, `cloze_chars`, ...), None for a measure that was not asked."""
 
 
 def credits(
     answers: Answers, index: ItemIndex, model: str, template: str | None = None, mode: Mode = "letter"
 ) -> dict[str, Floats | None]:
-    """Return one model's tie-fair credits by measure; texts are compared per character.
+    """Return one model's tie-fair credits by measure.
 
-    `full` and cloze count the first row of an item, its own order; `choices_only` the average over rotations.
-    `template`: that of a screen by letter; `mode`: that of the full question.
+    `full` and the cloze measures use the first row of each item, which shows its original order. `choices_only` averages
+    over rotations. Texts are scored per character. `template` applies to the letter screen, and `mode` to the full
+    question.
     """
     return _with_question(answers, index, model, mode) | {
         "choices_only": _credit(_alone(answers, index, model, "letter", template), index),
@@ -66,13 +66,13 @@ def credits(
 
 
 def all_credits(ctx: Context) -> dict[str, Credits]:
-    """Return the credits of every model that was asked any view, or that answered in words alone.
+    """Return the credits of every model that answered any view or gave free responses.
 
-    The screen's own view takes its template and its norm, so that a voter has one number.
+    The screen's view is scored with the screen's template and norm, so a voter has the same credits in every table.
     """
     free = ctx.facts.free
     names = ctx.names if free is None else tuple(dict.fromkeys((*ctx.names, *free.models)))
-    # Choices after a question whose passage or image is hidden are not unconditional.
+    # PMI needs scores of choices without any question, which a screen that hides only a passage or image lacks.
     dropped = {} if ctx.rules.hidden == "question" else {"cloze_pmi": None}
     return {
         name: _with_question(ctx.answers, ctx.index, name, ctx.mode)
@@ -88,7 +88,7 @@ def accuracies(
     graded: Mapping[str, FreeScores],
     weighed: Balanced | None = None,
 ) -> dict[str, Accuracy]:
-    """Return the rates of every model, with its graded answers in free words and its adjusted score where there are any."""
+    """Return the accuracy of every model, with its free-response and adjusted scores if it has any."""
     found = {
         name: accuracy(won, ctx.parts, graded.get(name), is_voter=name in ctx.votes.voters)
         for name, won in credits.items()
@@ -108,7 +108,7 @@ def accuracies(
 
 
 def accuracy(credits: Credits, parts: Parts, free: FreeScores | None = None, *, is_voter: bool) -> Accuracy:
-    """The rates of one model on All, Shortcut and Robust; cloze counts only items fit for cloze."""
+    """Return one model's accuracy by measure on All, Shortcut and Robust. Cloze measures count only items fit for cloze."""
     measures: dict[str, Any] = {
         name: None if won is None else _measure(name, won, parts) for name, won in credits.items()
     }
@@ -121,7 +121,9 @@ def accuracy(credits: Credits, parts: Parts, free: FreeScores | None = None, *, 
 
 
 def format_gap(credits: Credits, parts: Parts) -> DifferenceQuantity | None:
-    """`full` less `cloze_chars` on the items fit for cloze that were answered in both; None where one was not asked."""
+    """Return the paired difference between `full` and `cloze_chars` on items fit for cloze, or None if either was not
+    asked.
+    """
     full, cloze = credits.get("full"), credits.get("cloze_chars")
     if full is None or cloze is None:
         return None
@@ -130,10 +132,10 @@ def format_gap(credits: Credits, parts: Parts) -> DifferenceQuantity | None:
 
 
 def heuristic_gap(won: Floats, longest: Floats, groups: Ints | None = None) -> DifferenceQuantity | None:
-    """Return the accuracy where the longest answer is right minus where it is wrong, from credits (n,).
+    """Return the accuracy on items whose longest choice is the key, minus the accuracy on all others.
 
-    None if a side is empty. A tied longest answer counts on both sides by its credit. The interval is Newcombe's, with
-    groups a bootstrap of them.
+    None if either group is empty. An item with tied longest choices counts in both groups by its tie-fair credit. The
+    interval is Newcombe's, or a cluster bootstrap if `groups` is given.
     """
     there = ~np.isnan(won) & ~np.isnan(longest)
     a, c = won[there], longest[there]
@@ -180,7 +182,7 @@ def _alone(
     template: str | None = None,
     norm: TextNorm = "chars",
 ) -> Bools | None:
-    """The options (n, K) that share a model's best score without the question; None if it was not asked."""
+    """Return the choices (n, K) that share a model's best choices-only score, or None if it was not asked."""
     view = VIEW_OF[mode]
     if template is None or model not in models_asked(answers, view, template):
         template = first_template(answers, view, (model,))
@@ -201,7 +203,7 @@ def _cloze(block: Block, norm: Norm, alone: Block, index: ItemIndex) -> Floats |
         return None
     won = credit(normalised(block, norm, alone), block.key, block.k)[0]
     if norm == "chars":
-        # An imported log may give the pick without the scores behind it.
+        # An imported log may contain picks without scores.
         won = np.where(np.isnan(won) & np.isnan(block.scores).all(axis=1), block.correct, won)
     return None if np.isnan(won).all() else index.spread(block, won)
 
@@ -224,10 +226,11 @@ def _measure(name: str, won: Floats, parts: Parts) -> ViewScores:
 
 
 def against_chance(won: Floats, k: Ints | None, groups: Ints | None = None) -> AgainstChance:
-    """Return a rate (n,) with `chance`, mean(1/k) of its items, and whether the score test tells them apart.
+    """Return a rate with its chance level, mean(1/k), and whether a score test finds a difference.
 
-    The test holds for any fixed set of picks under exchangeable keys; the interval rests on `groups`. `mde`: if the
-    difference is not significant, the rise that 80 % power would detect. Chance after selection is the audit's.
+    The test is valid for any fixed picks under exchangeable keys. `groups` affects only the interval. If the difference is
+    not significant, `mde` is the increase detectable with 80 % power. The residual audit accounts for chance after
+    selection.
     """
     measured, alone = rate(won, groups), rate(won).ci
     if k is None or alone is None:
@@ -241,8 +244,9 @@ def against_chance(won: Floats, k: Ints | None, groups: Ints | None = None) -> A
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Two models on `difference.n` common items: `b` only the first got right, `c` only the second, and `tied`
-    items with a shared credit. `p` is None where no item has whole credits on both sides.
+    """Paired comparison of two models: items that only the first got right (`b`), only the second (`c`), or tied.
+
+    `p` is None if all items have a shared credit.
     """
 
     b: int
@@ -252,7 +256,7 @@ class Compared:
     p: float | None
 
     def entry(self, p_holm: float | None, level: float) -> Paired:
-        """Return the entry of a table; the detectable difference is given beside a null result only."""
+        """Return the summary entry, with a minimum detectable difference only if the result is not significant."""
         null = p_holm is not None and p_holm > LEVEL and self.difference.error is not None
         return Paired(
             n=self.difference.n,
@@ -269,10 +273,10 @@ class Compared:
 def pairs(
     ctx: Context, credits: Mapping[str, Credits], weighed: Balanced | None = None
 ) -> dict[str, Pair] | None:
-    """Return which of two models is better, for every pair by "A vs B"; None below two models.
+    """Return the paired comparison of every two models by "A vs B", or None if there are fewer than two models.
 
-    `p_holm` is adjusted over all pairs, views and splits. `mde`: if it is above 0.05, the difference that 80 % power
-    would detect at the level that Holm asks of the smallest p.
+    `p_holm` is adjusted over all pairs, views and splits. If it is above 0.05, `mde` is the difference detectable with 80 %
+    power at the level that Holm's method requires of the smallest p-value.
     """
     parts, voters = ctx.parts, ctx.votes.voters
     models = [m for m in ctx.names if any(credits[m].get(view) is not None for view in PAIRED)]
@@ -307,10 +311,10 @@ def pairs(
 
 
 def compare_pair(one: Floats, two: Floats, groups: Ints | None = None) -> Compared:
-    """Compare two models' credits (n,), NaN where unanswered.
+    """Compare two models' credits (n,), with NaN for unanswered items.
 
-    McNemar (1947, exact) needs right or wrong, so shared credits are `tied` and in neither b nor c. With `groups` (n,) p
-    is the exact sign-flip test of their sums.
+    McNemar's exact test (1947) needs right or wrong answers, so items with a shared credit count only as `tied`. With
+    `groups` (n,), the p-value comes from the exact sign-flip test of the group sums.
     """
     there = ~np.isnan(one) & ~np.isnan(two)
     one, two = one[there], two[there]

@@ -1,7 +1,7 @@
-"""The adjusted score: weights on the items under which no listed cue pays, and what probes of another kind still find.
+"""Adjusted scores: item weights that balance the listed cues, and audits of the shortcuts that remain.
 
-The filter names items; where it can name none, weights still can make the listed cues worthless. What they estimate, and
-under which conditions, is in `docs/filter.md`.
+Weights can make the listed cues worthless even if the filter can flag no item. `docs/filter.md` explains what the adjusted
+score estimates, and under which conditions.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,26 +34,27 @@ from robustify.summary.reason import AuditorKind, Reason
 from robustify.summary.scored import AdjustedDifference
 
 RULES = ("longest_answer", "shortest_answer", "longest_words", "shortest_words")
-"""Rules without a model that the weights make worthless."""
+"""Length heuristics that the weights make worthless."""
 LEAST_WORTH, LEAST_WORTH_SHARE, LARGEST_SHARE = 100, 0.25, 0.05
-"""Items that the weights must be worth, that as a share of all, and the most weight that one item may have."""
+"""Minimum effective sample size, also as a share of the items, and maximum share of the weight for one item."""
 AUDIT_RIDGE = 50.0
-"""Stronger than that of the score: weights fitted on fewer items must hold on others."""
+"""Stronger than the penalty of the score, because weights fitted on fewer items must generalize to others."""
 MOST_AUDITED = 5_000
-"""Items that the probes of another kind look at."""
+"""Maximum number of items that the other probes see."""
 _HOTTEST = 3.0
 _CONSTANT = 1e-9
 
 
 _Gain = tuple[float, int, tuple[float, float], float, float]
-"""What an auditor gains under the weights, on how many items, its interval, its gain without weights, and p."""
+"""Weighted gain of an auditor, number of items, interval, unweighted gain, and one-sided p-value."""
 
 
 @dataclass(frozen=True, eq=False)
 class Balanced:
-    """The weights of n items, (n,), mean 1, NaN for an item without a key or text; and what is said of them.
+    """Balancing weights of n items, with a summary.
 
-    `groups` (n,): what hangs together; None where every item stands for itself. `cues` (n, c): the columns of `part`.
+    `weight` (n,) has mean 1 and is NaN for items without a key or text. `groups` (n,) are the clusters, or None if items
+    are independent. `cues` (n, c) are the balanced columns.
     """
 
     weight: Floats
@@ -63,17 +64,17 @@ class Balanced:
 
     @property
     def scored(self) -> Floats | None:
-        """The weights (n,) under which scores are given; None where they are withheld."""
+        """Weights (n,) for scores, or None if the adjusted score is withheld."""
         return None if self.part.status == "withheld" else self.weight
 
     def rate(self, won: Floats | None) -> Quantity | None:
-        """Return the weighted mean of a model's credits (n,); None where it was not asked, or the score is withheld."""
+        """Return the weighted mean of a model's credits (n,), or None if there are no credits or the score is withheld."""
         if won is None or self.scored is None:
             return None
         return Quantity.of(weighted_rate(won, self.weight, self.groups))
 
     def difference(self, one: Floats | None, two: Floats | None) -> AdjustedDifference | None:
-        """Return by how much one model's weighted credits exceed another's, on the items that both answered."""
+        """Return the weighted difference between two models' credits on the items that both answered."""
         if one is None or two is None or self.scored is None:
             return None
         found, p = weighted_difference(one, two, self.weight, self.groups)
@@ -81,12 +82,12 @@ class Balanced:
 
 
 def balanced(ctx: Context) -> Balanced | None:
-    """Weigh the items; None without their text, or where too few are there to fit a scorer on.
+    """Fit the balancing weights. Return None if the item texts are unknown or there are too few items to fit a scorer.
 
-    Under `form+meaning` items that the encoder did not see have no weight.
+    With `form+meaning`, items that the encoder did not see have no weight.
 
     Raises:
-        UsageError: `form+meaning`, and the encoder was not asked.
+        UsageError: `form+meaning` is set, but the encoder was not asked.
     """
     scores = ctx.ranker.by_options()
     if scores is None or ctx.items is None:
@@ -101,7 +102,7 @@ def balanced(ctx: Context) -> Balanced | None:
     found = weight[known]
     n, items, largest = len(found), worth(found), float(found.max() / found.sum())
     reason = _withheld(n, items, largest)
-    left = {} if reason else _left(ctx, scores, columns.values)
+    left = {} if reason else _remaining_gains(ctx, scores, columns.values)
     part = Adjustment(
         status="withheld" if reason else "partly adjusted" if _significant(left) else "adjusted",
         n=n,
@@ -118,17 +119,17 @@ def balanced(ctx: Context) -> Balanced | None:
 
 @dataclass(frozen=True, eq=False)
 class ListedCues:
-    """What each strategy that sees the options alone gains on an item, (n, c), each column over its deviation."""
+    """Gains over chance of c strategies that see only the choices, scaled to unit deviation (n, c)."""
 
     names: tuple[str, ...]
     values: Floats
 
 
 def listed_cues(ctx: Context, scores: OptionScores, more: Mapping[str, Floats]) -> ListedCues:
-    """Return the columns of the items with a key; those that are constant are left out.
+    """Return the cue columns of the items with a key, without constant columns.
 
-    The scorer's centred logit of the key, its probability and its pick over chance, what the key's form and its words
-    add, the tie-fair credit of four rules of length over chance, and `more` columns.
+    The columns are the scorer's centred logit of the key, its probability and its pick over chance, the contributions of
+    the key's form and words, the tie-fair credits of four length heuristics over chance, and the `more` columns.
     """
     known, there = scores.known, scores.there
     rows, key, chance = np.flatnonzero(known), ctx.index.key[known], 1 / there[known].sum(axis=1)
@@ -148,8 +149,8 @@ def listed_cues(ctx: Context, scores: OptionScores, more: Mapping[str, Floats]) 
 
 
 def tempered(scores: OptionScores, key: Ints) -> Floats:
-    """Return log probabilities (n, K): the logits of each fold scaled by what fits the keys of the other folds best."""
-    from scipy.optimize import minimize_scalar  # late, as `balancing`
+    """Return log probabilities (n, K) after temperature scaling of each fold's logits to the keys of the other folds."""
+    from scipy.optimize import minimize_scalar  # loaded only when needed
 
     out = np.full(scores.logits.shape, -np.inf)
     for f in np.unique(scores.fold).tolist():
@@ -166,11 +167,10 @@ def tempered(scores: OptionScores, key: Ints) -> Floats:
 
 
 def _logit_by_meaning(ctx: Context) -> Floats:
-    """Return the centred logit of each key by the sentence encoder, (n,); NaN for items that it did not see."""
     name = next((model for view, model, _ in ctx.answers.askings() if view == MEANING), None)
     if name is None:
         raise UsageError(
-            "adjust: form+meaning, but the encoder was not asked; expected form, or a run with it"
+            "adjust: `form+meaning` needs the encoder, but it was not asked. Set `form`, or run the encoder."
         )
     rows = ctx.answers.block(MEANING, name).first()
     there = np.arange(rows.scores.shape[1]) < rows.k[:, None]
@@ -188,8 +188,8 @@ def _withheld(n: int, items: float, largest: float) -> Reason | None:
     return None
 
 
-def _left(ctx: Context, scores: OptionScores, columns: Floats) -> dict[str, LeftToFind]:
-    """What auditors get right beyond chance, weights and probes both fitted without the item's fold."""
+def _remaining_gains(ctx: Context, scores: OptionScores, columns: Floats) -> dict[str, LeftToFind]:
+    """Return each auditor's gain over chance, with weights and probes both fitted without the item's fold."""
     of = np.flatnonzero(scores.known)
     seen = drawn(np.ones(len(of), dtype=bool), MOST_AUDITED)
     rows, c, items = of[seen], columns[seen], ctx.items or ()
@@ -202,7 +202,7 @@ def _left(ctx: Context, scores: OptionScores, columns: Floats) -> dict[str, Left
     groups, chance = together[rows], 1 / there.sum(axis=1)
     probes = other_probes([items[row] for row in rows.tolist()], key, there, fold).items()
     auditors: list[tuple[str, AuditorKind, Floats]] = [
-        (name, "probe", _hits(logits, key, there)) for name, logits in probes
+        (name, "probe", _credit_of_best(logits, key, there)) for name, logits in probes
     ]
     auditors += [(name, kind, credit[rows]) for name, kind, credit in _asked_auditors(ctx)]
     kinds: dict[str, AuditorKind] = {}
@@ -219,8 +219,9 @@ def _left(ctx: Context, scores: OptionScores, columns: Floats) -> dict[str, Left
 
 
 def _asked_auditors(ctx: Context) -> Iterator[tuple[str, AuditorKind, Floats]]:
-    """Yield the credits (n,) of the sentence encoder, whose fits left out the fold of each item; if the weights balance
-    its logit, those of each voter without the question. NaN is no answer.
+    """Yield the name, kind and credits (n,) of the encoder, or of the voters if the weights balance the encoder's logit.
+
+    The encoder is cross-fitted. Unanswered items are NaN.
     """
     if ctx.rules.adjust == WITH_MEANING:
         votes, at = ctx.votes, np.arange(len(ctx.index))
@@ -234,15 +235,13 @@ def _asked_auditors(ctx: Context) -> Iterator[tuple[str, AuditorKind, Floats]]:
         yield name, "encoder", ctx.index.spread(block, block.correct)
 
 
-def _hits(logits: Floats, key: Ints, there: Bools) -> Floats:
-    """The tie-fair credit (n,) of the option with the greatest logit."""
+def _credit_of_best(logits: Floats, key: Ints, there: Bools) -> Floats:
     shown = np.where(there, logits, -np.inf)
     best = shown >= shown.max(axis=1, keepdims=True) - _CONSTANT
     return np.asarray(best[np.arange(len(key)), key] / best.sum(axis=1))
 
 
 def _gain(beyond: Floats, weight: Floats, groups: Ints) -> _Gain:
-    """The weighted mean of credit beyond chance, its items and interval, the plain mean, and p that it is not above 0."""
     value, error = weighted_mean(beyond, weight, groups)
     p = float(ndtr(-value / error)) if error else 1.0
     return value, len(beyond), (value - Z * error, value + Z * error), float(beyond.mean()), p

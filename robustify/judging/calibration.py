@@ -1,8 +1,7 @@
-"""Whether a model's probabilities are calibrated, and the temperature at which they would be.
+"""Calibration of model probabilities, and the temperature that calibrates them.
 
-A temperature rescales confidence only. It cannot change which choice is best, so no accuracy is ever scaled.
-An expected calibration error is never zero on few items, so what a calibrated model would show on as many is given
-beside it.
+A temperature rescales confidence but cannot change the best choice, so accuracies are never scaled. On few items, even a
+calibrated model has a positive calibration error, so its expected value is reported as well.
 """
 
 import math
@@ -25,12 +24,12 @@ _TRIALS = 1 << 20
 
 
 def calibrations(ctx: Context) -> dict[str, CalibrationViews]:
-    """Return each model's calibration with the question and by cloze; texts per character."""
+    """Return each model's calibration on the full question and on cloze. Texts are scored per character."""
 
     def under(view: str, name: str) -> Calibration | None:
         rows = ctx.first_rows(view, name)
         if (rows.draws > 0).any():
-            return None  # the error of a share of few replies is not that of the model
+            return None  # shares of a few sampled replies do not show the model's own error
         return calibration(rows.scores, rows.key, rows.k, ctx.row_groups(rows)) if len(rows) else None
 
     return {
@@ -42,12 +41,12 @@ def calibrations(ctx: Context) -> dict[str, CalibrationViews]:
 def calibration(
     scores: Floats, key: Ints, k: Ints, groups: Ints | None = None, *, seed: int = 0
 ) -> Calibration | None:
-    """Return the calibration of a softmax over the choices; None below 10 answered items.
+    """Return the calibration of a softmax over the choices, or None for fewer than 10 answered items.
 
-    `scores` (n, K) log probabilities up to a constant per item; `groups` (n,) are resampled together. `ece`: expected
-    calibration error in 15 equal bins (Guo et al. 2017), which few items raise: so `ece_if_calibrated` is its mean for
-    keys drawn from the model's own confidence, and `ece_p` how often such keys give as much. `ece_ci` is wide on purpose:
-    the plain bootstrap never covers the error of a calibrated model.
+    `scores` (n, K) are log probabilities up to a constant per item. `groups` (n,) are resampled together. `ece` is the
+    expected calibration error in 15 equal-width bins (Guo et al. 2017), which is biased upward on few items.
+    `ece_if_calibrated` is its mean for keys drawn from the model's confidence, and `ece_p` is the share of draws that reach
+    the observed error. `ece_ci` is conservative, because a plain bootstrap never covers the error of a calibrated model.
     """
     won, _, tie = credit(scores, key, k)
     rows = tie > 0
@@ -61,10 +60,10 @@ def calibration(
     together = None if groups is None else groups[rows]
     means, drawn = _resampled(_place(sure), won - sure, loss, together, seed)
     noise = np.abs(drawn[:, :BINS] - means[:BINS]).sum(axis=1)
-    # Items that hang together are drawn so: the noise of what was seen then stands for that of a calibrated model.
+    # Clustered items are resampled by cluster, and the bootstrap noise replaces that of a calibrated model.
     units = clusters(n, together)
     calibrated = _if_calibrated(sure, seed) if units == n else noise
-    # The estimate less the 97.5 % point of the noise is a lower bound, whatever the truth.
+    # The estimate minus the 97.5 % quantile of the noise is a lower bound for any true error.
     widest = max(float(np.quantile(noise, 0.975)), float(np.quantile(calibrated, 0.975)))
     low = max(0.0, float(np.abs(means[:BINS]).sum()) - widest)
     errors, enough = np.abs(drawn[:, :BINS]).sum(axis=1), units >= FEWEST_CLUSTERS
@@ -82,13 +81,13 @@ def calibration(
 
 
 def ece(confidence: Floats, correct: Floats) -> float:
-    """Mean gap between confidence and accuracy over 15 equal bins, weighted by items; both (n,)."""
+    """Return the mean gap between confidence (n,) and accuracy (n,) over 15 equal-width bins, weighted by items."""
     gap = np.bincount(_place(confidence), weights=correct - confidence, minlength=BINS)
     return float(np.abs(gap).sum() / len(confidence))
 
 
 def bins(confidence: Floats, correct: Floats, groups: Ints | None = None) -> tuple[CalibrationBin, ...]:
-    """The reliability diagram's bins, from the least confident; Wilson intervals."""
+    """Return the bins of the reliability diagram from the least to the most confident, with Wilson intervals."""
     place = _place(confidence)
     out = []
     for b in range(BINS):
@@ -99,7 +98,7 @@ def bins(confidence: Floats, correct: Floats, groups: Ints | None = None) -> tup
 
 
 def _losses(probabilities: Floats, key: Ints) -> Floats:
-    """By item the summed squares of probability minus whether it is the key (Brier 1950)."""
+    """Return the Brier score of each item (n,), the squared error summed over choices (Brier 1950)."""
     right = np.arange(probabilities.shape[1]) == key[:, None]
     return np.asarray(np.sum((probabilities - right) ** 2, axis=1))
 
@@ -109,9 +108,9 @@ def _place(confidence: Floats) -> Ints:
 
 
 def _if_calibrated(confidence: Floats, seed: int) -> Floats:
-    """The errors (draws,) that a model of this confidence shows when every item is right as often as it says.
+    """Return simulated calibration errors (draws,) of a calibrated model with these confidences.
 
-    Items are drawn one by one up to a million trials; beyond, each bin's gap has its normal limit.
+    Items are drawn individually up to a million trials. Beyond that, each bin's gap is drawn from its normal limit.
     """
     rng, place, n = np.random.default_rng(seed), _place(confidence), len(confidence)
     if n * DRAWS <= _TRIALS:
@@ -127,9 +126,9 @@ def _if_calibrated(confidence: Floats, seed: int) -> Floats:
 def _resampled(
     place: Ints, gap: Floats, loss: Floats, groups: Ints | None, seed: int
 ) -> tuple[Floats, Floats]:
-    """The means (16,) of the gap in each bin and of the loss, and as they are when units are resampled.
+    """Return the means (16,) of the gap in each bin and of the loss, with bootstrap replicates.
 
-    Of many units, random bags of them are resampled: that shows the same spread at less cost (Wolter 2007).
+    Many units are first combined into random bags, which have the same spread at a lower cost (Wolter 2007).
     """
     table = np.column_stack([np.where(np.arange(BINS) == place[:, None], gap[:, None], 0.0), loss])
     units = np.arange(len(loss)) if groups is None else np.unique(groups, return_inverse=True)[1]
@@ -138,12 +137,12 @@ def _resampled(
 
 
 def temperature(logits: Floats, key: Ints) -> float:
-    """The T that minimises the mean loss of softmax(logits / T), (n, K) with -inf where there is no choice.
+    """Return the temperature T that minimizes the log loss of softmax(logits / T).
 
-    The loss is convex in 1/T, so its slope has one root. Scores without signal end at the bound 1000, scores that are never
-    wrong at 0.001.
+    `logits` (n, K) are -inf beyond an item's choices. The loss is convex in 1/T, so its slope has one root. The result is
+    1000 for scores without signal, and 0.001 for scores that are never wrong.
     """
-    columns = np.ascontiguousarray(logits.T)  # choices by items, because sums along long rows are fast
+    columns = np.ascontiguousarray(logits.T)  # (choices, items), because sums along long rows are fast
     centred = np.asarray(columns - columns.max(axis=0))
     known = np.where(np.isfinite(centred), centred, 0.0)
     right = float(known[key, np.arange(len(key))].mean())
@@ -160,6 +159,6 @@ def temperature(logits: Floats, key: Ints) -> float:
 
 def _logits(scores: Floats, k: Ints) -> Floats:
     there = np.arange(scores.shape[1]) < k[:, None]
-    # A choice that a model calls impossible would make the loss infinite at every temperature.
+    # A choice with probability 0 would make the loss infinite at every temperature.
     bounded = np.where(there, np.maximum(scores, -1e4), -np.inf)
     return np.asarray(log_softmax(bounded, axis=1))

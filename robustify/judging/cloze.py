@@ -1,6 +1,6 @@
-"""Cloze: which items can be asked without showing their choices.
+"""Selection of the items that can be asked as cloze, without showing their choices.
 
-An item is left out with a reason, never in silence; what a profile does not mention it keeps.
+Every excluded item has a reason. A profile keeps all items that it does not exclude explicitly.
 """
 
 import json
@@ -20,11 +20,11 @@ Profile = Literal["cross-ref", "seed", "strict", "labels"]
 
 DECISION = '{"id": "...", "is_mcqa_only": true or false}'
 LONG_ANSWER = 200
-"""Code points of a choice beyond which its continuation is an essay (profile `strict`)."""
+"""Number of code points above which a choice is too long for cloze (profile `strict`)."""
 
 
 class ClozeSettings(BaseModel):
-    """Which items are left out of the cloze split: a profile, or `labels`, a file of decisions."""
+    """Which items to exclude from cloze: a profile, or a file of decisions (`labels`)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -34,35 +34,35 @@ class ClozeSettings(BaseModel):
     @model_validator(mode="after")
     def _labels_belong_together(self) -> "ClozeSettings":
         if (self.profile == "labels") != (self.labels is not None):
-            raise ValueError("profile: labels and labels: FILE go together; expected both or neither")
+            raise ValueError("`profile: labels` and `labels: FILE` belong together. Set both or neither.")
         return self
 
 
 def excluded(items: Sequence[Item], settings: ClozeSettings) -> dict[str, str]:
-    """The reason why each left-out item cannot be asked as cloze, by item id.
+    """Return the exclusion reasons by item ID of the items that cannot be asked as cloze.
 
     Raises:
-        UsageError: there is no file of labels at that path.
-        DataError: the file of labels is not one, or it does not decide every item.
+        UsageError: the file of labels does not exist.
+        DataError: the file of labels is invalid or does not cover every item.
     """
     labels = None if settings.labels is None else read_labels(Path(settings.labels))
     missing = [] if labels is None else [item.id for item in items if item.id not in labels]
     if missing:
         raise DataError(
-            f"{settings.labels}: no label for {len(missing)} of {len(items)} items (first {missing[0]}); "
-            "expected one for each"
+            f"{settings.labels}: {len(missing)} of {len(items)} items have no label (first: {missing[0]}). "
+            "Expected a label for every item."
         )
     reasons = {item.id: exclusion(item, settings.profile, labels) for item in items}
     return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
 def exclusion(item: Item, profile: Profile, labels: Mapping[str, bool] | None = None) -> str | None:
-    """Why an item is left out of the cloze split under a profile; None where it stays.
+    """Return why an item is excluded from cloze under a profile, or None if it is kept.
 
-    `empty_choice` and `repeated_key_text` hold in every profile: no scoring of texts can tell such choices
-    apart. `cross-ref` adds choices that speak of other choices; `seed` the four phrases of the first draft of
-    this protocol, in stem or choices; `strict` everything a stem may need its choices for; `labels`
-    somebody's decisions instead, by item id (true: cannot be cloze).
+    Every profile excludes `empty_choice` and `repeated_key_text`, because no score of texts can tell such choices apart.
+    `cross-ref` adds choices that refer to other choices. `seed` adds the four phrases of the first draft of this protocol,
+    in stem or choices. `strict` adds every stem that may need its choices. `labels` uses given decisions by item ID instead
+    (true: cannot be cloze).
     """
     if not all(c.strip() for c in item.choices):
         return "empty_choice"
@@ -85,7 +85,7 @@ _TAIL = r"(?:\s+(?i:only|alone|both))"
 
 
 def _marks(mark: str) -> str:
-    """One mark with a word that makes it a reference, or several joined."""
+    """Return a pattern that matches a mark with a referring word, or several joined marks."""
     return rf"{_LEAD}+{mark}{_TAIL}?|{mark}{_TAIL}|{_LEAD}*{mark}(?:{_LINK}{mark})+{_TAIL}?"
 
 
@@ -97,10 +97,10 @@ _STATEMENTS = re.compile(
 
 
 def cross_reference(item: Item) -> str | None:
-    """Return `cross_reference` if an option speaks of other options, by letter, number or place; else None."""
+    """Return `cross_reference` if a choice refers to other choices by letter, number or position, otherwise None."""
     texts = [choice.strip().rstrip(".") for choice in item.choices]
     by_letter = [_names_choices(text, item.k) for text in texts]
-    # Where every choice is made of letters, the letters stand for things of the stem (bases, genes, points).
+    # If every choice consists of letters, they name things in the stem (bases, genes, points).
     found = any(by_letter) and not all(by_letter)
     refers = found or any(points_elsewhere(t) or _STATEMENTS.fullmatch(t) for t in texts)
     return "cross_reference" if refers else None
@@ -151,13 +151,13 @@ def _strict(item: Item) -> str | None:
 
 
 def read_labels(path: Path) -> Mapping[str, bool]:
-    """Decisions by item id (true: cannot be cloze) from JSON lines `{"id": ..., "is_mcqa_only": true}`.
+    """Read cloze decisions by item ID from JSON lines `{"id": ..., "is_mcqa_only": true}`, with true for "not cloze".
 
-    The field is that of the judge of Deep Ignorance (appendix I.5), so its output can be read as it is.
+    The judge of Deep Ignorance (appendix I.5) uses the same field, so its output can be read without changes.
 
     Raises:
-        UsageError: there is no such file.
-        DataError: lines that are no such decisions, all of them named.
+        UsageError: the file does not exist.
+        DataError: some lines are not decisions. The error lists all of them.
     """
     labels: dict[str, bool] = {}
     faults: list[str] = []
@@ -166,11 +166,13 @@ def read_labels(path: Path) -> Mapping[str, bool]:
             continue
         match _decision(line):
             case (name, _) if name in labels:
-                faults.append(f"{path}:{number}: the id of an earlier line; expected one decision an item")
+                faults.append(
+                    f"{path}:{number}: the id repeats an earlier line. Expected one decision per item."
+                )
             case (name, decided):
                 labels[name] = decided
             case _:
-                faults.append(f"{path}:{number}: no decision; expected {DECISION}")
+                faults.append(f"{path}:{number}: not a decision. Expected {DECISION}.")
     if faults:
         raise DataError.gather(faults)
     return labels

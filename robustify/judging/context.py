@@ -1,4 +1,4 @@
-"""What every measure is computed from, made once: the answers, the items, the rules, the votes, the cut and the parts."""
+"""Judging context: the inputs and intermediate results that all measures share."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -37,16 +37,17 @@ from robustify.views import Hidden
 
 LONGEST = "longest_answer"
 UNNAMED = "(none)"
-"""The topic of items without one."""
+"""Topic name for items without a topic."""
 VIEWS = ("full", "full_text", "choices_only", "choices_only_text", "cloze")
 
 
 @dataclass(frozen=True)
 class Rules:
-    """All settings of judging; `alternatives` are compared with `screen` and decide nothing.
+    """Settings for judging.
 
-    `mode`: that of the full question, if it was asked so; `part`: a limit cut the set; `hidden`: what voters did not see;
-    `adjust`: what the weights of the adjusted score balance.
+    `alternatives` are compared with `screen` but do not affect verdicts. `mode` is the mode to use for the full question,
+    if it was asked. `part` is true if a limit truncated the benchmark. `hidden` is the part of an item that voters did not
+    see. `adjust` selects what the weights of the adjusted score balance.
     """
 
     screen: ScreenRules = field(default_factory=ScreenRules)
@@ -63,10 +64,10 @@ class Rules:
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of the benchmark besides the rows.
+    """Facts about the benchmark that are not in the answer table.
 
-    `topics` and `groups` by item id, how many rows were set aside, `defects` `{"kind", "item", ...}`, which items
-    are in given text files, and grades of answers in free words.
+    `topics` and `groups` map item IDs to names. `n_quarantined` counts rows that were set aside. `defects` are `{"kind",
+    "item", ...}`. `overlap` lists the items found in text files, and `free` has the grades of free responses.
     """
 
     name: str
@@ -80,9 +81,10 @@ class Facts:
 
 @dataclass(frozen=True)
 class Parts:
-    """Which items are what, (n,) each. `longest`: the credit of the longest answer (NaN if unknown); `topic`: its number;
-    `groups`: what is resampled together (None: every item for itself); `k`: the number of choices (None: no chance is
-    given).
+    """Split membership and attributes of each item (n,).
+
+    `longest` is the credit of the longest-choice heuristic, NaN if unknown. `topic` is a topic number. `groups` are
+    resampled together (None if items are independent). `k` is the number of choices (None to omit chance levels).
     """
 
     shortcut: Bools
@@ -96,10 +98,10 @@ class Parts:
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """What every measure is computed from.
+    """Shared inputs of all measures.
 
-    `votes` and `screened`: those of the run's own rule; `ranking` and `decision`: what the question-free scorer makes of
-    the items, and its cut at the run's q, whatever rule decides. `cloze_excluded`: why items are no cloze, by id.
+    `votes` and `screened` belong to the run's own rule. `ranking` is the question-free scorer's ranking, and `decision` its
+    cutoff at the run's q, whichever rule decides. `cloze_excluded` gives exclusion reasons by item ID.
     """
 
     answers: Answers
@@ -117,7 +119,7 @@ class Context:
     cloze_excluded: Mapping[str, str]
 
     def screen(self, votes: Votes, rules: ScreenRules) -> Screened:
-        """Return what other votes, or another rule, make of the items."""
+        """Return the outcome of screening the items with other votes or another rule."""
         if rules.criterion != FDR:
             return screened(votes, rules)
         run = self.rules.screen
@@ -129,58 +131,58 @@ class Context:
 
     @property
     def was_screened(self) -> bool:
-        """Whether anything was screened: models were asked the choices alone, a probe voted, or items were ranked."""
+        """Whether voters, a probe or a ranking screened the items."""
         rules = self.rules.screen
         ranked = rules.criterion == FDR and bool((self.ranking.top >= 0).any())
         return self.votes.template is not None or rules.probe_vote != "none" or ranked
 
     @cached_property
     def chance(self) -> Chance:
-        """What chance explains of the flags of the run's own rule."""
+        """Flags expected by chance under the run's own rule."""
         return self.screened.chance(self.parts.groups)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Every model that was asked any view, in the order of its first row."""
+        """Models that were asked any view, in order of first appearance."""
         return tuple(dict.fromkeys(m for v, m, _ in self.answers.askings() if v in VIEWS))
 
     @cached_property
     def mode(self) -> Mode:
-        """The mode in which the full question was asked."""
+        """Mode in which the full question was asked."""
         return full_mode(self.answers, self.rules.mode)
 
     @property
     def full(self) -> str:
-        """The view of the full question."""
+        """View of the full question."""
         return FULL_OF[self.mode]
 
     @cached_property
     def topic_of(self) -> list[str]:
-        """The topic of each item, "" if it has none."""
+        """Topic of each item, or "" if it has none."""
         return topics_of(self.index, self.facts)
 
     def first_rows(self, view: str, model: str) -> Block:
-        """Return the first row of each item that a model answered under a view, its scores as they are compared."""
+        """Return a model's first answer to each item under a view, with normalized scores."""
         block = first_block(self.answers, view, model).first()
         return as_compared(block.where(self.index.at[block.item] >= 0), view)
 
     def in_table(self, values: Bools) -> Bools:
-        """Return values of the items (n, ...) for the items of the answer table; False for those that are not judged."""
+        """Return values of items (n, ...) in the item order of the answer table, False for items that are not judged."""
         at = self.index.at
         return np.where((at >= 0).reshape(-1, *[1] * (values.ndim - 1)), values[at], False)
 
     def row_groups(self, block: Block) -> Ints | None:
-        """Return the groups of a block's rows, (r,)."""
+        """Return the group of each row of a block (r,), or None if items are independent."""
         groups = self.parts.groups
         return None if groups is None else groups[self.index.at[block.item]]
 
 
 def context(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | None = None) -> Context:
-    """Cast the votes, rank the items, cut, and say which item is what.
+    """Build the judging context: cast the votes, rank the items, find the cutoff, and assign verdicts.
 
     Raises:
-        UsageError: the rules name voters, a template or a probe's vote that are not in these answers.
-        DataError: rows that disagree with one another or with the items.
+        UsageError: the rules name voters, a template or a probe vote that the answers do not contain.
+        DataError: rows contradict each other or the items.
     """
     index = _index(answers, items)
     _require(answers, rules.screen)
@@ -208,7 +210,7 @@ def context(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] 
 
 
 def topics_of(index: ItemIndex, facts: Facts) -> list[str]:
-    """Return the topic of each item, "" if it has none."""
+    """Return the topic of each item, or "" if it has none."""
     return list(map(facts.topics.get, index.items, repeat("")))
 
 
@@ -220,7 +222,7 @@ def _groups(index: ItemIndex, facts: Facts) -> Ints | None:
 
 
 def _settled(code: Ints, verdicts: Verdicts, facts: Facts) -> tuple[Ints, Verdicts]:
-    """The outcomes, with no item robust whose key another item contradicts: one of the two is wrong."""
+    """Set robust items with conflicting keys to undecided, because one of the keys must be wrong."""
     disputed = {d["item"] for d in facts.defects if d["kind"] == "conflicting_key"}
     if not disputed:
         return code, verdicts
@@ -238,33 +240,33 @@ def _index(answers: Answers, items: Sequence[Item] | None) -> ItemIndex:
     other = np.flatnonzero((index.k > 0) & ((index.key != key) | (index.k != k)))
     if len(other):
         raise DataError(
-            f"answer table: item {items[other[0]].id} was asked with another key or other choices than it "
-            f"has now ({len(other)} such items); expected the items that were asked, so ask again"
+            f"answer table: item {items[other[0]].id} was asked with a different key or number of choices "
+            f"({len(other)} such items). Expected the items that were asked. Ask them again."
         )
     return replace(index, key=key, k=k)
 
 
 def _require(answers: Answers, rules: ScreenRules) -> None:
-    """Refuse rules that these answers cannot follow; a screen that nobody was asked for is no fault of its voters."""
+    """Raise UsageError if the answers cannot satisfy the rules. Without a screen, any model with answers may be a voter."""
     askings, view = answers.askings(), VIEW_OF[rules.mode]
     views, known = {v for v, _, _ in askings}, {m for _, m, _ in askings}
     templates = sorted({t for v, _, t in askings if v == view})
     if rules.probe_vote != "none" and first_template(answers, "probe") is None:
         raise UsageError(
-            f"screen.probe_vote: {rules.probe_vote}, but the answers hold no probe; expected none"
+            f"screen.probe_vote: {rules.probe_vote} needs a probe, but the answers contain none. Expected `none`."
         )
     if templates:
         if rules.template is not None and rules.template not in templates:
             raise UsageError(
-                f"screen.template: {rules.template} was not asked; expected one of {', '.join(templates)}"
+                f"screen.template: {rules.template} was not asked. Expected one of {', '.join(templates)}."
             )
         template, _ = who_votes(answers, rules)
         there = models_asked(answers, view, template)
         absent = [name for name in rules.voters if name not in there]
         if absent:
             raise UsageError(
-                f"screen.voters: {', '.join(absent)} did not answer {view} under {template}; "
-                f"expected models among {', '.join(there)}"
+                f"screen.voters: {', '.join(absent)} did not answer {view} with template {template}. "
+                f"Expected models among {', '.join(there)}."
             )
         return
     strangers = sorted(set(rules.voters) - known)
@@ -272,7 +274,5 @@ def _require(answers: Answers, rules: ScreenRules) -> None:
     if rules.template is not None or strangers or (rules.voters and other is not None):
         named = f"voters: {', '.join(strangers or rules.voters)}"
         setting = named if rules.voters else f"template: {rules.template}"
-        expected = (
-            "neither a template nor other voters" if other is None else f"mode {other}, which was asked"
-        )
-        raise UsageError(f"screen.{setting}, but no model was asked {view}; expected {expected}")
+        expected = "Remove it." if other is None else f"Expected mode {other}, which was asked."
+        raise UsageError(f"screen.{setting} cannot be used, because no model was asked {view}. {expected}")

@@ -1,7 +1,7 @@
-"""Why an item is flagged: the option that was picked without the question, how sure that pick is, and what carried it.
+"""Evidence for flagged items: the pick without the question, its probability, and the cues behind it.
 
-From the question-free scorer's ranking and the votes; numbers and codes alone, so that nothing here holds text. What the
-scorer's W says of an item is measured on the items themselves: h(W), the share of hits at that W (`decoy_filter`).
+The evidence consists of numbers and codes from the question-free scorer's ranking and the votes, without any text. h(W),
+the share of hits among items with probability W, is estimated on the items themselves (`decoy_filter`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,12 +21,12 @@ from robustify.summary.quantity import Quantity
 from robustify.summary.screened import CUES, CueCode
 
 LISTED = 20
-"""Items that the summary names."""
+"""Number of items listed in the summary."""
 MOST_NAMED = 3
 NO_CUE = -1
 SURFACE = "surface"
 LEAST_SHARE = 0.25
-"""Of all that speaks for a pick, the share from which on a cue is said to have carried it."""
+"""Minimum share of the support for a pick that makes a cue worth reporting."""
 _FEATURES: dict[CueCode, str] = {
     "length": "characters words longer_than_longest_other longer_than_shortest_other",
     "word_length": "mean_word_length longest_word",
@@ -40,31 +40,30 @@ _FEATURES: dict[CueCode, str] = {
     "pointer": "points_elsewhere",
 }
 CUE_OF = {name: cue for cue, names in _FEATURES.items() for name in names.split()}
-"""The cue of each surface feature; features that measure one thing are one cue."""
+"""Cue of each surface feature. Features of the same property share a cue."""
 PART_OF: dict[str, CueCode] = {
     "words": "words",
     "text votes": "text_votes",
     "letter votes": "letter_votes",
 }
-"""The cue of each other part of the scorer."""
+"""Cue of each other part of the scorer."""
 BY_LENGTH = ("words", "commas", "other_punctuation", "brackets", "repeated_words", "odd_form", "longest_word")
-"""What a much longer option has more of because it is longer, words that no list names among them; there it counts as
-length."""
+"""Features that grow with an option's length, including words in no list. In a much longer option they count as length."""
 MUCH_LONGER, MORE_CHARACTERS = 1.5, 10
-"""So many times the next longest option's characters, and so many more, are much longer."""
+"""Ratio to the next longest option, and difference in characters, that make an option much longer."""
 TEXTUAL = tuple(c for c in CUES if c not in ("text_votes", "letter_votes", "none"))
-"""Cues that stand in the item's own text."""
+"""Cues in the item's own text."""
 
 
 @dataclass(frozen=True, repr=False)
 class Evidence:
-    """The evidence on n items, from m voters and c cues.
+    """Evidence on n items, from m voters and c cues.
 
-    `pick` (n,): the option picked without the question, -1 none and -2 a tie. `weight` (n,): W, the scorer's probability
-    of it; `p_key` (n,): that of the key; `chance` (n,) that of an item without a shortcut; `posterior` (n,): h(W);
-    `shortcut` (n,): P(shortcut | hit), NaN if the pick is not the key. `carried` (n, c): what each cue adds to the pick's
-    logit over the mean of the options. `likeness`: by kind, how like the real question those are that models inferred from
-    the options, (n,).
+    `pick` (n,) is the option picked without the question, -1 for none or -2 for a tie. `weight` (n,) is W, the scorer's
+    probability of the pick. `p_key` (n,) is its probability of the key. `chance` (n,) is the probability that the pick is
+    the key of an item without a shortcut. `posterior` (n,) is h(W). `shortcut` (n,) is P(shortcut | hit), NaN if the pick
+    is not the key. `carried` (n, c) is each cue's contribution to the pick's logit, relative to the mean of the options.
+    `likeness` has (n,) by kind, the similarity of the real question to those that models inferred from the options.
     """
 
     items: tuple[str, ...]
@@ -85,27 +84,28 @@ class Evidence:
 
     @property
     def inferred(self) -> Floats:
-        """1 where a question counts as inferred, 0 where not, NaN where nobody wrote one: by meaning, else by words."""
+        """Whether the question was inferred, by meaning or else by words: 1, 0, or NaN if no model tried (n,)."""
         kind = next(iter(self.likeness))
         return np.where(np.isnan(self.likeness[kind]), np.nan, self.likeness[kind] >= LEAST[kind])
 
     @property
     def hit(self) -> Bools:
-        """Where the pick is the key, (n,)."""
+        """Whether the pick is the key (n,)."""
         return np.asarray((self.pick >= 0) & (self.pick == self.key))
 
     @cached_property
     def picked_by(self) -> tuple[tuple[str, ...], ...]:
-        """The voters that picked the same option, of each item."""
+        """Voters that made the same pick, for each item."""
         agree = (self.pick >= 0)[:, None] & (self.choice == self.pick[:, None])
         return tuple(tuple(compress(self.voters, row)) for row in agree.tolist())
 
     @cached_property
     def named(self) -> Ints:
-        """The cues that are named, the first first, as indices of `cues`, (n, MOST_NAMED); -1 where there is none.
+        """Indices of the reported cues in `cues`, most important first, padded with -1 (n, MOST_NAMED).
 
-        Those that are at least `LEAST_SHARE` of all that speaks for the pick, cues in the text before the models'
-        votes, and the larger before the smaller; of a pick that nothing carries that far the largest alone.
+        A cue is reported if it contributes at least `LEAST_SHARE` of the support for the pick. Textual cues precede the
+        models' votes, and larger contributions precede smaller ones. If no cue reaches that share, only the largest is
+        reported.
         """
         n, c = self.carried.shape
         out = np.full((n, MOST_NAMED), NO_CUE)
@@ -123,16 +123,15 @@ class Evidence:
 
     @property
     def leading(self) -> tuple[CueCode, ...]:
-        """The cue that is named first, of each item."""
-        # The last one is that of -1.
+        """First reported cue of each item."""
+        # Index -1 gives "none".
         return tuple(map((*self.cues, "none").__getitem__, self.named[:, 0].tolist()))
 
 
 def evidence(ctx: Context) -> Evidence | None:
-    """Return the evidence on each item, whatever rule flags; None if the ranking has no pick.
+    """Return the evidence on each item, whichever rule flags it, or None if the ranking has no picks.
 
-    If the items' text is known, features that a longer option has more of (`BY_LENGTH`) count as length in a pick that is
-    much longer.
+    If the item texts are known, features that grow with length (`BY_LENGTH`) count as length for a much longer pick.
     """
     ranking, decision, votes, items = ctx.ranking, ctx.decision, ctx.votes, ctx.items
     pick = ranking.top
@@ -171,7 +170,7 @@ def evidence(ctx: Context) -> Evidence | None:
 
 
 def likenesses(ctx: Context) -> Mapping[str, Floats]:
-    """Return by kind the greatest likeness of any model's question, (n,), NaN if none was written; only kinds asked."""
+    """Return each item's greatest similarity (n,) between the real question and inferred ones, by kind. NaN if none."""
     found: dict[str, Floats] = {}
     for kind, template in TEMPLATES.items():
         asked = [model for view, model, name in ctx.answers.askings() if (view, name) == (VIEW, template)]
@@ -182,10 +181,7 @@ def likenesses(ctx: Context) -> Mapping[str, Floats]:
 
 
 def inference(found: Evidence, flagged: Bools) -> entries.Inference | None:
-    """Return how many of the flagged items (n,), and of the others, have a question that can be inferred from the options.
-
-    None if nobody was asked to infer any.
-    """
+    """Return the shares of flagged (n,) and other items with inferable questions, or None if no model inferred any."""
     if not found.likeness:
         return None
     inferred, asked = found.inferred, ~np.isnan(found.inferred)
@@ -197,7 +193,7 @@ def inference(found: Evidence, flagged: Bools) -> entries.Inference | None:
 
 
 def cue_counts(found: Evidence, flagged: Bools) -> entries.CueCounts:
-    """The flagged items (n,) by the cue that is named first, and those that most likely hold a shortcut."""
+    """Count the flagged items (n,) by leading cue, and list those most likely to contain a shortcut."""
     leading, names = found.named[:, 0], (*found.cues, "none")
     among = flagged & (found.pick >= 0)
     codes = {cue: (at if at < len(found.cues) else NO_CUE) for at, cue in enumerate(names)}
@@ -219,13 +215,12 @@ def cue_counts(found: Evidence, flagged: Bools) -> entries.CueCounts:
 
 
 def _of_pick(table: Floats, pick: Ints) -> Floats:
-    """The column of each row's pick; NaN without one."""
+    """Return the value in each row's picked column, or NaN without a pick."""
     found = np.take_along_axis(table, np.maximum(pick, 0)[:, None], axis=1)[:, 0]
     return np.where(pick >= 0, found, np.nan)
 
 
 def _much_longer(items: Sequence[Item], pick: Ints) -> Bools:
-    """Where the pick is the longest option by far, (n,)."""
     out = np.zeros(len(items), dtype=bool)
     for at, (item, p) in enumerate(zip(items, pick.tolist(), strict=True)):
         if p >= 0:
@@ -236,7 +231,7 @@ def _much_longer(items: Sequence[Item], pick: Ints) -> Bools:
 
 
 def _sums(parts: Sequence[tuple[CueCode, Floats]], n: int) -> tuple[tuple[CueCode, ...], Floats]:
-    """The cues that these parts make up, in the order of `CUES`, and their sums, (n, c)."""
+    """Return the cues of `parts` in the order of `CUES`, and their summed values (n, c)."""
     total: dict[CueCode, Floats] = {}
     for cue, values in parts:
         total[cue] = total[cue] + values if cue in total else values

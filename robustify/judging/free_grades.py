@@ -1,4 +1,4 @@
-"""Graded answers in free words, read from a run: what judging needs of each line."""
+"""Grades of free responses, read from a run."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ from robustify.errors import DataError
 
 @dataclass(frozen=True, slots=True)
 class FreeRow:
-    """One graded answer. `score` is None if nobody could decide; `judge` names the judge, None if rules decided."""
+    """Grade of one free response. `score` is None if it is undecided, and `judge` is None if rules decided it."""
 
     item: str
     model: str
@@ -24,18 +24,19 @@ class FreeRow:
 
     def __post_init__(self) -> None:
         if self.score is not None and not 0 <= self.score <= 1:
-            raise DataError(f"grade of {self.item}: score {self.score}; expected 0 to 1")
+            raise DataError(f"grade of {self.item}: score {self.score} is out of range. Expected 0 to 1.")
 
 
 @dataclass(frozen=True, repr=False)
 class FreeGrades:
-    """The graded answers of a run.
+    """Grades of the free responses of a run.
 
-    `lines` are the rows of free.jsonl, each model at most once per item; the rest is `free` of run.json: `calibration`
-    says how far the judge agrees with people (`{"status": "uncalibrated"}`), `left_out` why items were not asked.
+    `lines` are the rows of free.jsonl, at most one per model and item. The other fields come from `free` in run.json.
+    `calibration` describes the judge's agreement with people (`{"status": "uncalibrated"}`), and `left_out` counts the
+    items that were not asked by reason.
 
     Raises:
-        DataError: lines that are not grades.
+        DataError: some lines are not grades.
     """
 
     lines: tuple[Mapping[str, Any], ...]
@@ -44,27 +45,27 @@ class FreeGrades:
 
     @cached_property
     def rows(self) -> list[FreeRow]:
-        """What judging needs of each line."""
+        """Grades as typed rows."""
         try:
             return [_row(line) for line in self.lines]
         except (KeyError, TypeError):
             raise DataError(
-                "free.jsonl: not grades of a run; expected the file as robustify wrote it"
+                "free.jsonl: some lines are not grades. Expected the file as robustify wrote it."
             ) from None
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The models that answered, in the order of the rows."""
+        """Models with grades, in order of first appearance."""
         return tuple(dict.fromkeys(row.model for row in self.rows))
 
     @property
     def sha256(self) -> str:
-        """The digest of the grades."""
+        """SHA-256 digest of the grades."""
         lines = sorted(json.dumps(line, sort_keys=True) for line in self.lines)
         return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
 
     def about(self) -> dict[str, Any]:
-        """Return `free` of run.json."""
+        """Return the `free` entry of run.json."""
         return {"calibration": dict(self.calibration), "left_out": dict(self.left_out)}
 
 

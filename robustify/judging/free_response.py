@@ -1,6 +1,6 @@
-"""Free response beside the other scores of a run: what grades say on All, Shortcut and Robust, and with what right.
+"""Free-response scores on All, Shortcut and Robust, with their bounds and coverage.
 
-An answer without a score is never a wrong one: it opens the bounds. Nothing is asked or graded here.
+A response without a score is not counted as wrong, but it widens the bounds. Nothing is asked or graded here.
 """
 
 from collections import Counter
@@ -20,12 +20,12 @@ from robustify.summary.quantity import DifferenceQuantity, Quantity
 from robustify.summary.scored import FreeRate, FreeScores
 
 LEAST_COVERAGE = 0.8
-"""The share of answers with a score below which no accuracy is given: the bounds alone say what is known."""
+"""Minimum share of scored responses for an accuracy. Below it, only the bounds are given."""
 LOW = "coverage below 80 %"
 
 
 def free_responses(ctx: Context, credits: Mapping[str, Credits]) -> dict[str, FreeScores]:
-    """Return the graded answers of every model that has any."""
+    """Return the free-response scores of every model that has any."""
     free = ctx.facts.free
     if free is None:
         return {}
@@ -38,10 +38,10 @@ def free_responses(ctx: Context, credits: Mapping[str, Credits]) -> dict[str, Fr
 def free_scores(
     grades: FreeGrades, model: str, index: ItemIndex, parts: Parts, full: Floats | None
 ) -> FreeScores | None:
-    """Return one model's `free` entry in summary.json; None if it answered nothing in words.
+    """Return one model's `free` entry of summary.json, or None if it gave no free responses.
 
-    `lower` and `upper` count every unscored answer as wrong, or right; below 80 % coverage the accuracy is withheld.
-    `full_gap`: the full question less free response, paired on the items that have both. Credits are (n,).
+    `lower` and `upper` count every unscored response as wrong or as right. Below 80 % coverage, the accuracy is withheld.
+    `full_gap` is the paired difference between the full question and free response, on items with both. Credits are (n,).
     """
     rows = [row for row in grades.rows if row.model == model]
     if not rows:
@@ -66,7 +66,7 @@ def free_scores(
 
 
 def _spread(rows: Sequence[FreeRow], index: ItemIndex) -> tuple[Floats, Bools, Bools]:
-    """By item: the score (NaN where there is none), whether it was asked, whether a judge decided."""
+    """Return the score of each item (NaN if none), whether it was asked, and whether a judge graded it."""
     at_item = {name: i for i, name in enumerate(index.items)}
     score = np.full(len(index), np.nan)
     asked, judged = np.zeros(len(index), dtype=bool), np.zeros(len(index), dtype=bool)
@@ -95,6 +95,6 @@ def _rates(score: Floats, inside: Bools, judged: Bools) -> FreeRate:
 
 
 def _kappa(calibration: Mapping[str, Any]) -> Any:
-    """Agreement with people on verdicts, else on nuggets; None where nobody labelled any."""
+    """Return the judge's agreement with people on verdicts or else on nuggets, or None if nothing was labelled."""
     parts = (calibration.get(name) for name in ("verdicts", "nuggets"))
     return next((part["kappa"] for part in parts if isinstance(part, Mapping) and part.get("kappa")), None)

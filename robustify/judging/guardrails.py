@@ -1,7 +1,7 @@
-"""What must be true before a split is published: pure checks of a summary, each with its limit and a reason.
+"""Guardrails: checks of a summary before its split is published, each with a limit and a reason.
 
-A check repairs nothing. What cannot be judged because it was not asked, or because nothing was kept, passes and says so:
-the certificate, not a guardrail, refuses what is unknown.
+A check never changes anything. A check that cannot be evaluated passes and says so, because refusing unknown results is the
+certificate's job.
 """
 
 from collections.abc import Sequence
@@ -16,11 +16,11 @@ from robustify.summary.result import Certificate, Guardrail, Residual, Summary, 
 
 
 class Limits(BaseModel):
-    """The limits of the guardrails. Shares are from 0 to 1, the divergence is in nats.
+    """Limits of the guardrails. Shares are from 0 to 1, and divergences are in nats.
 
-    `min_items`: a smaller run is a trial. `max_one_place`: the largest share of a voter's letters at one position.
-    `min_topic_n`: smaller topics only warn. `residual_margin`: how far above chance an outside auditor may be. `max_kl`,
-    `kl_p`: a drift of topics must be larger and rarer than this.
+    A run with fewer than `min_items` items is a trial. `max_one_place` limits the share of a voter's letters at one
+    position. Topics with fewer than `min_topic_n` items only warn. `residual_margin` is how far above chance an independent
+    auditor may be. Topic drift must exceed `max_kl` and have a p-value below `kl_p` to fail.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -40,7 +40,7 @@ class Limits(BaseModel):
 
 
 def guardrails(summary: Summary, limits: Limits) -> tuple[Guardrail, ...]:
-    """Return all checks of a summary, in a fixed order."""
+    """Return the results of all guardrails in a fixed order."""
     return (
         topic_collapse(summary, limits),
         topic_drift(summary, limits),
@@ -55,10 +55,10 @@ def guardrails(summary: Summary, limits: Limits) -> tuple[Guardrail, ...]:
 
 
 def topic_collapse(summary: Summary, limits: Limits) -> Guardrail:
-    """Check that no topic of `min_topic_n` items or more lost more than `topic_loss`, its interval says so.
+    """Check that no topic lost significantly more than `topic_loss` of its items.
 
-    The upper Clopper-Pearson bound decides: of 21 items, half are lost by chance more often than one thinks. Items that
-    hang together count as what they are worth.
+    Only topics with at least `min_topic_n` items can fail. The upper Clopper-Pearson bound decides, because small topics
+    often lose half of their items by chance. Clustered items count by their effective number.
     """
     limit = 1 - limits.topic_loss
     if summary.topics is None:
@@ -86,7 +86,7 @@ def topic_collapse(summary: Summary, limits: Limits) -> Guardrail:
 
 
 def topic_drift(summary: Summary, limits: Limits) -> Guardrail:
-    """Check that the mix of topics moved no further than `max_kl` nats, unless random removal moves it so too."""
+    """Check that the topic mix moved by at most `max_kl` nats, unless random removal often moves it as far."""
     topics = summary.topics
     if topics is None or topics.kl_nats is None or topics.p is None:
         return _not_judged("topic_drift", limits.max_kl, "no_topics", halts=True)
@@ -96,7 +96,7 @@ def topic_drift(summary: Summary, limits: Limits) -> Guardrail:
 
 
 def enough_robust_items(summary: Summary, limits: Limits) -> Guardrail:
-    """Check that the robust split has `min_robust` items."""
+    """Check that the robust split has at least `min_robust` items."""
     n, least = summary.splits.robust, limits.min_robust
     if not _screened(summary):
         return _not_judged("enough_robust_items", least, "no_screen", halts=True)
@@ -105,9 +105,10 @@ def enough_robust_items(summary: Summary, limits: Limits) -> Guardrail:
 
 
 def unanswered_share(summary: Summary, limits: Limits) -> Guardrail:
-    """Check that at most `max_unanswered` of the items are left open by missing answers, or lack those of one voter.
+    """Check that missing answers affect at most `max_unanswered` of the items.
 
-    The worst decides. A dead voter leaves no item open if the others disagree, and everything is kept.
+    The larger of two shares decides: items left undecided by missing answers, and items that one voter did not answer. If
+    the other voters disagree, a failed voter leaves no item undecided, and everything is kept.
     """
     screen = summary.screen
     if screen is None or not screen.asked:
@@ -121,9 +122,9 @@ def unanswered_share(summary: Summary, limits: Limits) -> Guardrail:
 
 
 def ties_share(summary: Summary, limits: Limits) -> Guardrail:
-    """Check that no voter shares its best score among choices in more than `max_ties` of its answers.
+    """Check that no voter has tied best choices in more than `max_ties` of its answers.
 
-    Many ties mean coarse arithmetic: in public bfloat16 logs one answer in seven was a tie. A tie is no vote.
+    Many ties indicate coarse arithmetic: in public bfloat16 logs, one answer in seven was a tie. A tie is not a vote.
     """
     counted = [
         (voter.ties / n, Reason.of("ties", voter=name, ties=voter.ties, n=n))
@@ -137,10 +138,10 @@ def ties_share(summary: Summary, limits: Limits) -> Guardrail:
 
 
 def voters_by_place(summary: Summary, limits: Limits) -> Guardrail:
-    """Check that no voter's picks by letter sit on one position, unless the screen is forced: it sees no option.
+    """Check that no voter always picks the same position, unless letters are forced.
 
-    The lower bound of the share there must be above `max_one_place`, and that of its excess over the keys' share above
-    0: a voter that is always right picks the position of all keys.
+    A voter fails if the lower bound of its share at a position is above `max_one_place`, and the lower bound of its excess
+    over the keys' share is above 0. Without the second condition, a voter that is always right could fail.
     """
     screen, limit = summary.screen, limits.max_one_place
     if screen is None or not screen.asked or screen.mode != "letter":
@@ -161,9 +162,9 @@ def voters_by_place(summary: Summary, limits: Limits) -> Guardrail:
 
 
 def undecided_share(summary: Summary, limits: Limits) -> Guardrail:
-    """Check that at most `max_undecided` of the items have no verdict: they are in neither split.
+    """Check that at most `max_undecided` of the items are undecided, because those are in neither split.
 
-    It fails where nobody voted on items whose text is known, and these are too few to be ranked by it.
+    The check also fails if nobody voted and the items with known text are too few to rank.
     """
     undecided, n, limit = summary.splits.undecided, summary.splits.all, limits.max_undecided
     if summary.screen is None and summary.splits.cloze is not None and n < FEWEST_ITEMS:
@@ -175,17 +176,17 @@ def undecided_share(summary: Summary, limits: Limits) -> Guardrail:
 
 
 def excess_above_chance(summary: Summary, limits: Limits) -> Guardrail:
-    """Check that the screen flagged more than chance flags: p at most `excess_p`, interval above zero.
+    """Check that the screen flagged significantly more items than expected by chance.
 
-    Under `criterion: fdr` anything flagged passes, so that the level is q: without a shortcut, something is flagged with
-    probability q at most.
+    The p-value must be at most `excess_p`, and the interval above zero. Under `criterion: fdr`, any flag passes, because
+    without shortcuts something is flagged with probability at most q.
     """
     screen = summary.screen
     if screen is not None and screen.cut is not None:
         hits, q = screen.cut.hits, screen.cut.q
         reason = Reason.of("bounded_false_flags", hits=hits, q=q)
         return _outcome("excess_above_chance", hits > 0, None, q, reason)
-    # Chance that knows the key positions decides if a voter could see positions.
+    # If a voter could see positions, the null that knows the key positions decides.
     excess = None if screen is None else (screen.by_place or screen).excess_over_chance
     if excess is None or excess.value is None or excess.p is None:
         return _not_judged("excess_above_chance", limits.excess_p, "no_screen")
@@ -196,7 +197,7 @@ def excess_above_chance(summary: Summary, limits: Limits) -> Guardrail:
 
 
 def residual_shortcuts(summary: Summary, limits: Limits) -> Guardrail:
-    """Check that no outside auditor found shortcuts in what was kept; an inconclusive audit passes and is named."""
+    """Check that the residual audit found no shortcuts. An inconclusive audit passes with its reasons."""
     audit, limit = summary.residual, limits.residual_margin
     if audit is None:
         return _not_judged("residual_shortcuts", limit, "no_audit")
@@ -207,7 +208,7 @@ def residual_shortcuts(summary: Summary, limits: Limits) -> Guardrail:
 
 
 def trial_run(summary: Summary, limits: Limits, *, part: bool) -> Reason | None:
-    """Return why this run is not judged: too few items, or a `part` that a limit left; None if it is."""
+    """Return why the run is only a trial, with too few items or with `part` of a benchmark, or None if it is not."""
     n = summary.splits.all
     few = n < limits.min_items
     return Reason.of("trial_run", n=n, least=limits.min_items, part=part) if few or part else None
@@ -219,9 +220,9 @@ def certificate(
     voters_under_test: Sequence[str],
     trial: Reason | None = None,
 ) -> Certificate:
-    """Return the audit's verdict, which a failed guardrail can only lower; what decided comes first in the reasons.
+    """Return the audit's verdict, lowered if guardrails failed, with the deciding reasons first.
 
-    A trial run is not judged, nor is a screen whose voters pick one position unless it is forced; then these are named.
+    A trial run is not judged. Neither is a screen whose voters pick one position, unless letters are forced.
     """
     if audit is None:
         few = [c.reason for c in checks if c.reason.code == "too_few"]

@@ -1,7 +1,6 @@
-"""From answers to a judgement: verdicts, splits, numbers with intervals, guardrails and a certificate.
+"""Judging of answers: verdicts, splits, numbers with intervals, guardrails and a certificate.
 
-Pure and without a model: the same answers under the same rules give the same judgement, wherever the answers
-came from. What the answers do not hold is absent from the summary; nothing is asked here.
+A judgement is a pure function of answers and rules, and needs no model. Results without answers are null in the summary.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,9 +29,12 @@ from robustify.summary.result import Summary
 
 @dataclass(frozen=True)
 class Judgement:
-    """A verdict on every item, why items are no cloze, the summary, the evidence on items that could be
-    ranked, further columns of `verdicts.csv`, (n,) each (weights of the adjusted score unless it is withheld, and what an
-    item analysis says), and those weights with their cues."""
+    """Result of judging a run.
+
+    `cloze_excluded` gives the reasons of items excluded from cloze. `evidence` covers the items that could be ranked.
+    `numbers` are further columns (n,) of `verdicts.csv`: the weights of the adjusted score unless withheld, and the item
+    analysis. `weighed` has these weights with their cues.
+    """
 
     verdicts: Verdicts
     cloze_excluded: Mapping[str, str]
@@ -43,11 +45,11 @@ class Judgement:
 
 
 def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | None = None) -> Judgement:
-    """Judge the answers. Without `items` (an imported log), parts that need text are null.
+    """Judge the answers. Without `items`, as for an imported log, results that need text are null.
 
     Raises:
-        UsageError: the rules name voters, a template or a probe's vote that are not in these answers.
-        DataError: rows that disagree with one another or with the items.
+        UsageError: the rules name voters, a template or a probe vote that the answers do not contain.
+        DataError: rows contradict each other or the items.
     """
     ctx = context(answers, facts, rules, items)
     credits, found, weighed = all_credits(ctx), evidence(ctx), balanced(ctx)
@@ -82,15 +84,14 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
     return Judgement(
         ctx.verdicts,
         ctx.cloze_excluded,
-        _certified(ctx, summary),
+        _with_certificate(ctx, summary),
         found,
         {name: column for name, column in numbers.items() if column is not None},
         None if weighed is None or weighed.scored is None else weighed,
     )
 
 
-def _certified(ctx: Context, summary: Summary) -> Summary:
-    """The summary with its guardrails and its certificate."""
+def _with_certificate(ctx: Context, summary: Summary) -> Summary:
     limits = ctx.rules.limits
     checks = guardrails(summary, limits)
     tested = [name for name in ctx.rules.under_test if name in ctx.votes.voters and ctx.was_screened]

@@ -1,8 +1,7 @@
-"""What the order of the choices does to a model that sees the question.
+"""Effect of the order of choices on models that see the question.
 
-Two sets of orders are known by the orders themselves: random ones, and all rotations of the first.
-Everything is counted over items that were answered in every order of a set; what that leaves out is counted.
-Items asked once say nothing about order and are not used.
+Random orders and rotations of the first order are recognized from the orders themselves. Statistics of a set of orders use
+the items answered in every order of the set and report how many items were asked. Items asked once are ignored.
 """
 
 import math
@@ -22,11 +21,11 @@ from robustify.summary.scored import Moved, Orders, Permutation, Stability
 
 _EVERY = 1 << 30
 SAME_SCORE = 1e-3
-"""Nats by which a continuation's score may differ between two orders: other batches round otherwise."""
+"""Tolerance in nats for a continuation's score in two orders, because other batches round differently."""
 
 
 def permutation(ctx: Context) -> Permutation:
-    """Return what the order of the choices does to each model that was asked the full question."""
+    """Return the effect of the order of choices on each model that was asked the full question."""
     out: dict[str, Stability | None] = {}
     for name in ctx.names:
         block = as_compared(first_block(ctx.answers, ctx.full, name), ctx.full)
@@ -37,10 +36,10 @@ def permutation(ctx: Context) -> Permutation:
 
 
 def stability(block: Block, groups: Ints | None = None, *, is_voter: bool | None = None) -> Stability | None:
-    """How a model's accuracy and picks move over the orders in which it was asked; None below two orders.
+    """Return how a model's accuracy and picks vary with the order of choices, or None below two orders.
 
-    First come the random orders, the own order among them (see `moved`), or the rotations if no other was asked. `groups`
-    (r,) of rows whose items hang together widen the intervals.
+    The main fields describe the random orders, including the original order, or the rotations if there are no random
+    orders. `groups` (r,) marks clustered rows, which widen the intervals.
     """
     spread, turned = orders_asked(block)
     several = int(np.count_nonzero(np.bincount(block.item) >= 2))
@@ -53,11 +52,11 @@ def stability(block: Block, groups: Ints | None = None, *, is_voter: bool | None
 
 
 def moved(block: Block, rows: Ints, asked: int, groups: Ints | None = None) -> Orders | None:
-    """Return how far answers move over a set of orders, rows (items, orders), -1 where an item has no more.
+    """Return how much answers vary over a set of orders, or None if no item was answered in all of them.
 
-    None if no item was answered in all. An order counts the items that have one of that rank. `flip_rate`: share of the
-    other orders whose pick is not that of the first. `consistency`: share of the items with one pick in all orders. A
-    tied pick agrees with nothing.
+    `rows` (items, orders) is padded with -1. The accuracy of an order counts the items that have an order of that rank.
+    `flip_rate` is the share of other orders whose pick differs from the first. `consistency` is the share of items with the
+    same pick in all orders. A tied pick agrees with no pick.
     """
     rows = _answered(block, rows)
     if not len(rows):
@@ -91,11 +90,11 @@ def _answered(block: Block, rows: Ints) -> Ints:
 
 
 def orders_asked(block: Block) -> tuple[Ints, Ints]:
-    """Return the rows of the random orders (items, orders), and of all rotations (items, K), by item; -1 beyond.
+    """Return the rows of each item's random orders (items, orders) and rotations (items, K), padded with -1.
 
-    An item's first row is that of its own order, else the first of the table. A random order may be a rotation too: where
-    rotations were asked besides, the random set is the first order, those that are none, and as many rotations as fill it
-    up to the size that the set of an item without such overlap has.
+    An item's first row is the one in its original order, or else its first in the table. A random order may also be a
+    rotation. If rotations were asked as well, the random set has the first order, all orders that are not rotations, and
+    enough rotations to reach the size of a set without overlap.
     """
     if not len(block):
         return _NONE, _NONE
@@ -104,14 +103,14 @@ def orders_asked(block: Block) -> tuple[Ints, Ints]:
     k = block.k[first]
     turn, in_ring = _turns(block, first[item])
     turned = np.full((len(asked), int(k.max())), -1)
-    # Backwards, so that of equal rows the earliest stays.
+    # Assign in reverse, so that the earliest of equal rows remains.
     rows = np.flatnonzero(in_ring)[::-1]
     turned[item[rows], turn[rows]] = rows
     whole = ((turned >= 0) | (np.arange(turned.shape[1]) >= k[:, None])).all(axis=1) & (k >= 2)
     outside = 1 + np.bincount(item, weights=~in_ring, minlength=len(asked)).astype(np.int64)
     outside = np.where(asked == _due(_EVERY, k), asked, outside)
     many = (k >= 4) & (asked >= 2)
-    # Of 4 choices or more, five random orders hold all rotations of an item less than once in 400.
+    # With 4 or more choices, five random orders contain all rotations of an item less than once in 400.
     besides = bool(many.any() and whole[many].mean() >= 0.5)
     met = outside[many & whole & (outside > 1)]
     rotated_only = besides and not len(met)
@@ -139,7 +138,7 @@ def _first_rows(block: Block, item: Ints, items: int) -> Ints:
 
 
 def _turns(block: Block, first: Ints) -> tuple[Ints, Bools]:
-    """By how many places each row (r,) is turned against the row `first`, and whether it is its rotation."""
+    """Return the rotation of each row (r,) relative to the row `first`, and whether it is a rotation of that row."""
     start = (block.order == 0).argmax(axis=1)
     place = np.arange(block.order.shape[1])
     beyond = place >= block.k[:, None]
@@ -150,29 +149,28 @@ def _turns(block: Block, first: Ints) -> tuple[Ints, Bools]:
 
 
 def _usual(sizes: Ints) -> int:
-    # Not the largest: a stray item that was asked more often must not put out all others.
+    # Not the maximum, because one item that was asked more often must not exclude all others.
     return int(np.quantile(sizes, 0.95, method="lower"))
 
 
 def _most_used(available: Ints, k: Ints) -> int:
-    """The size of a set that uses most rows; of equal ones the largest."""
+    """Return the set size that uses the most rows, preferring the larger of equals."""
     sizes = range(2, max(3, int(available.max()) + 1))
     used = [(int(due[available >= due].sum()), size) for size in sizes for due in (_due(size, k),)]
     return max(used)[1]
 
 
 def _due(size: int, k: Ints) -> Ints:
-    """How many orders each item (n,) has in a set of this size: no more than k!."""
+    """Return the number of orders for each item (n,) in a set of this size, at most k!."""
     most = np.array([min(size, math.factorial(options)) for options in range(int(k.max()) + 1)])
     return np.asarray(most[k], dtype=np.int64)
 
 
 def cloze_invariance(answers: Answers, names: Sequence[str]) -> Literal["inert"] | Moved | None:
-    """Whether cloze moved with the order of the choices, as it must not: a test of the program.
+    """Return "inert" if cloze did not depend on the order of choices, otherwise how many items changed.
 
-    "inert" where at least one item was answered in two orders and none moved, else of the items (of each model)
-    answered in two orders those whose pick, or a score by more than 1e-3 nats, differs between two orders. None where
-    no item was: cloze was not asked, or not in two orders.
+    This tests the program. An item of a model changes if its pick differs between two orders, or a score differs by more
+    than 1e-3 nats. None if no item was answered in two orders.
     """
     changed = n = 0
     for name in names:
@@ -185,7 +183,7 @@ def cloze_invariance(answers: Answers, names: Sequence[str]) -> Literal["inert"]
         other = (rows.order != rows.order[first]).any(axis=1)
         with np.errstate(invalid="ignore"):
             apart = np.abs(rows.scores - rows.scores[first]) > SAME_SCORE
-        # One score that is there in one order only has moved too; -inf in both has not.
+        # A score that exists in one order only has changed too. -inf in both orders has not.
         apart |= np.isnan(rows.scores) != np.isnan(rows.scores[first])
         differs = (rows.pick != rows.pick[first]) | apart.any(axis=1)
         n += len(np.unique(item[other]))

@@ -1,7 +1,6 @@
-"""Whether a model prefers positions.
+"""Position bias: how much more often a model picks a position than the key is there.
 
-A model that is always right picks the positions of the keys. What counts is how much more often it picks a position than
-the key is there.
+The share of picks alone is not a bias, because a model that is always right picks the positions of the keys.
 """
 
 import numpy as np
@@ -18,7 +17,7 @@ from robustify.summary.screened import FavouredPlace
 
 
 def position_biases(ctx: Context) -> dict[str, PositionBias | None]:
-    """Return each model's position bias with the question; None for a model that was not asked it."""
+    """Return each model's position bias on the full question, or None for a model that was not asked it."""
     blocks = {name: ctx.first_rows(ctx.full, name) for name in ctx.names}
     return {
         name: position_bias(block, ctx.row_groups(block)) if len(block) else None
@@ -27,11 +26,11 @@ def position_biases(ctx: Context) -> dict[str, PositionBias | None]:
 
 
 def picked_by_place(rows: Block) -> Floats:
-    """By place as shown (r, width) the share of each row's pick; ties share."""
+    """Return the share of each row's pick at each displayed position (r, width). Tied picks share equally."""
     width = rows.order.shape[1]
     tied = best(rows.scores, rows.k)
     tied = np.pad(tied, ((0, 0), (0, max(0, width - tied.shape[1]))))[:, :width]
-    # Rows whose own scores name the tied choices share them; elsewhere the pick counts alone.
+    # Ties share only if the row's scores show which choices are tied. Otherwise the pick counts alone.
     shared = (rows.tie > 1) & (tied.sum(axis=1) == rows.tie)
     picked = np.where(shared[:, None], tied, np.arange(width) == rows.pick[:, None]).astype(np.float64)
     picked /= picked.sum(axis=1, keepdims=True)
@@ -40,17 +39,17 @@ def picked_by_place(rows: Block) -> Floats:
 
 
 def position_share(block: Block) -> list[float] | None:
-    """The share of the picks that fell on each place as shown, from the first; ties share; None without."""
+    """Return the share of picks at each displayed position, or None without picks. Tied picks share equally."""
     there = block.where((block.pick >= 0) & ((block.order >= 0).sum(axis=1) > block.pick))
     return [float(share) for share in picked_by_place(there).mean(axis=0)] if len(there) else None
 
 
 def favoured_place(block: Block, groups: Ints | None = None) -> FavouredPlace | None:
-    """The place on which more than half of a voter's picks sit, over all its askings; None where there is none.
+    """Return the position of more than half of a voter's picks, or None if there is none.
 
-    `picked`: the mean over items of the share of an item's askings in which its pick stood there; askings of one item
-    are no more than one item, so n counts items (Wilson). `keys`: the same of the keys; `excess`: picked less keys.
-    `groups` by row of the block are resampled together.
+    `picked` is the mean over items of the share of an item's orders in which the voter picked that position. Answers to one
+    item are dependent, so n counts items (Wilson). `keys` is the corresponding share of keys, and `excess` is the
+    difference. `groups`, by row of the block, are resampled together.
     """
     there = (block.pick >= 0) & ((block.order >= 0).sum(axis=1) > block.pick)
     rows = block.where(there)
@@ -75,10 +74,11 @@ def favoured_place(block: Block, groups: Ints | None = None) -> FavouredPlace | 
 
 
 def position_bias(block: Block, groups: Ints | None = None) -> PositionBias | None:
-    """Return how a model's picks and its keys fall on the positions, over the first row of each item; None without picks.
+    """Compare the positions of a model's picks with those of the keys, using the first row of each item.
 
-    `p_holm` is of an exact McNemar test (picked here and the key elsewhere, against the reverse), by Holm over the
-    positions. `groups` of items are resampled together, and the test flips their sums.
+    None without picks. `p_holm` comes from an exact McNemar test of picks at a position with the key elsewhere against the
+    reverse, with Holm's correction over positions. `groups` are resampled together, and the test flips the signs of their
+    sums.
     """
     rows = block.first()
     answered = (rows.pick >= 0) & (rows.key >= 0)
@@ -121,6 +121,6 @@ def _gap_interval(gap: Floats, groups: Ints | None) -> Interval | None:
         return None
     if np.ptp(gap) > 0:
         return bootstrap(gap, groups=groups)
-    # Nothing varied, so resampling would give no interval: what was not seen may differ by one pick.
+    # Resampling constant values gives no interval, so bound the share of unseen picks instead.
     value, unseen = float(gap[0]), clopper_pearson(0, units)[1]
     return max(-1.0, value - unseen), min(1.0, value + unseen)

@@ -1,8 +1,8 @@
-"""What the filter changed beside chance: accuracy and topics against random removals of as many items.
+"""Effect of the filter on accuracy and topics, compared with random removal of as many items.
 
-Keeping fewer items moves accuracy and the shares of the topics by itself, so both are read against random removals. Items
-of a passage are removed together more often than others. So a random removal takes the shares that groups of about one size
-keep, and permutes them among these groups: items then hang together as they did. An item alone is a group of one.
+Removing items changes accuracy and topic shares by itself, so both are compared with random removals. The items of a
+passage are often removed together. A random removal therefore permutes the kept shares among groups of similar size, which
+preserves the clustering. A single item is a group of one.
 """
 
 import math
@@ -25,7 +25,7 @@ DRAWS = 1_000
 
 
 def random_removals(ctx: Context, credits: Mapping[str, Credits]) -> dict[str, RandomRemoval] | None:
-    """Return each model's accuracy on Robust against random removals; None if no model has one."""
+    """Return each model's accuracy on Robust compared with random removals, or None if there is none."""
     found = {
         name: random_removal(credits[name], ctx.parts, is_voter=name in ctx.votes.voters)
         for name in ctx.names
@@ -34,7 +34,7 @@ def random_removals(ctx: Context, credits: Mapping[str, Credits]) -> dict[str, R
 
 
 def topic_table(ctx: Context) -> Topics | None:
-    """Return the topics before and after the filter; None if no item has a topic."""
+    """Return the topics before and after the filter, or None if no item has a topic."""
     if not any(ctx.facts.topics.values()):
         return None
     return topics([name or UNNAMED for name in ctx.topic_of], ctx.parts.robust, ctx.parts.groups)
@@ -42,9 +42,9 @@ def topic_table(ctx: Context) -> Topics | None:
 
 @dataclass(frozen=True)
 class Removal:
-    """What a filter kept of each group: the share (g,) of its `size` (g,); shares are permuted within a stratum (g,).
+    """Share of each group that a filter kept, for permutation within strata of similar groups.
 
-    `group` (n,): the group of each item. Groups are exchanged within a stratum, with those of about their own size.
+    `group` (n,) is the group of each item. `size`, `share` and `stratum` are (g,). A stratum has groups of similar size.
     """
 
     group: Ints
@@ -54,7 +54,7 @@ class Removal:
 
     @classmethod
     def of(cls, kept: Bools, groups: Ints | None = None, strata: Ints | None = None) -> "Removal":
-        """Return the removal of items (n,); a group is in the stratum (n,) of its first item."""
+        """Build the removal from the kept items (n,). A group belongs to the stratum (n,) of its first item."""
         n = len(kept)
         own, group = np.unique(np.arange(n) if groups is None else groups, return_inverse=True)
         size = np.bincount(group, minlength=len(own))
@@ -64,9 +64,9 @@ class Removal:
         return cls(group, size, np.bincount(group, weights=kept) / size, of * 64 + doubled)
 
     def moments(self, values: Floats) -> tuple[float, float]:
-        """Return the mean and the variance of the sum of values (n,) kept, over all permutations of the shares.
+        """Return the mean and variance of the sum of `values` (n,) over kept items, under permutation of the shares.
 
-        Of the items of a group any that make up its share may be those kept.
+        Within a group, every subset of the kept size is equally likely.
         """
         of = np.unique(self.stratum, return_inverse=True)[1]
         n = np.bincount(of)
@@ -82,7 +82,7 @@ class Removal:
         return float(sums @ mean(self.share)[of]), variance
 
     def counts(self, index: Ints, draws: int, seed: int) -> Floats:
-        """Return how many items (draws, t) of each of the t kinds in `index` (n,) random removals keep."""
+        """Return how many items of each category in `index` (n,) random removals keep (draws, t)."""
         rng, kinds = np.random.default_rng(seed), int(index.max()) + 1
         places = [np.flatnonzero(self.stratum == s) for s in np.unique(self.stratum)]
         out, shuffled = np.empty((draws, kinds)), self.share.copy()
@@ -94,10 +94,11 @@ class Removal:
 
 
 def random_removal(credits: Credits, parts: Parts, *, is_voter: bool | None = None) -> RandomRemoval | None:
-    """Return what random removals of as many items of each topic leave of `full`, else of cloze.
+    """Return the accuracy on Robust compared with random removals of as many items of each topic.
 
-    None if neither was asked or nothing is kept. Removals know nothing of the answers: a voter, or a model that errs as the
-    voters do, falls by selection alone. So this describes and tests nothing.
+    The measure is `full`, or cloze if `full` was not asked. None if neither was asked or no item is kept. The comparison is
+    descriptive and not a test: random removals ignore the answers, but the accuracy of a voter, or of a model with similar
+    errors, falls by selection alone.
     """
     view = "cloze_chars" if credits.get("full") is None else "full"
     won = credits.get(view)
@@ -110,10 +111,10 @@ def random_removal(credits: Credits, parts: Parts, *, is_voter: bool | None = No
     groups, won = None if parts.groups is None else parts.groups[inside], won[inside]
     removal = Removal.of(kept, groups, parts.topic[inside])
     mean = removal.moments(won)[0] / float(kept.sum())
-    # The number kept moves too where groups differ in size, so that the sum of what is beyond the mean counts.
+    # If groups differ in size, the number kept varies too, so use the sum of deviations from the mean.
     error = math.sqrt(removal.moments(won - mean)[1]) / float(kept.sum())
     robust = rate(won[kept], None if groups is None else groups[kept])
-    # Credits are counted, so half of one belongs to either side.
+    # Continuity correction of half a credit.
     step = 0.5 / float(kept.sum())
     beyond, half = (robust.value or 0.0) - mean + step, NORMAL.inv_cdf(0.975) * error + step
     return RandomRemoval(
@@ -129,13 +130,14 @@ def random_removal(credits: Credits, parts: Parts, *, is_voter: bool | None = No
 def topics(
     topic_of: Sequence[str], kept: Bools, groups: Ints | None = None, *, draws: int = DRAWS, seed: int = 0
 ) -> Topics:
-    """Return each topic before and after, and the divergence of the mix; arguments have one entry per item.
+    """Return each topic before and after the filter, and the divergence of the mix. Arguments have one entry per item.
 
-    A topic's `p`: how often a random removal keeps a number of its items as unlikely as this (two-sided; hypergeometric and
-    exact, with `groups` by `draws` of them); `p_bh` bounds the false discovery rate over the topics (Benjamini and Hochberg
-    1995). `kl_nats` is KL(after || before) in nats with Jeffreys smoothing; `kl_null` its mean over `draws` random
-    removals, `p` the share of them that diverge as much. `units`: how many independent items a topic's are worth, or its
-    groups if they are few. All p and both divergences are None if no item is kept.
+    A topic's `p` is the two-sided probability that random removal keeps a number of its items as unlikely as the observed
+    one. It is exact (hypergeometric), or estimated by `draws` removals if there are groups. `p_bh` controls the false
+    discovery rate over topics (Benjamini and Hochberg 1995). `kl_nats` is KL(after || before) in nats with Jeffreys
+    smoothing, `kl_null` is its mean over `draws` random removals, and `p` is the share of them that diverge as much.
+    `units` is the effective number of items of a topic, or its number of groups if they are few. All p-values and
+    divergences are None if no item is kept.
     """
     names, index = numbered(list(map(str, topic_of)))
     before, after = np.bincount(index, minlength=len(names)), np.bincount(index[kept], minlength=len(names))
@@ -166,14 +168,14 @@ def topics(
 
 
 def _as_far(null: Floats, after: Ints) -> Floats:
-    """Two-sided p of each topic's kept items, (t,): the share of removals that keep a number as far from the mean."""
+    """Return the two-sided p-value of each topic's number of kept items (t,), estimated from random removals."""
     mean = null.mean(axis=0)
     reached = np.count_nonzero(np.abs(null - mean) >= np.abs(after - mean) - 1e-9, axis=0)
     return np.asarray((1 + reached) / (1 + len(null)))
 
 
 def _unusual(before: Ints, after: Ints) -> Floats:
-    """Two-sided exact p of each topic's kept items, (t,): the mass of all counts as unlikely or more so."""
+    """Return the exact two-sided p-value of each topic's number of kept items (t,), from all counts at most as likely."""
     n, kept = int(before.sum()), int(after.sum())
     low, high = np.maximum(0, kept - (n - before)), np.minimum(before, kept)
     size = high - low + 1
@@ -182,7 +184,7 @@ def _unusual(before: Ints, after: Ints) -> Floats:
     b = before[topic]
     log = _choose(b, x) + _choose(n - b, kept - x) - _choose(n, kept)
     found = log[np.cumsum(size) - size + after - low]
-    # The slack takes counts of equal probability, computed apart, as equally unlikely.
+    # The slack makes counts of equal probability compare as equal despite rounding.
     tail = np.where(log <= found[topic] + 1e-7, np.exp(log), 0.0)
     return np.minimum(1.0, np.bincount(topic, weights=tail, minlength=len(before)))
 
@@ -194,9 +196,10 @@ def _choose(n: Ints | int, x: Ints | int) -> Floats:
 def drift(
     before: Ints, after: Ints, null: Floats | None = None, *, draws: int = DRAWS, seed: int = 0
 ) -> dict[str, float | None]:
-    """KL(after || before), its mean under random removal, how often that reaches it; counts (t,) by topic.
+    """Return KL(after || before), its mean under random removal, and its p-value, from counts by topic (t,).
 
-    `null` (draws, t): counts after random removals, if items are not removed one by one (multivariate hypergeometric).
+    `null` (draws, t) are counts after random removals. By default, items are removed independently (multivariate
+    hypergeometric).
     """
     n = int(after.sum())
     if n == 0:
@@ -211,7 +214,7 @@ def drift(
 
 
 def divergence(after: Ints | Floats, before: Ints) -> Floats:
-    """KL(after || before) in nats of counts (..., t) against counts (t,), each with 0.5 added (Jeffreys)."""
+    """Return KL(after || before) in nats between counts (..., t) and (t,), each with 0.5 added (Jeffreys)."""
     p, q = _shares(after), _shares(before)
     return np.asarray(np.sum(p * np.log(p / q), axis=-1))
 

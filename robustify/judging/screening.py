@@ -1,4 +1,4 @@
-"""What the benchmark is made of, what rules without a model score on it, and what the screen flagged."""
+"""Composition of the benchmark, scores of heuristics, sizes of the splits, and results of the screen."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,11 +25,11 @@ from robustify.summary.result import OtherRule
 
 LISTED_DEFECTS = 20
 SHARES = (0.05, 0.1, 0.2, 0.3)
-"""Shares of false flags at which every run says what it would flag."""
+"""Expected shares of false flags for which every run reports the number of flags."""
 
 
 def benchmark(ctx: Context) -> entries.Benchmark:
-    """Return what the benchmark is made of."""
+    """Return the composition of the benchmark."""
     index, facts, topic_of = ctx.index, ctx.facts, ctx.topic_of
     asked = index.k > 0
     k, key = index.k[asked], index.key[asked]
@@ -48,7 +48,7 @@ def benchmark(ctx: Context) -> entries.Benchmark:
 
 
 def key_places(key: Ints, k: Ints) -> entries.KeyPlaces:
-    """Key positions against an even spread; `key` and `k` (n,), items without a row are left out."""
+    """Return a test of whether keys (n,) are spread evenly over positions. Items without rows are left out."""
     there = (k > 0) & (key >= 0)
     key, k = key[there], k[there]
     positions = where_keys_are(key, k)
@@ -68,7 +68,7 @@ def key_places(key: Ints, k: Ints) -> entries.KeyPlaces:
 
 
 def splits(ctx: Context) -> entries.Splits:
-    """Return the number of items of each split, and why items are no cloze."""
+    """Return the size of each split, with counts of the reasons for exclusion from cloze."""
     parts, n = ctx.parts, len(ctx.index)
     shortcut, robust = int(parts.shortcut.sum()), int(parts.robust.sum())
     return entries.Splits(
@@ -82,10 +82,9 @@ def splits(ctx: Context) -> entries.Splits:
 
 
 def heuristics(ctx: Context) -> entries.Heuristics | None:
-    """Return the heuristics on each split; None if no heuristic was asked.
+    """Return the scores of the heuristics on each split, or None if no heuristic was asked.
 
-    On a split in which the keys had a say, only the options that as the key would have put an item there count as
-    possible keys.
+    If keys influenced a split, only the choices that would have put the item there as the key count as possible keys.
     """
     if first_template(ctx.answers, "heuristic") is None:
         return None
@@ -109,16 +108,16 @@ def heuristics(ctx: Context) -> entries.Heuristics | None:
 
 
 def screen(ctx: Context) -> entries.Screen:
-    """Return the screen: its rule, its voters, what it flagged, and how much of that is expected under the null."""
+    """Return the results of the screen: its rule, voters and flags, and the flags expected under the null."""
     votes, rules, chance = ctx.votes, ctx.rules.screen, ctx.chance
-    # Items that tie are left open too, and no answer is missing.
+    # Tied items are undecided too, but lack no answer.
     missing = ~ctx.ranking.complete if rules.criterion == FDR else ctx.screened.missing > 0
     unanswered = int(np.count_nonzero(missing & ~ctx.screened.weighed))
     by_accuracy, by_chance = independence(_mean(votes.credit()), ctx.index.k[ctx.index.k > 0])
     agreement = voter_agreement(votes.choice, votes.key, votes.k)
     return entries.Screen(
         criterion=rules.criterion,
-        # The scorer and the probe see the options alone, whatever voters would have seen.
+        # The scorer and the probe see only the options, whatever voters would have seen.
         hidden=ctx.rules.hidden if votes.voters else "question",
         mode=rules.mode,
         norm=rules.norm if rules.mode == "text" else None,
@@ -143,7 +142,7 @@ def screen(ctx: Context) -> entries.Screen:
 
 
 def _cuts(ctx: Context) -> tuple[entries.CutAt, ...]:
-    """What other shares by chance would flag, the run's own among them; nothing if the run's rule is the exact one."""
+    """Return the number of flags at other false shares and at the run's own, or () under the exact rule."""
     rules = ctx.rules.screen
     if rules.fdr_exact or not (ctx.ranking.top >= 0).any():
         return ()
@@ -156,7 +155,7 @@ def _cuts(ctx: Context) -> tuple[entries.CutAt, ...]:
 
 
 def decoy_cut(cut: Cut, rules: ScreenRules) -> entries.DecoyCut:
-    """The cut as in the summary."""
+    """Return the summary entry of the cutoff."""
     share = Quantity(value=cut.estimate, n=cut.hits, ci=cut.interval)
     return entries.DecoyCut(
         q=rules.fdr,
@@ -171,15 +170,15 @@ def decoy_cut(cut: Cut, rules: ScreenRules) -> entries.DecoyCut:
 
 
 def excess(chance: Chance) -> entries.ExcessOverChance | None:
-    """Return flagged minus expected, a share of the items, and how often chance flags as many."""
+    """Return the excess of flags over the expected number as a share of the items, with its p-value."""
     if chance.excess is None:
         return None
     return entries.ExcessOverChance(value=chance.excess, ci=chance.excess_ci, p=chance.p)
 
 
 def _against_chance(chance: Chance) -> dict[str, Any]:
-    """The fields of `ByPlace` that a null that knows no position has too."""
-    # The latent rate is absent where chance alone could explain every flag.
+    """Return the fields that `Flags` and `ByPlace` have in common."""
+    # The latent rate is undefined if chance alone could explain every flag.
     known = chance.latent is not None
     return {
         "expected_flags": Quantity(value=chance.expected, ci=chance.expected_ci) if chance.n else None,
@@ -195,9 +194,9 @@ def flag_fields(chance: Chance) -> dict[str, Any]:
     by, positions = chance.by_position, chance.positions
     place = None if positions is None else _off(positions)
     return {
-        # The share flagged among the items whose outcome depends on no missing answer.
+        # Share of the items whose outcome depends on no missing answer.
         "flagged": Quantity.of(chance.share),
-        # Of the flags, the share that is there by chance, by decoys; against positions if voters could see them.
+        # Share of the flags that decoys attribute to chance, given positions if voters could see them.
         "false_share": Quantity.of(chance.deciding.false_share),
         **_against_chance(chance),
         "by_place": None if by is None else entries.ByPlace(**_against_chance(by), key_place=place),
@@ -264,8 +263,8 @@ def _d4(ctx: Context) -> entries.D4Rule | None:
 def other_rules(ctx: Context) -> tuple[OtherRule, ...]:
     """Return one row for each rule that differs from the run's own.
 
-    `jaccard`: items that both rules flag over items that either flags; None if neither flags any, or if the rule's voters
-    were not asked.
+    `jaccard` compares the items flagged by both rules. It is None if neither rule flags an item or the rule's voters were
+    not asked.
     """
     removed = ctx.screened.outcome == SHORTCUT
     rows = []
@@ -281,13 +280,13 @@ def other_rules(ctx: Context) -> tuple[OtherRule, ...]:
 
 
 def jaccard(a: Bools, b: Bools) -> float | None:
-    """Return items in both over items in either, (n,) each; None if both are empty."""
+    """Return the Jaccard index of two masks (n,), or None if both are empty."""
     either = int((a | b).sum())
     return int((a & b).sum()) / either if either else None
 
 
 def rule_name(rule: ScreenRules) -> str:
-    """Return a rule in a few words."""
+    """Return a short description of a rule."""
     if rule.criterion == FDR:
         return criterion_words(rule)
     rotation = (
@@ -300,7 +299,7 @@ def rule_name(rule: ScreenRules) -> str:
 
 
 def _rules(ctx: Context) -> Iterator[tuple[str, ScreenRules, Votes]]:
-    """Yield each other rule with its name and its votes, those first that every run is compared with."""
+    """Yield the name, rule and votes of each other rule, starting with those that every run is compared with."""
     run, votes = ctx.rules.screen, ctx.votes
     known = {_identity(ctx.answers, run)}
     d4 = d4_votes(ctx.answers, votes, run, ctx.index)
@@ -313,13 +312,13 @@ def _rules(ctx: Context) -> Iterator[tuple[str, ScreenRules, Votes]]:
             continue
         known.add(mark)
         own_cut = {"criterion": run.criterion, "fdr": run.fdr, "fdr_exact": run.fdr_exact}
-        # Another criterion counts the same votes; only another asking needs other votes.
+        # A different criterion counts the same votes. Only different questions need new votes.
         asked_alike = rule.model_copy(update=own_cut) == run
         yield name, rule, votes if asked_alike else cast_votes(ctx.answers, rule, ctx.index)
 
 
 def _identity(answers: Answers, rule: ScreenRules) -> ScreenRules:
-    """The rule with its template, its voters and the number of votes that it needs; equal if two rules flag alike."""
+    """Return a canonical form of the rule, which is equal for rules that flag the same items."""
     template, voters = who_votes(answers, rule)
     n = len(voters) + (rule.probe_vote == "with")
     criterion = FDR if rule.criterion == FDR else f"{votes_needed(rule.criterion, n)}-of-{max(n, 1)}"

@@ -264,8 +264,8 @@ LINE = {
 
 @pytest.mark.parametrize(
     ("field", "value", "says"),
-    [("score", 1.5, "score 1.5; expected 0 to 1"), ("score", float("nan"), "score nan; expected 0 to 1"),
-     ("score", "high", "not grades of a run"), ("flags", None, "not grades of a run")],
+    [("score", 1.5, "score 1.5 is out of range"), ("score", float("nan"), "score nan is out of range"),
+     ("score", "high", "some lines are not grades"), ("flags", None, "some lines are not grades")],
 )  # fmt: skip
 def test_lines_that_are_not_grades_are_refused(field: str, value: object, says: str) -> None:
     assert FreeGrades((LINE,), {}).models == ("one",)

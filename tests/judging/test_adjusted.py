@@ -170,7 +170,7 @@ def test_meaning_is_found_under_the_weights_of_form_and_not_under_those_of_meani
 
 
 def test_weights_that_need_the_encoder_are_refused_without_it() -> None:
-    with pytest.raises(UsageError, match="the encoder was not asked"):
+    with pytest.raises(UsageError, match="needs the encoder, but it was not asked"):
         judged(items_with(100), adjust="form+meaning")
 
 

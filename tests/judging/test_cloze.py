@@ -134,7 +134,7 @@ def test_faulty_labels_are_refused_all_at_once(tmp_path: Path) -> None:
 
 def test_labels_must_cover_every_item(tmp_path: Path) -> None:
     path = labels_file(tmp_path, '{"id": "a", "is_mcqa_only": true}\n')
-    with pytest.raises(DataError, match="no label for 1 of 2 items"):
+    with pytest.raises(DataError, match="1 of 2 items have no label"):
         excluded([item(name="a"), item(name="zz")], ClozeSettings(profile="labels", labels=path))
 
 

@@ -55,7 +55,7 @@ def test_the_interval_of_a_perfect_ranking_is_no_point() -> None:
 
 
 def test_labels_of_one_kind_or_of_other_items_are_refused() -> None:
-    with pytest.raises(DataError, match="1 of 2 are of items of this run, with 1 kinds of label"):
+    with pytest.raises(DataError, match="1 of 2 labels are for items of this run, with 1 distinct values"):
         agreement_with_people(ROWS, {"a": True, "x": False})
 
 

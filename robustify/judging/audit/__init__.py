@@ -1,1 +1,1 @@
-"""Are shortcuts left in what was kept? The auditors, what each could have seen, and the verdict."""
+"""Residual audit of the kept items: auditors, their power, and the verdict."""

@@ -1,4 +1,4 @@
-"""An auditor of the items kept: its rate, what chance gives it there, and the bounds that decide."""
+"""Rate of an auditor on the kept items, with its chance level, bounds and power."""
 
 import math
 from dataclasses import dataclass
@@ -17,10 +17,12 @@ POWER = 0.8
 
 @dataclass(frozen=True, slots=True)
 class AuditRate:
-    """A rate on some items, and what is expected there by chance: `chance` is what the selection leaves a picker that
-    knows nothing, `even` the mean of 1/k on the same items, and `free` the number of them on which the pick was not
-    ruled out beforehand (None: all). `p`: how often chance gives as much, where an exact or a permutation test
-    decides and not the bounds; `refits` it rests on, None where it is exact.
+    """Rate of an auditor on some items, with its chance level.
+
+    `chance` is the expected rate of an uninformed auditor given the selection, and `even` the mean of 1/k on the same
+    items. `free` counts the items on which the selection did not rule out the pick (None for all). If `p` is given, this
+    exact or permutation p-value decides instead of the bounds. `refits` is the number of permutations, or None for an exact
+    test.
     """
 
     rate: Rate
@@ -32,17 +34,18 @@ class AuditRate:
 
     @property
     def right(self) -> float:
-        """The credit of all items."""
+        """Sum of the credits."""
         return (self.rate.value or 0.0) * self.rate.n
 
     def bounds(self, level: float = 0.95) -> Interval:
-        """The interval that decides: Clopper-Pearson; of the next whole counts where ties share credit."""
+        """Return the Clopper-Pearson interval of the rate. Fractional counts are rounded outward to integers."""
         return _exact(self.right, self.rate.n, level)
 
     def limit(self, overall: float) -> float:
-        """What counts as chance. Of picks among open options alone it is their own chance; else the smaller of 1/k
-        and chance after selection, so that neither agreeing nor disagreeing with the filter hides a shortcut.
-        `overall` is used where 1/k of these items is not known.
+        """Return the chance level to compare the rate with.
+
+        If `p` is given, this is `chance`. Otherwise, it is the smaller of `even` and `chance`, so that neither agreement
+        nor disagreement with the filter hides a shortcut. `overall` replaces an unknown `even`.
         """
         if self.p is not None and self.chance is not None:
             return self.chance
@@ -50,15 +53,16 @@ class AuditRate:
         return even if self.chance is None else min(even, self.chance)
 
     def alarm(self, overall: float, level: float) -> bool:
-        """Whether it is above chance at this level, two-sided where bounds decide."""
+        """Return whether the rate is significantly above chance, by `p` if given, otherwise by two-sided bounds."""
         if self.p is not None:
             return self.p <= level
         return self.bounds(1 - level)[0] > self.limit(overall)
 
     def could_see(self, margin: float) -> bool:
-        """Whether these items could have shown a shortcut: on those where the pick was free, the upper bound is
-        below chance plus `margin`. An auditor that picks as the filter does is never right on what was kept, and
-        proves nothing.
+        """Return whether the auditor had the power to reveal a shortcut on these items.
+
+        The upper bound on the items with a free pick must be below chance plus `margin`. An auditor that picks like the
+        filter is never right on kept items, which proves nothing.
         """
         free = self.rate.n if self.free is None else self.free
         if not free or self.chance is None:
@@ -66,7 +70,7 @@ class AuditRate:
         return _exact(self.right, free)[1] < self.chance * self.rate.n / free + margin
 
     def noticeable(self) -> float | None:
-        """Return the rate on these items that is above chance with 80 % power; None if no rate is."""
+        """Return the smallest rate that is detectable with 80 % power, or None if no rate is."""
         if not self.rate.n or self.chance is None:
             return None
         rise = minimum_detectable_difference(self.rate.n, self.chance, 1 - 2 * LEVEL, POWER)
@@ -75,10 +79,7 @@ class AuditRate:
 
 @dataclass(frozen=True, slots=True)
 class AuditorRates:
-    """An auditor, whether it is independent of the filter, and its rates.
-
-    `before`: on all items, kept or not.
-    """
+    """Auditor with its rates on the kept items (`audit`) and on all items (`before`)."""
 
     kind: AuditorKind
     name: str
@@ -87,7 +88,7 @@ class AuditorRates:
     before: AuditRate | None = None
 
     def entry(self) -> AuditorResult:
-        """Return its rates as in the summary."""
+        """Return the summary entry of the auditor."""
         audit = self.audit
         return AuditorResult.of(
             audit.rate,
@@ -100,16 +101,16 @@ class AuditorRates:
         )
 
     def reason(self) -> dict[str, ReasonValue]:
-        """The parameters of a reason that names it."""
+        """Return the parameters of a reason about the auditor."""
         rate = self.audit.rate
         return {"auditor": self.name, "kind": self.kind, "value": rate.value or 0.0, "n": rate.n}
 
 
 def audited(best: Bools, key: Ints, k: Ints, would: Bools) -> AuditRate:
-    """Of picks `best` (n, K) that were fixed before the keys were known.
+    """Return the rate of picks `best` (n, K) that were fixed before the keys were known.
 
-    An item is kept because its key is none of the options that would have flagged it (`would`, (n, K)), so under
-    exchangeable keys the key is any of the others; a pick among the flagging options cannot be right.
+    An item is kept because its key is not among the choices that would have flagged it, `would` (n, K). Under exchangeable
+    keys, the key is equally likely to be any other choice, so a pick among the flagging choices cannot be right.
     """
     tied = best.sum(axis=1)
     there = tied > 0
@@ -123,7 +124,7 @@ def audited(best: Bools, key: Ints, k: Ints, would: Bools) -> AuditRate:
 
 
 def among_open(hit: Bools, size: Ints, k: Ints, p: float, refits: int) -> AuditRate:
-    """Return the rate of one pick per item among its `size` open options: `hit`, `size`, `k` (n,), n at least 1."""
+    """Return the rate of one pick per item among its `size` open choices. `hit`, `size` and `k` are (n,), with n >= 1."""
     n, hits = len(hit), int(np.count_nonzero(hit))
     found = Rate(hits / n, n, clopper_pearson(hits, n))
     return AuditRate(found, float(np.mean(1 / size)), float(np.mean(1 / k)), p=p, refits=refits)

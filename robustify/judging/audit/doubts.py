@@ -1,6 +1,6 @@
-"""What makes single items doubtful: keys that every strong model contradicts, and items found in given text files.
+"""Doubtful items: keys that all strong models contradict, and items found in text files.
 
-Neither is a proof: models share their errors, and what was not looked at cannot be seen. Nothing is corrected or moved.
+Neither is proof, because models share errors and only the given files are searched. Items are not corrected or moved.
 """
 
 from collections.abc import Mapping
@@ -23,18 +23,18 @@ from robustify.summary.scored import LabelNoise
 
 FEWEST = 2
 LISTED = 1_000
-"""So many items are listed at most; `flagged` counts them all."""
+"""Maximum number of listed items. `flagged` counts all of them."""
 
 
 def label_noise(
     ctx: Context, credits: Mapping[str, Credits], discrimination: Floats | None = None
 ) -> LabelNoise | None:
-    """Return items that every strong model answers alike and not with the key; None if none was asked the full question.
+    """Return the items that all strong models answer with the same wrong choice, or None without full questions.
 
-    `strong`: models whose lower Wilson bound on `full` is above chance; below two of them nothing is judged. `expected`:
-    how many of `all_wrong` would be flagged if wrong picks were independent and even: a lower bound, as models share
-    their errors. Exchangeable keys do not apply: strong models know most keys. Items of the lowest `discrimination` (n,)
-    are listed first.
+    A model is `strong` if the lower Wilson bound of its `full` accuracy is above chance. At least two strong models are
+    required. `expected` is the number of `all_wrong` items that would be flagged if wrong picks were independent and
+    uniform. It is a lower bound, because models share errors. Exchangeable keys do not apply, because strong models know
+    most keys. Items with the lowest `discrimination` (n,) are listed first.
     """
     index, parts = ctx.index, ctx.parts
     asked = [name for name, c in credits.items() if c.get("full") is not None]
@@ -68,10 +68,10 @@ def label_noise(
 
 
 def contamination(ctx: Context) -> Contamination | None:
-    """Return which items are in the text files; None if there were no files.
+    """Return the overlap of the items with text files, or None if there are no files.
 
     Raises:
-        DataError: the overlap is that of other items.
+        DataError: the overlap was computed on other items.
     """
     found, parts = ctx.facts.overlap, ctx.parts
     if found is None:
@@ -80,15 +80,15 @@ def contamination(ctx: Context) -> Contamination | None:
 
 
 def overlapped(found: Overlap, index: ItemIndex, robust: Bools, shortcut: Bools) -> TextOverlap:
-    """How many items are in the files: of those checked by n-grams, and of the short ones checked whole.
+    """Summarize the items found in the files, by n-grams and, for short items, as complete texts.
 
-    `in_robust` and `in_shortcut` join both modes. Items too short to check are in no rate.
+    `in_robust` and `in_shortcut` combine both modes. Items too short to check are left out of all rates.
     """
     silent, short = (_among(index, names) for names in (found.not_checkable, found.short))
     if found.items != len(index) or silent.sum() + short.sum() != len(found.not_checkable) + len(found.short):
         raise DataError(
-            f"run.json: the overlap is that of {found.items} items, but {len(index)} others are judged; "
-            "expected the same items: run it again"
+            f"run.json: the text overlap was computed on {found.items} items that differ from the {len(index)} items "
+            "to judge. Expected the same items. Run robustify again on these items."
         )
     ids = found.found
     there = _among(index, ids).astype(np.float64)

@@ -1,8 +1,8 @@
-"""The fresh probe: a ridge on the texts of the options that the selection left open, refitted on the items kept.
+"""Fresh probe: a ridge regression on the texts of the open choices of kept items, with a permutation test.
 
-Each block of items is predicted by a fit on all other blocks. Cross-fitted hits follow no simple law, so that their null
-comes from refits with permuted keys (Ojala and Garriga 2010). The ridge is in closed form and all refits are matrix
-products.
+A choice is open if the item would also have been kept with that choice as the key. Each block of items is predicted by a
+fit on all other blocks. Cross-fitted hits have no simple null distribution, so it is estimated by refits with permuted keys
+(Ojala and Garriga 2010). The ridge has a closed form, and all refits are matrix products.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,20 +27,20 @@ from robustify.screen.item_index import ItemIndex
 
 BLOCKS = 10
 RIDGE = 50.0
-"""The penalty of the fits: the artifact probe's logistic one, 10, over the variance of a key among four options, 0.19."""
+"""Ridge penalty: the artifact probe's logistic penalty, 10, over the variance of a key among four choices, 0.19."""
 FEWEST_REFITS = 199
 _CELLS = 1 << 26
-"""Options times refits beyond which fewer refits are made."""
+"""Product of choices and refits above which fewer refits are made."""
 _AT_ONCE = 1 << 23
 
 
 @dataclass(frozen=True)
 class Design:
-    """n items that are fitted and predicted, in the order of their blocks; nothing here depends on a key.
+    """Cross-fitting design of n items, ordered by block and independent of their keys.
 
-    `x` (r, f): the features of their open options, one item after the other, centred within each item. `size`
-    (n,): how many open options each has, at least 2. `block` (n,), rising from 0. `tiebreak` (r,): which of two
-    options with equal scores is picked.
+    `x` (r, f) are the features of the open choices, concatenated over items and centred within each item. `size` (n,) is
+    the number of open choices of each item, at least 2. `block` (n,) is nondecreasing from 0. `tiebreak` (r,) decides
+    between choices with equal scores.
     """
 
     x: Floats
@@ -50,7 +50,7 @@ class Design:
 
     @classmethod
     def of(cls, raw: Floats, size: Ints, block: Ints, seed: int = 0) -> "Design":
-        """Return the design of features `raw` (r, f) that are not yet centred within the open options."""
+        """Build a design from features `raw` (r, f) that are not centred yet."""
         starts = np.cumsum(size) - size
         mean = np.add.reduceat(raw, starts) / size[:, None] if len(raw) else raw
         drawn = np.random.default_rng(seed).random(len(raw))
@@ -58,27 +58,27 @@ class Design:
 
     @cached_property
     def starts(self) -> Ints:
-        """The row (n,) of each item's first open option."""
+        """Row of each item's first open choice (n,)."""
         return np.asarray(np.cumsum(self.size) - self.size)
 
     @cached_property
     def _blocks(self) -> list[tuple[slice, slice]]:
-        """The items and the rows of each block."""
+        """Slices of the items and of the rows of each block."""
         edge = np.searchsorted(self.block, np.arange(BLOCKS + 1))
         row = np.append(self.starts, len(self.x))[edge]
         return [(slice(*edge[b : b + 2]), slice(*row[b : b + 2])) for b in range(BLOCKS)]
 
     @cached_property
     def _factors(self) -> list[Any]:
-        """For each block the factors of the penalised products of all others."""
+        """Cholesky factor of the penalized Gram matrix of all other blocks, for each block."""
         products = [self.x[rows].T @ self.x[rows] for _, rows in self._blocks]
         total = sum(products) + RIDGE * np.eye(self.x.shape[1])
         return [cho_factor(total - one) for one in products]
 
     def hits(self, key: Ints) -> Bools:
-        """Return whether the pick of each item is its key, (n, c), by a fit on all other blocks.
+        """Return whether the pick for each item is its key (n, c), by a fit on all other blocks.
 
-        `key` (n, c): the position of each item's key among its open options, in c arrangements of the keys.
+        `key` (n, c) gives the position of each item's key among its open choices, for c assignments of keys.
         """
         at, out = self.starts[:, None] + key, np.zeros(key.shape, dtype=bool)
         sums = [self._summed(rows, at[items]) for items, rows in self._blocks]
@@ -88,17 +88,17 @@ class Design:
         return out
 
     def _summed(self, rows: slice, at: Ints) -> Floats:
-        """The sums (f, c) of the features in rows `at` (m, c), all of them within `rows`."""
+        """Return the feature sums (f, c) of the rows `at` (m, c), which must be within `rows`."""
         chosen = np.zeros((rows.stop - rows.start, at.shape[1]))
         np.put_along_axis(chosen, at - rows.start, 1.0, axis=0)
         return np.asarray(self.x[rows].T @ chosen)
 
     def _right(self, items: slice, rows: slice, weights: Floats, at: Ints) -> Bools:
-        # Rounded, so that options with equal features tie on any machine.
+        # Scores are rounded so that options with equal features tie on any machine.
         scores = np.round(self.x[rows] @ weights, 9) + 1e-10 * self.tiebreak[rows, None]
         first, size = self.starts[items] - rows.start, self.size[items]
         top = scores[first]
-        # Option by option, many times faster than `np.maximum.reduceat` down columns.
+        # A loop over options is many times faster than `np.maximum.reduceat` along columns.
         for option in range(1, int(size.max(initial=0))):
             more = np.flatnonzero(size > option)
             top[more] = np.maximum(top[more], scores[first[more] + option])
@@ -106,9 +106,10 @@ class Design:
 
 
 def refitted(design: Design, key: Ints, refits: int = 999, seed: int = 0) -> tuple[Bools, float, int]:
-    """Return the cross-fitted hits (n,) of keys (n,), p = (1 + refits with as many hits) / (1 + refits), and the refits.
+    """Return the cross-fitted hits (n,), their permutation p-value, and the number of refits.
 
-    Fewer refits, and never fewer than 199, are made of very many options.
+    The p-value is (1 + refits with at least as many hits) / (1 + refits). Fewer refits, but at least 199, are made if there
+    are very many choices.
     """
     hits = design.hits(key[:, None])[:, 0]
     n = int(np.clip(_CELLS // max(1, len(design.x)), min(FEWEST_REFITS, refits), refits))
@@ -118,7 +119,7 @@ def refitted(design: Design, key: Ints, refits: int = 999, seed: int = 0) -> tup
 
 
 def permuted(design: Design, refits: int, seed: int) -> Iterator[Ints]:
-    """Yield the numbers of hits under permuted keys, some refits at a time."""
+    """Yield the numbers of hits under permuted keys, in batches of refits."""
     rng = np.random.default_rng(seed)
     step = max(1, _AT_ONCE // max(1, len(design.x)))
     for start in range(0, refits, step):
@@ -128,7 +129,7 @@ def permuted(design: Design, refits: int, seed: int) -> Iterator[Ints]:
 
 
 def hash_rank(items: Sequence[Item], groups: Ints, seed: int) -> Ints:
-    """Return the rank (n,) of each item in hash order, in which the items of a group (n,) follow each other."""
+    """Return the rank of each item in hash order (n,), with the items of each group (n,) next to each other."""
     smallest: dict[int, str] = {}
     for item, group in zip(items, groups.tolist(), strict=True):
         smallest[group] = min(item.id, smallest.get(group, item.id))
@@ -146,7 +147,7 @@ def _hash(name: str, seed: int) -> bytes:
 
 
 def blocks(groups: Ints) -> Ints:
-    """Return the block (n,) of items in their order, so that no group (n,), which is in a row, is cut."""
+    """Return the block of each item (n,) without splitting a group. The items of each group (n,) must be adjacent."""
     if not len(groups):
         return groups
     new = np.append(True, groups[1:] != groups[:-1])
@@ -156,10 +157,10 @@ def blocks(groups: Ints) -> Ints:
 
 @dataclass(frozen=True)
 class Kept:
-    """The items that rules keep and whose outcome depends on no missing answer: chance after selection is exact.
+    """Kept items whose outcome depends on no missing answer, so that chance after selection is exact.
 
-    `mask` (all items,) of `all_items`; of the n kept ones `key`, `k` (n,), and `would` (n, K): the options that as the
-    key would have removed them.
+    `mask` selects the n kept items from `all_items`. `key` (n,), `k` (n,) and `would` (n, K) describe these items. `would`
+    marks the choices that would have removed the item if they were the key.
     """
 
     mask: Bools
@@ -170,32 +171,32 @@ class Kept:
 
     @cached_property
     def items(self) -> tuple[str, ...]:
-        """Their n names."""
+        """IDs of the n kept items."""
         return tuple(compress(self.all_items, self.mask.tolist()))
 
     @cached_property
     def open(self) -> Bools:
-        """The options (n, K) that the selection left open."""
+        """Choices that the selection left open (n, K)."""
         return np.asarray(~self.would & (np.arange(self.would.shape[1]) < self.k[:, None]))
 
 
 def everything(index: ItemIndex) -> Kept:
-    """Return all items that any row knows, as if they were kept and every option were open."""
+    """Return all answered items as if they were kept and all their choices were open."""
     known = np.asarray(index.k > 0)
     none = np.zeros((int(np.count_nonzero(known)), index.width), dtype=bool)
     return Kept(known, index.items, index.key[known], index.k[known], none)
 
 
 def kept_by(found: Screened) -> Kept:
-    """Return what a rule keeps."""
+    """Return the items that a screening outcome keeps."""
     votes, mask = found.votes, np.asarray((found.outcome == ROBUST) & found.weighed)
     return Kept(mask, votes.items, votes.key[mask], votes.k[mask], found.would[mask])
 
 
 class FreshProbe:
-    """Fits probes afresh on kept items; without the items' texts there are none.
+    """Fresh probe of kept items whose texts are known.
 
-    Of near-duplicates only the first in hash order is fitted and judged; a passage is within one block.
+    Of each group of near-duplicates, only one item is fitted and tested. The items of a passage are in the same block.
     """
 
     def __init__(self, items: Sequence[Item] | None, settings: ProbeSettings) -> None:
@@ -203,7 +204,7 @@ class FreshProbe:
         self.settings = settings
 
     def of(self, kept: Kept) -> AuditRate | None:
-        """Return a fresh probe's rate on these items; None if there is too little to fit on."""
+        """Return the rate of a fresh probe on the kept items, or None if there are too few to fit."""
         if not kept.items or not self.knows(kept):
             return None
         found = self.fitted(kept)
@@ -214,12 +215,14 @@ class FreshProbe:
         return among_open(hits, design.size, kept.k[at], p, refits)
 
     def knows(self, kept: Kept) -> bool:
-        """Return whether the text of every one of these items is at hand."""
+        """Return whether the texts of all kept items are known."""
         return bool(self.items) and all(name in self.number for name in kept.items)
 
     def first(self, kept: Kept) -> Bools:
-        """Of these items (n,) one of each group of near-duplicates: of those with most options closed by the selection,
-        as their copies' keys are no such option either, the first in hash order. All where no text is known.
+        """Return a mask (n,) that selects one item of each group of near-duplicates, or all items if no text is known.
+
+        The selected item has the fewest open choices and, among equals, the first rank in hash order. A choice that is
+        closed for one copy is not the key of another copy either.
         """
         if not self.knows(kept):
             return np.ones(len(kept.key), dtype=bool)
@@ -231,9 +234,7 @@ class FreshProbe:
         return out
 
     def fitted(self, kept: Kept) -> tuple[Design, Ints, Ints] | None:
-        """Return the design for these items, which of them it holds (m,), and the place of each one's key among its open
-        options (m,); None if fewer than 50 can be fitted.
-        """
+        """Return the design with its items and key positions (m,), or None if there are fewer than 50 items to fit."""
         at_all = np.array([self.number[name] for name in kept.items], dtype=np.int64)
         size = kept.open.sum(axis=1)
         rank, _, groups = (table[at_all] for table in self._order)
@@ -250,11 +251,11 @@ class FreshProbe:
 
     @cached_property
     def number(self) -> dict[str, int]:
-        """The number of each item among all."""
+        """Index of each item by ID."""
         return {item.id: i for i, item in enumerate(self.items)}
 
     @cached_property
     def _order(self) -> tuple[Ints, Ints, Ints]:
-        """Of each item its rank in hash order, its near-duplicates, and these with its passage."""
+        """Hash rank, near-duplicate group, and group of near-duplicates or passage of each item."""
         groups = fold_groups(self.items)
         return hash_rank(self.items, groups, self.settings.seed), near_duplicates(self.items), groups

@@ -1,6 +1,6 @@
-"""Classical item analysis: how many models answer each item, and whether the better ones do (Lord and Novick 1968).
+"""Classical item analysis: difficulty and discrimination of each item (Lord and Novick 1968).
 
-An item that better models get wrong more often than worse ones may have a wrong key, or two right options.
+An item that better models get wrong more often than worse models may have a wrong key or two correct choices.
 """
 
 from collections.abc import Mapping
@@ -16,13 +16,13 @@ from robustify.summary.quantity import Quantity
 from robustify.summary.scored import ItemAnalysis, ItemDiscrimination
 
 FEWEST = 5
-"""Models that answered an item; of fewer, a correlation says nothing."""
+"""Minimum number of models per item. A correlation over fewer models is uninformative."""
 LISTED = 20
 
 
 @dataclass(frozen=True, eq=False)
 class AnalysedItems:
-    """By item (n,) the share of models that are right, and the discrimination, NaN where undefined; and their summary."""
+    """Difficulty and discrimination of each item (n,), NaN if undefined, with a summary."""
 
     difficulty: Floats
     discrimination: Floats
@@ -30,10 +30,11 @@ class AnalysedItems:
 
 
 def item_analysis(ctx: Context, credits: Mapping[str, Credits]) -> AnalysedItems | None:
-    """Return the analysis of the answers to the full question, or else of cloze; None if fewer than five models gave any.
+    """Return the analysis of the full question or else of cloze, or None if fewer than five models answered.
 
-    Discrimination is the correlation, over models, of the credit for an item with the mean credit for all other items
-    (corrected item-total correlation). It is undefined where all models are right, or all are wrong.
+    Difficulty is the share of models that are right. Discrimination is the corrected item-total correlation: the
+    correlation, over models, of the credit for an item with the mean credit for all other items. It is undefined if all
+    models are right or all are wrong.
     """
     views = ("full", "cloze_chars")
     answered = {

@@ -1,8 +1,8 @@
-"""How far the filter sees what people see: labels of items ("shortcut" or "not") against W, each cue and the verdicts.
+"""Agreement between human shortcut labels and the filter's verdicts, scores and cues.
 
-An item that can be answered without its question is not always a flawed one: a solver may infer the question from the
-options (Balepur et al. 2024). So agreement with what the options show on their surface, and with what models make of
-them (votes and vectors, which may know the subject), are counted apart.
+An item that can be answered without its question is not always flawed, because a solver may infer the question from the
+choices (Balepur et al. 2024). Agreement is therefore reported separately for surface cues and for models (votes and
+embeddings), which may know the subject.
 """
 
 import math
@@ -27,44 +27,47 @@ Row = Mapping[str, Any]
 
 
 def labels_of_people(path: Path) -> dict[str, bool | None]:
-    """By item whether most people call it a shortcut, None where they are even: lines `ITEM,shortcut` or `ITEM,not`.
+    """Read by item ID whether most people label it a shortcut, or None if the labels are tied.
 
-    One line for each person's word; a first line `item,label` is a heading.
+    Each line is one person's label, `ITEM,shortcut` or `ITEM,not`. A first line `item,label` is a header.
 
     Raises:
-        UsageError: there is no such file.
-        DataError: lines that are no such labels, all of them named.
+        UsageError: the file does not exist.
+        DataError: some lines are not labels. The error lists all of them.
     """
-    said: dict[str, Counter[bool]] = {}
+    votes: dict[str, Counter[bool]] = {}
     faults = []
-    for number, line in enumerate(text_lines(path, "labels, a line ITEM,shortcut or ITEM,not each"), start=1):
+    for number, line in enumerate(
+        text_lines(path, "a file of labels with lines ITEM,shortcut or ITEM,not"), start=1
+    ):
         item, _, label = (part.strip().strip('"') for part in line.rpartition(","))
         if not line.strip() or (number == 1 and (item, label) == ("item", "label")):
             continue
         if item and label in LABELS:
-            said.setdefault(item, Counter())[label == "shortcut"] += 1
+            votes.setdefault(item, Counter())[label == "shortcut"] += 1
         else:
-            faults.append(f"{path}:{number}: no label; expected ITEM,shortcut or ITEM,not")
+            faults.append(f"{path}:{number}: not a label. Expected ITEM,shortcut or ITEM,not.")
     if faults:
         raise DataError.gather(faults)
-    return {item: None if n[True] == n[False] else n[True] > n[False] for item, n in said.items()}
+    return {item: None if n[True] == n[False] else n[True] > n[False] for item, n in votes.items()}
 
 
 def agreement_with_people(rows: Iterable[Row], labels: Mapping[str, bool | None]) -> dict[str, Any]:
-    """Return how evidence.jsonl agrees with labels of people: kappa of the verdicts, AUROC of rankings.
+    """Return the agreement of evidence.jsonl with human labels: kappa of the verdicts and AUROC of rankings.
 
-    Ranked are `W`, `p_key`, what all cues in the text (`surface`) or all models add to the key's logit, each cue by itself,
-    and how unlike the real question the inferred ones are: who infers it may know the answer.
+    Items are ranked by `W`, by `p_key`, by each cue's contribution to the key's logit, by the sum over text cues
+    (`surface`) and over models, and by the dissimilarity of inferred questions. A solver that infers the question may know
+    the answer.
 
     Raises:
-        DataError: none of the labels is of an item of the run, or all say the same.
+        DataError: no label belongs to an item of the run, or all labels are equal.
     """
     by_item = {row["item"]: row for row in rows}
     known = {item: label for item, label in labels.items() if item in by_item and label is not None}
     if len(set(known.values())) < 2:
         raise DataError(
-            f"labels: {len(known)} of {len(labels)} are of items of this run, with {len(set(known.values()))} kinds of "
-            "label; expected both"
+            f"labels: {len(known)} of {len(labels)} labels are for items of this run, with {len(set(known.values()))} "
+            "distinct values. Expected at least one `shortcut` and one `not`."
         )
     there = [by_item[item] for item in known]
     people = np.array(list(known.values()))
@@ -105,9 +108,10 @@ def agreement_with_people(rows: Iterable[Row], labels: Mapping[str, bool | None]
 
 
 def auroc(score: Floats, positive: Bools) -> tuple[float, Interval]:
-    """The chance that one of the positives is above one of the others, (n,) each, ties half; with a 95 % interval.
+    """Return the area under the ROC curve of `score` (n,) with a 95 % interval. Ties count half.
 
-    Newcombe (2006, method 5): score-like bounds with the variance of Hanley and McNeil (1982), no point at 0 or 1.
+    The interval is method 5 of Newcombe (2006): a score-type interval with the variance of Hanley and McNeil (1982). It has
+    positive width even at 0 and 1.
     """
     above, below = score[positive], np.sort(score[~positive])
     less, upto = np.searchsorted(below, above, "left"), np.searchsorted(below, above, "right")
@@ -127,7 +131,7 @@ def auroc(score: Floats, positive: Bools) -> tuple[float, Interval]:
     def end(outside: float) -> float:
         if beyond(outside) <= 0:
             return outside
-        # From just inside: at 0 and 1 nothing spreads, so that a perfect ranking would be its own root.
+        # Start just inside, because the variance is 0 at 0 and 1 and a perfect ranking would be its own root.
         return float(brentq(beyond, found + 1e-12 * (outside - found), outside, xtol=1e-15))
 
     return found, (end(0.0), end(1.0))
@@ -146,7 +150,7 @@ def _column(values: Sequence[float | None]) -> Floats:
 
 
 def _hit(row: Row) -> bool:
-    # Of a pick that is not the key there is no such probability; a run without texts shows no key.
+    # Only a pick that is the key has this probability. A run without texts shows no key.
     return row.get("p_shortcut") is not None
 
 

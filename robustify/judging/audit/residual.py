@@ -1,8 +1,8 @@
-"""Are shortcuts left in what was kept? No filter certifies itself.
+"""Residual audit: whether auditors still find shortcuts in the kept items.
 
-Auditors answer the kept items without their questions: voters left out of the vote, models that did not vote, rules
-without a model, a fresh probe. Selection alone moves what they get right, so each is compared with what the selection
-leaves to chance. They come to a verdict: certified, not certified or inconclusive, and why.
+Auditors answer the kept items without their questions. They are voters left out of the vote, models that did not vote,
+rules without a model, and a fresh probe, because a filter cannot certify itself. Selection alone changes their accuracy, so
+each is compared with chance given the selection. The verdict is certified, not certified or inconclusive, with reasons.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ from robustify.summary.screened import HeuristicRow
 
 
 def left_out(ctx: Context) -> Iterator[AuditorRates]:
-    """Yield each voter on what the others keep."""
+    """Yield the audit of each voter on the items that the other voters keep."""
     rules = ctx.rules.screen
     for m, name in enumerate(ctx.votes.voters):
         others = ctx.votes.without(name)
@@ -39,7 +39,7 @@ def left_out(ctx: Context) -> Iterator[AuditorRates]:
 
 
 def non_voters(ctx: Context, kept: Kept) -> Iterator[AuditorRates]:
-    """Yield models that were asked as the voters were, and did not vote."""
+    """Yield the audit of each model that answered the screen without voting."""
     votes, rules = ctx.votes, ctx.rules.screen
     asked = models_asked(ctx.answers, VIEW_OF[rules.mode], votes.template)
     names = tuple(model for model in asked if model not in votes.voters)
@@ -51,7 +51,7 @@ def non_voters(ctx: Context, kept: Kept) -> Iterator[AuditorRates]:
 
 
 def by_meaning(ctx: Context, kept: Kept) -> Iterator[AuditorRates]:
-    """Yield the sentence encoder, if it was asked; items that it did not see are no answers of it."""
+    """Yield the audit of the sentence encoder, if it was asked. Items that it did not see count as unanswered."""
     for view, name, _ in ctx.answers.askings():
         if view == MEANING:
             rows = ctx.answers.block(MEANING, name).first()
@@ -70,10 +70,10 @@ def _model(ctx: Context, kind: AuditorKind, name: str, best: Bools, kept: Kept) 
 
 
 def best_heuristic(ctx: Context, kept: Kept, probe: FreshProbe, *, independent: bool) -> AuditorRates | None:
-    """Return the rule without a model that chance explains least on the items kept; its p is Holm's of all rules."""
+    """Return the heuristic with the lowest Holm-corrected p-value on the kept items, or None if there is none."""
     if first_template(ctx.answers, HEURISTIC) is None or not len(kept.key):
         return None
-    # Copies of an item are no evidence of their own.
+    # Copies of an item are not independent evidence.
     alone = np.zeros_like(kept.mask)
     alone[np.flatnonzero(kept.mask)[probe.first(kept)]] = True
     could = np.zeros((len(alone), kept.open.shape[1]), dtype=bool)
@@ -88,10 +88,9 @@ def best_heuristic(ctx: Context, kept: Kept, probe: FreshProbe, *, independent: 
 
 
 def residual(ctx: Context) -> Residual:
-    """Return the audit of the items that the run's rule keeps.
+    """Return the residual audit of the items that the run's rule keeps.
 
-    The verdict is that of `judged`. The audit's `chance` is mean(1/k) of the items kept. Fitted probes and rules on
-    surface features are independent if no fitted scorer decided what was kept.
+    Fitted probes and surface rules are independent only if no fitted scorer decided which items to keep.
     """
     rules, index, margin = ctx.rules.screen, ctx.index, ctx.rules.limits.residual_margin
     fitted = rules.criterion == FDR or rules.probe_vote != "none"
@@ -132,22 +131,22 @@ def _of_kind(kind: AuditorKind, auditors: Sequence[AuditorRates]) -> dict[str, A
 def judged(
     auditors: Sequence[AuditorRates], chance: float | None, margin: float
 ) -> tuple[Verdict, list[Reason]]:
-    """Return the verdict and its reasons; auditors without an answer do not count.
+    """Return the audit's verdict with its reasons. Auditors without answers do not count.
 
-    `certified`: every auditor's upper bound is below its chance plus `margin`, no rule without a model is above chance,
-    and an independent auditor could have shown a shortcut. Bounds are at 95 %, as all must hold; alarms share 5 %
-    (Bonferroni).
+    The verdict is `certified` if every auditor's upper bound is below its chance level plus `margin`, no heuristic is above
+    chance, and an independent auditor had the power to reveal a shortcut. Bounds are at 95 %, because all of them must
+    hold. Alarms share a level of 5 % (Bonferroni).
     """
     answered = [a for a in auditors if a.audit.rate.n]
     if chance is None or not answered:
         return "inconclusive", [Reason.of("no_item_kept" if chance is None else "no_auditor")]
     level = LEVEL / len(answered)
-    open_ = [a for a in answered if _open(a, chance, margin)]
+    against = [a for a in answered if _prevents_certificate(a, chance, margin)]
     outside = [a for a in answered if a.independent]
-    # One below chance learnt what tells keys apart the wrong way round, and has seen nothing.
+    # An auditor below chance learnt to avoid the keys, so it would not reveal a shortcut.
     sighted = [a for a in outside if a.kind != "heuristic" and a.audit.bounds()[1] >= a.audit.limit(chance)]
     vouching = [a for a in sighted if a.audit.could_see(margin)]
-    if vouching and not open_:
+    if vouching and not against:
         below = Reason.of("below_margin", auditors=len(answered), margin=margin)
         return "certified", [below, *(_power(a) for a in vouching)]
     alarms = [a for a in answered if a.audit.alarm(chance, level)]
@@ -156,11 +155,11 @@ def judged(
             alarms, key=lambda a: a.audit.bounds(1 - level)[0] - a.audit.limit(chance), reverse=True
         )
         return "not certified", [_above_chance(a, chance, level) for a in most_first]
-    reasons: list[Reason] = [_not_below_margin(a, chance, margin) for a in open_]
+    reasons: list[Reason] = [_not_below_margin(a, chance, margin) for a in against]
     if not any(a.kind != "heuristic" for a in outside):
         return "inconclusive", [Reason.of("no_independent_auditor"), *reasons]
     if not vouching:
-        could_not = [a for a in outside if a.kind != "heuristic" and a not in open_]
+        could_not = [a for a in outside if a.kind != "heuristic" and a not in against]
         reasons += [Reason.of("could_not_see", **a.reason(), free=a.audit.free) for a in could_not]
     return "inconclusive", reasons
 
@@ -171,8 +170,8 @@ def _power(a: AuditorRates) -> Reason:
     )
 
 
-def _open(a: AuditorRates, chance: float, margin: float) -> bool:
-    """Whether it stands against a certificate: the best of many rules by its corrected p, others by their bound."""
+def _prevents_certificate(a: AuditorRates, chance: float, margin: float) -> bool:
+    """Return whether an auditor prevents a certificate: a heuristic by its p-value, others by their upper bound."""
     if a.kind == "heuristic":
         return a.audit.p is not None and a.audit.p <= LEVEL
     return a.audit.bounds()[1] >= a.audit.limit(chance) + margin
