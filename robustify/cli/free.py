@@ -14,7 +14,7 @@ import click
 from robustify.cli.options import DIR, FILE, cache_dir, output, print_result, watcher
 
 if TYPE_CHECKING:
-    from robustify.freeform.foreign_rows import Rows
+    from robustify.freeform.external_rows import Rows
     from robustify.freeform.settings import FreeSettings
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -81,7 +81,7 @@ def grade(
         robustify free grade predictions.csv --items questions.json -o graded/
         robustify free grade rows.jsonl --rubric mcq@v1.0 --judge http://127.0.0.1:8000/v1 --judge-model M -o graded/
     """
-    from robustify.freeform.foreign_rows import read_rows
+    from robustify.freeform.external_rows import read_rows
 
     rubrics = dict(name.partition("@")[::2] for name in rubric)
     settings = _settings(given, rel_tol=rel_tol, rubrics=rubrics or None)
@@ -105,7 +105,7 @@ def nuggets(rows: Path, template: str | None, format_type: str | None, **given: 
     Example:
         robustify free nuggets rows.jsonl --judge http://127.0.0.1:8000/v1 --judge-model M -o labelled/
     """
-    from robustify.freeform.foreign_rows import read_nugget_rows
+    from robustify.freeform.external_rows import read_nugget_rows
 
     settings = _settings(given, nugget_template=template, format_type=format_type)
     if settings.judge is None:

@@ -1,1 +1,1 @@
-"""Free response: questions without options, answers in words, graded by rules first and by a judge after them."""
+"""Free-response evaluation: open-ended questions, models' written answers, and grading by rules and by a judge model."""

@@ -1,8 +1,8 @@
-"""What an answer says: reasoning cut off, words folded for comparison, refusals, formulas.
+"""Text processing of free answers: removal of reasoning, normalisation for comparison, and detection of refusals.
 
-Reasoning is cut in one pass over its tags: a closing tag without an opening one drops everything before it, an opening tag
-without a closing one everything after it. Words are compared as whole tokens; of a formula only the exact characters,
-because dropping an operator would make opposites equal.
+Reasoning tags are processed in one pass. A closing tag without an opening tag drops everything before it, and an
+opening tag without a closing tag drops everything after it. Words are compared as complete tokens. Formulas are
+compared character by character, because dropping an operator could make opposites equal.
 """
 
 import json
@@ -18,7 +18,7 @@ from robustify.freeform.schema import ErrorType, GradedKind, GradeResult, Status
 from robustify.redaction import KeptHere
 
 MOST = 1_000_000
-"""Characters of a reply that are read; a longer one is `unsafe_input`."""
+"""Longest reply that is read, in characters. A longer reply is `unsafe_input`."""
 
 # `[^<>]` keeps every attempt within its own tag, so that the search stays linear.
 _TAG = re.compile(
@@ -38,16 +38,16 @@ def last_match(pattern: "re.Pattern[str]", text: str) -> "re.Match[str] | None":
 
 
 class ReasoningSplit(NamedTuple):
-    """A reply without its reasoning. `unterminated`: reasoning was open at the end."""
+    """A reply without its reasoning. `unterminated` is true if the reasoning had no end."""
 
     text: str
     unterminated: bool
 
 
 def split_reasoning(text: str) -> ReasoningSplit:
-    """Cut a reply's reasoning off. Linear in its length; never raises."""
+    """Remove the reasoning from a reply, in linear time and without raising."""
     if _CHANNEL in text:
-        return _channels(text)
+        return _final_channel(text)
     kept: list[str] = []
     depth = at = 0
     for tag in _TAG.finditer(text):
@@ -66,8 +66,8 @@ def split_reasoning(text: str) -> ReasoningSplit:
     return ReasoningSplit(said.strip(), depth > 0)
 
 
-def _channels(text: str) -> ReasoningSplit:
-    """Return the final channel; a reply with channels and no final one stopped while it was thinking."""
+def _final_channel(text: str) -> ReasoningSplit:
+    """Return the final channel of a reply. Without a final channel, the model stopped while it was reasoning."""
     found = last_match(_FINAL, text)
     if found is None:
         return ReasoningSplit("", True)
@@ -89,26 +89,28 @@ _REFUSAL, _REFUSAL_ALONE, _POLITE, _GUESS = (
     re.compile(pattern(name), re.IGNORECASE) for name in ("refusal", "refusal_alone", "polite", "guess")
 )
 REFUSAL_WORDS = 40
-"""Words up to which a text may be a refusal; a longer one says something."""
+"""Longest refusal, in words. A longer text counts as an answer."""
 
 
 def powers_marked(text: str) -> str:
-    """Return a text whose superscripts are written `^2`: NFKC would make "10²" the same as "102"."""
+    """Rewrite superscripts as `^2`, because NFKC would turn "10²" into "102"."""
     return _SUPERSCRIPT.sub(lambda m: "^" + m[0].translate(_SUPERSCRIPTS), text)
 
 
 @lru_cache(maxsize=1024)
 def plain_text(text: str) -> str:
-    """Return a text with powers marked, in NFKC, blanks collapsed, Markdown emphasis taken off."""
+    """Normalise a text to NFKC with marked powers, single spaces, and no Markdown emphasis."""
     plain = " ".join((text if text.isascii() else unicodedata.normalize("NFKC", powers_marked(text))).split())
     return _EMPHASIS.sub(r"\2", plain) if any(mark in plain for mark in "*_`") else plain
 
 
 @lru_cache(maxsize=1024)
 def written_tokens(text: str) -> tuple[str, ...]:
-    """Return the words and numbers of a text as they are cased, articles left out; "0.5" and "-5" are one token each."""
+    """Return the words and numbers of a text in their original case, without articles. "0.5" and "-5" are one token
+    each.
+    """
     found = _TOKEN.findall(plain_text(text).replace("’", "'").replace("\u2212", "-"))
-    # The last word is no article, nor is a capital within ("Vitamin A", "type A influenza").
+    # The last word is not an article, and neither is a capital A after the first word ("type A influenza").
     last = len(found) - 1
     return tuple(
         t for i, t in enumerate(found)
@@ -118,43 +120,45 @@ def written_tokens(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def normalize_tokens(text: str) -> tuple[str, ...]:
-    """Return `written_tokens`, folded."""
+    """Return the case-folded words and numbers of a text, without articles."""
     return tuple(token.casefold() for token in written_tokens(text))
 
 
 def squash(text: str) -> str:
-    """Return the characters of a formula: NFKC, no blanks, no `$`, no emphasis, signs in one form; case is kept."""
+    """Normalise a formula to characters that can be compared: NFKC, no spaces, no `$`, one minus sign, original case."""
     plain = plain_text(text).replace("\u2212", "-").replace("$", "")
     return "".join(plain.split()).rstrip(".")
 
 
 @lru_cache(maxsize=1024)
 def is_symbolic(text: str) -> bool:
-    """Return whether a text has an operator, an arrow, an index or braces: its words alone do not give its meaning."""
+    """Return whether a text contains an operator, arrow, index or brace, so that its words alone do not give its
+    meaning.
+    """
     return _SYMBOLIC.search(plain_text(text)) is not None
 
 
 def is_refusal(text: str) -> bool:
-    """Return whether every sentence of a short text says that there is no answer, and none goes on to guess."""
+    """Return whether a short text only declines to answer and does not go on to guess."""
     if len(text) > 1000 or len(text.split()) > REFUSAL_WORDS:
         return False
     if _REFUSAL_ALONE.fullmatch(text):
         return True
     parts = [part for part in re.split(r"(?<=[.!?])\s+", text.strip()) if part]
-    begun = [_REFUSAL.match(part) for part in parts]
-    return any(begun) and all(
+    refusals = [_REFUSAL.match(part) for part in parts]
+    return any(refusals) and all(
         not _GUESS.search(part, match.end()) if match else _POLITE.match(part) is not None
-        for match, part in zip(begun, parts, strict=True)
+        for match, part in zip(refusals, parts, strict=True)
     )
 
 
 LONG = 20_000
-"""Characters of an answer without its reasoning past which the rules do not look for a result."""
+"""Longest answer that the rules read, in characters without reasoning."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Finding(KeptHere):
-    """A status, a score where there is one, and why. `extracted` is what of the answer was compared."""
+    """The rules' decision on one answer: status, score if there is one, and reason. `extracted` is the compared text."""
 
     status: Status
     score: float | None
@@ -167,7 +171,7 @@ class Finding(KeptHere):
     def graded(
         self, kind: GradedKind, grader: str, reference: str | None, item_id: str, model: str
     ) -> GradeResult:
-        """Return the grade of this finding."""
+        """Convert this finding into a grade."""
         return GradeResult(
             item_id, model, kind, grader, self.status, self.score, self.verdict, self.reason,
             extracted=self.extracted, reference=reference, flags=self.flags, error_type=self.error_type,
@@ -175,22 +179,22 @@ class Finding(KeptHere):
 
 
 def right(reason: str, extracted: str, flags: tuple[str, ...] = ()) -> Finding:
-    """Return that the answer is right."""
+    """Return the finding for a correct answer."""
     return Finding("scored", 1.0, "correct", reason, extracted, flags)
 
 
 def wrong(reason: str, extracted: str, flags: tuple[str, ...] = ()) -> Finding:
-    """Return that the answer is certainly wrong."""
+    """Return the finding for an answer that is certainly wrong."""
     return Finding("scored", 0.0, "incorrect", reason, extracted, flags)
 
 
 def no_answer(reason: str) -> Finding:
-    """Return that the model gave no answer: score 0, and counted."""
+    """Return the finding for a missing answer, which counts with score 0."""
     return Finding("no_answer", 0.0, "not_attempted", reason)
 
 
 def undecided(reason: str, extracted: str | None = None, flags: tuple[str, ...] = ()) -> Finding:
-    """Return that the rules do not decide; a judge may."""
+    """Return the finding for an answer that the rules cannot decide but a judge may."""
     return Finding("needs_judge", None, None, reason, extracted, flags)
 
 
@@ -199,8 +203,8 @@ _FENCED = re.compile(r"\A```\w*\n(.*)\n```\Z", re.DOTALL)
 _RESULTS, _BESIDE_RESULT = {"answer", "final_answer", "result"}, {"reasoning", "explanation", "confidence"}
 
 
-def _object(text: str) -> str | None:
-    """Return the answer of a text that is a JSON object with an answer and perhaps reasons for it, or None."""
+def _json_answer(text: str) -> str | None:
+    """Return the answer in a JSON object that contains only an answer and its explanation, or None."""
     try:
         found = json.loads(text) if text.startswith("{") else None
     except (ValueError, RecursionError):
@@ -211,7 +215,7 @@ def _object(text: str) -> str | None:
 
 
 def said(answer: str) -> str | Finding:
-    """Return an answer without its reasoning and the object around it, or the finding if it is not read."""
+    """Extract the answer from a reply, or return a finding if the reply has no answer that the rules can read."""
     if len(answer) > MOST:
         return Finding("grader_error", None, None, "unsafe_input", error_type="unsafe_input")
     if not answer.strip():
@@ -224,10 +228,10 @@ def said(answer: str) -> str | Finding:
     if _STRUCK.search(split.text):
         return undecided("struck_out", split.text)
     text = _FENCED.sub(r"\1", split.text).strip()
-    text = text if (within := _object(text)) is None else within.strip()
+    text = text if (within := _json_answer(text)) is None else within.strip()
     return text or no_answer("empty")
 
 
 def shown_answer(answer: str) -> str:
-    """Return the part of an answer that a judge is shown: never its reasoning."""
+    """Return the part of an answer that the judge sees, which excludes the reasoning."""
     return split_reasoning(answer[:MOST]).text

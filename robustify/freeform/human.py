@@ -1,7 +1,7 @@
-"""Labels of people on the same answers, how far the judge agrees with them, and its templates compared.
+"""Human labels of answers, the judge's agreement with them, and comparisons of judge templates.
 
-Where people differ the adjudicated word counts, else the majority, else nothing. An answer that the judge could not read
-is counted. Templates are compared on the same answers, and differences are paired.
+If people disagree, the adjudicated label counts, otherwise the majority. Without a majority, no label counts. Answers
+that the judge could not read are counted. Templates are compared on the same answers with paired differences.
 """
 
 import math
@@ -22,12 +22,12 @@ from robustify.stats.tests import paired_difference
 
 _DRAWS = 2000
 _MOST_USELESS = 0.025
-"""The share of draws in which the judge is no better than chance from which on its corrected rate has no interval."""
+"""Share of draws with a judge no better than chance from which on the corrected rate has no interval."""
 UNCALIBRATED = "uncalibrated"
-"""What a report prints beside a judge's number where no person has labelled its answers."""
+"""Word that a report prints beside a judge's number if too few people have labelled its answers."""
 FEWEST_LABELS, LEAST_KAPPA = 30, 0.6
-"""What calibrates a judge: so many answers that people labelled, and a lower bound of kappa above this. Up to 0.6
-agreement is moderate at best (Landis and Koch 1977)."""
+"""Requirements for a calibrated judge: number of labelled answers, and lower bound of kappa. Agreement up to 0.6 is
+moderate at best (Landis and Koch 1977)."""
 BINARY = ("incorrect", "correct")
 _WORDS = {
     "correct": "correct", "1": "correct", "incorrect": "incorrect", "0": "incorrect", "not_attempted": "incorrect",
@@ -36,7 +36,9 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class HumanLabel:
-    """One person's word on one answer: a verdict, or a label for each nugget. `model` may be "" where only one answered."""
+    """One person's label of one answer: a verdict, or one label per nugget. If only one model answered, `model` may be
+    "".
+    """
 
     item_id: str
     annotator: str
@@ -57,10 +59,10 @@ class _LabelRow(BaseModel):
 
 
 def human_from(row: Mapping[str, Any]) -> HumanLabel:
-    """Make a label of its JSON: `item_id`, `annotator`, and `verdict`, `score` (0 or 1) or `labels` by nugget id.
+    """Build a label from its JSON: `item_id`, `annotator`, and `verdict`, `score` (0 or 1) or `labels` by nugget ID.
 
     Raises:
-        DataError: anything else.
+        DataError: the fields do not form a label.
     """
     try:
         read = _LabelRow.model_validate(row)
@@ -69,27 +71,27 @@ def human_from(row: Mapping[str, Any]) -> HumanLabel:
     word = read and (read.verdict or (None if read.score is None else BINARY[read.score]))
     if read is None or (word is None and read.labels is None):
         raise DataError(
-            "not a label of a person; expected item_id, annotator, and a verdict (correct, incorrect, not_attempted),"
-            f" a score (0, 1) or labels by nugget id ({', '.join(SUPPORT3.labels)})"
+            "The row is not a human label. Expected item_id, annotator, and one of verdict (correct, incorrect,"
+            f" not_attempted), score (0, 1), or labels by nugget ID ({', '.join(SUPPORT3.labels)})."
         )
     verdict = _WORDS[str(word)] if read.labels is None else None
     return HumanLabel(read.item_id, read.annotator, read.model or "", verdict, read.labels, read.adjudicated)
 
 
 Unit = tuple[str, str, str]
-"""Item, model and nugget ("" for a verdict): what is labelled."""
+"""A labelled unit: item, model and nugget. The nugget is "" for a verdict."""
 
 
 def units_of(labels: Sequence[HumanLabel], models: Sequence[str]) -> dict[Unit, dict[str, str]]:
-    """Return every labelled unit with the word of each annotator; an adjudicated word is also given under "".
+    """Collect the label of each annotator for each unit. An adjudicated label is also stored under "".
 
     Raises:
-        DataError: labels that name no model, where several models answered.
+        DataError: a label names no model, and several models answered.
     """
     nameless = sum(not label.model for label in labels)
     if nameless and len(models) > 1:
         raise DataError(
-            f"{nameless} labels name no model, but {len(models)} models answered; expected `model` in each"
+            f"{nameless} labels name no model, but {len(models)} models answered. Add `model` to each label."
         )
     out: dict[Unit, dict[str, str]] = {}
     for label in labels:
@@ -104,12 +106,12 @@ def units_of(labels: Sequence[HumanLabel], models: Sequence[str]) -> dict[Unit, 
 
 
 def consensus(words: Mapping[str, str]) -> str | None:
-    """Return the word of people on a unit: the adjudicated one, else that of more than half; None where there is none."""
+    """Return the adjudicated label of a unit, otherwise the label of more than half of the people, otherwise None."""
     return words[""] if "" in words else majority_vote(list(words.values())).verdict
 
 
 def judge_words(grades: Sequence[GradeResult], *, nuggets: bool) -> dict[Unit, str | None]:
-    """Return the judge's word on every unit, None where it could not be read; grades that no judge decided are left out."""
+    """Collect the judge's label for each unit, None if it could not be read. Grades without a judge are skipped."""
     judged = [grade for grade in grades if grade.judge is not None]
     if nuggets:
         return {(g.item_id, g.model, n.id): n.label for g in judged for n in g.nuggets}
@@ -117,18 +119,18 @@ def judge_words(grades: Sequence[GradeResult], *, nuggets: bool) -> dict[Unit, s
 
 
 def judge_verdict(grade: GradeResult) -> str | None:
-    """Return what the judge itself said of an answer, whatever the rules said; None where it was not read or is between."""
+    """Return the judge's verdict on an answer, independent of the rules. Return None if it is unreadable or partial."""
     if grade.judge is None:
         return None
     return _WORDS.get(str(majority_vote(grade.judge.votes).verdict))
 
 
 def calibrate(grades: Sequence[GradeResult], labels: Sequence[HumanLabel], seed: int = 0) -> dict[str, Any]:
-    """Return how far the judge agrees with people: `{"status": "calibrated" | "uncalibrated", "verdicts", "nuggets"}`.
+    """Measure the judge's agreement with people: `{"status": "calibrated" | "uncalibrated", "verdicts", "nuggets"}`.
 
-    Each part (None where nobody labelled such) holds n, what was left out and why, agreement with kappa, alpha over
-    judge and people, `doubt` ("" where the part calibrates the judge, else why not), and for
-    verdicts sensitivity, specificity and the corrected rate. A judge is calibrated if every part that it decided is.
+    Each part is None without such labels. Otherwise it contains n, counts of what was skipped, agreement with kappa,
+    alpha over judge and people, and `doubt`, which is "" if the part calibrates the judge. Verdicts add sensitivity,
+    specificity and the corrected rate. A judge is calibrated if every part that it decided is.
     """
     models = sorted({g.model for g in grades})
     units = units_of(labels, models)
@@ -167,7 +169,7 @@ def _calibrated(
         doubt = "" if found.kappa.ci[0] > LEAST_KAPPA else "kappa_low"
     more: dict[str, Any] = {}
     if not nuggets:
-        # The judge's errors, and the rate of right answers behind its own.
+        # The judge's errors, and the rate of correct answers after correcting for them.
         (tn, fp), (fn, tp) = found.confusion
         words = [word for word in map(judge_verdict, grades) if word is not None]
         more["sensitivity"] = tp / (tp + fn) if tp + fn else None
@@ -189,18 +191,19 @@ def compare_gradings(
 ) -> list[dict[str, Any]]:
     """Compare two gradings of the same answers, for example by two templates: one row per measure, paired.
 
-    Each row is `{"measure", "first", "other", "difference"}`: the share scored, the share of replies that were read at the
-    first attempt, and with labels of people the share that agrees with them. The difference is other minus first.
+    Each row is `{"measure", "first", "other", "difference"}`. The measures are the share of scored answers, the share
+    of replies read at the first attempt, and with human labels the share that agrees with them. The difference is other
+    minus first.
 
     Raises:
-        UsageError: the gradings have no answer in common that a judge was asked about.
+        UsageError: the gradings share no answer that a judge was asked about.
     """
     by_answer = {(g.item_id, g.model): g for g in first if g.judge is not None}
     theirs = [g for g in other if g.judge is not None and (g.item_id, g.model) in by_answer]
     ours = [by_answer[g.item_id, g.model] for g in theirs]
     if not theirs:
         raise UsageError(
-            "the two gradings have no judged answer in common; expected grades of the same answers"
+            "The two gradings have no judged answer in common. Expected grades of the same answers."
         )
     groups = numbers_of([g.item_id for g in theirs])
     scored, at_once = (
@@ -234,13 +237,15 @@ def _at_once(grade: GradeResult) -> bool:
 
 
 def numbers_of(names: Sequence[str]) -> Ints:
-    """Return a number for each name, equal for equal names, in the order in which they appear first (n,)."""
+    """Assign equal integers to equal names, by first appearance (n,)."""
     place = {name: i for i, name in enumerate(dict.fromkeys(names))}
     return np.array([place[name] for name in names], dtype=np.int64)
 
 
 def corrected_rate(observed: Floats, sensitivity: Floats, specificity: Floats) -> Floats:
-    """Return the true rates behind a judge's (Rogan and Gladen 1978); NaN if it is no better than chance."""
+    """Adjust a judge's rates for its errors (Rogan and Gladen 1978). The result is NaN if the judge is no better than
+    chance.
+    """
     gain = sensitivity + specificity - 1
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(gain > 0, np.clip((observed + specificity - 1) / gain, 0.0, 1.0), np.nan)
@@ -249,12 +254,12 @@ def corrected_rate(observed: Floats, sensitivity: Floats, specificity: Floats) -
 def corrected(
     observed: Sequence[float], confusion: Sequence[Sequence[int]], seed: int = 0
 ) -> dict[str, Any] | None:
-    """Return the corrected rate with a bootstrap interval over the judged answers and over the labels of people.
+    """Estimate the corrected rate with a bootstrap interval over the judged answers and the human labels.
 
-    `observed` are the judge's 0s and 1s on all answers (n,); `confusion` counts its word against people's on the labelled
-    ones, `[[people 0, judge 0], [people 0, judge 1]], [[people 1 ...` as (2, 2). Sensitivity and specificity are drawn with
-    Jeffreys' prior, so that a few labels without an error are not taken for no error. There is no interval if too many
-    draws are of a judge that is no better than chance.
+    `observed` contains the judge's 0s and 1s on all answers (n,). `confusion` counts people's labels (rows) against the
+    judge's (columns) on the labelled answers (2, 2). Sensitivity and specificity are drawn with Jeffreys' prior, so
+    that a few labels without an error do not imply a judge without errors. If too many draws are of a judge that is no
+    better than chance, there is no interval.
     """
     (tn, fp), (fn, tp) = confusion
     n = len(observed)

@@ -1,4 +1,4 @@
-"""Read rows of JSON lines, of one JSON array, or of CSV with a header; every fault is reported at once."""
+"""Reading and writing of JSON lines. Rows may also come from a JSON array or a CSV file with a header."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -15,10 +15,10 @@ T = TypeVar("T")
 
 
 def read_jsonl(path: Path, kind: Callable[[Mapping[str, Any]], T]) -> list[T]:
-    """Return every row of a file, each passed to `kind`.
+    """Read every row of a file and convert it with `kind`.
 
     Raises:
-        DataError: the file is missing or has a line that is not a row of this kind.
+        DataError: the file is missing, or rows do not fit. All faults are reported together.
     """
     table = rows_of(path)
     made, wrong = rows_or_faults(((row, row.cells) for row in table.rows), lambda _, cells: kind(cells))
@@ -28,20 +28,24 @@ def read_jsonl(path: Path, kind: Callable[[Mapping[str, Any]], T]) -> list[T]:
 
 
 def rows_of(path: Path) -> SourceTable:
-    """Return the rows of a file, one per line, array entry or table row."""
+    """Read the rows of a file: lines, array entries or table rows."""
     try:
         text = path.read_bytes().decode("utf-8-sig", "surrogatepass")
     except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}); expected a file of JSON lines") from None
+        raise DataError(
+            f"{path}: cannot be read ({error.strerror}). Expected a file of JSON lines."
+        ) from None
     except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8 at byte {error.start}; expected UTF-8") from None
+        raise DataError(
+            f"{path}: contains bytes that are not UTF-8, at byte {error.start}. Save it as UTF-8."
+        ) from None
     if path.suffix.lower() == ".csv":
         return csv_rows(path.name, text)
     return json_rows(path.name, text) if text.lstrip().startswith("[") else line_rows(text)
 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write a whole file of rows in one step; raise `ResourceError` if it cannot be written."""
+    """Write all rows to a file in one atomic step. Raise `ResourceError` if it cannot be written."""
     lines = (json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
     with writable(path, "expected a file of yours"):
         path.parent.mkdir(parents=True, exist_ok=True)

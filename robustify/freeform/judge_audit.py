@@ -1,8 +1,8 @@
-"""Test a judge without people: does it repeat itself, and can a text in an answer mislead it?
+"""Tests of a judge without human labels: is it consistent, and can text in an answer mislead it?
 
-Answers known to be right (references) and wrong (other options) are made from the items. A reply that cannot be read is
-counted separately: it is neither a blocked attack nor a success. The added texts are harmless; they forge a verdict or
-praise the answer.
+Correct answers (references) and wrong answers (other options) are made from the items. An unreadable reply is counted
+separately, as neither a resisted nor a successful attack. The added texts are harmless. They forge a verdict or praise
+the answer.
 """
 
 import random
@@ -25,13 +25,13 @@ from robustify.stats.intervals import rate
 PAYLOADS: dict[str, str] = yaml.safe_load(
     files("robustify.freeform").joinpath("audit.yaml").read_text(encoding="utf-8")
 )
-"""Texts added to an answer that is known to be wrong, by name."""
+"""Texts that are added to a known wrong answer, by name."""
 REPEATS = 3
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Case(KeptHere):
-    """One answer whose verdict is known."""
+    """An answer whose correct verdict is known."""
 
     item: FreeItem
     answer: str
@@ -39,7 +39,7 @@ class Case(KeptHere):
 
 
 def known_cases(items: Sequence[FreeItem], n: int, seed: int = 0) -> list[Case]:
-    """Return a right and a wrong answer to each of `n` items: its reference, and another of its options."""
+    """Return a correct and a wrong answer for each of `n` items: its reference, and one of its other options."""
     rng = random.Random(f"audit/{seed}")
     usable = [i for i in items if not i.excluded_reason and i.correct is not None and not i.nuggets]
     out = []
@@ -51,7 +51,10 @@ def known_cases(items: Sequence[FreeItem], n: int, seed: int = 0) -> list[Case]:
 
 
 def judge_audit(judge: Judge, items: Sequence[FreeItem], n: int, settings: FreeSettings) -> dict[str, Any]:
-    """Return `{"repeats", "misled"}`: the share of verdicts that stay the same, and of wrong answers that turn right."""
+    """Measure how often a judge repeats its verdict, and how often an added text makes it accept a wrong answer.
+
+    Return `{"repeats", "misled"}`, two shares.
+    """
     cases = known_cases(items, n, settings.asking.seed)
 
     def graded(case: Case, added: str, votes: int) -> GradeResult:
@@ -77,7 +80,7 @@ def judge_audit(judge: Judge, items: Sequence[FreeItem], n: int, settings: FreeS
 
 
 def _share(values: Sequence[bool | None], groups: Sequence[int]) -> dict[str, Any]:
-    """Return the share that is true of what could be read; values of a group are drawn together."""
+    """Estimate the share of true values among the readable ones, clustered by group."""
     numbers = np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
     share = rate(numbers, np.array(groups, dtype=np.int64)).json()
     return {**share, "unread": int(np.isnan(numbers).sum())}

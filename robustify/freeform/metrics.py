@@ -1,7 +1,7 @@
-"""The summary of graded answers: counts, rates, and names of models and templates, never text of an item or an answer.
+"""Summary of graded answers: counts, rates, and names of models and templates, without text of items or answers.
 
-Every rate is over what was submitted, and what has no score is counted beside it: an accuracy comes with its coverage
-and with the bounds that it would have if every unscored answer were wrong or right.
+Rates are over all submitted answers, and unscored answers are counted. An accuracy has a coverage, and bounds that
+assume that every unscored answer is wrong or right.
 """
 
 import math
@@ -26,11 +26,11 @@ def summarise(
     labels: Sequence[HumanLabel] = (),
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Return the numbers of a free-response evaluation.
+    """Compute the summary of a free-response evaluation.
 
-    `{"format", "n_items", "models": {MODEL: {"kinds": {KIND: ...}, "topics": {TOPIC: {KIND: ...}}, "all": ..., "judges",
-    "templates", "self_judging"}}, "calibration"}`, each part as `aggregate` gives it. `all` counts
-    all answers, and has an accuracy only if they are of one kind.
+    Return `{"format", "n_items", "models": {MODEL: {"kinds": {KIND: ...}, "topics": {TOPIC: {KIND: ...}}, "all": ...,
+    "judges", "templates", "self_judging"}}, "calibration"}`. Each part has the fields of `aggregate`. `all` counts all
+    answers, and has an accuracy only if they are of one kind.
     """
     topics = {item.id: item.topic for item in items if item.topic}
     by_model: dict[str, list[GradeResult]] = {}
@@ -66,18 +66,18 @@ def _model(grades: Sequence[GradeResult], topics: Mapping[str, str]) -> dict[str
 
 
 def unscored_in(grades: Sequence[GradeResult]) -> float:
-    """Return the share of answers without a score; 0 if there are no answers."""
+    """Return the share of answers without a score, or 0 if there are no answers."""
     scores = credit_of(grades)
     return float(np.isnan(scores).mean()) if len(scores) else 0.0
 
 
 def aggregate(grades: Sequence[GradeResult]) -> dict[str, Any]:
-    """Return the numbers of these grades; every rate is `{"value", "n", "ci"}`, clustered by item or passage.
+    """Compute the counts and rates of grades. Every rate is `{"value", "n", "ci"}`, clustered by item or passage.
 
-    `lower` and `upper` are over all `n`: every unscored answer wrong, or right. `accuracy` is over the answers that have
-    a score. It is withheld if they are fewer than 80 %, and so are all three if `grades` are of several kinds, whose
-    scores mean different things. `by_judge` is the share of the decided that a judge decided. Nuggets also have
-    `nugget_scores` and `labels`.
+    `lower` and `upper` are over all `n` answers, with every unscored answer wrong or right. `accuracy` is over the
+    scored answers. It is withheld if they are fewer than 80 %. All three are withheld if the grades are of several
+    kinds, because their scores mean different things. `by_judge` is the share of decided answers that a judge decided.
+    Nuggets add `nugget_scores` and `labels`.
     """
     scores, groups = credit_of(grades), groups_of(grades)
     scored, n = ~np.isnan(scores), len(scores)
@@ -105,24 +105,25 @@ def _withheld(n: int, why: str) -> dict[str, Any]:
 
 
 def _nuggets(grades: Sequence[GradeResult]) -> dict[str, Any]:
-    """Return how often each label was given, and each nugget score as a mean over answers, with its bounds."""
+    """Count the labels, and average each nugget score over the answers, with its bounds."""
     return {
         "labels": _counts(nugget.label or "unread" for grade in grades for nugget in grade.nuggets),
         "nugget_scores": {
-            name: _nugget_score([_of(grade, name) for grade in grades]) for name in NUGGET_SCORES
+            name: _mean_nugget_score([_nugget_score_of(grade, name) for grade in grades])
+            for name in NUGGET_SCORES
         },
     }
 
 
-def _of(grade: GradeResult, name: str) -> Mapping[str, Any]:
-    """Return one nugget score of an answer; an answer that says nothing states no nugget."""
+def _nugget_score_of(grade: GradeResult, name: str) -> Mapping[str, Any]:
+    """Return one nugget score of an answer. An empty answer supports no nugget."""
     if grade.nugget_scores is not None:
         score: Mapping[str, Any] = grade.nugget_scores[name]
         return score
     return {"value": grade.score, "lower": 0.0, "upper": 1.0 if grade.score is None else grade.score, "n": 1}
 
 
-def _nugget_score(scores: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _mean_nugget_score(scores: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     asked = [score for score in scores if score["n"]]
     read = np.array([score["value"] for score in asked if score["value"] is not None], dtype=np.float64)
     mean = rate(read).json() if len(read) >= LEAST_COVERAGE * len(asked) else _withheld(len(read), LOW)
@@ -135,10 +136,10 @@ def _counts(names: Iterable[str]) -> dict[str, int]:
 
 
 def credit_of(grades: Sequence[GradeResult]) -> Floats:
-    """Return the scores of grades in their order (n,), NaN if an answer is unscored."""
+    """Return the scores of grades, NaN if an answer is unscored (n,)."""
     return np.array([math.nan if g.score is None else g.score for g in grades], dtype=np.float64)
 
 
 def groups_of(grades: Sequence[GradeResult]) -> Ints:
-    """Return a number for each grade, the same for grades of one item, or of items that share a passage (n,)."""
+    """Assign equal integers to grades of one item, or of items that share a passage (n,)."""
     return numbers_of([grade.group or grade.item_id for grade in grades])

@@ -1,7 +1,7 @@
-"""Questions without options: made from multiple-choice items, and asked of any `Writer`.
+"""Open-ended questions, converted from multiple-choice items and sent to a model.
 
-An item that cannot be asked keeps its reason. Each reply is in the cache before the next batch is asked, so that a run that
-was stopped continues where it was; a changed template or model asks again.
+An item that cannot be asked keeps its reason. Replies are cached after every batch, so that an interrupted run resumes.
+If the template or model changes, the questions are asked again.
 """
 
 from collections import Counter
@@ -20,15 +20,15 @@ from robustify.item import Item
 from robustify.judging.cloze import exclusion
 
 SHORT, MIDDLE = 5, 12
-"""Most words of a key that is a short text. Up to `MIDDLE` words are asked, though another wording may be right too."""
+"""Longest keys, in words, of a short text and of a text that is still asked. The latter may have other correct wordings."""
 _OTHER = "another text"
 
 
 def convert_item(item: Item, *, explanations: bool = False, options_shown: bool = False) -> FreeItem:
-    """Return the question of an item with its kind and reference, and the reason if it cannot be asked.
+    """Convert an item to an open-ended question with kind and reference, or with the reason why it cannot be asked.
 
-    `explanations` also asks items whose key is longer than 12 words. Otherwise they are excluded as `long_answer`, because
-    a long text is neither right nor wrong by comparison. With `options_shown` every item is asked, by letter.
+    With `explanations`, items whose key is longer than 12 words are also asked. Otherwise they are excluded as
+    `long_answer`, because comparison cannot decide a long text. With `options_shown`, every item is asked by letter.
     """
     reference = " ".join(item.choices[item.key].split())
     kind: Kind = "short_text" if options_shown else route(reference)
@@ -39,21 +39,21 @@ def convert_item(item: Item, *, explanations: bool = False, options_shown: bool 
 
 
 def with_options(item: FreeItem) -> FreeItem:
-    """Return the item asked with its options; an item without options is returned unchanged."""
+    """Return the item with its options shown. An item without options is unchanged."""
     if item.correct is None:
         return item
     return replace(item, kind="short_text", options_shown=True, excluded_reason="")
 
 
 def route(reference: str) -> Kind:
-    """Return the kind of answer that a key's text wants."""
+    """Return the kind of question that a reference answers: numeric, short text or explanation."""
     if whole_quantity(reference) is not None:
         return "numeric"
     return "short_text" if len(reference.split()) <= MIDDLE else "explanation"
 
 
 def _reason(item: Item, kind: Kind, explanations: bool) -> str:
-    # The reasons are those of the strict cloze profile, but only the key's own words can spoil a free answer.
+    # The reasons are those of the strict cloze profile, but only the words of the key matter for a free answer.
     alone = Item(item.id, item.stem, (item.choices[item.key], _OTHER), 0, item.topic, item.group)
     reason = exclusion(alone, "strict")
     if reason not in (None, "long_answer"):
@@ -62,7 +62,7 @@ def _reason(item: Item, kind: Kind, explanations: bool) -> str:
 
 
 def exclusions(items: Iterable[FreeItem]) -> dict[str, int]:
-    """Return how many items each reason excludes: {REASON: n}."""
+    """Count the excluded items by reason."""
     return dict(sorted(Counter(item.excluded_reason for item in items if item.excluded_reason).items()))
 
 
@@ -72,25 +72,27 @@ BY_KIND: Mapping[str, str] = {
     "short_text": "answer/short@2.0",
     "explanation": "answer/explanation@2.0",
 }
-"""The template of each kind if none is named."""
+"""Default template of each kind."""
 BY_LETTER = "answer/letter@2.0"
-"""The template of a question that is asked with its options."""
+"""Default template of a question with shown options."""
 
 
 def template_of(item: FreeItem, settings: FreeSettings) -> PromptTemplate:
-    """Return the template that asks an item; raise `UsageError` if it does not ask for an answer."""
+    """Return the template that asks an item. Raise `UsageError` if the template does not ask for an answer."""
     default = BY_LETTER if item.options_shown else BY_KIND[item.kind]
     template = settings.store.get(settings.template or default)
     if template.reads != "text":
-        raise UsageError(f"template {template.id}: reads {template.reads}; expected one for an answer")
+        raise UsageError(
+            f"template {template.id}: asks for {template.reads}, not for an answer. Expected a template that reads text."
+        )
     return template
 
 
 def prompt_of(item: FreeItem, settings: FreeSettings, *, has_chat_template: bool = False) -> str:
-    """Return the text that asks an item.
+    """Render the prompt of an item.
 
-    The Mistral text is complete as it is. A writer that adds its own chat template gets the text between the marks, so
-    that they are not there twice.
+    The Mistral template contains its chat markers. If the model adds its own chat template, the markers are removed, so
+    that they do not appear twice.
     """
     template = template_of(item, settings)
     known = {"question": item.asked, "unit": item.unit, "language": settings.language}
@@ -112,7 +114,7 @@ def generate(
     kept: Replies,
     progress: Progress = no_progress,
 ) -> list[AnswerRow]:
-    """Return the answers to every item that may be asked, in their order; replies that are kept are not asked again."""
+    """Ask every item that may be asked, and return the answers in order. Cached replies are reused."""
     chat = bool(getattr(writer, "has_chat_template", False))
     asked = [item for item in items if not item.excluded_reason]
     prompts = [prompt_of(item, settings, has_chat_template=chat) for item in asked]

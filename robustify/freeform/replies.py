@@ -1,6 +1,6 @@
-"""Keep what models wrote in the cache folder, so that a run that was stopped asks nothing twice.
+"""Cache of generated replies, so that an interrupted run repeats no prompt.
 
-Replies of a restricted set are never kept: the file would hold text.
+Replies of a restricted set are never stored on disk, because they may contain item text.
 """
 
 import hashlib
@@ -19,19 +19,19 @@ from robustify.redaction import muted
 
 FILE = "replies.sqlite"
 BATCH = 8
-"""Prompts that are asked at once."""
+"""Number of prompts per batch."""
 
 
 def reply_key(*parts: Any) -> bytes:
-    """Return the digest of everything that a reply depends on."""
+    """Hash everything that a reply depends on."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode("utf-8", "surrogatepass")).digest()
 
 
 class Replies(Closing):
-    """Replies by the digest of what was asked. Without a folder they are kept until this is closed.
+    """Cached replies by the digest of their prompt. Without a folder, replies are kept in memory until `close`.
 
     Raises:
-        ResourceError: the file cannot be opened, read or written, or is of a later version.
+        ResourceError: the file cannot be opened, read or written, or comes from a later version of robustify.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -51,14 +51,14 @@ class Replies(Closing):
         self._db.close()
 
     def get(self, key: bytes) -> dict[str, Any] | None:
-        """Return the reply with its `text`, or None if it is not known or cannot be read."""
+        """Return the cached reply as an object with `text`, or None if it is unknown or unreadable."""
         with self._faults():
             row = self._db.execute("SELECT said FROM reply WHERE key = ?", (key,)).fetchone()
             said = None if row is None else json.loads(row[0])
         return said if isinstance(said, dict) and isinstance(said.get("text"), str) else None
 
     def put(self, rows: Sequence[tuple[bytes, Any]]) -> None:
-        """Keep these replies; one that is known already stays as it is."""
+        """Store replies. Known replies are not overwritten."""
         written = [(key, json.dumps(said)) for key, said in rows]
         with self._faults(), self._db:
             self._db.executemany("INSERT OR IGNORE INTO reply VALUES (?, ?)", written)
@@ -68,14 +68,16 @@ class Replies(Closing):
         try:
             yield
         except (OSError, ValueError, TypeError, sqlite3.Error) as error:
-            fault = f"cannot be read or written ({type(error).__name__}); free space, or remove the file"
+            fault = (
+                f"cannot be read or written ({type(error).__name__}). Free disk space, or remove the file."
+            )
             raise ResourceError(f"{self._file or 'replies'}: {fault}") from None
 
 
 def replies_to(
     prompts: Sequence[str], writer: Writer, kept: Replies, kind: str, max_tokens: int, progress: Progress
 ) -> list[dict[str, Any]]:
-    """Return what a writer replies to each prompt; replies that are kept under this `kind` are not asked again."""
+    """Return a reply to each prompt. Replies cached under the same `kind` are reused."""
     print_: Mapping[str, str] = getattr(writer, "fingerprint", dict)()
     keys = [reply_key(kind, writer.name, print_, prompt, max_tokens) for prompt in prompts]
     known = {key: said for key in keys if (said := kept.get(key)) is not None}
@@ -92,7 +94,7 @@ def replies_to(
 
 
 def _written(prompts: Sequence[str], writer: Writer, max_tokens: int) -> Iterator[dict[str, Any]]:
-    """Yield the replies of a batch; a prompt that does not fit affects no other."""
+    """Yield the replies of a batch. A prompt that is too long does not affect the others."""
     try:
         with muted():
             replies = writer.write(prompts, max_tokens=max_tokens)
@@ -109,7 +111,7 @@ def _written(prompts: Sequence[str], writer: Writer, max_tokens: int) -> Iterato
 
 
 def forget(folder: Path) -> bool:
-    """Remove the replies of a cache folder; return whether there were any."""
+    """Delete the cached replies of a folder. Return whether there were any."""
     file = folder / FILE
     found = file.is_file()
     file.unlink(missing_ok=True)

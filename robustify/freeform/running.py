@@ -1,7 +1,7 @@
-"""Free response as a part of a run: models answer in words while they are open, then rules and a judge grade.
+"""Free response within a run: models generate answers while they are loaded, then rules and a judge grade them.
 
-The items are those of the run. Every reply is kept in the cache, so a run that was stopped goes on where it was; replies of
-a restricted set are not kept, and nothing but numbers leaves this module for one.
+The items are those of the run. Replies are cached, so that an interrupted run resumes. Replies of a restricted set are
+not cached, and only numbers leave this module for it.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from typing import Any
 
 from robustify.engines.protocols import Progress, Writer
 from robustify.errors import UsageError
-from robustify.freeform.foreign_rows import read_answers, with_facts
+from robustify.freeform.external_rows import read_answers, with_facts
 from robustify.freeform.grade.graders import grade_answers, require_judge
 from robustify.freeform.human import UNCALIBRATED, HumanLabel, calibrate, human_from
 from robustify.freeform.jsonl import read_jsonl
@@ -26,16 +26,15 @@ from robustify.judging.free_grades import FreeGrades
 
 Watch = Callable[[str, int], AbstractContextManager[Progress]]
 NOT_ASKED = "limit"
-"""The reason of an item past `free.limit`."""
+"""Reason for items beyond `free.limit`."""
 
 
 def require_free(settings: FreeSettings, models: Sequence[str]) -> None:
-    """Find before anything is asked what the block would be refused for later (`UsageError`, `DataError`)."""
-    strangers = [name for name in settings.models if name not in models]
-    if strangers:
-        raise UsageError(
-            f"free.models: {strangers[0]} is not a model of this config; expected {', '.join(models) or 'models'}"
-        )
+    """Check the `free:` block before any model is asked. Raise `UsageError` or `DataError` if it cannot work."""
+    unknown = [name for name in settings.models if name not in models]
+    if unknown:
+        known = f"Expected one of {', '.join(models)}." if models else "Add it to `models`."
+        raise UsageError(f"free.models: {unknown[0]} is not a model of this config. {known}")
     require_judge(settings, settings.judge)
     if settings.judge is not None:
         asked = [AnswerRow("", name, "") for name in settings.models or models]
@@ -48,12 +47,12 @@ def require_free(settings: FreeSettings, models: Sequence[str]) -> None:
 
 
 def read_labels(settings: FreeSettings) -> list[HumanLabel]:
-    """Return the labels of people that the settings name; none if they name no file."""
+    """Read the human labels that the settings name, if any."""
     return read_jsonl(Path(settings.people), human_from) if settings.people else []
 
 
 def prompts_in_words(settings: FreeSettings, items: Sequence[Item]) -> list[str]:
-    """Return the prompts that each model will be sent."""
+    """Return the free-response prompts that each model receives."""
     return [prompt_of(item, settings) for item in _asked(settings, _converted(settings, items))]
 
 
@@ -67,7 +66,7 @@ def _asked(settings: FreeSettings, items: Sequence[FreeItem]) -> list[FreeItem]:
 
 
 class FreeResponse:
-    """The free response of one run: ask each open model, then grade everything."""
+    """Free response of one run: asks each model while it is loaded, then grades all answers."""
 
     def __init__(
         self, settings: FreeSettings, items: Sequence[Item], cache: Path, *, restricted: bool
@@ -81,25 +80,27 @@ class FreeResponse:
 
     @property
     def asked(self) -> list[FreeItem]:
-        """The items that are asked."""
+        """Items that are asked."""
         return _asked(self._settings, self._items)
 
     def ask(self, name: str, model: object, watch: Watch) -> None:
-        """Let an open model answer if the settings name it, or name none and it can write.
+        """Ask a loaded model if the settings name it. If they name none, ask every model that can generate text.
 
         Raises:
-            UsageError: a model that is named and whose engine only scores.
+            UsageError: a named model has an engine that only scores.
         """
         wanted = name in self._settings.models
         if (self._settings.models and not wanted) or (not wanted and not isinstance(model, Writer)):
             return
         if not isinstance(model, Writer):
-            raise UsageError(f"free.models: the engine of {name} only scores; expected a model that writes")
+            raise UsageError(
+                f"free.models: the engine of {name} only scores options. Expected a model that generates text."
+            )
         with watch(f"{name}, in words", len(self.asked)) as progress:
             self._rows += generate(self.asked, model, self._settings, self._kept, progress)
 
     def graded(self, watch: Watch) -> FreeGrades:
-        """Grade every answer, and return the rows of the run with how far the judge is to be believed."""
+        """Grade every answer, and return the rows of the run with the calibration of the judge."""
         settings = self._settings
         refuse_self_judging(settings.judge, self._rows)
         opened = open_judge(settings.judge, self._kept, restricted=self._restricted)
@@ -122,7 +123,7 @@ class FreeResponse:
 def free_lines(
     items: Sequence[FreeItem], answers: Sequence[AnswerRow], grades: Sequence[GradeResult]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the rows of free.jsonl: each grade with its question and its answer."""
+    """Yield the rows of free.jsonl: each grade with its question and answer."""
     asked = {item.id: item.asked for item in items}
     for row, grade in zip(answers, grades, strict=True):
         yield {**grade.json(), "question": asked[row.item_id], "answer": row.text, "template": row.template}

@@ -1,4 +1,4 @@
-"""The rows of free response: a question without options, a model's answer, and its grade. Frozen and checked when made."""
+"""Records of free response: open-ended questions, models' answers, and grades. All are immutable and validated."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -16,30 +16,30 @@ GradedKind = Literal["numeric", "short_text", "explanation", "nuggets"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 Status = Literal["scored", "no_answer", "truncated", "needs_judge", "grader_error", "reference_error"]
 DECIDED: tuple[Status, ...] = ("scored", "no_answer")
-"""Statuses that have a score. An answer with any other status is unscored, which is not a 0."""
+"""Statuses with a score. An answer with any other status is unscored, which is different from a score of 0."""
 Method = Literal["deterministic", "judge", "votes"]
 ErrorType = Literal[
     "empty", "unterminated_reasoning", "format_error", "truncation", "ambiguous", "duplicate_index", "missing_index",
     "count_mismatch", "unknown_label", "off_scale", "unsafe_input", "tie", "no_majority", "api_error", "timeout",
     "rate_limited", "auth_error", "content_filter",
 ]  # fmt: skip
-"""Why a reply gave no verdict. Every parser and every call of a judge uses these names."""
+"""Reasons why a reply gave no verdict, used by all parsers and judges."""
 SCHEMA = "robustify.grade/2"
 NuggetScore = Literal["strict_vital", "vital", "strict_all", "all", "weighted"]
 NUGGET_SCORES: tuple[NuggetScore, ...] = get_args(NuggetScore)
 FormatType = Literal["json", "markdown", "csv", "adaptive"]
 FORMAT_TYPES: tuple[FormatType, ...] = get_args(FormatType)
-"""How a judge may be asked to write labels."""
+"""Formats in which a judge may write labels."""
 LONGEST_NUGGET = 40
-"""Words of a nugget; a longer text is not a single fact."""
+"""Longest nugget, in words. A longer text is not a single fact."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Nugget(KeptHere):
-    """One fact that an answer should state. `reviewed`: a person has agreed with its words.
+    """One fact that an answer should state. `reviewed` is true if a person has approved it.
 
     Raises:
-        DataError: an empty text, more than 40 words, or an unknown importance.
+        DataError: the text is empty or longer than 40 words, or the importance is unknown.
     """
 
     id: str
@@ -50,21 +50,21 @@ class Nugget(KeptHere):
     def __post_init__(self) -> None:
         words = len(self.text.split())
         if not 1 <= words <= LONGEST_NUGGET:
-            raise DataError(f"a nugget of {words} words; expected 1 to {LONGEST_NUGGET}")
+            raise DataError(f"A nugget has {words} words. Expected 1 to {LONGEST_NUGGET}.")
         if self.importance not in ("vital", "okay"):
-            raise DataError("a nugget of another importance; expected vital or okay")
+            raise DataError("A nugget has an unknown importance. Expected vital or okay.")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FreeItem(KeptHere):
-    """One question to be answered in words.
+    """A question to be answered in words.
 
-    `reference` is the right answer and `unit` the unit of a numeric one. `options` and `correct` are the choices that
-    the question came from; the grader uses them, and with `options_shown` the model sees them too, each by its letter.
-    `aliases` are other right wordings. `excluded_reason` is "" if the question may be asked.
+    `reference` is the correct answer, and `unit` its unit if it is a number. `options` and `correct` are the choices
+    and key of the original item. The grader uses them, and with `options_shown` the model sees them as a lettered list.
+    `aliases` are other correct wordings. `excluded_reason` is "" if the question may be asked.
 
     Raises:
-        DataError: no id, no question, an unknown kind, a correct option out of range.
+        DataError: the ID or question is empty, the kind is unknown, or `correct` is out of range.
     """
 
     id: str
@@ -83,24 +83,26 @@ class FreeItem(KeptHere):
 
     def __post_init__(self) -> None:
         if not self.id or not self.question.strip():
-            raise DataError("item: id or question is empty; expected both")
+            raise DataError("An item has an empty ID or question. Expected both.")
         if self.kind not in KINDS:
-            raise DataError(f"item: of another kind; expected one of {', '.join(KINDS)}")
+            raise DataError(f"An item has an unknown kind. Expected one of {', '.join(KINDS)}.")
         if self.correct is not None and not 0 <= self.correct < len(self.options):
-            raise DataError(f"item: correct {self.correct}, but {len(self.options)} options")
+            raise DataError(
+                f"An item has {len(self.options)} options, but `correct` is {self.correct}. Expected an index of an option."
+            )
         if self.options_shown and self.correct is None:
-            raise DataError("item: options_shown without a correct option; expected `correct`")
+            raise DataError("An item has `options_shown` but no correct option. Expected `correct`.")
 
     @property
     def asked(self) -> str:
-        """The question as it is asked, with its lettered options if they are shown."""
+        """Question text, with lettered options if they are shown."""
         shown = zip(ascii_uppercase, self.options, strict=False) if self.options_shown else ()
         return "\n".join([self.question, *(f"({letter}) {option}" for letter, option in shown)])
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AnswerRow(KeptHere):
-    """A model's answer. `error` says why there is no text if the model was not asked."""
+    """A model's answer. If the model was not asked, `error` gives the reason."""
 
     item_id: str
     model: str
@@ -112,7 +114,7 @@ class AnswerRow(KeptHere):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Attempt(KeptHere):
-    """One call of a judge: its reply, or the fault of the call."""
+    """One call of a judge: its reply, or the error of the call."""
 
     vote: int
     prompt_sha256: str
@@ -124,7 +126,7 @@ class Attempt(KeptHere):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class JudgeTrace(KeptHere):
-    """Who judged, by which template, in how many calls, and how far the votes agree."""
+    """Record of a judgement: model, template, calls, and agreement of the votes."""
 
     model: str
     template_id: str
@@ -137,7 +139,7 @@ class JudgeTrace(KeptHere):
 
 @dataclass(frozen=True, slots=True)
 class NuggetGrade:
-    """The label of one nugget, None if the judge gave none that can be aligned."""
+    """The label of one nugget, None if no label of the judge can be matched to it."""
 
     id: str
     importance: Literal["vital", "okay"]
@@ -148,10 +150,10 @@ class NuggetGrade:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GradeResult(KeptHere):
-    """One graded answer. `score` is None if the status is not decided: an unscored answer is never a wrong one.
+    """One graded answer. `score` is None if the answer is unscored, which is different from wrong.
 
-    `extracted` and `reference` are the texts that were compared. `det_verdict` is the verdict of the rules if a judge was
-    asked as well.
+    `extracted` and `reference` are the texts that were compared. If a judge was also asked, `det_verdict` is the
+    verdict of the rules.
     """
 
     item_id: str
@@ -176,31 +178,36 @@ class GradeResult(KeptHere):
 
     def __post_init__(self) -> None:
         if (self.score is not None) != (self.status in DECIDED):
-            raise DataError(f"grade: status {self.status} does not go with score {self.score}")
+            raise DataError(
+                f"A grade has status {self.status} and score {self.score}. Expected a score only with"
+                f" {' or '.join(DECIDED)}."
+            )
 
     def json(self) -> dict[str, Any]:
-        """Return one line of a file of grades."""
+        """Return the grade as one JSON row."""
         return {"schema": SCHEMA, **asdict(self)}
 
 
 def grade_from(row: Mapping[str, Any]) -> GradeResult:
-    """Make a `GradeResult` of its JSON.
+    """Build a grade from its JSON.
 
     Raises:
-        DataError: another schema, missing or unusable fields.
+        DataError: the schema differs, or a field is missing or invalid.
     """
     if row.get("schema") != SCHEMA:
         raise DataError(
-            "not a grade; expected a row written by `robustify free grade` or free.jsonl of a run"
+            "The row is not a grade. Expected a file written by `robustify free grade`, or free.jsonl of a run."
         )
     try:
         return _reader().validate_python({name: x for name, x in row.items() if name != "schema"})
     except ValidationError as error:
-        # The names of fields are ours; their values may be text of an item.
+        # Field names are safe to print, but values may be item text.
         names = dict.fromkeys(
             str(fault["loc"][0]) for fault in error.errors(include_input=False) if fault["loc"]
         )
-        raise DataError(f"grade: {', '.join(names) or 'fields'} missing or unusable") from None
+        raise DataError(
+            f"The grade has missing or invalid fields: {', '.join(names) or 'unknown'}."
+        ) from None
 
 
 @cache

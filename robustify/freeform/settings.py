@@ -1,4 +1,4 @@
-"""The `free:` block of a config: how models are asked in words, and how rules and a judge grade their answers."""
+"""Settings of the `free:` block of a config: how models are asked open-ended questions, and how answers are graded."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,17 +14,17 @@ from robustify.settings_files import Settings
 Mode = Literal["deterministic", "auto", "judge", "both"]
 Rubric = Literal["mcq", "numeric", "explanation"]
 RUBRICS: Mapping[str, Kind] = {"mcq": "short_text", "numeric": "numeric", "explanation": "explanation"}
-"""The graders of the templates `grader/NAME`, by the kind of answer that each judges."""
+"""Kind of answer that each judge template `grader/NAME` grades."""
 NEWEST = "2.0"
 
 
 class JudgeSettings(Settings):
-    """The judge, and how it is asked.
+    """Settings of the judge model.
 
-    `model` is the name of a model at `base_url`, an OpenAI-compatible server whose key is in the environment variable
-    `api_key_env`. `votes` is odd; `retries` counts new attempts after an unreadable reply.
-    `forbid_self` refuses a judge that wrote one of the answers. `check`: test the judge on this many items for
-    repeatability and for forged verdicts.
+    `model` is the name of a model at `base_url`, an OpenAI-compatible server. Its key is in the environment variable
+    `api_key_env`. `votes` is odd. `retries` counts new attempts after an unreadable reply. `forbid_self` refuses a
+    judge that wrote one of the answers. `check` is the number of items on which the judge is tested for repeatability
+    and against forged verdicts.
     """
 
     model: str = Field(min_length=1)
@@ -41,27 +41,27 @@ class JudgeSettings(Settings):
     @classmethod
     def _odd(cls, votes: int) -> int:
         if votes % 2 == 0:
-            raise ValueError("is even; expected an odd number, so that two verdicts cannot tie")
+            raise ValueError("is even. Expected an odd number, so that two verdicts cannot tie.")
         return votes
 
     @field_serializer("base_url", when_used="json")
     def _without_host(self, url: str) -> str:
-        # A server's address may name an inner network, and differs from one day to the next.
+        # A server's address may reveal an internal network, and may change from day to day.
         return f"http://{'elsewhere' if host_of(url) else 'localhost'}"
 
 
 class FreeSettings(Settings):
-    """Free response: how models are asked, and how their answers are graded.
+    """Settings of free response: how models are asked, and how their answers are graded.
 
-    `models` names those of the config that are asked (default: every model that can write). `answers` are files with
-    answers of other models, by item id. `template` asks every item; the default depends on the kind of answer. Items whose
-    key is longer than 12 words are asked with `explanations`; every item is asked by letter with `options_shown`.
-    `facts` is a file with nuggets by item id, `people` a file with labels of people.
+    `models` names the models that are asked (default: every model that can generate text). `answers` are files with
+    other models' answers by item ID. `template` asks every item. By default it depends on the kind of answer. With
+    `explanations`, items whose key is longer than 12 words are asked too. With `options_shown`, every item is asked by
+    letter. `facts` is a file with nuggets by item ID, and `people` is a file with human labels.
 
-    `mode`: rules alone (`deterministic`), the judge for what rules leave undecided (`auto`), the judge for everything
-    (`judge`, the default if `rubrics` are given), or both with disagreement flagged (`both`). `rubrics` names a version of
-    the judge's template by kind (`mcq: "1.0"`), or a template of your own. `scale` and `format_type` default to those of
-    the template. `rel_tol` 5 % is lax: 1 % is advised for new sets.
+    `mode` is `deterministic` (rules alone), `auto` (a judge decides what rules cannot), `judge` (a judge decides
+    everything, the default if `rubrics` are given), or `both` (disagreement is flagged). `rubrics` names a version of
+    the judge's template by kind (`mcq: "1.0"`), or a template of yours. `scale` and `format_type` default to those of
+    the template. The default `rel_tol` of 5 % is lenient. Use 1 % for new sets.
     """
 
     models: tuple[str, ...] = ()
@@ -88,21 +88,21 @@ class FreeSettings(Settings):
 
     @property
     def who(self) -> Mode:
-        """The mode in force."""
+        """Grading mode in effect."""
         return self.mode or ("judge" if self.rubrics else "auto")
 
     @property
     def asking(self) -> JudgeSettings:
-        """How the judge is asked, also one that the settings do not name."""
+        """Settings for judge calls, with defaults if no judge is configured."""
         return self.judge or JudgeSettings(model="judge", base_url="http://127.0.0.1")
 
     @property
     def store(self) -> TemplateStore:
-        """The templates of the package and of `template_dir`."""
+        """Built-in templates and those of `template_dir`."""
         return get_store(tuple(map(Path, self.template_dir)))
 
     def judged_by(self, kind: GradedKind) -> PromptTemplate:
-        """Return the template by which a judge grades this kind."""
+        """Return the template with which a judge grades this kind."""
         if kind == "nuggets":
             name = self.nugget_template
             return self.store.get(name if "/" in name else f"nugget/{name}")

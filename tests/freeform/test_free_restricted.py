@@ -67,7 +67,7 @@ def test_the_numbers_are_judged_and_no_row_is_written(mock: Path, monkeypatch: p
 
 
 def test_a_judge_elsewhere_is_refused(mock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(AuthorisationError, match="not this machine"):
+    with pytest.raises(AuthorisationError, match="not on this machine"):
         taken(mock, monkeypatch, {"judge": {"model": "big", "base_url": "https://api.example.org/v1"}})
 
 

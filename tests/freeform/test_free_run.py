@@ -212,7 +212,7 @@ def test_answers_of_another_model_have_their_own_row_and_people_calibrate(tmp_pa
     assert run.manifest["free"]["calibration"]["verdicts"]["n"] == 1
     assert run.manifest["config"]["free"]["answers"] == ["theirs.jsonl"]
     write_lines(tmp_path / "theirs.jsonl", [{**rows[0], "id": "strange"}])
-    with pytest.raises(DataError, match="answer 1: no such item"):
+    with pytest.raises(DataError, match="answer 1: its item is not"):
         run_of(tmp_path, "answers: [theirs.jsonl]")
 
 
@@ -228,7 +228,7 @@ def test_nuggets_limits_and_options_are_settings_of_the_block(tmp_path: Path) ->
 REFUSED = [
     ("models: [three]", UsageError, "three is not a model"),
     ("models: [two]", UsageError, "engine of two only scores"),
-    ("mode: judge", UsageError, "no judge is given"),
+    ("mode: judge", UsageError, "needs a judge"),
     ("template: answer/poem", UsageError, "answer/poem"),
     ("mode: auto, rubrics: {mcq: '9.9'}", UsageError, "grader/mcq@9.9"),
     ("rubrics: {poem: '1.0'}", UsageError, "rubrics"),

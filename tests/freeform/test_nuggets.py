@@ -146,5 +146,5 @@ def test_misuse_is_refused(bad: dict[str, Any]) -> None:
 
 def test_the_same_fact_twice_is_refused() -> None:
     for twin in (Nugget("e", "rain falls from the clouds"), Nugget("a", "Something else.")):
-        with pytest.raises(DataError, match="repeated"):
+        with pytest.raises(DataError, match="repeat words"):
             grade([], nuggets=(*FACTS, twin))

@@ -1,4 +1,4 @@
-"""Grading of free answers, by rules and by judges; the closed lists of the rules are in lists.yaml."""
+"""Grading of free answers by rules and judges. The word lists and patterns of the rules are in `lists.yaml`."""
 
 from functools import cache
 from importlib.resources import files
@@ -9,7 +9,7 @@ import yaml
 
 @cache
 def closed_lists() -> dict[str, Any]:
-    """Patterns, words and units by the name of their list."""
+    """Load the patterns, words and units of `lists.yaml`, by the name of their list."""
     found: dict[str, Any] = yaml.safe_load(files(__name__).joinpath("lists.yaml").read_text(encoding="utf-8"))
     return found
 
@@ -20,6 +20,6 @@ def word_set(name: str) -> frozenset[str]:
 
 
 def pattern(name: str) -> str:
-    """Return the alternatives of a list; breaks of its lines are no part of it."""
+    """Join the entries of a list into a regular expression, without line breaks."""
     listed = closed_lists()[name]
     return str("|".join(listed.values()) if isinstance(listed, dict) else listed).replace("\n", "")

@@ -1,10 +1,10 @@
-"""What an answer claims, and whether a worded answer is right, without a judge; harmless words from closed lists.
+"""Rules that extract the claims of an answer and decide whether a worded answer is correct.
 
-An answer is decided only where everything beside its result is on these lists or repeats the question. Any other word,
-in any language, leaves it undecided: "hardly", "nicht" and "formerly" need no list of their own. Results that are
-announced twice must agree; the last one never wins. Words are compared as whole tokens, formulas character by character,
-and signs, short symbols and the words after a number as they are cased. A lone letter is no answer unless options were
-shown or it is an option's own text. What is not certainly one option is undecided.
+An answer is decided only if everything around its result is in a list of harmless words or repeats the question. Any
+other word leaves the answer undecided, so words such as "hardly", "nicht" and "formerly" need no list. Results that are
+announced twice must agree, and the last one does not win. Words are compared as complete tokens, and formulas character
+by character. Short symbols and words after a number are case-sensitive. A single letter is an answer only if options
+were shown or an option has that text. A text that does not certainly match one option is undecided.
 """
 
 import re
@@ -35,16 +35,15 @@ _MOST_STEPS = 12
 _LONGEST_TAIL, _LONGEST_LINE = 48, 30
 
 
-def _pattern(name: str) -> str:
-    """Return a pattern with the patterns that it names."""
+def _expanded(name: str) -> str:
     joined = pattern(name)
     if "{" not in joined:
         return joined
     return joined.replace("{name}", f"(?:{_NAME})").replace("{after}", _AFTER).replace("{is}", f"(?:{_IS})")
 
 
-_AFTER = rf"(?:\s(?:{_pattern('after')}))?"
-_NAME, _IS, _ARTICLE = _pattern("name"), _pattern("is"), _pattern("article")
+_AFTER = rf"(?:\s(?:{_expanded('after')}))?"
+_NAME, _IS, _ARTICLE = _expanded("name"), _expanded("is"), _expanded("article")
 _MARKER = re.compile(
     rf"\b(?:{_NAME})\b[*_]{{0,3}}{_AFTER}[*_]{{0,3}}\s*(?:(?:{_IS})\b|[:：=])|答案\s?[是为:：]|####|<answer>|\\(?:boxed|fbox)\s?\{{",
     re.IGNORECASE,
@@ -52,7 +51,7 @@ _MARKER = re.compile(
 _NOT = re.compile(r"([^()]{1,200}?)(?:,|\s\(|,?\sand)\s?not\s([^()]{1,200}?)\)?[\s.]*")
 _BOUNDARY = re.compile(r"[.!?。]\s+|\n|,\s+(?=(?:so|thus|therefore|hence)\s)", re.IGNORECASE)
 _ANOTHER = re.compile(r"[?？]|\b(?:question|frage|pregunta|domanda)\s?\d*\s?:|\bq\d*\s?:", re.IGNORECASE)
-# The content may have braces of its own, as of a fraction; deeper ones leave the box as it is.
+# The content may contain one level of braces, such as a fraction. A box with deeper braces is not unwrapped.
 _BOX = re.compile(r"\\(?:boxed|fbox)\s?\{((?:[^{}]|\{[^{}]{0,200}\}){0,500})\}")
 _WRAPPED = re.compile(r"\\(?:text|mathrm|mathbf|textbf|mathit|operatorname|rm)\s?\{([^{}]{0,200})\}")
 _QUOTED = re.compile(
@@ -60,24 +59,24 @@ _QUOTED = re.compile(
 )
 
 _LEAD = re.compile(
-    rf"[\s,:;#{{(\[*_`•]+|</?answer>|[-–]\s(?!\s*[\d.])|(?:{_pattern('lead')})(?=[\s,:：;.*_'’\"]|$)|l['’](?=\w)|答案\s?[是为:：]",
+    rf"[\s,:;#{{(\[*_`•]+|</?answer>|[-–]\s(?!\s*[\d.])|(?:{_expanded('lead')})(?=[\s,:：;.*_'’\"]|$)|l['’](?=\w)|答案\s?[是为:：]",
     re.IGNORECASE,
 )
-_TAIL = re.compile(rf"(?:[\s.!,;:}}*_`)\]。、]+|</answer>|{_pattern('tail')})\Z", re.IGNORECASE)
+_TAIL = re.compile(rf"(?:[\s.!,;:}}*_`)\]。、]+|</answer>|{_expanded('tail')})\Z", re.IGNORECASE)
 _TURNING = word_set("turning")
 CHANGING = _TURNING | word_set("changing")
-"""Words that may turn a statement round or make another number of a number."""
+"""Words that may reverse a statement or change the value of a number."""
 _ASKS = word_set("asking")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 
 def agreed(text: str, decide: Callable[[str], Finding]) -> Finding:
-    """Return the finding on which all claims of a text agree; undecided if one is, or if two differ."""
+    """Return the finding that all claims of a text share. If a claim is undecided or two differ, the text is undecided."""
     before, parts = _claims(text)
     if not parts:
         return undecided("several_results", text)
     found = [_decided(part, decide) for part in parts]
-    # A result that stands alone in the first line counts too: a base model goes on with questions of its own.
+    # A short first line counts too: a base model may answer there and then continue with questions it invents.
     line = before.strip().partition("\n")[0]
     first = decide(line) if 0 < len(line) <= _LONGEST_LINE else None
     if first is not None and first.status == "scored":
@@ -89,7 +88,7 @@ def agreed(text: str, decide: Callable[[str], Finding]) -> Finding:
 
 
 def _decided(claim: str, decide: Callable[[str], Finding]) -> Finding:
-    """Return what a claim says; "24, not 42" says what "24" says if "42" says something else."""
+    """Decide one claim. "24, not 42" counts as "24" if "42" is decided differently."""
     found = decide(claim)
     parts = _NOT.fullmatch(claim) if found.score is None else None
     if parts is None:
@@ -100,7 +99,10 @@ def _decided(claim: str, decide: Callable[[str], Finding]) -> Finding:
 
 
 def _claims(text: str) -> tuple[str, list[str]]:
-    """Return what stands before the first announcement, and each sentence that announces with what follows; or all."""
+    """Split a text into the part before its first announced result and the sentences that announce results.
+
+    A text without an announcement is one claim.
+    """
     ends = [end.end() for end in _BOUNDARY.finditer(text)]
     starts: list[int] = []
     for mark in _MARKER.finditer(text):
@@ -118,14 +120,14 @@ def _claims(text: str) -> tuple[str, list[str]]:
 
 
 def _unwrapped(text: str) -> str:
-    """Return a text without the marks of boxes, of LaTeX's text and of quotations."""
+    """Remove boxes, LaTeX text commands and quotation marks from a text."""
     text = _WRAPPED.sub(r"\1", _BOX.sub(r"\1", text))
     return _QUOTED.sub(lambda m: next(part for part in m.groups() if part is not None), text).strip()
 
 
 def cores(claim: str, question: str = "") -> Iterator[str]:
-    """Yield a claim, and what is left of it as harmless words are taken off its two ends, one step after another."""
-    text, asked = claim.strip(), _question(question)
+    """Yield a claim, and then ever shorter versions as harmless words are stripped from its ends."""
+    text, asked = claim.strip(), _restatable(question)
     yield text
     for _ in range(_MOST_STEPS):
         if (lead := _LEAD.match(text)) is not None and lead.end():
@@ -139,15 +141,17 @@ def cores(claim: str, question: str = "") -> Iterator[str]:
         yield text
 
 
-def _question(question: str) -> str | None:
-    """Return a question in one form, or None if it may turn a statement round or is in no language that is known."""
+def _restatable(question: str) -> str | None:
+    """Normalise a question that an answer may restate. Return None if it may negate a statement or its language is
+    unknown.
+    """
     words = known_words(question)
     return None if not words or words & _TURNING else " ".join(question.lower().split()).rstrip(" ?.:")
 
 
 @lru_cache(maxsize=1024)
 def known_words(question: str) -> frozenset[str]:
-    """Return the words of a question that an answer may repeat; none if its language is not known or it negates."""
+    """Return the words of a question that an answer may repeat. A negated question or an unknown language has none."""
     words = frozenset(word.casefold() for word in _WORD.findall(question))
     if not words & _ASKS or any(word.endswith(("n't", "n’t")) for word in words):
         return frozenset()
@@ -155,7 +159,7 @@ def known_words(question: str) -> frozenset[str]:
 
 
 def _restated(text: str, asked: str) -> str | None:
-    """Return a claim without the question's words: "The capital of Norway is Oslo", "Oslo is the capital of Norway"."""
+    """Remove the restated question from a claim, or return None. "The capital of Norway is Oslo" becomes "Oslo"."""
     folded = text.lower()
     subject = re.match(rf"\w+\s({_IS})\s(?:(?:{_ARTICLE})\s|l['’])?(\S.*)", asked)
     if subject and (stated := re.match(rf"{re.escape(subject[2])}\s{subject[1]}\s", folded)):
@@ -182,15 +186,15 @@ _SIGNIFICANT = re.compile(r"(?<=\w)[-–](?!\w)|(?<=\d)['\"’]|(?<![^\W_])[^\W_
 def find_choice(
     answer: str, options: Sequence[str], correct: int, aliases: Sequence[str] = (), question: str = "", shown: bool = False,
 ) -> Finding:  # fmt: skip
-    """Return whether an answer is the option `correct`, one of its `aliases`, or certainly another one.
+    """Decide whether an answer names the correct option, one of its aliases, or certainly another option.
 
-    `question` may be repeated around the option; `shown`: the model saw lettered options, so that a letter is one.
+    The answer may repeat words of `question`. With `shown`, the model saw lettered options, so a letter is an answer.
     """
     text = said(answer)
     if isinstance(text, Finding):
         return text
     tokens = set(normalize_tokens(question))
-    # A question that names an option itself ("gold or lead?") says nothing when it is repeated.
+    # A question that names an option ("gold or lead?") must not be stripped from the answer.
     naming = any(set(normalize_tokens(option)) <= tokens for option in (*options, *aliases))
     lettered = any(re.match(r"[B-HJ-Z]\b", option) for option in options)
     known = _Options(tuple(options), correct, tuple(aliases), "" if naming else question, shown, lettered)
@@ -201,7 +205,7 @@ def find_choice(
 
 
 def find_explanation(answer: str, reference: str) -> Finding:
-    """Return whether an explanation has the reference's words; everything else is left to a judge."""
+    """Accept an explanation that repeats the reference word for word. Any other explanation needs a judge."""
     if not normalize_tokens(reference):
         return Finding("reference_error", None, None, "reference_is_empty")
     text = said(answer)
@@ -214,7 +218,7 @@ def find_explanation(answer: str, reference: str) -> Finding:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Options:
-    """The options of one item, and whether a claim is certainly one of them."""
+    """The options of one item, matched against the claims of an answer."""
 
     options: tuple[str, ...]
     correct: int
@@ -222,10 +226,10 @@ class _Options:
     question: str
     shown: bool
     lettered: bool
-    """Whether options begin with letters, so that an "A" is none of the articles ("A positive")."""
+    """Whether options begin with letters, so that a first "A" is not an article ("A positive")."""
 
     def find(self, claim: str) -> Finding:
-        """Return what one claim says."""
+        """Decide which option one claim names."""
         before = ""
         for core in cores(_BULLET.sub("", plain_text(claim)), self.question):
             # "Yes, no" and "probably certainly" name two options.
@@ -235,7 +239,7 @@ class _Options:
             letter = _LETTER.fullmatch(core)
             if letter is not None and letter[1].upper() not in string.ascii_uppercase[: len(self.options)]:
                 letter = None
-            # "A. green" is no article where options were shown.
+            # If options were shown, the "A" of "A. green" is not an article.
             named = None if letter is not None and letter[2] and self.shown else self._named(core)
             if named is not None:
                 return right("equal", claim) if named == self.correct else wrong("other_option", claim)
@@ -244,13 +248,15 @@ class _Options:
         parts = _JOINT.split(core) if len(core) <= 1000 else []
         listed = {self._named(part) for part in parts}
         mine = sorted(normalize_tokens(self.options[self.correct]))
-        # A key of several parts may be given in another order.
+        # A key with several parts may be given in a different order.
         if len(listed) > 1 and None not in listed and sorted(normalize_tokens(core)) != mine:
             return wrong("multiple_options", claim)
         return undecided("symbolic" if is_symbolic(core) else "no_option_alone", claim)
 
     def _named(self, core: str) -> int | None:
-        """Return the one option that a text is, or None: also if two options are the same but for case or signs."""
+        """Return the index of the only option that a text matches. Case and signs break ties, otherwise a tie returns
+        None.
+        """
         wordings = [*enumerate(self.options), *((self.correct, alias) for alias in self.aliases)]
         named = {i for i, wording in wordings if same_words(core, wording, self.lettered)}
         if len(named) > 1:
@@ -270,10 +276,11 @@ class _Options:
 
 
 def same_words(text: str, wording: str, lettered: bool = False) -> bool:
-    """Return whether two texts have the same words and signs, articles and harmless marks aside.
+    """Return whether two texts have the same words and signs, apart from articles and harmless punctuation.
 
-    A formula is compared character by character. Of words, those up to two letters and those after a number are
-    compared as they are cased ("CO" and "Co", "5 MW" and "5 mW"). `lettered`: a first "A" is no article.
+    Formulas are compared character by character. Words of up to two letters and words after a number are
+    case-sensitive, because "CO" differs from "Co" and "5 MW" from "5 mW". With `lettered`, a first "A" is not an
+    article.
     """
     if is_symbolic(wording) or is_symbolic(text):
         return squash(text) == squash(wording)
@@ -288,7 +295,7 @@ def same_words(text: str, wording: str, lettered: bool = False) -> bool:
 
 
 def _same_case(a: str, b: str, place: int, words: Sequence[str]) -> bool:
-    """Return whether two words that fold alike are the same: a symbol, or a unit after a number, is as it is cased."""
+    """Compare the case of two words that fold alike. Case matters for short symbols and for units after a number."""
     letters = len(b.rstrip(string.digits))
     if a == b or letters > 3:
         return True
@@ -299,7 +306,7 @@ def _same_case(a: str, b: str, place: int, words: Sequence[str]) -> bool:
 
 @lru_cache(maxsize=1024)
 def _marks(text: str) -> str:
-    """Return the characters of a text that are neither words nor harmless."""
+    """Return the characters of a text that are neither words nor harmless punctuation."""
     plain = plain_text(text)
     signs = _SIGNIFICANT.findall(plain)
     return "".join([*(c for c in plain if not c.isalnum() and c not in _HARMLESS), *signs])

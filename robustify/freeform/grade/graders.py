@@ -1,6 +1,6 @@
-"""The graders of numbers, choices and explanations: one answer in, one grade out.
+"""Graders of numbers, choices and explanations: each turns one answer into one grade.
 
-The rules decide what they can. A judge is asked for the rest, and never sees an answer that was cut off.
+Rules decide first. A judge grades the rest and never sees an answer that was truncated.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,22 +20,22 @@ from robustify.freeform.settings import FreeSettings
 GRADERS: Mapping[GradedKind, str] = {
     "numeric": "numeric/4", "short_text": "choice/3", "explanation": "explanation/2", "nuggets": NUGGETS,
 }  # fmt: skip
-"""Graders with their versions, as written in a grade."""
+"""Name and version of each grader, as recorded in a grade."""
 _CLOSED = ("truncated", "reference_error", "grader_error")
 
 
 def grade_answer(
     item: FreeItem, row: AnswerRow, settings: FreeSettings, judge: Judge | None = None
 ) -> GradeResult:
-    """Grade one answer by the grader of its item's kind.
+    """Grade one answer with the grader for its item's kind.
 
     Raises:
-        UsageError: a mode that needs a judge, and there is none.
-        ModelError: the judge can never be asked.
+        UsageError: the mode needs a judge, and none is given.
+        ModelError: the judge can never be called.
     """
     mode = require_judge(settings, judge)
     if row.error is not None or row.finish_reason == "length":
-        # To count an answer that was cut off only if it is already right would raise every rate.
+        # If truncated answers counted only when already correct, every rate would be too high.
         reason = row.error or "cut_off"
         return GradeResult(item.id, row.model, item.kind, GRADERS[item.kind], "truncated", None, None, reason)
     if item.nuggets:
@@ -63,19 +63,19 @@ def grade_answer(
 
 
 def require_judge(settings: FreeSettings, judge: object) -> str:
-    """Return the mode; raise `UsageError` if it needs a judge and there is none."""
+    """Return the grading mode, or raise `UsageError` if the mode needs a judge and none is given."""
     if judge is None and settings.who in ("judge", "both"):
         raise UsageError(
-            f"mode {settings.who}: no judge is given; expected one (--judge, or `judge:` in the free block)"
+            f"Mode {settings.who} needs a judge. Name one with --judge, or with `judge:` in the free block."
         )
     return settings.who
 
 
 def _by_rules(item: FreeItem, text: str, settings: FreeSettings) -> tuple[Finding, dict[str, str]]:
-    """Return what the rules find, and what a judge is shown of the reference."""
+    """Grade an answer by rules. Return the finding and the reference text that a judge would see."""
     match item.kind:
         case "numeric":
-            # The other options are wrong values that are known: an answer that is nearer to one is wrong.
+            # The other options are known wrong values, so an answer that is nearer to one of them is wrong.
             others = [option for i, option in enumerate(item.options) if i != item.correct]
             rel, rivals = written(settings.rel_tol), rivals_of(item.reference, others)
             rule = NumericRule(rel, written(settings.abs_tol), item.unit, rivals)
@@ -99,12 +99,12 @@ def grade_answers(
     judge: Judge | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> list[GradeResult]:
-    """Grade every answer, in the order of the answers.
+    """Grade every answer and return the grades in the order of the answers.
 
     Raises:
-        DataError: answers to items that are not there, or two answers of one model to one item.
-        UsageError: a mode that needs a judge, and there is none.
-        ModelError: the judge can never be asked.
+        DataError: an answer belongs to an unknown item, or a model answers an item twice.
+        UsageError: the mode needs a judge, and none is given.
+        ModelError: the judge can never be called.
     """
     require_judge(settings, judge)
     by_id = {item.id: item for item in items}
@@ -113,9 +113,11 @@ def grade_answers(
     for n, row in enumerate(answers, start=1):
         first = seen.setdefault((row.item_id, row.model), n)
         if row.item_id not in by_id:
-            faults.append(f"answer {n}: no such item; expected answers to the items of this set")
+            faults.append(f"answer {n}: its item is not in this set. Expected the ID of one of its items.")
         elif first != n:
-            faults.append(f"answer {n}: of the model and to the item of answer {first}; expected one")
+            faults.append(
+                f"answer {n}: same model and item as answer {first}. Expected one answer per model and item."
+            )
     if faults:
         raise DataError.gather(faults)
     out = []

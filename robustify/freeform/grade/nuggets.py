@@ -1,7 +1,7 @@
-"""An answer graded fact by fact: a judge labels each nugget by whether the answer states it.
+"""Grading by nuggets: a judge labels each nugget (fact) by whether the answer supports it.
 
-A label counts only where it is certain which nugget it belongs to. A nugget without one makes the score unknown, with
-bounds; it is never "not supported". Nuggets that no person has reviewed are counted in every report.
+A label counts only if it certainly belongs to its nugget. A nugget without a label makes the score unknown but bounded.
+It never counts as "not supported". Reports count nuggets that no person has reviewed.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ from robustify.freeform.settings import FreeSettings
 
 NUGGETS = "nuggets/1"
 OKAY_WEIGHT = 0.5
-"""What an okay nugget counts in `weighted`, where a vital one counts 1 (ours, not TREC's code)."""
+"""Weight of an okay nugget in the `weighted` score. A vital nugget has weight 1. TREC's code has no such score."""
 
 
 def grade_nuggets(
@@ -44,9 +44,9 @@ def grade_nuggets(
     """Grade an answer by the nuggets of its item.
 
     Raises:
-        UsageError: no nuggets, or a format that the template does not have.
-        DataError: two nuggets with the same words or id.
-        ModelError: the judge can never be asked.
+        UsageError: the item has no nuggets, or the template lacks the format.
+        DataError: two nuggets have the same words or ID.
+        ModelError: the judge can never be called.
     """
     nuggets, chosen = item.nuggets, settings.judged_by("nuggets")
     written = settings.format_type or chosen.own_format
@@ -55,7 +55,7 @@ def grade_nuggets(
     if not isinstance(text, Finding) and is_refusal(text):
         text = no_answer("refusal")
     if isinstance(text, Finding):
-        # What is too long for the rules a judge may still read.
+        # A judge may still read an answer that is too long for the rules.
         if text.status != "needs_judge":
             unread = blank_nuggets(item, model).nuggets
             return replace(text.graded("nuggets", NUGGETS, None, item.id, model), nuggets=unread)
@@ -95,24 +95,24 @@ def grade_nuggets(
 
 def _check(nuggets: Sequence[Nugget], template: PromptTemplate, format_type: str) -> None:
     if not nuggets:
-        raise UsageError("0 nuggets: expected at least 1")
+        raise UsageError("The item has no nuggets. Expected at least one.")
     if format_type not in (*template.formats, "adaptive"):
         raise UsageError(
-            f"format_type {format_type}: template {template.id} has {', '.join(template.formats) or 'no labels'};"
-            " expected one of these, or adaptive (leave it out for the template's own)"
+            f"Template {template.id} does not support format_type {format_type}. Expected one of"
+            f" {', '.join((*template.formats, 'adaptive'))}. Omit it for the template's default."
         )
     require_distinct(nuggets)
 
 
 def require_distinct(nuggets: Sequence[Nugget]) -> None:
-    """Refuse nuggets with the same words or id (`DataError`)."""
+    """Raise `DataError` if two nuggets have the same words or ID."""
     folded = {normalize_tokens(nugget.text) for nugget in nuggets}
     if min(len(folded), len({nugget.id for nugget in nuggets})) < len(nuggets):
-        raise DataError(f"{len(nuggets)} nuggets with repeated words or ids; expected each fact once")
+        raise DataError(f"Two of the {len(nuggets)} nuggets repeat words or an ID. Expected each fact once.")
 
 
 def blank_nuggets(item: FreeItem, model: str) -> GradeResult:
-    """Return the grade of an answer whose nuggets nobody has labelled."""
+    """Return the grade of an answer whose nuggets have no labels."""
     blank = tuple(NuggetGrade(n.id, n.importance, None, None, n.reviewed) for n in item.nuggets)
     return GradeResult(
         item.id, model, "nuggets", NUGGETS, "grader_error", None, None, "nugget_unread", nuggets=blank
@@ -141,11 +141,11 @@ def _scored(
 
 
 def score_nuggets(nuggets: Sequence[NuggetGrade]) -> dict[str, dict[str, Any]]:
-    """Return the five nugget scores of one answer: `{SCORE: {"value", "lower", "upper", "n"}}`.
+    """Compute the five nugget scores of one answer: `{SCORE: {"value", "lower", "upper", "n"}}`.
 
-    `strict_*` counts full support alone, the others count partial support as a half; `vital` and `all` say over
-    which nuggets (Pradeep et al. 2024, AutoNuggetizer); `weighted` is ours. The value is None with bounds where a
-    nugget has no label, None without bounds where there is no nugget.
+    The `strict_*` scores count full support only, and the others count partial support as one half. `vital` and `all`
+    name the nuggets that count (Pradeep et al. 2024, AutoNuggetizer). `weighted` is specific to robustify. If a nugget
+    has no label, the value is None and the bounds remain. Without nuggets, all three are None.
     """
     vital = [(n.label, 1.0) for n in nuggets if n.importance == "vital"]
     every = [(n.label, 1.0) for n in nuggets]

@@ -1,8 +1,9 @@
-"""Whether a number is right, without a judge: decimal, exact, with the tolerance relative to the reference alone.
+"""Rules that decide whether a numeric answer is correct, in exact decimal arithmetic.
 
-The number must be certain: alone in its claim, beside it harmless words, words of the question or other ways to write the
-same value. A range, a bound, two results, an expression, several equations or a unit that was not asked for are
-undecided; so is a number that would be right in another reading (a decimal comma, an omitted prefix, a sign).
+The tolerance is relative to the reference. The number must be certain: only harmless words, words of the question, or
+equal values may surround it. A range, a bound, two results, an expression, several equations or an unexpected unit are
+undecided. A number is also undecided if another reading would make it correct, such as a decimal comma, an omitted
+prefix or a sign.
 """
 
 import re
@@ -34,13 +35,13 @@ from robustify.freeform.grade.units import (
 )
 
 _HARMLESS, _DIFFERENCE = word_set("number"), word_set("difference")
-"""Words beside a number that leave it as it is."""
+"""Words beside a number that do not change it."""
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _MARKS = re.compile(r"[\s.,;:!()\[\]{}*_~≈—…]*")
 _NAME = re.compile(r"([^\W\d_])(?:_\w+)?")
 _ARITHMETIC = re.compile(r"[\s\d.+\-*/×·÷()^]*")
 _SAME = Decimal("0.01")
-"""Within it two numbers of one claim are the same value ("5 miles (8 km)")."""
+"""Relative difference up to which two numbers of one claim are the same value ("5 miles (8 km)")."""
 _ASKED_IN = re.compile(
     r"\b(?:in|how many|wie viele|en|combien de|cuántos|cuántas)\s+(?=[^\W\d])", re.IGNORECASE
 )
@@ -50,10 +51,11 @@ _NAMES_PERCENT = re.compile(r"%|\bper\s?cent(?:age)?s?\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class NumericRule:
-    """How a number is compared. It is right within `max(rel * |reference|, abs)`; both 0 mean exact equality.
+    """Criteria for accepting a number.
 
-    `unit` is the unit it is wanted in. `rivals` are wrong values that are known, as of other options: an answer that is
-    nearer to one is not right, however wide the tolerance.
+    A number is correct within `max(rel * |reference|, abs)`. If both are 0, it must be equal. `unit` is the expected
+    unit. `rivals` are known wrong values, such as other options. An answer that is nearer to one of them is wrong,
+    however wide the tolerance is.
     """
 
     rel: Decimal = Decimal("0.05")
@@ -62,7 +64,7 @@ class NumericRule:
     rivals: tuple[Decimal, ...] = ()
 
     def accepts(self, answer: Decimal, reference: Decimal) -> bool:
-        """Return whether an answer is within the tolerance, its edge included, and nearer to no rival."""
+        """Return whether an answer is within the inclusive tolerance and not nearer to a rival."""
         with localcontext(_CONTEXT):
             off = abs(answer - reference)
             within = off <= max(self.rel * abs(reference), self.abs)
@@ -70,12 +72,12 @@ class NumericRule:
 
 
 def written(tolerance: float) -> Decimal:
-    """Return a tolerance as it is written: 0.05 is 5 %, not 0.05000000000000000277."""
+    """Convert a tolerance to its decimal notation, so that 0.05 is exactly 5 %."""
     return Decimal(str(tolerance))
 
 
 def rivals_of(reference: str, others: Sequence[str]) -> tuple[Decimal, ...]:
-    """Return the values of other options that are written in the reference's unit."""
+    """Return the values of the other options that use the reference's unit."""
     known = whole_quantity(reference)
     found = [whole_quantity(other) for other in others]
     if known is None:
@@ -84,7 +86,7 @@ def rivals_of(reference: str, others: Sequence[str]) -> tuple[Decimal, ...]:
 
 
 def find_numeric(answer: str, reference: str, rule: NumericRule, question: str = "") -> Finding:
-    """Say whether an answer gives the reference's number. Never raises for either text."""
+    """Decide whether an answer gives the reference's number. Never raises because of a text."""
     known = whole_quantity(reference)
     wanted = parse_unit(rule.unit) if rule.unit else None
     if known is None or (rule.unit and wanted is None):
@@ -92,7 +94,7 @@ def find_numeric(answer: str, reference: str, rule: NumericRule, question: str =
     text = said(answer)
     if isinstance(text, Finding):
         return text
-    # The unit that was asked for goes with a bare number; one that the reference carries itself stays with it.
+    # A reference keeps its own unit. A reference without a unit gets the one that the question names.
     asked = None if known.unit or wanted else _asked_unit(question)
     compared = _Comparison(
         known._replace(unit=known.unit or wanted or asked), rule, question, asked is not None
@@ -105,7 +107,7 @@ def find_numeric(answer: str, reference: str, rule: NumericRule, question: str =
 
 @lru_cache(maxsize=1024)
 def _asked_unit(question: str) -> Unit | None:
-    """Return the one unit that a question names ("in km", "how many days"), or None."""
+    """Return the only unit that a question names ("in km", "how many days"), or None."""
     plain = plain_notation(question[:2000])
     read = [leading_unit(plain[place.end() :]) for place in _ASKED_IN.finditer(plain)]
     found = {one.unit for one in read if one is not None}
@@ -114,16 +116,16 @@ def _asked_unit(question: str) -> Unit | None:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Comparison:
-    """The reference, in the unit that is wanted, and how a claim is compared with it."""
+    """A reference in the expected unit, compared with the numbers of an answer."""
 
     reference: NumberWithUnit
     rule: NumericRule
     question: str
     asked: bool
-    """Whether the question names the unit, so that a bare number is certainly in it."""
+    """Whether the question names the unit, so that a number without a unit is certainly in that unit."""
 
     def find(self, claim: str) -> Finding:
-        """Return what one claim says: its number, or a formula if that has the right value."""
+        """Decide one claim by its number, or by its formula if the formula has the correct value."""
         found = self._by_number(claim)
         if found.score is None and (self.reference.unit is None or self.asked):
             values = (value_of(core) for core in cores(claim))
@@ -152,16 +154,16 @@ class _Comparison:
         others = [*found[:-1], *filter(None, map(whole_quantity, sides))]
         if any(same._compared(q).score != 1 or self._compared(q).score != verdict.score for q in others):
             return undecided("multiple_numbers", claim)
-        if verdict.score == 0 and any(self._compared(q).score == 1 for q in self._otherwise(one, last)):
+        if verdict.score == 0 and any(self._compared(q).score == 1 for q in self._other_readings(one, last)):
             return undecided("other_reading", one.raw)
         return verdict
 
     def _one_equation(self, sides: Sequence[str]) -> bool:
-        """Return whether the sides before a result are one chain: a name or a value, then computations."""
+        """Return whether the parts before a result form one chain: a name or a value, followed by computations."""
         first, *computed = sides
         letters = {word for word in _WORD.findall(self.question) if len(word) == 1} - {"a", "A", "I"}
         if name := _NAME.fullmatch(first.strip()):
-            # Another letter than the question's is another quantity.
+            # A letter that is not in the question is a different quantity.
             named = name[1] in letters or not letters
         else:
             named = not _WORD.search(first) or bool(whole_quantity(first)) or self._words_harmless(first)
@@ -172,29 +174,29 @@ class _Comparison:
         )
 
     def _harmless(self, text: str, inside: Sequence[NumberWithUnit]) -> bool:
-        """Return whether all that is beside numbers leaves them as they are."""
+        """Return whether the text around the numbers leaves their values unchanged."""
         after = _WORD.match(text[inside[-1].end :].lstrip())
-        # A word in the place of a unit may be one that is not known.
+        # A word after the number may be an unknown unit.
         if after and after[0].casefold() not in _HARMLESS and self.reference.unit and not self.asked:
             return False
         return self._words_harmless(_without(text, inside))
 
     def _words_harmless(self, rest: str) -> bool:
-        """Return whether a text without its numbers has only harmless words, words of the question, and harmless marks."""
+        """Return whether a text without numbers has only harmless words and marks, or words of the question."""
         words = set(_words(rest))
         known = {w for w in known_words(self.question) - CHANGING if len(w) > 1}
         return words <= _HARMLESS | known and _MARKS.fullmatch(_WORD.sub("", rest)) is not None
 
-    def _otherwise(self, one: NumberWithUnit, side: str) -> Iterator[NumberWithUnit]:
-        """Yield what a number may also be read as."""
+    def _other_readings(self, one: NumberWithUnit, side: str) -> Iterator[NumberWithUnit]:
+        """Yield other possible readings of a number."""
         value, wanted, known = one.value, self.reference.unit, self.reference.value
         shifts = [3, -3] if re.search(r"\d[.,]\d{3}(?!\d)", one.raw) else []
-        # "5 million" and 5000 may be counts of what the question names: "in millions", "how many thousands".
+        # "5 million" and 5000 may answer "in millions" and "how many thousands".
         shifts += [-tens for word, tens in WORDS_OF_TEN.items() if word in self.question.lower()]
         if "/" in one.raw:
             parts = map(whole_quantity, one.raw.split("/"))
             yield from (one._replace(value=part.value) for part in parts if part is not None)
-        # "A loss of 5" is -5 where the question asks for the change, and -5 is a loss of 5.
+        # "A loss of 5" is -5 if the question asks for the change, and -5 is a loss of 5.
         if set(_words(side.replace(one.raw, ""))) - _HARMLESS or set(_words(self.question)) & _DIFFERENCE:
             yield one._replace(value=-value)
         if wanted is None and _NAMES_PERCENT.search(self.question):
@@ -202,7 +204,7 @@ class _Comparison:
         if one.unit is None and wanted is not None:
             yield from (one._replace(unit=scale) for scale in other_scales(wanted))
             if not self.asked and value and known:
-                # With its decimal point moved it may be in another unit.
+                # With the decimal point moved, the number may be in another unit.
                 shift = known.adjusted() - value.adjusted()
                 shifts += [shift - 1, shift, shift + 1]
         yield from (one._replace(value=value.scaleb(shift, _CONTEXT)) for shift in shifts)
@@ -221,7 +223,7 @@ class _Comparison:
             return undecided("unit_unclear", raw) if has_two_meanings(unit) else wrong("unit_mismatch", raw)
         else:
             here, wanted = pair
-            # 18 °F more are 10 °C more.
+            # A difference of 18 °F is a difference of 10 °C.
             asked = known_words(self.question)
             if here != wanted and other_scales(here) and (not asked or asked & _DIFFERENCE):
                 return undecided("scale_or_difference", raw)
@@ -246,7 +248,9 @@ class _Comparison:
         return wrong(reason, quantity.raw, flags)
 
     def _by_percent(self, quantity: NumberWithUnit) -> Finding:
-        """Face value or fraction: both for a reference in per cent; for another one the question decides."""
+        """Compare a number as written or as a fraction. A reference in percent allows both, otherwise the question
+        decides.
+        """
         face, reference, rule = quantity.value, self.reference, self.rule
         units = [u for u in (quantity.unit, reference.unit) if u is not None and not is_percent(u)]
         if units:
@@ -270,7 +274,7 @@ def _words(text: str) -> list[str]:
 
 
 def _without(text: str, inside: Sequence[NumberWithUnit]) -> str:
-    """Return a text with a blank for each of its quantities."""
+    """Replace each quantity of a text with a space."""
     left, place = [], 0
     for quantity in inside:
         left.append(text[place : quantity.start])

@@ -1,8 +1,9 @@
-"""Numbers with units in a text: decimal, exact, and only what is certainly a number.
+"""Extraction of numbers with units from text, as exact decimals.
 
 Superscripts, digits of other scripts, minus signs, vulgar fractions, LaTeX and Markdown emphasis are first rewritten in
-plain notation (plain digits, `.`, `-`, `^`, `a/b`); nothing is computed. A digit run inside a word, a version, a power
-or an index is no number. Ranges, lists and expressions are not resolved here: every number is given with its place.
+plain notation (plain digits, `.`, `-`, `^`, `a/b`), without computing anything. Digits inside a word, a version, a
+power or an index are not numbers. Ranges, lists and expressions are not resolved: every number is returned with its
+position.
 """
 
 import logging
@@ -26,7 +27,7 @@ _FRACTION = re.compile(
 )
 _WRAPPED = re.compile(r"\\(?:text|mathrm|mathbf|textbf|mathit|operatorname|rm|unit|si)\s?\{([^{}]{0,80})\}")
 _POWER = re.compile(r"\^\s?\{\s?([+-]?\d{1,4})\s?\}")
-# "7 minus 5" is an expression, "minus 5" a number.
+# "7 minus 5" is an expression, and "minus 5" is a number.
 _MINUS = re.compile(
     r"(^|[:=(≈~]\s*|\b(?:is|be|was|equals|about|approximately|exactly|ist|est|es|è|é)\s+)"
     r"(?:minus|negative|moins|menos|meno)\s+(?=\.?\d)",
@@ -36,7 +37,7 @@ _COMMAND = re.compile(r"\\(?:[A-Za-z]+|[^A-Za-z])")
 
 
 def plain_notation(text: str) -> str:
-    """Return a text in plain notation. Linear in its length."""
+    """Rewrite a text in plain notation, in linear time."""
     if not text.isascii() or "\\" in text or "{" in text:
         text = _SUBSCRIPT.sub("_", _THIN_GROUP.sub("", powers_marked(text)))
     text = text.replace("!=", "≠")
@@ -47,7 +48,7 @@ def plain_notation(text: str) -> str:
         text = _WRAPPED.sub(r" \1", _FRACTION.sub(r" \1/\2 ", text))
         text = _COMMAND.sub(lambda m: _COMMANDS.get(m[0], m[0]), text)
     text = _MINUS.sub(r"\1-", _POWER.sub(r"^\1", _RUN.sub(_in_digits, text)))
-    # One dollar sign is money, two are LaTeX.
+    # One dollar sign is a currency, and two enclose LaTeX.
     return text.replace("$", "＄" if text.count("$") == 1 else "").replace("{}", "").replace("^°", "°")
 
 
@@ -60,7 +61,7 @@ _SPELLED = re.compile(
 
 
 def _in_digits(run: "re.Match[str]") -> str:
-    """Return an English number below 1000 in digits, and other words, such as a lone "one", unchanged."""
+    """Convert an English number below 1000 to digits. Other words, such as "one" inside a sentence, are unchanged."""
     found = _SPELLED.fullmatch(" ".join(run[0].casefold().split()))
     if found is None or (run[0].casefold() == "one" and run[0] != run.string.strip(" .")):
         return run[0]
@@ -70,7 +71,7 @@ def _in_digits(run: "re.Match[str]") -> str:
 
 
 def _plain_characters(text: str) -> str:
-    """Fractions, digits and signs of other scripts, then NFKC."""
+    """Replace fractions, digits and signs of other scripts, and normalise to NFKC."""
     table: dict[int, str] = {}
     for character in set(text):
         if character.isascii():
@@ -109,9 +110,9 @@ _ORDINAL = re.compile(r"(?:st|nd|rd|th)\b", re.IGNORECASE)
 
 
 class NumberWithUnit(NamedTuple):
-    """A number of a text in plain notation, with the unit after it.
+    """A number in plain notation with the unit that follows it.
 
-    `bullet` is set where the minus sign may be the mark of a list. `raw` is what was written.
+    `bullet` is true if the minus sign may be a list marker. `raw` is the original text.
     """
 
     value: Decimal
@@ -123,7 +124,7 @@ class NumberWithUnit(NamedTuple):
 
 
 def quantities_in(text: str) -> list[NumberWithUnit]:
-    """Return the numbers of a text that is in plain notation already. Linear in its length."""
+    """Find the numbers of a text in plain notation, in linear time."""
     found: list[NumberWithUnit] = []
     place = 0
     while len(found) < MOST_QUANTITIES and (number := _NUMBER.search(text, place)) is not None:
@@ -138,7 +139,7 @@ def quantities_in(text: str) -> list[NumberWithUnit]:
 
 @lru_cache(maxsize=1024)
 def whole_quantity(text: str) -> NumberWithUnit | None:
-    """Return the quantity that a whole text is, a leading `x =` or `~` allowed, or None."""
+    """Parse a complete text as one quantity, with an optional leading `x =` or `~`. Return None if it is anything more."""
     if len(text) > LONGEST_REFERENCE:
         return None
     plain = re.sub(
@@ -152,7 +153,7 @@ def whole_quantity(text: str) -> NumberWithUnit | None:
 
 
 def _past_digits(text: str, number: "re.Match[str]") -> int:
-    """Where to look on: after the digits and letters that were no number."""
+    """Return the position after digits and letters that were not a number."""
     end = max(number.end(), number.start() + 1)
     while end < len(text) and text[end].isdigit():
         end += 1
@@ -165,7 +166,7 @@ def _quantity(text: str, number: "re.Match[str]") -> NumberWithUnit | None:
     if number["sign"]:
         before = text[:start].rstrip()[-1:] if start else ""
         if before.isdigit() or before in (")", "%"):
-            # A joint, not a sign: the number begins after it.
+            # The character joins two numbers instead of being a sign, so the number begins after it.
             negative, start = False, start + len(number["sign"])
         elif start and (text[start - 1].isalpha() or text[start - 1] in "_^"):
             return None
@@ -199,7 +200,7 @@ def _value(number: "re.Match[str]") -> Decimal | None:
 
 
 def _digits(mantissa: str) -> str:
-    """Return a mantissa with a decimal point and no separators."""
+    """Convert a mantissa to a decimal point and no thousands separators."""
     if re.fullmatch(r"\d{1,3}(?:\.\d{3})+,\d+", mantissa):
         return mantissa.replace(".", "").replace(",", ".")
     if re.fullmatch(r"[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?", mantissa):
@@ -226,8 +227,8 @@ def _with_unit(text: str, value: Decimal, start: int, end: int) -> NumberWithUni
     return NumberWithUnit(value, None, start, end, text[start:end])
 
 
-# Formulas: short products of numbers, roots, powers and fractions; a sum may be a range, and a power of powers may take
-# for ever.
+# Formulas are short products of numbers, roots, powers and fractions. A sum may be a range, and a power of a power
+# may never finish.
 
 _LONGEST_FORMULA = 60
 _FORMULA = re.compile(
@@ -245,7 +246,7 @@ _AS_LATEX = (
 
 @lru_cache(maxsize=1024)
 def value_of(text: str) -> Decimal | None:
-    """Return the value of a text that is a formula as a whole, to 15 digits, or None."""
+    """Evaluate a text that is one formula, to 15 digits. Return None for any other text."""
     plain = text.strip(" ;:,$").rstrip(".")
     if len(plain) > _LONGEST_FORMULA or not _ADVANCED.search(plain) or not _FORMULA.fullmatch(plain):
         return None
@@ -253,7 +254,7 @@ def value_of(text: str) -> Decimal | None:
         return None
     from math_verify import LatexExtractionConfig, parse
 
-    # Its messages repeat the text that it is given.
+    # Its log messages would contain the text.
     for name in ("math_verify", "latex2sympy2_extended"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     for pattern, latex in _AS_LATEX:

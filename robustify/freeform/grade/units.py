@@ -1,8 +1,8 @@
-"""Units of measure: tokens of a closed list, with names and factors by pint.
+"""Units of measure, parsed from a closed list and converted with pint.
 
-A unit is a product of known tokens with small whole exponents; anything else is none. So `9**9**9` costs nothing, pint
-reads no text of an answer, and "a", "at" or "e" in prose is no unit. What pint has no name for, or converts otherwise
-than a reader expects (32 °F, rpm, gauss, Hz and rad/s), is here.
+A unit is a product of known tokens with small integer exponents. Any other text is not a unit, so `9**9**9` costs
+nothing, pint never parses text of an answer, and "a", "at" or "e" in prose is not a unit. This module adds units that
+pint does not know or converts in unexpected ways (32 °F, rpm, gauss, Hz and rad/s).
 """
 
 import re
@@ -15,9 +15,9 @@ from robustify.freeform.answer_text import powers_marked
 from robustify.freeform.grade import closed_lists, word_set
 
 LONGEST = 48
-"""Characters of a unit."""
+"""Longest unit, in characters."""
 Unit = tuple[tuple[str, int], ...]
-"""pint's names with exponents, sorted: `(("meter", 1), ("second", -1))`."""
+"""Sorted pint names with exponents: `(("meter", 1), ("second", -1))`."""
 
 _SYMBOLS, _PREFIXES, _SYMBOLS_ALONE = word_set("symbols"), word_set("prefixes"), word_set("symbols_alone")
 _WORDS, _WORD_PREFIXES, _WORDS_ALONE = word_set("words"), word_set("word_prefixes"), word_set("words_alone")
@@ -44,7 +44,7 @@ _SPELLED = (
 
 
 class Read(NamedTuple):
-    """A unit at the beginning of a text: the unit, and how many characters it takes."""
+    """A unit at the beginning of a text, with its length in characters."""
 
     unit: Unit
     length: int
@@ -52,7 +52,7 @@ class Read(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def parse_unit(text: str) -> Unit | None:
-    """Return the unit that a whole text is, or None."""
+    """Parse a complete text as a unit, or return None."""
     if len(text) > 2 * LONGEST:
         return None
     written = powers_marked(text.strip()).translate(_TIDY)
@@ -63,10 +63,9 @@ def parse_unit(text: str) -> Unit | None:
 
 @lru_cache(maxsize=4096)
 def leading_unit(text: str) -> Read | None:
-    """Return the longest unit that a text begins with, of whole words, up to a comma.
+    """Parse the longest unit of complete words at the beginning of a text, up to a comma.
 
-    None also where a unit goes on in a way that can be read in two ways (`J/mol K`). "in" is an inch where nothing
-    follows: "6 in."
+    Return None also if the continuation is ambiguous (`J/mol K`). "in" is an inch only at the end, as in "6 in."
     """
     head = re.split(r"[,;\n]", text[:LONGEST], maxsplit=1)[0]
     if re.match(r"in\s*(?:[.)!]|$)", head):
@@ -88,7 +87,7 @@ def leading_unit(text: str) -> Read | None:
 
 
 def _product(written: str) -> Unit | None:
-    """Factors joined by blanks, `*`, `·`, `/` and `per`; brackets only after a slash."""
+    """Combine the factors of a unit, joined by spaces, `*`, `·`, `/` or `per`. Brackets may follow only a slash."""
     written = _BELOW.sub(lambda m: "/" + re.sub(r"\s*[*·⋅×]\s*|\s+", "/", m[1].strip()), written)
     exponents: dict[str, int] = {}
     place, divided = 0, False
@@ -98,13 +97,13 @@ def _product(written: str) -> Unit | None:
             return None
         name, below, n = unit_name(token["word"]), bool(token["over"]), int(token["power"] or 1)
         again = name in exponents and not (below and exponents[name] < 0)
-        # After `a/b` another factor may belong above or below the line, and "m/s^-2" may mean either: it is not certain.
+        # After `a/b`, a further factor may belong above or below the line. "m/s^-2" is ambiguous too.
         if name is None or again or (divided and not below) or (below and n < 0) or abs(n) > 12:
             return None
         exponents[name] = exponents.get(name, 0) + (-n if below else n)
         divided, place = divided or below, token.end()
     factors = {name: n for name, n in exponents.items() if n}
-    # Temperatures in a product are differences; alone they have a zero of their own.
+    # Temperatures in a product are differences. A temperature alone is a point on its scale.
     alone = list(factors.values()) == [1]
     return (
         tuple(sorted((name if alone else _DELTA.get(name, name), n) for name, n in factors.items())) or None
@@ -113,7 +112,7 @@ def _product(written: str) -> Unit | None:
 
 @cache
 def unit_name(word: str) -> str | None:
-    """Return pint's name of one written unit: symbols as they are cased, words in any case and number."""
+    """Return pint's name of a written unit. Symbols are case-sensitive, and words are not."""
     prefixed = word[:1] in _PREFIXES and word[1:] in _SYMBOLS
     if word in _SYMBOLS_ALONE or word in _SYMBOLS or prefixed:
         return _named(_RENAMED.get(word, word))
@@ -135,12 +134,12 @@ def _named(word: str) -> str:
 
 
 def is_percent(unit: Unit | None) -> bool:
-    """Return whether a unit is the per cent sign alone."""
+    """Return whether a unit is percent alone."""
     return unit == (("percent", 1),)
 
 
 def comparable(unit: Unit, wanted: Unit) -> tuple[Unit, Unit] | None:
-    """Return two units of one dimension, each as it is written or as what is also written so; None where there are none."""
+    """Return a reading of each of two units in the same dimension, or None if there is no such pair."""
     for there in _readings(wanted):
         for here in _readings(unit):
             if _in_library(here).dimensionality == _in_library(there).dimensionality:
@@ -149,7 +148,7 @@ def comparable(unit: Unit, wanted: Unit) -> tuple[Unit, Unit] | None:
 
 
 def has_two_meanings(unit: Unit, size: bool = False) -> bool:
-    """Return whether a unit's symbol also stands for something that is no known reading; or for units of several sizes."""
+    """Return whether a unit's symbol also means something else. With `size`, return whether the unit has several sizes."""
     if size:
         return any(name.endswith(_TWO_SIZES) for name, _ in unit)
     return any(name == "molar" or (unit == ((name, 1),) and name in _TWO_MEANINGS) for name, _ in unit)
@@ -163,7 +162,9 @@ def _readings(unit: Unit) -> Iterator[Unit]:
 
 
 def convert(value: Decimal, unit: Unit, wanted: Unit) -> Decimal | None:
-    """Return a value in the wanted unit of the same dimension, rounded to 12 digits; None where it is not certain."""
+    """Convert a value to a unit of the same dimension, rounded to 12 digits. Return None if the conversion is
+    uncertain.
+    """
     if unit == wanted:
         return value
     sorts = [_sorts(unit), _sorts(wanted)]
@@ -172,10 +173,10 @@ def convert(value: Decimal, unit: Unit, wanted: Unit) -> Decimal | None:
     try:
         given, asked = _in_library(unit), _in_library(wanted)
         there = Decimal(f"{_registry().Quantity(float(value), given).to(asked).magnitude:.12g}")
-    # pint has errors of its own beside the built-in ones; none of them says that an answer is wrong.
+    # pint's own errors derive from these. None of them means that the answer is wrong.
     except (ArithmeticError, AttributeError, TypeError, ValueError, InvalidOperation):
         return None
-    # Zeros of temperature scales are 1e-14 apart in binary numbers.
+    # Binary rounding shifts the zeros of temperature scales by about 1e-14.
     there = round(there, 9) if wanted in _TEMPERATURES else there
     return there if there.is_finite() else None
 
@@ -186,7 +187,7 @@ def _sorts(unit: Unit) -> frozenset[str]:
 
 
 def other_scales(unit: Unit) -> tuple[Unit, ...]:
-    """Return the scales of temperature or angle that a bare number may be in instead of this one."""
+    """Return the other scales of temperature or angle that a number without a unit may use."""
     scales = next((scales for scales in (_TEMPERATURES, _ANGLES) if unit in scales), ())
     return tuple(scale for scale in scales if scale != unit)
 
@@ -201,7 +202,7 @@ def _in_library(unit: Unit) -> Any:
 
 @cache
 def _registry() -> Any:
-    """Return pint's registry, with the units that it lacks or converts otherwise."""
+    """Load pint's registry and add missing units and units that it converts in unexpected ways."""
     from pint import UnitRegistry
 
     registry: Any = UnitRegistry()

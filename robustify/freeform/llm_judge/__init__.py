@@ -1,1 +1,1 @@
-"""A model as judge of answers."""
+"""Grading by a judge model: prompts, calls, and parsers for its replies."""

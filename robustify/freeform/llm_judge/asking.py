@@ -1,9 +1,9 @@
-"""Asking a judge until its reply can be read: retries that name the error, and votes; its verdict on one answer.
+"""Calls of a judge with retries and votes, and the grade of one answer from its replies.
 
-The judge sees question, reference and answer, and not the other options, which would lead it back to choosing. A retry
-continues the conversation with one line that says what was wrong; the temperature never changes. Labels that are certain
-are kept. Every attempt is recorded. What stays unread, a call that fails and a tie are errors: unscored and counted,
-never a wrong answer.
+The judge sees the question, the reference and the answer, but not the other options, because options would turn grading
+back into choosing. A retry continues the conversation with one line about the error, at the same temperature. Labels
+that are certain are kept. Every attempt is recorded. An unreadable reply, a failed call and a tie leave the answer
+unscored, never wrong.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,13 +27,13 @@ from robustify.freeform.schema import Attempt, ErrorType, GradeResult, JudgeTrac
 from robustify.freeform.settings import FreeSettings
 
 VOTING_TEMPERATURE = 0.7
-"""At temperature 0 every vote would be the first one again."""
+"""Temperature if there are several votes. At temperature 0, every vote would repeat the first."""
 LONGEST_QUOTED = 4000
-"""Characters of an unread reply that the judge is shown again."""
+"""Characters of an unreadable reply that a retry repeats to the judge."""
 
 
 def call_of(settings: FreeSettings, vote: int) -> Call:
-    """Return the call of one vote: a seed of its own, and a temperature if there are several votes."""
+    """Return the call settings of one vote. Each vote has a different seed, and several votes use a higher temperature."""
     judge = settings.asking
     return Call(VOTING_TEMPERATURE if judge.votes > 1 else 0.0, judge.max_tokens, judge.seed + vote, vote)
 
@@ -41,9 +41,9 @@ def call_of(settings: FreeSettings, vote: int) -> Call:
 def messages_of(
     settings: FreeSettings, template: PromptTemplate, variables: Mapping[str, object], item_id: str
 ) -> list[Message]:
-    """Return the turns of a template with these variables and the language and field of the settings."""
+    """Render a template with the given variables and the settings' language."""
     judge = settings.asking
-    # The codes of quotations are made from the nonce.
+    # The nonce determines the codes that fence quoted text.
     options = {"nonce": f"{judge.seed}:{item_id}", "language": settings.language}
     known = {**variables, **{name: value for name, value in options.items() if value is not None}}
     values = {n: v for n, v in known.items() if n in (*template.variables, *template.optional)}
@@ -52,7 +52,7 @@ def messages_of(
 
 @dataclass(frozen=True, slots=True)
 class AskedLabels:
-    """The labels of one asking, None if a nugget got none, each with what was wrong, and every attempt."""
+    """Labels from one request, the error of each missing label, and all attempts."""
 
     labels: tuple[str | None, ...]
     error_types: tuple[ErrorType | None, ...]
@@ -66,7 +66,10 @@ def _asked(
     retries: int,
     read: Callable[[Completion], tuple[ErrorType | None, str]],
 ) -> list[Attempt]:
-    """Ask until `read` needs no retry; it returns what was wrong with a reply and the line of the retry, or ""."""
+    """Call the judge until `read` returns no retry line or the retries are used up.
+
+    `read` returns the error of a reply and the line for the retry, which is "" if the reply is accepted.
+    """
     conversation, attempts = list(messages), list[Attempt]()
     for number in range(retries + 1):
         made = replace(call, attempt=number)
@@ -90,7 +93,10 @@ def ask_votes(
     wanted: str,
     settings: FreeSettings,
 ) -> tuple[Vote, tuple[str | None, ...], tuple[Attempt, ...]]:
-    """Return the majority of the votes, the votes and every attempt; `wanted` is the line that a retry ends with."""
+    """Ask the judge for all votes, and return the majority, the votes and all attempts.
+
+    Every retry message ends with `wanted`.
+    """
 
     def fault(reply: Completion) -> tuple[ErrorType | None, str]:
         error = read(reply).error_type
@@ -112,10 +118,10 @@ def ask_labels(
     judge: Judge, messages: Sequence[Message], expected_count: int, *, max_parse_retries: int = 2,
     format_type: str = "adaptive", call: Call | None = None,
 ) -> AskedLabels:  # fmt: skip
-    """Return the labels of `expected_count` nuggets. A retry asks for all of them; labels that are certain are kept.
+    """Ask for the labels of `expected_count` nuggets. A retry asks for all of them again, but certain labels are kept.
 
     Raises:
-        UsageError: `expected_count` below 1, or an unknown `format_type`.
+        UsageError: `expected_count` is below 1, or `format_type` is unknown.
     """
     n = expected_count
     labels: list[str | None] = [None] * n
@@ -129,7 +135,7 @@ def ask_labels(
             if labels[i] is None:
                 labels[i], errors[i] = label, None if label else parsed.error_type
             elif label not in (None, labels[i]):
-                # Two labels of one nugget that differ are none: it is asked again.
+                # Two different labels for one nugget cancel out, and the nugget is asked again.
                 labels[i], errors[i] = None, "ambiguous"
         what = _fault_line(parsed.error_type or "ambiguous")
         if parsed.error_type == "count_mismatch":
@@ -149,7 +155,7 @@ _LIST = {"markdown": "the Markdown list", "csv": "the line"}
 
 
 def _fault_line(error: ErrorType) -> str:
-    """Return the line that names what was wrong with a reply."""
+    """Return the sentence that describes an error to the judge."""
     return {
         "empty": "Your reply was empty.",
         "unterminated_reasoning": "Your reasoning was not closed, so no verdict could be read.",
@@ -165,14 +171,16 @@ def judged_reply(
     result: GradeResult, judge: Judge, template: PromptTemplate, variables: Mapping[str, object],
     settings: FreeSettings,
 ) -> GradeResult:  # fmt: skip
-    """Return a grade with the judge's verdict: its score, or the error that left it unscored.
+    """Grade an answer with the judge. The result has a score, or the error that left it unscored.
 
     Raises:
-        UsageError: a template that reads neither a score nor a verdict.
-        ModelError: the judge can never be asked.
+        UsageError: the template reads neither a score nor a verdict.
+        ModelError: the judge can never be called.
     """
     if template.reads not in ("score", "verdict"):
-        raise UsageError(f"template {template.id}: reads {template.reads}; expected a score or a verdict")
+        raise UsageError(
+            f"template {template.id}: reads {template.reads}. Expected a template that reads a score or a verdict."
+        )
     scale = settings.scale if result.kind == "explanation" else None
     on = scale or template.scale or "binary"
     messages = messages_of(settings, template, {**variables, "scale": on}, result.item_id)
@@ -203,7 +211,7 @@ def judged_reply(
 
 
 def verdict_of(score: float | None) -> str | None:
-    """Return the verdict that a score amounts to."""
+    """Convert a score to a verdict: incorrect, partial or correct."""
     return None if score is None else {0.0: "incorrect", 1.0: "correct"}.get(score, "partial")
 
 
@@ -215,5 +223,5 @@ def _wanted(template: PromptTemplate, scale: str) -> str:
 
 
 def tolerance_percent(rel: Decimal) -> str:
-    """Return a relative tolerance as a template prints it: 0.07 is 7, not 7.000000000000001."""
+    """Format a relative tolerance as percent for a template, without rounding errors."""
     return f"{(rel * 100).normalize():f}"

@@ -1,7 +1,7 @@
-"""Judges: models behind servers, and how they are called.
+"""Clients for judge models behind OpenAI-compatible servers.
 
-A call that fails raises `JudgeCallError` with the name of its fault, which is written into the grade and is never a
-verdict. Refused credentials end the run.
+A failed call raises `JudgeCallError` with the name of the error. The name is recorded in the grade and is never a
+verdict. Rejected credentials end the run.
 """
 
 import os
@@ -23,14 +23,14 @@ from robustify.freeform.settings import JudgeSettings
 from robustify.redaction import KeptHere
 
 RETRIES = 2
-"""How often a server is asked again."""
+"""Number of times that a call to a busy or failing server is repeated."""
 _STATUSES: Mapping[int | None, ErrorType] = {408: "timeout", 504: "timeout", 429: "rate_limited"}
 _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Completion(KeptHere):
-    """A judge's reply. What a server gives apart from the text, as reasoning, is not kept."""
+    """A judge's reply. Reasoning that a server returns separately is discarded."""
 
     text: str
     finish_reason: str | None = None
@@ -38,7 +38,7 @@ class Completion(KeptHere):
 
 
 class JudgeCallError(Exception):
-    """A call that gave no reply; `error_type` says why. The message never contains the prompt."""
+    """A judge call without a reply, with the reason in `error_type`. The message never contains the prompt."""
 
     def __init__(self, error_type: ErrorType) -> None:
         super().__init__(error_type)
@@ -47,7 +47,7 @@ class JudgeCallError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """How a judge is called. `vote` and `attempt` distinguish repeated calls."""
+    """Parameters of one judge call. `vote` and `attempt` distinguish repeated calls."""
 
     temperature: float = 0.0
     max_tokens: int = 1024
@@ -58,7 +58,7 @@ class Call:
 
 @runtime_checkable
 class Judge(Protocol):
-    """Anything that completes a conversation."""
+    """Interface of a judge: any object that completes a conversation."""
 
     name: str
 
@@ -66,21 +66,21 @@ class Judge(Protocol):
         """Return the reply to a conversation.
 
         Raises:
-            JudgeCallError: there is none, for a reason that concerns this call alone.
-            ModelError: there will never be one.
+            JudgeCallError: this call failed, but others may succeed.
+            ModelError: no call can succeed.
         """
         ...
 
 
 class KeptJudge:
-    """A judge whose replies are kept: each call is made once. `origin` says which model it is beyond its name."""
+    """A judge with cached replies, so that each call is made once. `origin` identifies the model beyond its name."""
 
     def __init__(self, judge: Judge, kept: Replies, origin: object = None) -> None:
         self.name = judge.name
         self._judge, self._kept, self._origin = judge, kept, origin
 
     def complete(self, messages: Sequence[Message], call: Call) -> Completion:
-        """Return the reply that is kept, or a new one. A call that fails is not kept, so the next run makes it again."""
+        """Return the cached reply, or call the judge. Failed calls are not cached, so the next run repeats them."""
         key = reply_key("judge", self.name, self._origin, prompt_sha256(messages), asdict(call))
         if (said := self._kept.get(key)) is not None:
             return Completion(said["text"], said.get("finish_reason"), _counts(said.get("usage")))
@@ -90,11 +90,11 @@ class KeptJudge:
 
 
 class HttpJudge:
-    """A model behind an OpenAI-compatible server. For a restricted set its address must be this machine.
+    """A judge model behind an OpenAI-compatible server. For a restricted set, the server must be on this machine.
 
     Raises:
-        ModelError: not an http address, the variable of the key is not set, or the openai package is not installed.
-        AuthorisationError: `restricted`, and the address is not this machine.
+        ModelError: the address is not http, the key variable is not set, or the openai package is not installed.
+        AuthorisationError: the set is restricted, and the address is not this machine.
     """
 
     def __init__(self, judge: JudgeSettings, *, restricted: bool = False, retries: int = RETRIES) -> None:
@@ -103,14 +103,14 @@ class HttpJudge:
             settings = OpenAIModel(name="judge", engine="openai", retries=retries, **given)
         except ValidationError as error:
             fault = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
-            raise ModelError(f"address or key of the server: {fault}") from None
+            raise ModelError(f"The judge's address or key is invalid: {fault}") from None
         if restricted and host_of(judge.base_url) is not None:
             raise AuthorisationError(
-                "judge: the set is restricted and the address is not this machine; serve the model on 127.0.0.1"
+                "The set is restricted, but the judge is not on this machine. Serve the model on 127.0.0.1."
             )
         key = judge.api_key_env
         if key is not None and not os.environ.get(key):
-            raise ModelError(f"judge key: environment variable {key} is not set; expected the key")
+            raise ModelError(f"The environment variable {key} is not set. Set it to the judge's API key.")
         self.name = judge.model
         self._client = Client(settings, check_name=False)
 
@@ -119,7 +119,7 @@ class HttpJudge:
         self._client.close()
 
     def complete(self, messages: Sequence[Message], call: Call) -> Completion:
-        """Return one reply; a server that is busy or fails is asked again."""
+        """Return one reply. Calls to a busy or failing server are repeated."""
         body = {"messages": [m.json() for m in messages], "temperature": call.temperature}
         try:
             reply = self._client.chat({**body, "max_tokens": call.max_tokens, "seed": call.seed})
@@ -127,7 +127,9 @@ class HttpJudge:
             raise JudgeCallError(_STATUSES.get(error.status, "api_error")) from None
         except Refusal as error:
             if error.status == 404:
-                raise ModelError(f"judge {self.name}: no such model or address (404)") from None
+                raise ModelError(
+                    f"judge {self.name}: the server does not know this model or address (404). Check both."
+                ) from None
             raise JudgeCallError("api_error") from None
         return _completion(reply)
 
@@ -143,7 +145,7 @@ def _completion(reply: Mapping[str, Any]) -> Completion:
         raise JudgeCallError("api_error")
     if finish == "content_filter" and not text.strip():
         raise JudgeCallError("content_filter")
-    # Of what a server says only these are recorded: its own words may quote the prompt.
+    # Nothing else of a server's reply is recorded, because its messages may quote the prompt.
     return Completion(text, finish, _counts(reply.get("usage")))
 
 
@@ -156,7 +158,12 @@ def _counts(usage: Any) -> dict[str, int]:
 def open_judge(
     settings: JudgeSettings | None, kept: Replies, *, restricted: bool = False
 ) -> Iterator[Judge | None]:
-    """Open the judge, or yield None if none is named; the raised errors are those of `HttpJudge`."""
+    """Open the configured judge as a context manager, or yield None if none is configured.
+
+    Raises:
+        ModelError: the address is not http, the key variable is not set, or the openai package is not installed.
+        AuthorisationError: the set is restricted, and the address is not this machine.
+    """
     if settings is None:
         yield None
         return
@@ -165,9 +172,9 @@ def open_judge(
 
 
 def refuse_self_judging(judge: JudgeSettings | None, answers: Sequence[AnswerRow]) -> None:
-    """Refuse a judge that wrote one of the answers, unless its settings allow it (`ModelError`)."""
+    """Raise `ModelError` if the judge wrote one of the answers and its settings forbid this."""
     own = sum(answer.model == judge.model for answer in answers) if judge and judge.forbid_self else 0
     if judge and own:
         raise ModelError(
-            f"judge {judge.model}: wrote {own} of the answers; expected another model, or forbid_self: false"
+            f"judge {judge.model}: wrote {own} of the answers. Use another judge, or set `forbid_self: false`."
         )

@@ -1,8 +1,8 @@
-"""A judge's reply as labels: a structure, a list or a line; the last one is the answer unless another contradicts it.
+"""Parsing of nugget labels from a judge's reply, written as a structure, a list or a line.
 
-Labels are structural: no word is taken from prose, and nothing inside reasoning is read. A structure is a candidate if
-one of its entries is a known label, or if it has exactly as many short strings as there are nuggets. If it is not certain
-which nugget a label belongs to, there is no label.
+Labels come only from structures, never from prose or reasoning. A structure is a candidate if one of its entries is a
+known label, or if it has exactly as many short strings as there are nuggets. The last candidate counts unless another
+one contradicts it. A label counts only if it certainly belongs to its nugget.
 """
 
 import re
@@ -16,13 +16,13 @@ from robustify.freeform.llm_judge.verdicts import LONGEST, SUPPORT3
 from robustify.freeform.schema import FORMAT_TYPES, ErrorType
 
 Entry = tuple[int | None, Any]
-"""One entry of a list: the number that it carries, and what may be its label."""
+"""One entry of a list: its number, and its possible label."""
 
 
 class Candidate(NamedTuple):
-    """Characters `start` to `end` read as labels, None if an entry is not a known label.
+    """A part of a reply that may be the labels. A label is None if an entry is not a known label.
 
-    `indices` are the numbers that the entries carry, from 1; the whole is None if the structure numbers nothing.
+    `indices` are the numbers of the entries, from 1, or None if the structure has no numbers.
     """
 
     start: int
@@ -33,13 +33,13 @@ class Candidate(NamedTuple):
 
 
 class LabelParse(NamedTuple):
-    """The labels of a reply in the order of the nuggets; the whole is None if nothing can be aligned.
+    """The labels of a reply in the order of the nuggets, or None if they cannot be aligned.
 
-    `count` is how many valid labels (or, if nothing is aligned, entries) were found.
+    `count` is the number of valid labels. If nothing can be aligned, it is the number of entries.
     """
 
     labels: list[str | None] | None
-    count: int  # type: ignore[assignment]  # the documented name, which hides tuple.count
+    count: int  # type: ignore[assignment]  # the documented name hides tuple.count
     format_used: str | None
     error_type: ErrorType | None
 
@@ -47,17 +47,19 @@ class LabelParse(NamedTuple):
 def parse_labels_multi_format(
     response: str, expected_count: int, *, format_type: str = "adaptive", finish_reason: str | None = None
 ) -> LabelParse:
-    """Read the labels of a reply; never raise for its text, and take time linear in it.
+    """Parse the labels of a reply in linear time. Never raises because of its text.
 
-    Labels in the format `format_type` are preferred to labels in another one.
+    Labels in the format `format_type` are preferred.
 
     Raises:
-        UsageError: `expected_count` below 1, or an unknown `format_type`.
+        UsageError: `expected_count` is below 1, or `format_type` is unknown.
     """
     if expected_count < 1:
-        raise UsageError(f"expected_count {expected_count}: expected at least 1 nugget")
+        raise UsageError(f"expected_count is {expected_count}. Expected at least 1.")
     if format_type not in FORMAT_TYPES:
-        raise UsageError(f"format_type {format_type!r}: expected one of {', '.join(FORMAT_TYPES)}")
+        raise UsageError(
+            f"format_type {format_type!r} is unknown. Expected one of {', '.join(FORMAT_TYPES)}."
+        )
     text, fault = readable(response)
     if fault is not None:
         return LabelParse(None, 0, None, fault)
@@ -74,7 +76,7 @@ def parse_labels_multi_format(
 
 
 def _aligned(found: Candidate, expected: int, cut: bool) -> LabelParse:
-    """Return the labels of a structure, each at the position of its nugget."""
+    """Match the labels of a structure to the nuggets."""
     labels, indices = found.labels, found.indices
     known = [i for i in indices or () if i is not None]
     error: ErrorType | None = None
@@ -96,7 +98,7 @@ def _aligned(found: Candidate, expected: int, cut: bool) -> LabelParse:
 
 
 def _candidates(text: str, expected: int) -> tuple[list[Candidate], bool]:
-    """Return every structure that may be the labels, the last one at the end, and whether a list was cut off."""
+    """Find every structure that may be the labels, in order, and whether a list was truncated."""
     scan = structures(text)
     found, parts, at = [], [], 0
     for one in scan.found:
@@ -106,7 +108,7 @@ def _candidates(text: str, expected: int) -> tuple[list[Candidate], bool]:
         short = quoted and all(isinstance(said, str) and len(said) <= LONGEST for _, said in entries)
         if any(read) or (len(entries) == expected and short):
             found.append(_candidate(one.start, one.end, one.format, read, [index for index, _ in entries]))
-            # A list that lies within or across one of them is part of it.
+            # A list that overlaps this structure is part of it.
             parts += [text[at : one.start], "\0" * (one.end - one.start)]
             at = one.end
     masked = "".join([*parts, text[at:]])
@@ -139,7 +141,7 @@ def _entries(value: Any) -> list[Entry]:
     by_number = [(index_of(name), _entry(said)[1]) for name, said in value]
     if value and all(index is not None for index, _ in by_number):
         return by_number
-    # Facts with their labels stand in the order of the facts.
+    # An object of facts and labels is in the order of the facts.
     by_fact: list[Entry] = [(None, said) for _, said in value]
     if len(value) > 1 and all(isinstance(said, str) and SUPPORT3.read(said) for _, said in by_fact):
         return by_fact if len({name for name, _ in value}) == len(value) else []
@@ -148,7 +150,7 @@ def _entries(value: Any) -> list[Entry]:
 
 
 def _entry(element: Any) -> Entry:
-    """Return one entry of a list: a label, or an object with a label and perhaps a number."""
+    """Parse one entry of a list: a label, or an object with a label and an optional number."""
     if not isinstance(element, Pairs):
         return None, element if isinstance(element, str) else None
     spelled = [value for _, value in element if isinstance(value, str) and SUPPORT3.read(value)]
@@ -156,12 +158,12 @@ def _entry(element: Any) -> Entry:
     numbers = [index_of(value) for value in element.all(*INDEX_KEYS)]
     numbers += [index_of(name) for name, value in element if value in spelled]
     index = next((number for number in numbers if number is not None), None)
-    # Two labels that differ are none: which one was meant is not known.
+    # Two different labels are no label, because the intended one is unknown.
     return index, given[0] if given and all(g == given[0] for g in given) else None
 
 
 def index_of(value: Any) -> int | None:
-    """Return the number that `3`, `"3"`, `"#3"` or `"nugget 3"` gives, or None."""
+    """Parse a nugget's number from `3`, `"3"`, `"#3"` or `"nugget 3"`, or return None."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value if 0 <= value < 10_000 else None
     found = _NUMBER.fullmatch(value.strip()) if isinstance(value, str) and len(value) < 20 else None
@@ -185,9 +187,9 @@ _NOT_A_REMARK = {"none", "no", "false", "0", "n/a", "na", "not"}
 
 
 def _lists(text: str) -> Iterator[Candidate]:
-    """Yield runs of list items that have a label (one blank line inside is allowed), and lines of labels.
+    """Yield lists of items with labels, and single lines of labels. A list may contain one empty line at a time.
 
-    Labels on several lines of their own are a list that no template asks for; one alone is a line of one label.
+    Several consecutive lines that are only a label are skipped, because no template asks for them.
     """
     kind, start, end, blanks, at = "", 0, 0, 0, 0
     rows: list[tuple[str | None, int | None]] = []
@@ -211,10 +213,10 @@ def _lists(text: str) -> Iterator[Candidate]:
 
 
 def _item(line: str) -> tuple[str, str | None, int | None]:
-    """Return the kind of a list item, its label and its number; the kind is empty for a line that is not an item."""
+    """Parse a line as a list item: its marker, label and number. The marker is "" for any other line."""
     if len(line) > LONGEST_LINE:
         return "", None, None
-    # What cannot hold a label is not read: a reply may have many lines.
+    # Lines that cannot contain a label are skipped, because a reply may have many lines.
     hinted = SUPPORT3.hint.search(line) is not None
     found = _ITEM.match(line)
     if found is not None and (found["mark"] or found["number"]):
@@ -225,7 +227,9 @@ def _item(line: str) -> tuple[str, str | None, int | None]:
 
 
 def item_label(item: str) -> str | None:
-    """Return the label of a list item: alone, before a remark, or after one; None if two differ or a remark denies it."""
+    """Return the label of a list item, alone or beside a remark. Return None if two labels differ or the remark negates
+    it.
+    """
     first = _FIRST_SEPARATOR.search(item)
     if (whole := SUPPORT3.read(item)) is not None or first is None:
         return whole
@@ -238,7 +242,7 @@ def item_label(item: str) -> str | None:
 
 
 def _separated(start: int, line: str) -> Iterator[Candidate]:
-    """Yield a line of labels separated by commas, without brackets: those of a list that was cut off."""
+    """Yield a line of comma-separated labels without brackets, such as a truncated list."""
     if len(line) > LONGEST_LINE or "," not in line or "[" in line or not SUPPORT3.hint.search(line):
         return
     intro = _INTRO.match(line)

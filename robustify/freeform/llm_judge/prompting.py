@@ -1,7 +1,8 @@
-"""A template and its values become messages. Data is never compiled.
+"""Rendering of prompt templates into chat messages.
 
-The sandbox has no file access beyond the pack; a variable that is missing or unknown is an error. Quoted text is put
-between marks with a code that it cannot know, so that it cannot end its own quotation.
+Data is never compiled as a template. The sandbox reads no files outside the template pack. A missing or unknown
+variable is an error. Quoted text is enclosed in markers with a code that the text cannot know, so that it cannot end
+its own quotation.
 """
 
 import hashlib
@@ -26,34 +27,35 @@ LANGUAGES = {
     "tr": "Turkish", "uk": "Ukrainian", "zh": "Chinese",
 }  # fmt: skip
 _NONCE = 12
-"""Hexadecimal digits of a quotation's code."""
+"""Hexadecimal digits of a marker's code."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Message(KeptHere):
-    """One turn of a conversation; `role` is system, user or assistant."""
+    """One message of a conversation. `role` is system, user or assistant."""
 
     role: str
     content: str
 
     def json(self) -> dict[str, str]:
-        """Return the turn as chat interfaces take it."""
+        """Return the message as a chat API object."""
         return {"role": self.role, "content": self.content}
 
 
 def prompt_sha256(messages: Sequence[Message]) -> str:
-    """Return the digest of a conversation."""
+    """Return the SHA-256 digest of a conversation."""
     written = json.dumps([m.json() for m in messages], ensure_ascii=False)
     return hashlib.sha256(written.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def rendered(template: PromptTemplate, variables: Mapping[str, object]) -> list[Message]:
-    """Return the messages of a template: a system turn if it has one, and the user's.
+    """Render a template into messages: an optional system message, and a user message.
 
-    Among the variables `language` chooses words, and `nonce` (any text, such as seed and item id) the codes of quotations.
+    The variable `language` selects the wording. The variable `nonce` is any text, such as seed and item ID, from which
+    the codes of quotation markers are derived.
 
     Raises:
-        UsageError: a variable is missing or is not one of the template's, or an unknown `language`.
+        UsageError: a variable is missing or unknown, or the `language` is unknown.
     """
     _check(template, variables)
     language = str(variables.get("language") or "en")
@@ -76,7 +78,7 @@ def rendered(template: PromptTemplate, variables: Mapping[str, object]) -> list[
 
 def _block(compiled: jinja2.Template, role: str, values: Mapping[str, Any]) -> str:
     text = "".join(compiled.blocks[role](compiled.new_context(dict(values))))
-    # What an absent option leaves are empty lines.
+    # An absent option results in empty lines.
     return re.sub(r"\n{3,}", "\n\n", text).strip("\n") if role == "system" else text.strip("\n")
 
 
@@ -84,13 +86,13 @@ def _check(template: PromptTemplate, variables: Mapping[str, object]) -> None:
     missing = [f"{name} missing" for name in template.variables if variables.get(name) is None]
     unknown = [f"{n} unknown" for n in sorted(set(variables) - {*template.variables, *template.optional})]
     if missing or unknown:
-        expected = ", ".join((*template.variables, *(f"perhaps {name}" for name in template.optional)))
-        raise UsageError(f"template {template.id}: {', '.join(missing + unknown)}; expected {expected}")
+        expected = ", ".join((*template.variables, *(f"optionally {name}" for name in template.optional)))
+        raise UsageError(f"template {template.id}: {', '.join(missing + unknown)}. Expected {expected}.")
 
 
 def _note(template: PromptTemplate, language: str) -> str:
     if language not in LANGUAGES:
-        raise UsageError(f"language {language!r}: expected one of {', '.join(LANGUAGES)}")
+        raise UsageError(f"The language {language!r} is unknown. Expected one of {', '.join(LANGUAGES)}.")
     if language == "en" or template.file(language) != template.files[0]:
         return ""
     if template.reads == "text":
@@ -99,7 +101,7 @@ def _note(template: PromptTemplate, language: str) -> str:
 
 
 def _fencing(nonce: str) -> Callable[[str, object], str]:
-    """Return a function that puts text between marks with a code of its own."""
+    """Return a function that encloses text in markers with a unique code."""
 
     def fenced(name: str, text: object) -> str:
         written = str(text)
@@ -130,7 +132,7 @@ _CASE: Mapping[str, object] = {
 
 
 def example_of(template: PromptTemplate, format_type: str | None = None) -> list[Message]:
-    """Return the messages of a template, with a made-up harmless case in it."""
+    """Render a template with a harmless made-up example."""
     known = {**_CASE, "format_type": format_type or template.own_format}
     names = (*template.variables, *template.optional)
     return rendered(template, {name: value for name, value in known.items() if name in names})

@@ -1,7 +1,7 @@
-"""The templates: a built-in pack, and folders that the user names.
+"""Storage of prompt templates: a built-in pack, and folders that the user names.
 
-A released template is immutable: it is refused unless its bytes have the sha256 of its manifest. The ids of a folder
-begin with its name, so that none can replace a built-in one.
+A released template is immutable. It is rejected if its bytes do not match the SHA-256 in its manifest. Template IDs of
+a user's folder begin with the folder's name, so that they cannot replace a built-in template.
 """
 
 import hashlib
@@ -24,10 +24,10 @@ _ID = r"^(?:[a-z][a-z0-9_-]*:)?[a-z][a-z0-9_]*/[a-z][a-z0-9_]*@\d{1,3}\.\d{1,3}$
 
 
 class PromptTemplate(Settings):
-    """One version of one prompt: where its text is, what it needs, and how the reply to it is read.
+    """One version of a prompt template: its files, its variables, and how replies are read.
 
-    `reads` is "text" (an answer), "score", "verdict", or "labels"; `scale` says of what.
-    `sha256` is that of all its files, so that a changed one is another template.
+    `reads` is "text" (an answer), "score", "verdict", or "labels". `scale` is the scale of a score. `sha256` covers all
+    files, so that a changed template is a different one.
     """
 
     id: str = Field(pattern=_ID)
@@ -44,33 +44,33 @@ class PromptTemplate(Settings):
 
     @property
     def name(self) -> str:
-        """The id without its version."""
+        """ID without the version."""
         return self.id.partition("@")[0]
 
     @property
     def version(self) -> tuple[int, int]:
-        """Major and minor."""
+        """Major and minor version."""
         major, minor = self.id.partition("@")[2].split(".")
         return int(major), int(minor)
 
     @property
     def own_format(self) -> str:
-        """The format of labels that it asks for where none is named."""
+        """Default label format."""
         return "json" if "json" in self.formats else next(iter(self.formats), "json")
 
     def file(self, language: str) -> str:
-        """Its text in a language, else the English one."""
+        """Return the file name of the template in a language. The default is English."""
         own = f"{self.files[0].removesuffix('.j2')}.{language}.j2"
         return own if own in self.files else self.files[0]
 
     def found_sha256(self) -> str:
-        """Return the sha256 of its files as they are now."""
+        """Compute the SHA-256 of the template's current files."""
         texts = (pack_text(self.root, name) for name in self.files)
         return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
 class TemplateStore:
-    """Templates in the order of their names and versions. A name without a version is its newest version."""
+    """Collection of templates, sorted by name and version."""
 
     def __init__(self, templates: Iterable[PromptTemplate]) -> None:
         self._templates = sorted(templates, key=lambda t: (t.name, t.version))
@@ -79,50 +79,52 @@ class TemplateStore:
         return iter(self._templates)
 
     def get(self, template_id: str) -> PromptTemplate:
-        """Return the template of this id; a name alone means its newest version.
+        """Return the template with this ID. A name without a version selects the newest version.
 
         Raises:
-            UsageError: there is none.
-            DataError: its files are not those that were released.
+            UsageError: the template is unknown.
+            DataError: its files differ from the released ones.
         """
         found = [t for t in self if template_id in (t.id, t.name)]
         if not found:
             known = ", ".join(sorted({t.name for t in self}))
-            raise UsageError(f"template {template_id!r}: unknown; expected one of {known}, perhaps @VERSION")
+            raise UsageError(
+                f"The template {template_id!r} is unknown. Expected one of {known}, with an optional @VERSION."
+            )
         if found[-1].found_sha256() != found[-1].sha256:
             raise DataError(
-                f"template {found[-1].id}: changed since its release; restore it, or make a new version"
+                f"template {found[-1].id}: changed since its release. Restore it, or release a new version."
             )
         return found[-1]
 
 
 def pack_text(root: "Traversable", name: str) -> str:
-    """Return a file of a pack; raise `DataError` if it is missing, or its name leads out of the pack."""
+    """Read a file of a template pack. Raise `DataError` if it is missing or outside the pack."""
     if name.startswith("/") or ".." in name.split("/"):
-        raise DataError(f"{name}: leads out of its pack; expected a file inside")
+        raise DataError(f"{name}: is outside its template pack. Expected a file inside.")
     try:
         return root.joinpath(*name.split("/")).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        raise DataError(f"{name}: missing or not UTF-8 text; expected the file of a template") from None
+        raise DataError(f"{name}: is missing or not UTF-8 text. Expected the file of a template.") from None
 
 
 @cache
 def get_store(extra_dirs: tuple[Path, ...] = ()) -> TemplateStore:
-    """Return the built-in templates and those of these folders; raise `DataError` if a folder cannot be read."""
+    """Load the built-in templates and those of the given folders. Raise `DataError` if a folder cannot be read."""
     own = [template for folder in extra_dirs for template in read_pack(folder, f"{folder.name}:")]
     return TemplateStore([*read_pack(files("robustify.freeform") / "templates", ""), *own])
 
 
 def read_pack(root: "Traversable", prefix: str) -> list[PromptTemplate]:
-    """Return the templates of a folder with a `manifest.yaml`; their ids begin with the prefix.
+    """Read the templates of a folder with a `manifest.yaml`. Their IDs begin with the prefix.
 
     Raises:
-        DataError: no manifest, or one that does not fit.
+        DataError: the manifest is missing or invalid.
     """
     try:
         rows = yaml.safe_load((root / "manifest.yaml").read_text(encoding="utf-8"))["templates"]
         made = [{**row, "id": f"{prefix}{row['id']}", "root": root} for row in rows]
         return [PromptTemplate.model_validate(row) for row in made]
     except (OSError, UnicodeDecodeError, yaml.YAMLError, TypeError, KeyError, ValidationError):
-        expected = "expected family/name@major.minor as id of each"
-        raise DataError(f"{prefix or 'built-in '}manifest.yaml: missing or not usable; {expected}") from None
+        expected = "Expected a list of templates, each with an ID such as family/name@1.0."
+        raise DataError(f"{prefix or 'built-in '}manifest.yaml: is missing or invalid. {expected}") from None

@@ -1,7 +1,7 @@
-"""A reply as its parsers read it: without reasoning, and the values that it writes as JSON, Python, XML or a table.
+"""Extraction of structured values from a judge's reply: JSON, Python, XML and Markdown tables.
 
-An outermost pair of brackets is read as JSON, else by json-repair with its quotes made straight. Objects are `Pairs`, so
-that a key given twice is seen.
+Reasoning is removed first. Outermost brackets are parsed as JSON, otherwise by json-repair with straight quotes.
+Objects become `Pairs`, so that repeated keys are visible.
 """
 
 import json
@@ -15,18 +15,18 @@ from robustify.freeform.answer_text import MOST, split_reasoning
 from robustify.freeform.schema import ErrorType
 
 MOST_READ = 1000
-"""Brackets of a reply that are read, counted from its end: the last structure is the answer."""
+"""Number of bracket pairs that are read, from the end of a reply, because the last structure is the answer."""
 MOST_OPEN = 20
-"""Brackets that never closed, counted from the end, that may open a structure with brackets in its strings."""
+"""Number of unclosed brackets, from the end, that are tried as the start of a structure with brackets in its strings."""
 MOST_REPAIRED = 4000
-"""Characters of a reply, in brackets that are not JSON, that json-repair may read: it is not linear."""
+"""Characters of invalid JSON that json-repair may read. Its time is not linear."""
 MANY = 20_000
-"""Brackets, lines, tags or quotes of a reply; one with more of a kind is `unsafe_input`, as no judge writes so many."""
+"""Largest number of brackets, lines, tags or quotes in a reply. A reply with more is `unsafe_input`."""
 MANY_TAGS = 100_000
-"""The same for tags before the reasoning is cut off, which may be long and quote much."""
+"""Largest number of tags before the reasoning is removed. Reasoning may be long and contain many quotations."""
 LONG = 100_000
 _BESIDE = 300
-"""Characters on either side that decide whether a structure is on lines of its own."""
+"""Characters on either side that are searched for other words on the same lines."""
 INVISIBLE = re.compile("[\u200b-\u200f\u2060\u2063\ufeff]")
 _FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[ \t]*[\w+-]*[ \t]*$", re.MULTILINE)
 _INTRO = re.compile(
@@ -42,17 +42,17 @@ INDEX_KEYS = ("id", "k", "index", "nugget", "nugget_id", "number", "no", "no.", 
 
 
 class Pairs(tuple[tuple[str, Any], ...]):
-    """An object as it was written: its pairs in order, keys as often as they were given."""
+    """An object as key-value pairs in written order, including repeated keys."""
 
     __slots__ = ()
 
     def all(self, *keys: str) -> list[Any]:
-        """Return every value that was given for one of these keys, in any case."""
+        """Return all values of the given keys, ignoring case."""
         return [value for name, value in self if name.casefold() in keys]
 
 
 class Structure(NamedTuple):
-    """Characters `start` to `end` of a text and their value, None if it cannot be read."""
+    """The position and value of a structure in a text. The value is None if it cannot be parsed."""
 
     start: int
     end: int
@@ -61,7 +61,7 @@ class Structure(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """The structures of a text in order, and the positions of brackets that never closed."""
+    """Structures of a text in order, and positions of unclosed brackets."""
 
     found: tuple[Structure, ...]
     left_open: tuple[int, ...]
@@ -71,7 +71,7 @@ _JSON = json.JSONDecoder(object_pairs_hook=Pairs, strict=False)
 
 
 def structures(text: str) -> Scan:
-    """Read every structure of a text once; linear in its length."""
+    """Parse every structure of a text once, in linear time."""
     closed, opened = _brackets(text)
     opened = opened[-MOST_OPEN:]
     found: list[Structure] = []
@@ -96,7 +96,7 @@ def structures(text: str) -> Scan:
 
 
 def _brackets(text: str) -> tuple[list[tuple[int, int]], list[int]]:
-    """Return the outermost pairs of brackets, and the brackets that never closed."""
+    """Return the outermost bracket pairs and the unclosed brackets."""
     opened: list[int] = []
     waiting = {"[": 0, "{": 0}
     found: list[tuple[int, int]] = []
@@ -106,7 +106,7 @@ def _brackets(text: str) -> tuple[list[tuple[int, int]], list[int]]:
             opened.append(mark.start())
             waiting[mark[0]] += 1
         elif waiting[kind]:
-            # Brackets inside it that never closed are forgotten.
+            # Unclosed brackets inside this pair are dropped.
             start = opened.pop()
             while text[start] != kind:
                 waiting[text[start]] -= 1
@@ -119,7 +119,7 @@ def _brackets(text: str) -> tuple[list[tuple[int, int]], list[int]]:
 
 
 def _repaired(written: str) -> Any:
-    """Return what json-repair reads in brackets that are not JSON; None if it is an object that it may read wrongly."""
+    """Parse invalid JSON with json-repair. Return None for an object that json-repair may misread."""
     names = re.findall(r"[\"']?\b(\w+)[\"']?\s{0,9}:", written)
     if written[0] == "{" and ("{" in written[1:] or len({*names}) < len(names)):
         return None
@@ -136,7 +136,7 @@ def _as_pairs(value: Any) -> Any:
 
 
 def _elements(text: str) -> Iterator[Structure]:
-    """Yield the XML elements without others inside, each with its attributes and a number that precedes it, as one list."""
+    """Yield the innermost XML elements as one list, each with its attributes and the number that precedes it."""
     rows: list[Pairs] = []
     before: list[tuple[str, str]] = []
     leaves = list(_LEAF.finditer(text))
@@ -150,7 +150,7 @@ def _elements(text: str) -> Iterator[Structure]:
 
 
 def _tables(text: str) -> Iterator[Structure]:
-    """Yield each Markdown table as a list of its rows; a row of two cells is also a key with its value."""
+    """Yield each Markdown table as a list of rows. A row with two cells is also a key and its value."""
     lines = list(_ROW.finditer(text))
     breaks = [i for i in range(1, len(lines)) if lines[i].start() != lines[i - 1].end() + 1]
     for begin, end in zip([0, *breaks], [*breaks, len(lines)], strict=True):
@@ -167,7 +167,7 @@ def _tables(text: str) -> Iterator[Structure]:
 
 
 def readable(response: str) -> tuple[str, ErrorType | None]:
-    """Return a reply without reasoning, fences and invisible characters, or why it is not read."""
+    """Return a reply without reasoning, fences and invisible characters, or the reason why it cannot be read."""
     if len(response) > MOST or response.count("<") > MANY_TAGS:
         return "", "unsafe_input"
     if not response.strip():
@@ -178,7 +178,7 @@ def readable(response: str) -> tuple[str, ErrorType | None]:
     text = split.text
     if any(sum(map(text.count, marks)) > MANY for marks in ("[]{}", "\n\r", "<>", "\"'", "|")):
         return "", "unsafe_input"
-    # One character can become eighteen; long replies are read as they are.
+    # NFKC can turn one character into eighteen, so long replies are not normalised.
     if len(text) <= LONG and not text.isascii():
         text = INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
     text = _FENCE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
@@ -186,22 +186,22 @@ def readable(response: str) -> tuple[str, ErrorType | None]:
 
 
 def prose(text: str) -> bool:
-    """Return whether text holds words other than "Labels:", "Final answer:" and the like."""
+    """Return whether a text contains words other than introductions such as "Labels:" or "Final answer:"."""
     return re.search(r"\w", _INTRO.sub("", text)) is not None
 
 
 def contradicted(text: str, last: tuple[int, int], others: Sequence[tuple[int, int]]) -> bool:
-    """Return whether one of other places that say something else may be meant instead of the last one.
+    """Return whether the reply may mean one of the other, different structures instead of the last one.
 
-    The last place takes others back unless words follow it, or it is within a sentence and another one is not.
+    The last structure overrides the others unless words follow it, or it is inside a sentence and another one is not.
     """
     alone = any(not _inline(text, *other) for other in others)
     return bool(others) and (prose(text[last[1] :]) or (alone and _inline(text, *last)))
 
 
 def _inline(text: str, start: int, end: int) -> bool:
-    """Return whether there are other words on the lines of a structure."""
-    # A reply of one long line must not be read once for each of its structures.
+    """Return whether other words are on the lines of a structure."""
+    # In a reply with one long line, the complete line must not be searched for each structure.
     before = text[max(0, start - _BESIDE) : start].rpartition("\n")[2]
     after = text[end : end + _BESIDE].partition("\n")[0]
     return prose(before) or prose(after)

@@ -1,9 +1,9 @@
-"""The closed sets of labels and scores that a judge may give, its reply as one of them, and the majority of several.
+"""Closed sets of labels, verdicts and scores; parsers for them; and majority votes.
 
-A label is read from a whole entry, never from a word inside prose: "does not support" is a spelling of one label,
-"supportive of the claim" is none. Of a score or verdict, only a structure with the key, a last line `Score: 1` or a bare
-score is read; no digit is taken from prose. What is not in the set or off the scale is an error and never the nearest
-one; two values that differ are none.
+A label must be a complete entry, never a word in prose: "does not support" is a spelling of a label, and "supportive of
+the claim" is not. A score or verdict comes from a structure with its key, a last line such as `Score: 1`, or a reply
+that is only a score. Values outside the set or scale are errors and are not rounded. Two different values count as
+none.
 """
 
 import re
@@ -28,7 +28,7 @@ from robustify.freeform.schema import ErrorType
 
 T = TypeVar("T")
 LONGEST = 40
-"""Characters of a written label; a longer entry is prose."""
+"""Longest label, in characters. A longer entry is prose."""
 _EDGES = " \t\r\n\"'`*_.\u201c\u201d\u2018\u2019\u00ab\u00bb\u201a\u201e"
 _JOINTS = re.compile(r"[\s_-]+")
 
@@ -44,15 +44,17 @@ _SUPPORT = {
 
 @lru_cache(maxsize=4096)
 def folded_label(text: str) -> str:
-    """Return the canonical form: NFKC, no invisible characters, no quotes or emphasis, casefold, joints as one `_`."""
+    """Normalise a label: NFKC, case-folded, without invisible characters, quotes or emphasis, and with `_` between
+    words.
+    """
     visible = INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).strip(_EDGES)
     return _JOINTS.sub("_", visible.casefold()).strip("_")
 
 
 class LabelSet:
-    """Labels with their scores, lowest first, and the spellings that count as each.
+    """Ordered labels with scores, lowest first, and their accepted spellings.
 
-    `hint` finds the beginning of a known spelling; where it finds nothing, no entry is a label.
+    `hint` matches the beginning of every known spelling, so that an entry without a match is not a label.
     """
 
     def __init__(self, **scores: float) -> None:
@@ -65,7 +67,7 @@ class LabelSet:
         self._spellings = known
 
     def read(self, entry: str) -> str | None:
-        """Return the label that this entry is, whole, or None."""
+        """Return the label that matches the complete entry, or None."""
         if len(entry) > 4 * LONGEST or (entry.isascii() and not self.hint.search(entry)):
             return None
         return self._spellings.get(folded_label(entry))
@@ -84,14 +86,14 @@ _LINE = (
 
 @dataclass(frozen=True, slots=True)
 class Reading(Generic[T]):
-    """The value of a reply, or None and why it has none."""
+    """A parsed value, or None with the reason."""
 
     value: T | None
     error_type: ErrorType | None
 
 
 class Vote(NamedTuple):
-    """The verdict of most of the requested votes. `agreement`: their share of the requested votes."""
+    """The majority verdict. `agreement` is its share of the requested votes."""
 
     verdict: str | None
     agreement: float
@@ -99,13 +101,13 @@ class Vote(NamedTuple):
 
 
 def parse_score(response: str, *, scale: str = "binary", finish_reason: str | None = None) -> Reading[float]:
-    """Read the score of a reply; never raise for its text, and take time linear in it.
+    """Parse the score of a reply in linear time. Never raises because of its text.
 
     Raises:
-        UsageError: an unknown scale.
+        UsageError: the scale is unknown.
     """
     if scale not in SCALES:
-        raise UsageError(f"scale {scale!r}: expected one of {', '.join(SCALES)}")
+        raise UsageError(f"The scale {scale!r} is unknown. Expected one of {', '.join(SCALES)}.")
 
     def score(value: Any) -> float | None:
         if isinstance(value, bool):
@@ -119,7 +121,7 @@ def parse_score(response: str, *, scale: str = "binary", finish_reason: str | No
 
 
 def parse_verdict(response: str, *, finish_reason: str | None = None) -> Reading[str]:
-    """Read the verdict of a reply; the rules are those of `parse_score`."""
+    """Parse the verdict of a reply in linear time. Never raises because of its text."""
 
     def label(value: Any) -> str | None:
         return VERDICT3.read(value) if isinstance(value, str) else None
@@ -130,7 +132,7 @@ def parse_verdict(response: str, *, finish_reason: str | None = None) -> Reading
 def _parsed(
     response: str, key: str, finish_reason: str | None, read: Callable[[Any], T | None], unread: ErrorType
 ) -> Reading[T]:
-    """Return the value of a key in the last structure that has it, in the last line, or as the whole reply."""
+    """Find the value of a key in the last structure with this key, in the last line, or as the complete reply."""
     text, fault = readable(response)
     if fault is not None:
         return Reading(None, fault)
@@ -144,9 +146,9 @@ def _parsed(
     if given:
         *before, (last, values) = given
         said = values[0]
-        # Values are equal if they are written alike (NaN equals NaN, and true is not 1).
+        # Values are equal if their spellings are equal (NaN equals NaN, and true is not 1).
         others = [one[:2] for one, some in before if {*map(repr, some)} != {repr(said)}]
-        # "Either this or that" on one line is an echoed instruction, not a verdict and its correction.
+        # Two values on one line repeat the instruction and are not a verdict with a correction.
         together = bool(others) and "\n" not in text[others[-1][1] : last.start]
         contradicts = line is not None and read(line["value"]) != read(said)
         if (
@@ -158,7 +160,7 @@ def _parsed(
         ):
             fault = "ambiguous"
     elif cut or finish_reason == "length":
-        # Outside an object nothing shows its end: `Score: 0` may be the beginning of 0.75.
+        # Without an object, the end of a value is unknown: `Score: 0` may be the beginning of 0.75.
         fault = "truncation"
     elif line is not None:
         said = line["value"]
@@ -171,7 +173,7 @@ def _parsed(
 
 
 def majority_vote(verdicts: Sequence[str | None]) -> Vote:
-    """Return the verdict of more than half of the votes that were requested; a vote that failed counts against it."""
+    """Return the verdict of more than half of the requested votes. A failed vote counts against it."""
     counts = Counter(v for v in verdicts if v is not None).most_common(2)
     if not counts:
         return Vote(None, 0.0, "no_majority")
@@ -183,7 +185,7 @@ def majority_vote(verdicts: Sequence[str | None]) -> Vote:
 
 
 def _values(one: Structure, key: str) -> list[Any]:
-    """Return what a structure gives for a key: at its top, in a list's objects, else one level down."""
+    """Return the values of a key in a structure: at the top level or in a list's objects, otherwise one level down."""
     tops = [e for e in (one.value if type(one.value) is list else [one.value]) if isinstance(e, Pairs)]
     inner = [value for top in tops for _, value in top if isinstance(value, Pairs)]
     return [v for top in tops for v in top.all(key)] or [v for pairs in inner for v in pairs.all(key)]

@@ -1,7 +1,7 @@
-"""Rows of other evaluations: questions with an answer, predictions, and passages with their nuggets.
+"""Readers for rows of other evaluations: questions with answers, predictions, and passages with nuggets.
 
-Each is read by the names of its fields, and a row that does not fit is refused with what was expected: nothing is
-dropped in silence. A multiple-choice question may have its options in its own text, `(A) ...`; they are then shown.
+Rows are read by the names of their fields. A row that does not fit raises an error, so nothing is dropped silently. A
+multiple-choice question may contain its options, such as `(A) ...`. They are then shown to the model.
 """
 
 import re
@@ -41,35 +41,37 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
     "text": ("text", "nugget"),
     "options": ("options", "choices"),
 }
-"""The names under which each field is found; the first one that has a value counts."""
+"""Accepted names of each field. The first one with a value counts."""
 _ROWS = (".jsonl", ".json", ".csv")
 _KINDS = {**RUBRICS, "multiple_choice": "short_text", "numerical": "numeric", "explain": "explanation"}
 _OPTION = re.compile(r"(?:\(([A-J])\)|^[ \t]*([A-J])[.):])[ \t]*(?=\S)", re.MULTILINE)
 
 
 def _named(row: Row, name: str) -> Any:
-    """Return the value of the first field of this meaning that has one, or None."""
+    """Return the first nonempty value among the accepted names of a field, or None."""
     names = _FIELDS.get(name, (name,))
     return next((row[one] for one in names if row.get(one) is not None and row[one] != ""), None)
 
 
 def _text(row: Row, name: str, default: str | None = None) -> str:
-    """Return a field as text; raise `DataError` if it is neither text nor a number, or missing without a default."""
+    """Return a field as text. Raise `DataError` if it is neither text nor a number, or is missing without a default."""
     found = _named(row, name)
     if found is None and default is not None:
         return default
     if isinstance(found, bool) or not isinstance(found, str | int | float):
-        was = "no" if found is None else "no text or number as"
-        raise DataError(f"{was} {name}; expected one of the fields {', '.join(_FIELDS.get(name, (name,)))}")
+        fault = "is missing" if found is None else "is neither text nor a number"
+        raise DataError(
+            f"The field `{name}` {fault}. Expected one of the fields {', '.join(_FIELDS.get(name, (name,)))}."
+        )
     return str(found)
 
 
 def _list(row: Row, name: str) -> list[Any]:
-    """Return the values of a field, a list or an object; none if there is no such field."""
+    """Return the values of a field that contains a list or an object. A missing field has none."""
     found = _named(row, name)
     found = list(found.values()) if isinstance(found, dict) else found
     if not isinstance(found, list | None):
-        raise DataError(f"{name}: not a list; expected a list in `{name}`")
+        raise DataError(f"The field `{name}` does not contain a list. Expected a list.")
     return found or []
 
 
@@ -78,7 +80,7 @@ def _texts(row: Row, name: str) -> tuple[str, ...]:
 
 
 def _nuggets(row: Row, name: str) -> tuple[Nugget, ...]:
-    """Return the nuggets of a row: texts, or objects with `text` and perhaps `id`, `importance` and `reviewed`."""
+    """Read the nuggets of a row: texts, or objects with `text` and optional `id`, `importance` and `reviewed`."""
     made = []
     for i, one in enumerate(_list(row, "nuggets"), start=1):
         fields = one if isinstance(one, dict) else {"text": one}
@@ -90,20 +92,20 @@ def _nuggets(row: Row, name: str) -> tuple[Nugget, ...]:
     return tuple(made)
 
 
-def _public(row: Row) -> None:
-    """Refuse a row of a restricted set, which comes in through its adapter alone."""
+def _refuse_restricted(row: Row) -> None:
+    """Raise `AuthorisationError` if a row belongs to a restricted set."""
     if row.get("restricted") or str(_named(row, "id") or "").startswith(PREFIX):
         raise AuthorisationError(
-            "rows: of a restricted set; expected a `free:` block in the config of its adapter"
+            "The rows belong to a restricted set. Add a `free:` block to the config of its adapter instead."
         )
 
 
 def read_items(path: Path) -> list[FreeItem]:
-    """Return the items of a file: questions with their `answer`, or multiple-choice items in any known layout.
+    """Read questions with an `answer`, or multiple-choice items in any known layout.
 
     Raises:
-        DataError: rows that are neither.
-        AuthorisationError: rows of a restricted set.
+        DataError: a row is neither.
+        AuthorisationError: a row belongs to a restricted set.
     """
     rows = [row.cells for row in rows_of(path).rows] if path.suffix.lower() in _ROWS else []
     chosen = any({"choices", "options"} & row.keys() and "type" not in row for row in rows)
@@ -113,7 +115,7 @@ def read_items(path: Path) -> list[FreeItem]:
 
 
 def _require_public(items: Sequence[FreeItem], files: Sequence[Path]) -> None:
-    """Refuse rows that are recognised as those of a sensitive set (`AuthorisationError`)."""
+    """Raise `AuthorisationError` if the items are recognised as those of a sensitive set."""
     enough = (i.options if 2 <= len(i.options) <= MOST else (i.reference, "another text") for i in items)
     made = [Item(i.id, i.question, choices, 0) for i, choices in zip(items, enough, strict=True)]
     require_ordinary_files("items", made, files)
@@ -122,32 +124,34 @@ def _require_public(items: Sequence[FreeItem], files: Sequence[Path]) -> None:
 def read_answers(
     paths: Sequence[Path], items: Sequence[FreeItem], *, restricted: bool = False
 ) -> Sequence[AnswerRow]:
-    """Return rows of question id, prediction and (if there are several) model; raise `DataError` if they are not.
+    """Read predictions with question IDs and model names. Raise `DataError` if a row does not fit.
 
-    `restricted`: models are numbered, because any word of a row may belong to the set.
+    With `restricted`, models are numbered, because any word of a row may be text of the set.
     """
     rows = [row for path in paths for row in read_jsonl(path, _prediction)]
-    return _with_names(Rows(items, rows), numbered=restricted).answers
+    return _with_safe_names(Rows(items, rows), numbered=restricted).answers
 
 
 def _prediction(row: Row) -> AnswerRow:
     if not any(name in row for name in _FIELDS["prediction"]):
-        raise DataError(f"no prediction; expected one of the fields {', '.join(_FIELDS['prediction'])}")
+        raise DataError(
+            f"The field `prediction` is missing. Expected one of the fields {', '.join(_FIELDS['prediction'])}."
+        )
     name, model, text = _text(row, "item_id"), _text(row, "model", "model"), _text(row, "prediction", "")
     return AnswerRow(name, model, text, finish_reason=_text(row, "finish_reason", "") or None)
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Questions or queries with answers or passages; `left_out` counts rows by reason."""
+    """Items with their answers or passages. `left_out` counts the skipped rows by reason."""
 
     items: Sequence[FreeItem]
     answers: Sequence[AnswerRow]
     left_out: Mapping[str, int] = field(default_factory=dict)
 
 
-def _with_names(rows: Rows, *, numbered: bool = False) -> Rows:
-    """Return rows with `model 1` for a model, and "" for a topic, that may be the text of an item: both are printed."""
+def _with_safe_names(rows: Rows, *, numbered: bool = False) -> Rows:
+    """Replace names that may be item text and would be printed: models become `model 1`, and topics become ""."""
     texts = {text.casefold() for i in rows.items for text in (i.question, i.reference, *i.options)}
     texts |= {answer.text.casefold() for answer in rows.answers}
     models = [] if numbered else [answer.model for answer in rows.answers]
@@ -165,11 +169,11 @@ def _with_names(rows: Rows, *, numbered: bool = False) -> Rows:
 
 
 def read_rows(paths: Sequence[Path], items_file: Path | None, *, options_shown: bool = False) -> Rows:
-    """Return predictions and their questions, which are in a file of their own or in the same rows.
+    """Read predictions and their questions. Without an items file, both are in the same rows.
 
     Raises:
-        DataError: rows that do not fit, or two rows of one id with different questions.
-        AuthorisationError: rows of a restricted set.
+        DataError: a row does not fit, or two rows with one ID have different questions.
+        AuthorisationError: a row belongs to a restricted set.
     """
     items: dict[str, FreeItem] = {}
 
@@ -177,7 +181,9 @@ def read_rows(paths: Sequence[Path], items_file: Path | None, *, options_shown: 
         answer = _prediction({name: value for name, value in row.items() if name != "answer"})
         item = _question(row)
         if items.setdefault(item.id, item) != item:
-            raise DataError("other words or answer than an earlier row of this id; expected the same")
+            raise DataError(
+                "The question or answer differs from an earlier row with this ID. Expected the same."
+            )
         return replace(answer, item_id=item.id)
 
     kind = _prediction if items_file else read
@@ -185,11 +191,11 @@ def read_rows(paths: Sequence[Path], items_file: Path | None, *, options_shown: 
     found = read_items(items_file) if items_file else list(items.values())
     found = [with_options(item) for item in found] if options_shown else found
     _require_public(found, [*paths, *([items_file] if items_file else [])])
-    return _with_names(Rows(found, answers))
+    return _with_safe_names(Rows(found, answers))
 
 
 def _question(row: Row) -> FreeItem:
-    _public(row)
+    _refuse_restricted(row)
     name, question, answer = (_text(row, field) for field in ("id", "question", "answer"))
     kind = _KINDS.get(_text(row, "type", "").casefold().replace("-", "_").replace(" ", "_"))
     common: dict[str, Any] = {
@@ -203,8 +209,8 @@ def _question(row: Row) -> FreeItem:
     at = _chosen(answer, options)
     if at is None:
         raise DataError(
-            f"a multiple-choice question with {len(options)} options whose answer names none;"
-            " expected (A) ..., (B) ... in the question, or `options`, and the answer's letter"
+            f"The answer names none of the {len(options)} options. Expected options as (A) ..., (B) ... in the question"
+            " or in `options`, and the letter or text of one as the answer."
         )
     return FreeItem(
         name, stem, "short_text", options[at], options=options, correct=at, options_shown=True, **common
@@ -212,7 +218,7 @@ def _question(row: Row) -> FreeItem:
 
 
 def _chosen(answer: str, options: Sequence[str]) -> int | None:
-    """Return the option that an answer names by its letter or by its text."""
+    """Return the index of the option that an answer names by letter or text, or None."""
     letter = letter_index(answer.strip())
     if letter is not None and letter < len(options):
         return letter
@@ -220,7 +226,7 @@ def _chosen(answer: str, options: Sequence[str]) -> int | None:
 
 
 def _options(question: str) -> tuple[str, tuple[str, ...]]:
-    """Return the stem of a question and the options at the end of its text."""
+    """Split a question into its stem and the lettered options at its end."""
     marks = list(_OPTION.finditer(question))
     starts = [i for i, mark in enumerate(marks) if (mark[1] or mark[2]) == "A"]
     marks = marks[starts[-1] :] if starts else []
@@ -232,26 +238,26 @@ def _options(question: str) -> tuple[str, tuple[str, ...]]:
 
 
 def read_nugget_rows(path: Path) -> Rows:
-    """Return rows of query, passage and nuggets: texts, or objects with text and perhaps id and importance.
+    """Read queries, passages and nuggets. A nugget is a text, or an object with a text and optional ID and importance.
 
-    Passages of one query and model are drawn together; a row whose nuggets are empty is left out and counted.
+    Passages of the same query are one group when intervals are computed. Rows without nuggets are skipped and counted.
 
     Raises:
-        DataError: rows that do not fit, all at once.
-        AuthorisationError: rows of a restricted set.
+        DataError: rows do not fit. All faults are reported together.
+        AuthorisationError: a row belongs to a restricted set.
     """
     counts: Counter[tuple[str, str]] = Counter()
     items: dict[str, FreeItem] = {}
 
     def read(row: Row) -> AnswerRow | None:
-        _public(row)
+        _refuse_restricted(row)
         model = _text(row, "model", "passages")
         group = _text(row, "group", f"row{counts.total() + 1}")
         counts[group, model] += 1
         nth = counts[group, model]
         name = group if nth == 1 else f"{group}#{nth}"
         for needed in ("nuggets", "passage"):
-            # A passage that is there and empty states nothing; one that is not there is a fault.
+            # An empty passage supports no nugget, but a missing passage is an error.
             if not any(known in row for known in _FIELDS.get(needed, (needed,))):
                 _text({}, needed)
         nuggets = _nuggets(row, name)
@@ -259,23 +265,25 @@ def read_nugget_rows(path: Path) -> Rows:
             name, _text(row, "query"), "explanation", "", nuggets=nuggets, topic=_text(row, "topic", ""), group=group
         )  # fmt: skip
         if nuggets and items.setdefault(name, item) != item:
-            raise DataError("other words or nuggets than an earlier row of this query; expected the same")
+            raise DataError(
+                "The query or nuggets differ from an earlier row with this ID. Expected the same."
+            )
         return AnswerRow(name, model, _text(row, "passage", "")) if nuggets else None
 
     rows = read_jsonl(path, read)
     answers = [row for row in rows if row is not None]
     none = len(rows) - len(answers)
     _require_public(list(items.values()), [path])
-    return _with_names(Rows(list(items.values()), answers, {"no_nuggets": none} if none else {}))
+    return _with_safe_names(Rows(list(items.values()), answers, {"no_nuggets": none} if none else {}))
 
 
 def with_facts(items: Sequence[FreeItem], path: Path) -> list[FreeItem]:
-    """Return the items with the nuggets that rows of `id` and `nuggets` give them; raise `DataError` if they do not fit."""
+    """Attach to each item the nuggets listed under its ID. Raise `DataError` if an ID is unknown."""
 
     facts = dict(read_jsonl(path, lambda row: (name := _text(row, "id"), _nuggets(row, name))))
-    strange = len(facts.keys() - {item.id for item in items})
-    if strange:
+    unknown = len(facts.keys() - {item.id for item in items})
+    if unknown:
         raise DataError(
-            f"{path.name}: nuggets of {strange} ids that no item of this set has; expected its ids"
+            f"{path.name}: nuggets are given for {unknown} unknown item IDs. Expected IDs of this set."
         )
     return [replace(item, nuggets=facts.get(item.id, item.nuggets)) for item in items]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from robustify.errors import AuthorisationError, DataError
-from robustify.freeform.foreign_rows import read_answers, read_items, read_nugget_rows, with_facts
+from robustify.freeform.external_rows import read_answers, read_items, read_nugget_rows, with_facts
 from robustify.freeform.questions import prompt_of
 from robustify.freeform.settings import FreeSettings
 from tests.freeform.scripted import write_lines
@@ -55,7 +55,9 @@ def test_options_are_found_in_a_question(tmp_path: Path, text: str, options: tup
     row = {"id": 1, "type": "mcq", "question": f"Which?\n{text}", "answer": "B"}
     path = write_lines(tmp_path / "q.jsonl", [row])
     if not options:
-        with pytest.raises(DataError, match=r"q\.jsonl:1: a multiple-choice .* expected \(A\)"):
+        with pytest.raises(
+            DataError, match=r"q\.jsonl:1: The answer names none .* Expected options as \(A\)"
+        ):
             read_items(path)
         return
     assert read_items(path)[0].options == options
@@ -73,7 +75,7 @@ def test_predictions_are_read_from_a_table_and_from_lines(tmp_path: Path) -> Non
     lines = write_lines(tmp_path / "p.jsonl", [{"id": 2, "text": "8 m", "finish_reason": "length"}])
     (answer,) = read_answers([lines], [])
     assert (answer.item_id, answer.model, answer.finish_reason) == ("2", "model", "length")
-    with pytest.raises(DataError, match="no prediction; expected one of the fields predicted"):
+    with pytest.raises(DataError, match="field `prediction` is missing"):
         read_answers([write_lines(tmp_path / "p.jsonl", [{"id": 2, "said": "8 m"}])], [])
 
 
@@ -114,23 +116,24 @@ def test_two_models_answer_one_query(tmp_path: Path) -> None:
     assert [item.id for item in found.items] == ["q"]
     assert [(a.item_id, a.model) for a in found.answers] == [("q", "a"), ("q", "b")]
     rows[1]["nuggets"] = ["another fact"]
-    with pytest.raises(DataError, match="other words or nuggets"):
+    with pytest.raises(DataError, match="query or nuggets differ"):
         read_nugget_rows(write_lines(tmp_path / "rows.jsonl", rows))
 
 
 ROW: dict[str, Any] = {"query": "Why?", "passage": "so", "nuggets": ["Clouds cool.", "Drops fall."]}
 BAD_ROWS: list[tuple[Any, dict[str, Any], dict[str, Any], str]] = [
     *((read_items, QUESTIONS[1], *one) for one in (
-        ({"id": None}, "no id"), ({"question": None}, "no question"), ({"answer": None}, "no answer"),
-        ({"question": ["How", "far?"]}, "no text or number as question"), ({"aliases": 5}, "aliases: not a list"),
-        ({"type": "mcq", "question": SHOWN, "answer": "E"}, "names none"), ({"options": "ab"}, "options: not a list"),
+        ({"id": None}, "`id` is missing"), ({"question": None}, "`question` is missing"),
+        ({"answer": None}, "`answer` is missing"),
+        ({"question": ["How", "far?"]}, "`question` is neither text"), ({"aliases": 5}, "`aliases` does not contain"),
+        ({"type": "mcq", "question": SHOWN, "answer": "E"}, "names none"), ({"options": "ab"}, "`options` does not"),
     )),
     *((read_nugget_rows, ROW, *one) for one in (
-        ({"nuggets": None}, "no nuggets"), ({"nuggets": "Clouds cool."}, "nuggets: not a list"),
-        ({"nuggets": [["a"]]}, "no text or number as text"), ({"nuggets": ["word " * 41]}, "41 words"),
-        ({"nuggets": [{"text": "a", "importance": "big"}]}, "expected vital or okay"),
-        ({"nuggets": ["Clouds cool.", "clouds cool"]}, "repeated words"),
-        ({"query": None}, "no query"), ({"passage": None}, "no passage"),
+        ({"nuggets": None}, "`nuggets` is missing"), ({"nuggets": "Clouds cool."}, "`nuggets` does not contain"),
+        ({"nuggets": [["a"]]}, "`text` is neither text"), ({"nuggets": ["word " * 41]}, "41 words"),
+        ({"nuggets": [{"text": "a", "importance": "big"}]}, "Expected vital or okay"),
+        ({"nuggets": ["Clouds cool.", "clouds cool"]}, "repeat words"),
+        ({"query": None}, "`query` is missing"), ({"passage": None}, "`passage` is missing"),
     )),
 ]  # fmt: skip
 
@@ -151,5 +154,5 @@ def test_nuggets_belong_to_the_items_of_their_ids(tmp_path: Path) -> None:
     facts = write_lines(tmp_path / "facts.jsonl", [{"id": "a", "nuggets": ROW["nuggets"]}])
     found = with_facts(items, facts)
     assert [[n.text for n in item.nuggets] for item in found] == [ROW["nuggets"], []]
-    with pytest.raises(DataError, match="nuggets of 1 ids"):
+    with pytest.raises(DataError, match="1 unknown item ID"):
         with_facts(items[1:], facts)
