@@ -1,5 +1,5 @@
-"""The leak gate: keeps the items of a sensitive set out of a repository, its history and its messages.
+"""Leak gate: a scanner that keeps items of sensitive benchmarks out of a repository and its history.
 
-Standard library only and alone: it imports nothing of robustify but errors and files, so that a hook starts in a
-fraction of a second. It never prints an excerpt of what it found and it never changes a file that it scans.
+The package imports only the standard library, `robustify.errors` and `robustify.files`, so that a Git hook starts in a
+fraction of a second. It never prints an excerpt of what it scans and never changes a scanned file.
 """

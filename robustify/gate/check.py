@@ -1,7 +1,7 @@
-"""Contents through every layer and the policy: what is a finding, what was let pass, and the printed report.
+"""Scan contents with every layer, apply the policy, and print the report.
 
-`scan` is pure: bytes in, findings out. It opens no file, knows no git and keeps no state between files but the index.
-Findings are printed to stdout, one line each; counts and layers that did not run to stderr.
+`scan` is a pure function from bytes to findings. It reads no files and does not use Git. Findings are printed to stdout,
+one per line. Counts and skipped layers are printed to stderr.
 """
 
 import hashlib
@@ -22,18 +22,18 @@ from robustify.gate.state import holds_split, states
 from robustify.gate.words import LEAST_TERMS, readings, rejoined, streams, terms_named, under_names
 
 MOST_SECONDS = 40.0
-"""Seconds of the processor after which no further reading of a file is begun; the largest harmless ones take a quarter."""
+"""Processor seconds after which no further reading of a file is scanned. The largest harmless files need a quarter."""
 _DEPTH = 3
-"""How many times text within text is read."""
+"""Maximum number of times that embedded text is decoded again."""
 
 
 def scan(
     data: bytes, prints: Fingerprints | None = None, keys: Sequence[Key] = (), seconds: float = MOST_SECONDS
 ) -> list[Finding]:
-    """Return everything that the layers find in one file's content, without a path, the strongest of each kind.
+    """Return the findings of all layers in the content of one file.
 
-    `keys` are this user's own, whose secrets are known even alone. A file that takes more than so many seconds of the
-    processor is refused with what was found until then.
+    `keys` are the user's own keys, whose secrets are found even without an ID. If the scan takes more than `seconds` of
+    processor time, the file is refused and the findings up to then are returned.
     """
     found = _Found(prints, keys, time.process_time() + seconds)
     text = text_of(data) if len(data) <= MOST_BYTES else None
@@ -50,8 +50,6 @@ def scan(
 
 
 class _Found:
-    """What is found in one content, layer by layer."""
-
     def __init__(self, prints: Fingerprints | None, keys: Sequence[Key], until: float) -> None:
         self._prints, self._keys, self._until = prints, keys, until
         self._seen, self._terms = set[str](), 0
@@ -59,11 +57,11 @@ class _Found:
         self._shapes: list[Shaped] = []
 
     def add(self, rule: str, line: int, says: str) -> None:
-        """Keep the first finding of a rule that says the same."""
+        """Add a finding unless the same rule has already reported the same details."""
         self._findings.setdefault((rule, says), Finding(BY_ID[rule], line, says))
 
     def look(self, text: str, line: int | None, depth: int = 0) -> None:
-        """Look at a text in each of its readings. `line`: where it lies, for a text within the file's own."""
+        """Scan each reading of a text. `line` is the line in the file for embedded text, and None for the file's text."""
         if text in self._seen:
             return
         forms = [text] if holds_split(text) else [text, *readings(text)]
@@ -78,7 +76,7 @@ class _Found:
 
     def _reading(self, text: str, line: int | None, depth: int) -> None:
         if time.process_time() >= self._until:
-            self.add("RBG503", 1, "(more time than the gate takes for a file)")
+            self.add("RBG503", 1, "(the scan took too long)")
             return
 
         def at(offset: int) -> int:
@@ -105,7 +103,7 @@ class _Found:
             self._matches.setdefault(match.set_name, replace(match, line=line or match.line))
 
     def findings(self) -> list[Finding]:
-        """Return all findings in the order of their lines."""
+        """Return all findings, sorted by line."""
         for match in self._matches.values():
             self.add("RBG301", match.line, f'(set "{match.set_name}", {match.strength})')
         if self._shapes:
@@ -116,17 +114,17 @@ class _Found:
             says = f"({n}{more} shaped like an item, {keyed} with a key{where})"
             self.add("RBG101" if refused else "RBG104", first, says)
             if not refused and self._terms >= LEAST_TERMS:
-                self.add("RBG201", first, f"(a shape of an item, {self._terms} terms of the lexicon)")
+                self.add("RBG201", first, f"(item shape, {self._terms} terms of the lexicon)")
         return sorted(self._findings.values(), key=lambda finding: (finding.line, finding.rule.id))
 
 
 def too_large(size: int) -> str:
-    """Return what is said of a file that is larger than the gate reads."""
-    return f"({size:,} bytes; the gate reads at most {MOST_BYTES >> 20} MiB of a file)"
+    """Return the details of a finding for a file that is too large to read."""
+    return f"({size:,} bytes; the limit is {MOST_BYTES >> 20} MiB)"
 
 
 def changed(old: Sequence[str], unescaped: str, near: int = 60) -> str:
-    """Return the lines of a reading that differ from the `old` ones, with their neighbours; the others left blank."""
+    """Return a reading with only its changed lines and `near` lines around each; all other lines are blank."""
     new = unescaped.split("\n")
     if len(old) != len(new):
         return unescaped
@@ -140,7 +138,7 @@ def changed(old: Sequence[str], unescaped: str, near: int = 60) -> str:
 
 @dataclass(slots=True)
 class Outcome:
-    """What a check found. `allowed` is the number of findings that an entry of the policy lifted."""
+    """Findings and counts of a check. `allowed` counts the findings that policy entries lifted."""
 
     findings: list[Finding] = field(default_factory=list)
     allowed: int = 0
@@ -149,14 +147,14 @@ class Outcome:
 
     @property
     def refused(self) -> list[Finding]:
-        """The findings that refuse; the others are warnings."""
+        """Findings that refuse the content, without the warnings."""
         return [finding for finding in self.findings if finding.rule.refuses]
 
 
 def check_contents(
     contents: Iterable[Blob], prints: Fingerprints | None, policy: Policy, keys: Sequence[Key] = ()
 ) -> Outcome:
-    """Scan contents and compare the findings with the policy; `keys` as for `scan`."""
+    """Scan contents and drop the findings that the policy allows. The secrets of `keys` are found even without an ID."""
     outcome, known = Outcome(), dict[str, list[Finding]]()
     for content in contents:
         outcome.files += 1
@@ -177,7 +175,7 @@ def check_contents(
 
 
 def _in_path(content: Blob, prints: Fingerprints | None) -> tuple[str, list[Finding]]:
-    """Return the path to print and the findings in it: a path that holds registered text is not printed."""
+    """Return a printable path and the findings in the path itself. A path with registered text is not printed."""
     matches = prints.matches(content.path) if prints is not None and content.named else ()
     for match in matches:
         says = f'(in the path itself: set "{match.set_name}", {match.strength})'
@@ -186,7 +184,7 @@ def _in_path(content: Blob, prints: Fingerprints | None) -> tuple[str, list[Find
 
 
 def report(outcome: Outcome, why_not: str, notes: Sequence[str] = ()) -> None:
-    """Print an outcome. `why_not`: why the fingerprint layer did not run, empty if it did."""
+    """Print the findings and a summary. `why_not` is the reason why fingerprints were not checked, or empty."""
     for finding in outcome.findings:
         print(finding.as_line())
     for line in (*notes, *_summary(outcome, why_not)):
@@ -196,14 +194,14 @@ def report(outcome: Outcome, why_not: str, notes: Sequence[str] = ()) -> None:
 def _summary(outcome: Outcome, why_not: str) -> Iterator[str]:
     scanned = f"{outcome.files:,} contents, {outcome.size / 1e6:.1f} MB"
     if why_not:
-        passes = "text of a registered set passes unless it has the shape of an item"
-        yield f"the fingerprint layer did not run: {why_not}; {passes}"
+        passes = "Text of a registered set passes unless it is shaped like an item."
+        yield f"The fingerprint layer did not run: {why_not}. {passes}"
     if outcome.allowed:
-        yield f"{outcome.allowed} findings passed by allow-list entries"
+        yield f"{outcome.allowed} findings are allowed by policy entries"
     refused = outcome.refused
     if refused:
         yield f"REFUSED: {len(refused)} findings in {len({one.path for one in refused})} of {scanned}"
     else:
         yield f"clean: {scanned}, {len(outcome.findings)} warnings"
     for rule in sorted({finding.rule for finding in refused}, key=lambda rule: rule.id):
-        yield f"{rule.id} is {rule.says}. {rule.mend}"
+        yield f"{rule.id}: {rule.says}. {rule.remedy}"

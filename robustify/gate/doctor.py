@@ -1,7 +1,7 @@
-"""`robustify gate doctor`: let git run each installed hook on a canary, and say what is off.
+"""`robustify gate doctor`: test every installed hook with a canary, and print the parts that are off.
 
-This happens in a copy of the repository in a temporary folder: first with a harmless text, then with one made-up item.
-Nothing in the repository changes. The command ends with 0 if everything is on and with 4 if something is off.
+Git runs each hook in a temporary copy of the repository, first on a harmless text and then on a made-up item (the
+canary). The repository itself does not change. The exit code is 0 if every part is on, and 4 otherwise.
 """
 
 import os
@@ -18,7 +18,7 @@ from robustify.gate.git import Repository, command, environment, work_tree
 _CANARY = "\n".join(
     ("Which of these is a knot?", *map("{}) {}".format, "ABC", ("bowline", "tub", "oar")), "Answer: A")
 )
-"""A made-up item, put together so that the gate passes its own source."""
+"""A made-up item, assembled in pieces so that the gate passes this source file."""
 _COMMIT = ("commit", "-q", "--allow-empty", "-m")
 HOOKS: dict[str, tuple[tuple[str, ...], ...]] = {
     "pre-commit": ((*_COMMIT, "Try"),),
@@ -26,30 +26,23 @@ HOOKS: dict[str, tuple[tuple[str, ...], ...]] = {
     "commit-msg": (("reset", "-q"), (*_COMMIT, "TEXT")),
     "pre-push": (("reset", "-q"), ("tag", "-f", "-a", "canary", "-m", "TEXT"), ("push", "-q", "-f", "far", "canary")),
 }  # fmt: skip
-"""Of each stage at which a hook of the gate belongs, what git is given; the last makes it run the hook."""
+"""Git commands to run for each hook. The last command makes Git run the hook."""
 
 
 def doctor(why_not: str) -> int:
-    """Print every part of the gate; return the exit code. `why_not`: why the fingerprint layer does not run."""
+    """Print the state of each part of the gate, and return the exit code. `why_not`: why fingerprints are off."""
     root = work_tree(Path.cwd())
     off = {"fingerprints": f"did not run: {why_not}" if why_not else ""}
-    off |= (
-        dict(_hooks(root))
-        if root
-        else {"repository": "this folder is in no git repository: no hook runs here"}
-    )
+    off |= dict(_hooks(root)) if root else {"repository": "not in a Git repository, so no hook runs"}
     for name, says in off.items():
         print(f"OFF  {name}: {says}" if says else f"on   {name}")
     n = sum(map(bool, off.values()))
-    print(
-        f"robustify gate: {n} of {len(off)} parts are off; docs/security.md says what passes anyway",
-        file=sys.stderr,
-    )
+    said = f"robustify gate: {n} of {len(off)} parts are off. docs/security.md lists what passes."
+    print(said, file=sys.stderr)
     return AuthorisationError.exit_code if n else 0
 
 
 def _hooks(root: Path) -> Iterator[tuple[str, str]]:
-    """Yield each stage with what is wrong there."""
     hooks = (root / _git(root, "rev-parse", "--git-path", "hooks", hooked=True).stdout.strip()).resolve()
     with tempfile.TemporaryDirectory(prefix="robustify-doctor-") as folder:
         place, copy = Path(folder), Path(folder, "copy")
@@ -60,7 +53,7 @@ def _hooks(root: Path) -> Iterator[tuple[str, str]]:
                 shutil.copy(root / name, copy / name, follow_symlinks=False)
         for step in (("add", "--all", "--force"), (*_COMMIT, "As it stands"), ("branch", "base")):
             _git(copy, *step)
-        for path in root.iterdir():  # what git does not track, such as an environment that a hook needs
+        for path in root.iterdir():  # untracked files, such as an environment that a hook needs
             if path.name != ".git" and not (copy / path.name).exists():
                 (copy / path.name).symlink_to(path)
         (copy / ".git" / "info" / "exclude").write_text("*\n")
@@ -72,17 +65,17 @@ def _hooks(root: Path) -> Iterator[tuple[str, str]]:
 
 
 def _fault(hook: Path, stage: str, copy: Path) -> str:
-    """Return why a hook does not refuse the canary alone; empty if it does."""
+    """Return the reason why a hook does not refuse exactly the canary, or an empty string."""
     if not hook.is_file():
         return "not installed; see docs/security.md"
     if not os.access(hook, os.X_OK):
-        return "is not executable: git leaves it out"
+        return "not executable, so Git skips it"
     harmless, canary = (_tried(stage, copy, text) for text in ("A note.", _CANARY))
     if harmless.returncode:
-        return "refused a harmless change too: nothing shows whether it looks"
+        return "refused a harmless change too, so the test proves nothing"
     if not canary.returncode:
         return "let the canary pass"
-    return "" if "RBG101" in canary.stdout + canary.stderr else "refused, but not by a finding of the gate"
+    return "" if "RBG101" in canary.stdout + canary.stderr else "refused the canary without a gate finding"
 
 
 def _tried(stage: str, copy: Path, text: str) -> "subprocess.CompletedProcess[str]":

@@ -1,14 +1,14 @@
-"""The fingerprint layer: an index of registered sets, which holds no text, and the search for their words in their order.
+"""Fingerprint layer: an index of registered sets that contains no text, and the search for their text.
 
-A text is refused if distinct shingles of one item cover at least seven words, six of them different, within a window
-of 48, or if it holds a whole registered text. Paraphrase is out of its reach: it knows words, not meanings.
+A text is refused if it contains a complete registered text, or if distinct shingles of one item cover at least seven
+words, six of them different, within 48 words. Paraphrases are not found, because words are compared, not meanings.
 
-The index carries an HMAC-SHA256 over everything and is not encrypted: a tag is 64 bits of a keyed BLAKE2b, from which no
-word can be read without the key. It does show names of sets, numbers of items and shingles, and the number of words of
-each text. With the key it gives the registered text back word by word: keep the two apart.
+The index is authenticated with HMAC-SHA256 but not encrypted. Each tag is 64 bits of a keyed BLAKE2b hash, from which no
+word can be read without the key. The index does show the names of sets, the numbers of items and shingles, and the number
+of words in each text. Anyone with both index and key can recover the registered text, so store them apart.
 
-Shingles that ordinary text shares (the standard library of this Python, stock phrases of examinations, folders of
-one's own) are left out, because they would refuse harmless files.
+Shingles of ordinary text are left out, because they would refuse harmless files. Ordinary text is Python's standard
+library, stock phrases of examinations, and folders that the user names.
 """
 
 import csv
@@ -33,28 +33,28 @@ from robustify.gate.words import Stream, joined_letters, kept_words, lexicon_fil
 
 MAGIC = b"RBGIX\x03\r\n"
 SPAN = 3
-"""Words in a shingle."""
+"""Number of words in a shingle."""
 COVER, DIFFERENT, WINDOW = 7, 6, 48
-"""Words of one item that refuse, how many of them must differ, and words within which they must be: ordinary text says
-`the left side of the right side` too."""
+"""Minimum number of covered words, how many of them differ, and the length of the window. The second limit passes
+ordinary text such as `the left side of the right side`."""
 WHOLE_STEM, WHOLE = 4, 6
-"""Words from which a text that reads like a stem, or any other text, is also registered whole."""
+"""Minimum number of words for a complete text to be registered, if it looks like a stem and if it does not."""
 _SHARED = 8
-"""Items of a set that may share a shingle before it counts as a stock phrase of that set."""
+"""Maximum number of items in a set that share a shingle before it counts as a stock phrase of that set."""
 _BACKGROUND, _MOST_INDEX, _MOST_ITEMS = 12 << 20, 256 << 20, 512 << 20
-"""Bytes of the standard library that are read, of an index, and of a file of items."""
+"""Maximum number of bytes to read from the standard library, from an index, and from a file of items."""
 _HEAD, _MAC = len(MAGIC) + 8, 32
 _MOST_WORDS = 1 << 20
-"""Words that are remembered between texts."""
+"""Maximum number of words whose hashes are kept between texts."""
 _RUN = re.compile(rb"\x01{%d,}" % SPAN)
 
 Item = Sequence[str]
-"""The texts of an item: stem, choices, anything else."""
+"""Texts of an item: the stem, the choices, and any others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Where a text shares words with a set: the set, the line, and how many words, or a whole text of it."""
+    """Match between a text and a set. `strength` is the number of covered words, or `a whole text`."""
 
     set_name: str
     line: int
@@ -63,9 +63,12 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """Registered sets: names and first items; 64 bits for each word; shingles as pairs (tag, item); whole texts as five
-    numbers each (tag of the first three words, number of words, item, and 128 bits of an HMAC). `blind` items are too
-    short, or too much like ordinary text, to be recognised; an index that was read does not know them."""
+    """Index of registered sets: the name and first item of each, 64 bits per word, and shingles as pairs (tag, item).
+
+    `wholes` has five numbers per complete text: the tag of its first three words, its number of words, its item, and 128
+    bits of an HMAC. `blind` items are too short or too ordinary to be recognised. The file stores neither `items` nor
+    `blind`.
+    """
 
     sets: tuple[tuple[str, int], ...]
     words: "array[int]"
@@ -76,10 +79,10 @@ class Index:
 
 
 class Tagger:
-    """The tags of one key. Words once seen are remembered for the life of the process.
+    """Keyed hashes of words, shingles and texts for one key. Hashes of words are cached.
 
-    A word's keyed BLAKE2b gives three 64-bit values, one for each position in a shingle, and a shingle's tag is their
-    XOR (tabulation hashing), so that a scan pays one hash for each distinct word instead of one for each shingle.
+    The keyed BLAKE2b hash of a word gives three 64-bit values, one for each position in a shingle. The tag of a shingle
+    is the XOR of these values (tabulation hashing), so that a scan computes one hash per distinct word, not per shingle.
     """
 
     def __init__(self, key: Key) -> None:
@@ -87,7 +90,7 @@ class Tagger:
         self._values: tuple[dict[bytes, int], ...] = ({}, {}, {})
 
     def marks(self, words: Iterable[bytes]) -> dict[bytes, int]:
-        """Return 64 bits of each word, and of all words that were seen before."""
+        """Return the 64-bit hash of each word, together with all cached hashes."""
         first, second, third = self._values
         if len(first) > _MOST_WORDS:
             for values in self._values:
@@ -98,20 +101,20 @@ class Tagger:
         return first
 
     def tags(self, words: Sequence[bytes]) -> list[int]:
-        """Return the tag of every three consecutive words: n - 2 of them."""
+        """Return the tag of each three-word shingle (n_words - 2)."""
         self.marks(words)
         first, second, third = self._values
         pairs = map(xor, map(first.__getitem__, words[:-2]), map(second.__getitem__, words[1:-1]))
         return list(map(xor, pairs, map(third.__getitem__, words[2:])))
 
     def whole(self, words: Sequence[bytes]) -> tuple[int, int]:
-        """Return 128 bits of the HMAC-SHA256 of a whole text's words."""
+        """Return 128 bits of the HMAC-SHA256 of a complete text, as two integers."""
         high, low = struct.unpack("<2Q", hmac.digest(self._text_key, b" ".join(words), "sha256")[:16])
         return high, low
 
 
 class Fingerprints:
-    """An opened index, ready to look texts up."""
+    """Opened index that finds registered text."""
 
     def __init__(self, index: Index, key: Key) -> None:
         self._sets, self._tagger = index.sets, Tagger(key)
@@ -125,11 +128,11 @@ class Fingerprints:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the registered sets."""
+        """Names of the registered sets."""
         return tuple(name for name, _ in self._sets)
 
     def matches(self, text: str) -> Iterator[Match]:
-        """Yield the first match of a text with each set, also of words written `l i k e  t h i s`."""
+        """Yield the first match with each set, including words written `l i k e  t h i s`."""
         for plain in streams(text):
             for stream in (plain, joined_letters(plain)):
                 if stream is not None:
@@ -160,8 +163,8 @@ class Fingerprints:
     def _covers(
         self, words: list[bytes], hits: list[tuple[int, int]], positions: list[int]
     ) -> Iterator[tuple[int, int, str]]:
-        """Yield the first window of each item whose shingles cover enough words. A repeated shingle counts once, a lone
-        letter within a shingle too."""
+        """Yield the first window of each item whose shingles cover enough words. A repeated shingle counts once, and a
+        single letter inside a shingle counts as a word."""
         near: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for at, tag in hits:
             for owner in self._owners.get(tag, ()):
@@ -184,7 +187,7 @@ def _places(its: list[int]) -> Iterable[int]:
 
 
 def write_index(path: Path, index: Index, key: Key) -> None:
-    """Write an index under the key's HMAC: a line of JSON with the names and sizes, then the numbers."""
+    """Write an index authenticated by the key: one line of JSON with the names and sizes, then the numbers."""
     named = {"sets": index.sets, "words": len(index.words), "shingles": len(index.shingles)}
     numbers = index.words + index.shingles + index.wholes
     body = json.dumps(named).encode() + b"\n" + numbers.tobytes()
@@ -195,22 +198,22 @@ def write_index(path: Path, index: Index, key: Key) -> None:
 
 
 def read_index(path: Path, key: Key) -> Index:
-    """Open an index. Raises `DataError` (exit 3) if it is not an index, not of this key, cut or changed."""
+    """Read and verify an index. Raises `DataError` (exit 3) if it has another format or key, or was changed."""
     shown = f"index {str(path)!a}"
     try:
         raw = read_regular(path, _MOST_INDEX, follow=True)
     except OSError as error:
-        raise DataError(f"{shown} cannot be read ({error.strerror})") from None
+        raise DataError(f"{shown} cannot be read ({error.strerror}).") from None
     if not raw.startswith(MAGIC) or len(raw) < _HEAD + _MAC:
         raise DataError(
-            f"{shown} is not a gate index of this version; make it: robustify gate index ITEMS -o INDEX"
+            f"{shown} is not a gate index of this version. To make one, run `robustify gate index ITEMS -o INDEX`."
         )
     head, mac, body = raw[:_HEAD], raw[_HEAD : _HEAD + _MAC], raw[_HEAD + _MAC :]
     key_id = head[len(MAGIC) :].hex()
     if key_id != key.id:
-        raise DataError(f"{shown} was made with key {key_id}, this key is {key.id}; use its own key")
+        raise DataError(f"{shown} was made with key {key_id}. Pass that key, not {key.id}.")
     if not hmac.compare_digest(hmac.digest(key.derived("gate/mac"), head + body, "sha256"), mac):
-        raise DataError(f"{shown} was changed or cut since it was made; restore or rebuild it")
+        raise DataError(f"{shown} was changed or truncated after it was made. Restore or rebuild it.")
     line, _, rest = body.partition(b"\n")
     named, numbers = json.loads(line), array("Q", rest)
     sets = tuple((str(name), int(first)) for name, first in named["sets"])
@@ -221,15 +224,15 @@ def read_index(path: Path, key: Key) -> Index:
 def build_index(
     sets: Mapping[str, Iterable[Item]], key: Key, background: Iterable[Path] = (), *, library: bool = True
 ) -> Index:
-    """Return the index of named sets. `background`: files and folders of harmless text; `library`: also Python's own.
+    """Build the index of named sets. `background` is harmless text, and `library` adds Python's standard library to it.
 
     Raises:
-        DataError: nothing can be registered.
+        DataError: No item has enough text to be registered.
     """
     tagger, firsts, read = Tagger(key), list[tuple[str, int]](), list[list[tuple[str, list[bytes]]]]()
     for name, items in sets.items():
         firsts.append((name, len(read)))
-        # Sorted by keyed digests: an index does not show the order of the file.
+        # Sorting by keyed digests hides the order of the file.
         texts = ([(text, kept_words(text)) for text in item] for item in items)
         read += sorted(texts, key=lambda item: tagger.whole(_row(item)))
     rows = [tagger.tags(_row(item)) for item in read]
@@ -239,12 +242,10 @@ def build_index(
     owners: dict[int, list[int]] = defaultdict(list)
     wholes, blind = array("Q"), 0
     for owner, (item, tags) in enumerate(zip(read, rows, strict=True)):
-        # A templated item would be left with nothing: it keeps the shingles that it shares with its likes.
+        # An item made from a template keeps the shingles that it shares, because it has hardly any others.
         left_out = common if _cover(tags, common) >= COVER + SPAN else ordinary
         for tag in set(tags) - left_out:
-            if (
-                len(owners[tag]) < _SHARED
-            ):  # a leak of any other item with this shingle is found by the first few
+            if len(owners[tag]) < _SHARED:  # the first few items also reveal a leak of the others
                 owners[tag].append(owner)
         longest, before = max(len(words) for _, words in item), len(wholes)
         for text, words in item:
@@ -254,7 +255,9 @@ def build_index(
                 wholes.extend((its[0], len(words), owner, *tagger.whole(words)))
         blind += len(wholes) == before and _cover(tags, left_out) < COVER
     if blind == len(read):
-        raise DataError(f"of {blind} items none has enough text; expected questions of {COVER} words or more")
+        raise DataError(
+            f"None of {blind} items has enough text; expected questions of {COVER} words or more."
+        )
     pairs = (number for tag in sorted(owners) for owner in owners[tag] for number in (tag, owner))
     marks = array("Q", sorted({tagger.marks([word])[word] for item in read for word in _row(item)}))
     return Index(tuple(firsts), marks, array("Q", pairs), wholes, len(read), blind)
@@ -269,7 +272,6 @@ def _cover(tags: Sequence[int], left_out: set[int]) -> int:
 
 
 def _ordinary(tagger: Tagger, wanted: set[int], background: Iterable[Path], library: bool) -> set[int]:
-    """Return the wanted tags that ordinary text holds."""
     files = [path for place in background for path in ([place] if place.is_file() else _files(place))]
     left = _BACKGROUND
     for path in _files(Path(sysconfig.get_path("stdlib"))) if library else ():
@@ -290,23 +292,23 @@ def _files(place: Path) -> list[Path]:
 
 
 def read_texts(path: Path) -> list[Item]:
-    """Return the items of a file, each as its strings. Raises `DataError` (exit 3) if it cannot be read.
+    """Return the items of a file, each as a sequence of strings. Raises `DataError` (exit 3) if the file cannot be read.
 
-    Every JSON object of a list (or line) is an item, every row of a CSV or TSV file, every paragraph of a plain text.
-    All strings of an item count, whatever its layout: nothing here needs to know which one is the stem.
+    An item is an object in a JSON list, a line of JSONL, a row of CSV or TSV, or a paragraph of plain text. All strings
+    of an item count, so the layout does not matter.
     """
     shown = f"{str(path)!a}"
     try:
         text = read_regular(path, _MOST_ITEMS, follow=True).decode("utf-8-sig")
         items = [item for item in _parsed(path.suffix.lower(), text) if item]
     except OSError as error:
-        raise DataError(f"{shown} cannot be read ({error.strerror})") from None
+        raise DataError(f"{shown} cannot be read ({error.strerror}).") from None
     except UnicodeDecodeError:
-        raise DataError(f"{shown} is not UTF-8 text; expected JSON, JSONL, CSV, TSV or plain text") from None
+        raise DataError(f"{shown} is not UTF-8 text. Expected JSON, JSONL, CSV, TSV or plain text.") from None
     except (ValueError, RecursionError):
-        raise DataError(f"{shown} is not JSON as its name says, or is nested too deep") from None
+        raise DataError(f"{shown} is named as JSON, but is not valid or is nested too deeply.") from None
     if not items:
-        raise DataError(f"{shown} holds no text to register")
+        raise DataError(f"{shown} contains no text to register.")
     return items
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The gate as a script, for hooks of other repositories: it needs a Python 3.10 and nothing installed.
+"""Gate script for hooks of other repositories. It needs Python 3.10 and no installed packages.
 
-Only this checkout is put on the path: neither the scanned repository nor this folder, whose names could hide a
-module of the standard library.
+Only this checkout is added to the import path, because the scanned repository and this folder may contain modules that
+shadow the standard library.
 """
 
 import sys
@@ -10,7 +10,7 @@ from pathlib import Path
 
 if __name__ == "__main__":
     if sys.version_info < (3, 10):  # noqa: UP036 (a hook runs under whatever python3 is)
-        sys.exit("robustify gate: this Python is too old for the hook; expected 3.10 or later as python3")
+        sys.exit("robustify gate: The hook needs Python 3.10 or later. Install it as python3.")
     sys.path[0] = str(Path(__file__).resolve().parent.parent.parent)
     from robustify.gate.command import main
 

@@ -1,8 +1,8 @@
-"""A key file or key variable, read and checked: the only place that knows what a key must be.
+"""Reading and validation of keys from key files and environment variables.
 
-The gate has a key of its own, separate from the key of item ids (`restricted/secret_key.py`, which reads its own through
-`load_key` too): CI needs the gate's key, and CI must not be able to open lists of ids. A key comes from a file or
-from a secret store, never from an argument or a config.
+The gate and the item IDs have separate keys, because CI needs the gate's key but must not be able to read lists of IDs.
+`restricted/secret_key.py` loads the key of the item IDs with `load_key` too. A key comes from a file or a secret store,
+never from an argument or a config.
 """
 
 import base64
@@ -22,14 +22,14 @@ from robustify.gate.git import work_tree
 FILE_VARIABLE = "ROBUSTIFY_GATE_KEY_FILE"
 VARIABLE = "ROBUSTIFY_GATE_KEY"
 IDS_VARIABLES = ("ROBUSTIFY_KEY_FILE", "ROBUSTIFY_KEY")
-"""The same two for the key of item ids."""
+"""Variables for the key of item IDs: its file, and the key itself."""
 SIZE = 32
-"""Bytes of a secret."""
+"""Number of bytes in a secret."""
 _FORM = re.compile(r"rbk1:([0-9a-f]{16}):([A-Za-z0-9_-]{43}=?)\s*\Z")
 _MOST = 4096
 _PREFIX = re.compile(r"rbk1\W{0,4}:")
 _BETWEEN = re.compile(r"[\s\"'`\\+,#>|()]+")
-"""What stands between the parts of a key that is broken over lines: blanks, quotes, marks of comments."""
+"""Characters between the parts of a key that is split over lines: blanks, quotes, comment marks."""
 _BARE = re.compile(r"(?<![\w-])[\w-]{43}=?(?![\w-])", re.ASCII)
 _SECRET = re.compile(r"[0-9a-f]{16}:[\w-]{43}", re.ASCII)
 _ID = re.compile(r"(?<![0-9a-f])[0-9a-f]{16}(?![0-9a-f])")
@@ -38,29 +38,30 @@ _MOST_BARE = 5000
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A 256-bit secret and its public id. Its repr shows the id only."""
+    """A 256-bit secret and its public ID. The repr shows only the ID."""
 
     id: str
     secret: bytes = field(repr=False)
 
     @classmethod
     def of(cls, secret: bytes) -> "Key":
-        """The key of a secret. Its id is the first 8 bytes of HMAC-SHA256(secret, "robustify/v1/key-id")."""
+        """Return the key of a secret. Its ID is the first 8 bytes of HMAC-SHA256(secret, "robustify/v1/key-id")."""
         return cls(hmac.digest(secret, b"robustify/v1/key-id", "sha256")[:8].hex(), secret)
 
     def derived(self, purpose: str) -> bytes:
-        """The subkey of one purpose, 32 bytes: HMAC-SHA256(secret, "robustify/v1/" + purpose)."""
+        """Return the 32-byte subkey for a purpose: HMAC-SHA256(secret, "robustify/v1/" + purpose)."""
         return hmac.digest(self.secret, f"robustify/v1/{purpose}".encode(), "sha256")
 
     def as_text(self) -> str:
-        """The key as its file holds it: `rbk1:ID:SECRET` and a newline."""
+        """Return the text of the key file: `rbk1:ID:SECRET` and a newline."""
         return f"rbk1:{self.id}:{base64.urlsafe_b64encode(self.secret).decode().rstrip('=')}\n"
 
 
 def keys_in(text: str, known: Sequence[Key] = ()) -> Iterator[int]:
-    """Yield where a text holds a key: with its prefix, without it beside its id, or the secret of a `known` key alone.
+    """Yield the offset of each key in a text.
 
-    Each form may be broken over lines. The secret alone of another key looks like any other 43 letters.
+    A key is found by its prefix, or without a prefix if its ID is in the text. A secret alone is found only if its key is
+    `known`, because it looks like any other 43 letters. Each form may be split over lines.
     """
     for match in _PREFIX.finditer(text) if "rbk1" in text else ():
         if _SECRET.match(_BETWEEN.sub("", text[match.end() : match.end() + 240])):
@@ -84,10 +85,10 @@ def _id_of(coded: str) -> str:
 def load_key(
     path: str | None = None, file_variable: str = FILE_VARIABLE, variable: str = VARIABLE
 ) -> Key | None:
-    """The key of a given file, of the file that `$file_variable` names, or in `$variable`; None where none is set.
+    """Return the key in a file, in the file that `$file_variable` names, or in `$variable`. Return None if none is set.
 
-    Raises `AuthorisationError` (exit 4) for a key that must not be used: a link, no regular file, somebody else's,
-    readable by others, inside a git work tree, damaged or weak, or a key where the name of its file is expected.
+    Raises `AuthorisationError` (exit 4) if the key is damaged or weak, was given as a path, or has an unsafe file: a
+    link, not a regular file, of another user, readable by others, or in a Git work tree.
     """
     name = path or os.environ.get(file_variable)
     if not name:
@@ -95,21 +96,23 @@ def load_key(
         return _parsed(text, f"${variable}") if text else None
     if "rbk1:" in name:
         raise AuthorisationError(
-            "a key stands where the name of its file is expected, and others may have seen it there; make a new one: "
-            "robustify restricted key new --out FILE"
+            "A key was given instead of the name of its file, and others may have seen it. "
+            "Make a new key: `robustify restricted key new --out FILE`."
         )
     source = f"key file {name!a}"
     return _parsed(read_private(name, source, _MOST), source)
 
 
 def read_private(name: str, source: str, most: int) -> str:
-    """Return the ASCII text of a file that its owner alone may read. `source` names it in an error.
-    Raises `AuthorisationError`: a link, no regular file, somebody else's, readable by others, or inside a git work tree."""
+    """Return the ASCII text of a file that only its owner may read. Errors call the file `source`.
+
+    Raises `AuthorisationError` for a file that is a link, not regular, of another user, readable by others, or in Git.
+    """
     try:
         handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         why = "is a symbolic link" if os.path.islink(name) else f"cannot be opened ({error.strerror})"
-        raise AuthorisationError(f"{source} {why}; expected a file of yours, mode 0600") from None
+        raise AuthorisationError(f"{source} {why}. Expected a file that you own, with mode 0600.") from None
     try:
         fault = _fault(name, os.fstat(handle))
         if fault:
@@ -120,16 +123,16 @@ def read_private(name: str, source: str, most: int) -> str:
 
 
 def _fault(name: str, status: os.stat_result) -> str:
-    """Return why a secret must not be read from this file; empty where it may."""
+    """Return the reason why a file is not safe for a secret, or an empty string."""
     mode = stat.S_IMODE(status.st_mode)
     if not stat.S_ISREG(status.st_mode):
-        return "is not a regular file; expected one of mode 0600"
+        return "is not a regular file. Expected a regular file with mode 0600."
     if status.st_uid != os.geteuid():
-        return f"belongs to user {status.st_uid}; expected your own file"
+        return f"belongs to user {status.st_uid}. Expected a file that you own."
     if mode & 0o077:
-        return f"has mode {mode:04o}: others may read it; expected 0600 (chmod 600)"
+        return f"has mode {mode:04o}, so others may read it. Expected mode 0600 (`chmod 600`)."
     if work_tree(Path(name).resolve().parent) is not None:
-        return "lies inside a git work tree; move it out, one `git add` away is too near"
+        return "is inside a Git work tree, one `git add` away from a commit. Move it elsewhere."
     return ""
 
 
@@ -137,7 +140,8 @@ def _parsed(text: str, source: str) -> Key:
     match = _FORM.match(text)
     if match is None:
         raise AuthorisationError(
-            f"{source} holds no key of the form rbk1:ID:SECRET (256 bits); make one: robustify restricted key new"
+            f"{source} does not contain a key (rbk1:ID:SECRET, 256 bits). "
+            "To make one, run `robustify restricted key new`."
         )
     try:
         secret = base64.urlsafe_b64decode(match[2].rstrip("=") + "=")
@@ -145,9 +149,9 @@ def _parsed(text: str, source: str) -> Key:
         secret = b""
     if len(secret) != SIZE or len(set(secret)) < SIZE // 2:
         raise AuthorisationError(
-            f"{source} holds a weak secret; expected 32 random bytes: robustify restricted key new"
+            f"{source} contains a weak secret. Expected 32 random bytes, as from `robustify restricted key new`."
         )
     key = Key.of(secret)
     if not hmac.compare_digest(key.id, match[1]):
-        raise AuthorisationError(f"{source} is damaged: its id is not the id of its secret; restore it")
+        raise AuthorisationError(f"{source} is damaged: the ID does not match the secret. Restore it.")
     return key

@@ -1,8 +1,8 @@
-"""What is not plain UTF-8 text: its kind, by its first bytes, and the images that cannot hold a text.
+"""Identification of content that is not plain UTF-8 text, and of images without text.
 
-A name or an extension is never trusted. An image passes if its structure is whole and every part of it is one that
-pictures need: no comment, no text chunk, no metadata, no unknown chunk, nothing behind its end. What the pixels show is
-not read.
+Names and extensions are ignored: the first bytes identify the content. An image passes if it is complete and has only the
+parts that a picture needs. Comments, text chunks, metadata, unknown chunks and trailing bytes are refused. The gate does
+not read what the pixels show.
 """
 
 import re
@@ -11,9 +11,9 @@ import zlib
 from collections.abc import Callable, Iterator
 
 MOST_BYTES = 16 << 20
-"""Bytes of one file."""
+"""Maximum number of bytes in a file."""
 _MOST_PIXELS = 1 << 28
-"""Bytes that the pixels of one image may take."""
+"""Maximum number of bytes that the pixels of an image may take."""
 SUBMODULE = b"Subproject commit "
 _POINTER = re.compile(
     rb"(?:version https://(?:git-lfs\.github|hawser\.github)\.com/spec/|version http://git-media\.io/v/|# git-media\n"
@@ -21,9 +21,9 @@ _POINTER = re.compile(
     rb"|(?:#.*\n)*(?:outs|md5|deps|schema|stages|wdir|frozen|meta|desc)\b"
     rb"(?:.*\n)*?[ \t-]*(?:md5|etag|checksum): *['\"]?[0-9a-f-]{16})"
 )
-"""Pointers to content elsewhere: git LFS and what it was before, a submodule, git-annex, DVC."""
+"""Pointers to content elsewhere: Git LFS and its predecessor, submodules, git-annex, DVC."""
 _CACHE = re.compile(rb"(?s)(?:\x37\x7f\x06.*?)?SQLite format 3\0.{52}RBST")
-"""SQLite's application id of a score cache (engines/cache.py), in the file or in its journal."""
+"""SQLite application ID of a score cache (engines/cache.py), in the database or in its journal."""
 _KINDS: dict[str, tuple[bytes, ...]] = {
     "an archive, a compressed stream or an office file": (
         b"PK\x03\x04", b"PK\x05\x06", b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf", b"Rar!",
@@ -39,14 +39,14 @@ _ENCRYPTED = re.compile(
     r"%!PS|\s*\{\\rtf|\$ANSIBLE_VAULT;|age-encryption\.org/|Salted__|(?s:.{0,1024}?)^%PDF-\d"
     r"|(?s:.*?)^-----BEGIN (?:PGP MESSAGE|AGE ENC)", re.M
 )  # fmt: skip
-"""Documents and encrypted messages that are written in plain characters."""
+"""Documents and encrypted messages in plain characters."""
 _PROSE = re.compile(rb"(?:[A-Za-z]{2,15}[ ,.?'-]{1,3}){6}")
-"""Words among bytes that should be a picture."""
+"""Words in bytes that should be a picture."""
 _CONTROL = re.compile("[\0-\x06\x0e-\x19\x1c-\x1f\x7f]")
 
 
 def text_of(data: bytes) -> str | None:
-    """Return the text that bytes hold, or None if they are not plain UTF-8 text."""
+    """Return the text of plain UTF-8 bytes, or None for any other content."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -55,7 +55,7 @@ def text_of(data: bytes) -> str | None:
 
 
 def refusal(data: bytes) -> Iterator[tuple[str, str]]:
-    """Yield the rule that refuses content that is not text, with what it is; nothing for an image without text."""
+    """Yield the rule and details that refuse content that is not text. Yield nothing for an image without text."""
     if _CACHE.match(data[: 1 << 16]):
         yield "RBG404", "(a score cache)"
     elif fault := image_fault(data):
@@ -63,24 +63,24 @@ def refusal(data: bytes) -> Iterator[tuple[str, str]]:
 
 
 def is_pointer(data: bytes) -> bool:
-    """Return whether a content only points at another one that lies outside the repository."""
+    """Return whether content only points to other content outside the repository."""
     return _POINTER.match(data[:4096]) is not None
 
 
 def kind_of(data: bytes) -> str:
-    """Return what binary content is, by its first bytes; empty if they do not say it."""
+    """Return the type of binary content by its first bytes, or an empty string if unknown."""
     return next((says for says, marks in _KINDS.items() if data.startswith(marks)), "")
 
 
 def image_fault(data: bytes) -> str:
-    """Return why bytes are not an image that passes; empty if they are."""
+    """Return the reason why bytes are not an acceptable image, or an empty string."""
     for mark, check in _PASSES:
         if data.startswith(mark):
             try:
                 return check(data) or ("an image with words in it" if _PROSE.search(data) else "")
             except (struct.error, IndexError, zlib.error):
                 return "a damaged image"
-    return kind_of(data) or "binary or encrypted content, or text in another encoding than UTF-8"
+    return kind_of(data) or "binary or encrypted content, or text that is not UTF-8"
 
 
 _PNG_CHUNKS = {
@@ -110,7 +110,7 @@ def _png(data: bytes) -> str:
         h * (1 + -(-w * depth * _SAMPLES.get(colour, 4) // 8)) for w, h in sizes if w > 0 and h > 0
     )
     if expected > _MOST_PIXELS:
-        return "a PNG of more pixels than the gate reads"
+        return "a PNG with too many pixels"
     unpacker = zlib.decompressobj()
     pixels = unpacker.decompress(packed, expected + 1)
     whole = (
@@ -133,7 +133,7 @@ def _jpeg(data: bytes) -> str:
         at += 2 + size
         while mark == 0xDA and not (data[at] == 0xFF and data[at + 1] not in (0, *range(0xD0, 0xD8))):
             at += 1
-    return "" if at + 2 == len(data) else "a JPEG with bytes behind its end"
+    return "" if at + 2 == len(data) else "a JPEG with bytes after its end"
 
 
 _PASSES: tuple[tuple[bytes, Callable[[bytes], str]], ...] = (

@@ -1,9 +1,9 @@
-"""Text that holds other content: base64, hex and their like, arrays of bytes, tokens with numbers, hidden characters.
+"""Detection of encoded content in text: base64, hex and the like, arrays of bytes, token lists, hidden characters.
 
-Short runs are decoded and read. A run of more than 160 characters is refused, unless it is an image that passes: what
-it decodes to may be encoded again, packed or encrypted, so that nothing is gained by looking. Words tell text from code:
-`getElementById` and `python3` read as words, most pieces of base64 do not. Line breaks, quotes and signs between the
-pieces of a run do not part it; a word does.
+Short runs are decoded and read. A run of more than 160 characters is refused unless it is an acceptable image. Decoding
+it would not help, because its content may be encoded again, packed or encrypted. A run is recognised by its lack of
+words: `getElementById` and `python3` read as words, but most pieces of base64 do not. Line breaks, quotes and punctuation
+do not end a run, but a word does.
 """
 
 import base64
@@ -19,13 +19,14 @@ from robustify.gate.opaque import image_fault, kind_of
 from robustify.gate.words import INVISIBLE
 
 MOST = 160
-"""Characters of a run that are decoded and read; more are refused. The longest digest, SHA-512 in hex, has 128."""
+"""Maximum length of a run that is decoded. Longer runs are refused. The longest digest, SHA-512 in hex, has 128
+characters."""
 Hidden = tuple[int, str, str | None]
-"""The offset and kind of what a text hides, and the text that it is; None for what must be refused."""
+"""Offset and name of hidden content, and its text. The text is None for content that must be refused."""
 _LEAST = 40
-"""Characters from which a run is decoded: eight words of text make about 60."""
+"""Minimum number of characters in a run that is decoded. Eight words of text take about 60."""
 _STRONG = 16
-"""Characters of a piece that begin a run alone; of shorter pieces it takes many, and few words between them."""
+"""Minimum number of characters in a piece that starts a run. Shorter pieces must be many, with few words between them."""
 _TOKEN = re.compile(r"[A-Za-z0-9+/_=-]+")
 _PART = re.compile(r"[A-Za-z0-9]+")
 _HUMP = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
@@ -34,19 +35,20 @@ _NUMBERED = re.compile(
 )
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.I)
 _HUMP_SIZE, _LONG_HUMP_SIZE = 2.6, 3.4
-"""Characters of a hump, as in camelHump, at most in code (2 in base64 and hex, 4 and more in names), and in long code."""
+"""Maximum mean length of a hump (as in camelHump) in encoded text, and in long encoded text. The mean is about 2 in
+base64 and hex, and at least 4 in names."""
 _LONGEST_WORD, _LONGEST_NAME = 25, 60
 _REPEATED = re.compile(r"(.)\1{3,}")
 _SHORT_ESCAPE = re.compile(
     r"\\(?:[nrt]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2})|%[0-9a-fA-F]{2}|#(?:[0-9a-fA-F]{3}){1,2}\b"
 )
-"""Escapes, whose readings are looked at apart, and colours."""
+"""Colours, and escapes, whose readings are scanned separately."""
 _HEX_ONLY = re.compile(r"[0-9a-f]+|[0-9A-F]+")
 _HEX = re.compile(r"(?:0x)?(?:[0-9a-f]{2})+|(?:0x)?(?:[0-9A-F]{2})+")
 _BASE32 = re.compile(r"[A-Z2-7]+|[a-z2-7]+")
 _DENSE, _EVEN = 0.024, 0.032
-"""Chance that two characters of a text without blanks are the same: 0.012 to 0.02 in base64 and ASCII85, 0.03 and more in
-programs; and the same for pieces that are names or code."""
+"""Maximum probability that two characters of encoded lines, or of encoded pieces, are equal. The probability is 0.012 to
+0.02 in base64 and ASCII85, and at least 0.03 in programs."""
 _EDGES = " \t#>*|/\"'`,+;\\"
 _BYTES = (
     (2, re.compile(r"(?:\b[01]{7,8}\b[\s,;]{0,20}){8,}")),
@@ -59,7 +61,7 @@ _BYTES = (
         for base in (10, 8)
     ),
 )
-"""Numbers one after the other, with their base."""
+"""Consecutive numbers, with their base."""
 _DIGITS = {
     16: re.compile(r"(?:0x|\\x)?([0-9a-fA-F]+)"),
     10: re.compile(r"(\d+)"), 8: re.compile(r"([0-7]{2,4})\b"), 2: re.compile(r"([01]+)"),
@@ -83,11 +85,12 @@ _MARKS = (
      re.compile("NUMPY[\x01-\x03]\0|ARROW1\0\0|[\x80\ufffd][\x04\x05][\x95\ufffd][^\0]{1,5}\0\0\0|(?:\x1f[\x8b\ufffd]\x08|PK\x03\x04|BZh91AY|\ufffd?7zXZ\0)"
                 "(?:[^\0-\x08\x0e-\x1f\x7f-\xff\ufffd]{0,9}[\0-\x08\x0e-\x1f\x7f-\xff\ufffd]){20}")),
 )  # fmt: skip
-"""What is refused, how many marks of it, and within how many characters: a text cut into tokens has many."""
+"""Content to refuse: name, minimum number of marks, and characters that contain them. Text split into tokens has many
+marks."""
 
 
 def hidden(text: str) -> Iterator[Hidden]:
-    """Yield the texts that short runs hold, and what must be refused, once for each kind."""
+    """Yield the decoded texts of short runs, and one entry for each type of content that must be refused."""
     for says, enough, within, mark in _MARKS:
         if text.isascii() and not mark.pattern.isascii():
             continue
@@ -102,7 +105,7 @@ def hidden(text: str) -> Iterator[Hidden]:
 
 
 def _in_runs(text: str) -> Iterator[Hidden]:
-    """Yield what runs of base64 or hex hold, whatever parts their pieces."""
+    """Yield the content of base64 and hex runs, even if they are split into pieces."""
     begin, pieces = 0, list[str]()
     weak, weak_begin, short = 0, 0, list[str]()
     for match in _TOKEN.finditer(text):
@@ -127,19 +130,18 @@ def _in_runs(text: str) -> Iterator[Hidden]:
 
 
 def _is_varied(run: str) -> bool:
-    """Return whether a run is hex, or uses its characters as evenly as base64 does; names repeat their letters."""
-    return _HEX_ONLY.fullmatch(run) is not None or _chance(run) < _EVEN
+    """Return whether a run is hex, or uses its characters as evenly as base64. Names repeat their letters."""
+    return _HEX_ONLY.fullmatch(run) is not None or _repeat_probability(run) < _EVEN
 
 
-def _chance(run: str) -> float:
-    """Return the chance that two characters of a run are the same."""
+def _repeat_probability(run: str) -> float:
     n = len(run)
     return sum(k * (k - 1) for k in Counter(run).values()) / (n * (n - 1))
 
 
 @lru_cache(maxsize=1 << 16)
 def _coded(token: str) -> int:
-    """Return how many characters of a token are code; less than 0 if it is made of words."""
+    """Return the number of encoded characters in a token, or minus the number of letters in its words."""
     words = coded = 0
     if _UUID.fullmatch(token):
         return 0
@@ -168,7 +170,7 @@ def _is_code(part: str) -> bool:
 
 
 def _judged(begin: int, pieces: list[str], following: str) -> Iterator[Hidden]:
-    """Yield what one run holds; a short piece behind it that reads as a word may belong to it."""
+    """Yield the content of a run. A short piece that reads as a word may belong to the end of the run."""
     run = "".join(pieces)
     if len(run) < _LEAST:
         return
@@ -185,11 +187,11 @@ def _judged(begin: int, pieces: list[str], following: str) -> Iterator[Hidden]:
         if text is not None:
             yield begin, "", text
         elif _is_packed(data):
-            yield begin, "an encoded run that is packed", None
+            yield begin, "an encoded run of packed bytes", None
 
 
 def _decodings(run: str) -> Iterator[bytes]:
-    """Yield what a run is as hex, base64 and base32, whichever it can be."""
+    """Yield the bytes of a run, decoded as hex, base64 and base32."""
     bare = run.replace("-", "+").replace("_", "/").replace("=", "")
     if _HEX.fullmatch(run):
         yield bytes.fromhex(run.removeprefix("0x"))
@@ -200,17 +202,18 @@ def _decodings(run: str) -> Iterator[bytes]:
 
 
 def _is_packed(data: bytes) -> bool:
-    """Return whether bytes are a compressed stream or an archive: a digest begins like one by chance."""
+    """Return whether bytes are a compressed stream or an archive."""
     if data.startswith((b"PK\x03\x04", b"\xfd7zXZ", b"BZh91AY", b"\x80\x04\x95", b"Salted__")):
         return True
     try:
+        # A digest can begin like a compressed stream by chance.
         return data[:1] in b"\x1f\x78" and zlib.decompressobj(47).decompress(data, 1 << 16) != b""
     except zlib.error:
         return False
 
 
 def _as_text(data: bytes) -> str | None:
-    """Return the text that bytes hold, if most of them are one: a digest has two letters or signs in five bytes."""
+    """Return the text in bytes, or None unless most of them are text. Two in five bytes of a digest look like text."""
     wide = data[1::2].count(0) > len(data) // 4, data[::2].count(0) > len(data) // 4
     with suppress(UnicodeError):
         text = data.decode("utf-16-le" if wide[0] else "utf-16-be" if wide[1] else "utf-8")
@@ -222,7 +225,7 @@ def _as_text(data: bytes) -> str | None:
 
 
 def _in_numbers(text: str) -> Iterator[Hidden]:
-    """Yield the text that arrays of bytes or characters hold, all of one kind together."""
+    """Yield the text in arrays of byte or character codes, joined for each base."""
     for base, pattern in _BYTES:
         first, codes = 0, list[int]()
         for match in pattern.finditer(text):
@@ -242,7 +245,7 @@ def _in_numbers(text: str) -> Iterator[Hidden]:
 
 
 def _in_lines(text: str) -> Iterator[Hidden]:
-    """Yield where lines without blanks have so many different characters that they are code."""
+    """Yield the first block of lines without blanks whose characters vary as much as in encoded text."""
     begin, at, pieces = 0, 0, list[str]()
     for line in (*text.split("\n"), " "):
         bare = line.strip(_EDGES)
@@ -251,8 +254,8 @@ def _in_lines(text: str) -> Iterator[Hidden]:
             pieces.append(bare)
         elif pieces:
             run = "".join(pieces)[:4000]
-            if len(run) > MOST and _chance(run) < _DENSE:
-                yield begin, f"lines of code, {len(run):,} characters", None
+            if len(run) > MOST and _repeat_probability(run) < _DENSE:
+                yield begin, f"encoded lines of {len(run):,} characters", None
                 return
             pieces = []
         at += len(line) + 1

@@ -1,7 +1,7 @@
-"""The shape of an item: a stem, then its options, perhaps its key.
+"""Detection of text that is shaped like items: a stem, its options, and possibly a key.
 
-The parts are known by names (JSON, YAML, XML, LaTeX, programs), by marks (`A) B) C)`), by quotes, or by columns. Nothing is
-parsed but rows, so that nothing needs to be well formed.
+The parts are recognised by names (JSON, YAML, XML, LaTeX, programs), by marks (`A) B) C)`), by quotes, or by columns.
+Only table rows are parsed, so that malformed text is searched too.
 """
 
 import csv
@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from itertools import islice, zip_longest
 
 ENOUGH = 3
-"""Shapes without a key that refuse a file."""
+"""Number of item shapes without a key at which a file is refused."""
 MOST_SHAPES = 5000
-"""Shapes of one text that are counted."""
+"""Maximum number of item shapes to count in a text."""
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
-"""Letters of scripts that write words without blanks, or with few."""
+"""Letters of scripts that put few or no blanks between words."""
 _LEADERS = " \t#>*|/+-\"'`\x0b\n([{_\\~%"
-"""What stands before a line's text: quotes, bullets, signs of comments."""
+"""Characters before the text of a line: quotes, bullets, comment marks."""
 _KEY_WORDS = r"(?:answer|correct|label|key|solution|target|gold|ans|right|cop)"
 _LOWER = {code: code + 32 for code in range(65, 91)}
 _POINTS = re.compile(r"[A-Ja-j\d]")
@@ -28,14 +28,14 @@ _QUOTED = r"(?:\"(?:[^\"\\\n]|\\.){1,600}\"|'(?:[^'\\\n]|\\.){1,600}'|`[^`\n]{1,
 
 @dataclass(frozen=True, slots=True)
 class Shaped:
-    """One shape of an item: the line where it begins, and whether it says which choice is right."""
+    """Shape of an item: the line on which it begins, and whether it has a key."""
 
     line: int
     keyed: bool
 
 
 def shapes_of(text: str) -> list[Shaped]:
-    """Return the shapes of items in a text, read in the way that says most."""
+    """Return the item shapes in a text, as found by the method with the strongest result."""
     found = [list(islice(_rows(text), MOST_SHAPES))]
     for way in (_named, _marked, _listed, _repeated):
         places = list(islice(way(text), MOST_SHAPES))
@@ -45,12 +45,12 @@ def shapes_of(text: str) -> list[Shaped]:
 
 
 def weight(shapes: Sequence[Shaped]) -> tuple[int, int]:
-    """Return what makes one list of shapes stronger than another."""
+    """Return the number of item shapes with a key, and of all, by which lists of shapes are compared."""
     return sum(shaped.keyed for shaped in shapes), len(shapes)
 
 
 def _n_words(text: str) -> int:
-    """Return the number of words; where a script has no blanks between them, two letters count as one."""
+    """Return the number of words. In scripts without blanks between words, two letters count as one word."""
     n = len(re.findall(r"[^\W\d_]{2,}", text))
     return n if text.isascii() else n + len(_UNSPACED.findall(text)) // 2
 
@@ -58,7 +58,7 @@ def _n_words(text: str) -> int:
 # Parts with names.
 
 _STEM_WORD = re.compile(r"(question|stem|mcq|frage|pregunta)|query|problem|prompt")
-"""Names of a stem; the last three are those of many other things too, so that what stands behind them must ask."""
+"""Names of a stem. The last three have other uses, so the text after them must contain a question mark."""
 _STEM_AT = re.compile(
     r"(?:[_ -]?(?:stem|text|body|title|en))?[\"']?\s{0,3}"
     r"(?::\s*(?:str\s*=)?|=>|=(?!=)|\b[^<>\n]{0,80}>|\}?\s*\{|(?<=\\question)(?:\[[^\]\n]*\])?[ \t\n])"
@@ -66,7 +66,7 @@ _STEM_AT = re.compile(
 )
 _TEXT = re.compile(r"[^\W_][^\n<\x0b]{8,1000}")
 _CODE = re.compile(r"[,;]\s*[\"']|[,;]\s*[\w-]+\s*[:=]|[\"']\s*[:=,)\]}]|[=\[\]{}|]|\w\(|\w\.\w+\.")
-"""Where a value stops being prose: the next name, an index, a call."""
+"""End of the prose in a value: the next name, an index, a call."""
 _LIST = re.compile(
     r"(?<![a-z])(?:answer[_ ]?)?(?:choices?|options?|alternatives|endings|candidates|distractors|answers"
     r"|(?:incorrect|wrong)[_ ]?answers)[\"'`]?(?:\]|\})?\s{0,3}(?::\s*(?:[a-z\[\]., ]{1,40}=)?|=>|=(?!=)|\{)\s*",
@@ -93,7 +93,7 @@ _WINDOW, _SOON = 3000, 500
 
 
 def _named(text: str) -> Iterator[tuple[int, bool]]:
-    """Yield stems under a name that have choices under names, behind them or before."""
+    """Yield the offset of each named stem with named choices before or after it, and whether it has a key."""
     stems = list(_stems(text))
     for i, (at, after) in enumerate(stems):
         end = min(stems[i + 1][0] if i + 1 < len(stems) else len(text), after + _WINDOW)
@@ -105,7 +105,7 @@ def _named(text: str) -> Iterator[tuple[int, bool]]:
 
 
 def _stems(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where a stem's name with prose behind it begins, and where that prose begins, or the list of it ends."""
+    """Yield the offset of each named stem, and the offset of its text or of the end of its list."""
     low = text.lower() if text.isascii() else text.translate(_LOWER)  # places must not shift
     for word in _STEM_WORD.finditer(low):
         named = _STEM_AT.match(text, word.end()) if _begins(text, word.start()) else None
@@ -117,14 +117,14 @@ def _stems(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _begins(text: str, at: int) -> bool:
-    """Return whether a name begins a line, a cell or an argument; a word within a sentence is no name."""
+    """Return whether a name is at the beginning of a line, cell or argument, not inside a sentence."""
     before = text[max(0, at - 40) : at]
     begins = (before.rstrip(" \t\"'")[-1:] or "\n") in "\n\x0b{[(,<-*|;:=@$\\_/#>"
     return begins and not before[-1:].isalnum() and not before.endswith(("class ", "def "))
 
 
 def _value(text: str, named: re.Match[str]) -> str:
-    """Return the prose behind a name: up to its closing quote, or to where a bare value stops being prose."""
+    """Return the prose after a name, up to the closing quote or up to the first code."""
     value, quote = _TEXT.match(text, named.end()), text[named.end() - 1]
     if value is None:
         return ""
@@ -137,7 +137,7 @@ def _has_choices(window: str) -> bool:
 
 
 def _in_order(window: str) -> bool:
-    """Return whether A, B and C (or 1, 2 and 3) label something one soon after the other."""
+    """Return whether the labels A, B and C (or 1, 2 and 3) follow each other closely."""
     labels = [(match[1].lower(), match.start()) for match in _ONES.finditer(window)]
     for wanted in ("abc", "123"):
         at, last = 0, 0
@@ -152,7 +152,7 @@ def _in_order(window: str) -> bool:
 
 
 def _offers(text: str) -> bool:
-    """Return whether a list offers options: texts up to its closing bracket, lettered ones in one text, or dashes."""
+    """Return whether a list contains options: several texts in brackets, lettered parts of one text, or dashed lines."""
     text = text.lstrip("\"'") if text[1:2] == "[" else text
     first = text[:1] or " "
     if first in "[({":
@@ -163,7 +163,7 @@ def _offers(text: str) -> bool:
     return text.lstrip()[:1] in ("-", "*", "1") and len(_DASHED.findall(text[:600])) >= 2
 
 
-# Options with marks. Clauses of licences and numbered steps have letters too; a question and short options differ.
+# Options with marks. Licence clauses and numbered steps have marks too, but neither a question nor short options.
 
 _MARK = re.compile(
     r"(?<![\w.-])(?<!\w\()(?:[A-Ja-j1-9][).:\]](?=[*_)\]>]{0,3}(?:[\s<]|$))|(?<=[\n\x0b])[A-J][).:\]](?=\w))"
@@ -181,7 +181,7 @@ _PRONOUN = re.compile(
 
 
 def _marked(text: str) -> Iterator[tuple[int, bool]]:
-    """Yield runs of options A, B, C ... (or 1, 2, 3 at the beginning of lines) that are shaped like those of an item."""
+    """Yield runs of options with the marks A, B, C (or 1, 2, 3 at the beginning of lines) that are shaped like an item."""
     run: list[int] = []
     for match in _MARK.finditer(text):
         at, mark = match.start(), match[0]
@@ -196,14 +196,14 @@ def _marked(text: str) -> Iterator[tuple[int, bool]]:
 
 
 def _starts_line(text: str, at: int) -> bool:
-    """Return whether only leaders come between the line's beginning and a place."""
+    """Return whether only blanks, quotes and bullets are between the beginning of the line and an offset."""
     head = text[max(0, at - 24) : at]
     cut = max(head.rfind("\n"), head.rfind("\x0b"))
     return not head[cut + 1 :].strip(_LEADERS) and (cut >= 0 or at <= 24)
 
 
 def _judged(text: str, run: list[int]) -> Iterator[tuple[int, bool]]:
-    """Yield the place of a run of marks with short options below something that asks."""
+    """Yield the offset of marked options that are short and follow a question, and whether they have a key."""
     if len(run) < 3:
         return
     last = text[run[-1] + 2 : run[-1] + 2 + _LONGEST]
@@ -236,8 +236,7 @@ def _judged(text: str, run: list[int]) -> Iterator[tuple[int, bool]]:
         yield run[0], answered and (asks or upper)
 
 
-# A question, then options without a name or mark that is known: in quotes, in lines that begin with a dash, with the
-# answer below, or in as many lines below each question.
+# Options without known names or marks: in quotes, in dashed lines above an answer, or in lines below several questions.
 
 _ANY_NAME = r"[\"':]?[\w ]{1,20}[\"']?\s*[:=]"
 _QUOTES = re.compile(
@@ -246,7 +245,7 @@ _QUOTES = re.compile(
     rf"([\])}}]?,\s*(?:{_ANY_NAME}\s*)?[\"']?[A-J\d]\b)?"
 )
 _BRACES = re.compile(r"\?\s*\{\s*(?:[=~][^=~{}]{1,200}){2,8}\}")
-"""A question in GIFT."""
+"""A question in GIFT format."""
 _BULLETS = re.compile(
     r"\?[\"'*_,\\ ]{0,9}(?:\n|\x0b)\s{0,9}(?:[ \t>#|/\"'*]{0,30}[-*+] [^\n\x0b]{1,200}[\n\x0b]\s{0,9}){3,10}"
     rf"[^\w\n]{{0,30}}(?:correct )?{_KEY_WORDS}\W{{0,4}}[:=]",
@@ -262,10 +261,7 @@ def _listed(text: str) -> Iterator[tuple[int, bool]]:
         if "?" not in match[2] and asked is not None:
             *options, last = (text[1:-1] for text in re.findall(_QUOTED, match[2]))
             keyed = match[3] or last in options or _POINTS.fullmatch(last)
-            yield (
-                match.start(),
-                bool(keyed and not match[1]),
-            )  # a dialogue of a program has buttons under a name
+            yield match.start(), bool(keyed and not match[1])  # a program's dialogue has buttons under a name
     yield from ((match.start(), True) for match in (*_BULLETS.finditer(text), *_BRACES.finditer(text)))
 
 
@@ -273,7 +269,7 @@ _LINES = re.compile(r"[^\n\x0b]+")
 
 
 def _repeated(text: str) -> Iterator[tuple[int, bool]]:
-    """Yield three questions or more, one after the other, with the same number of short lines below each."""
+    """Yield three or more consecutive questions with the same number of short lines below each."""
     found = ((match.start(), match[0].strip(_LEADERS + "])}.")) for match in _LINES.finditer(text))
     lines = [(at, line) for at, line in found if line]
     prose = ((i, line) for i, (_, line) in enumerate(lines) if line.endswith("?") and not _CODE.search(line))
@@ -294,15 +290,15 @@ def _repeated(text: str) -> Iterator[tuple[int, bool]]:
 
 
 def _rows(text: str) -> Iterator[Shaped]:
-    """Yield the rows that are items under the names of a header; without one, rows that look like items."""
+    """Yield the rows that are items under a header, or without a header the rows that look like items."""
     lines = [line for line in re.split(r"[\n\x0b]", text) if line.strip()]
     for delimiter in (",", "\t", ";", "|"):
-        # Tables of pages and notebooks, with tabs or bars, lie within other text.
+        # A table with tabs or bars may be inside other text, as in a page or notebook.
         heads = (line for line in (lines if delimiter in "\t|" else lines[:1]) if line.count(delimiter) >= 2)
         headed = any(len(line) < 1000 and _is_header(line.split(delimiter)) for line in heads)
         if headed or 2 * sum(line.count(delimiter) >= 4 for line in lines[:40]) >= len(lines[:40]) > 0:
             for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_NONE):
-                # Within a string of JSON the quote before a table would swallow it whole.
+                # In a JSON string, the quote before a table would enclose the complete table.
                 found = list(_items(_parsed(text, delimiter, quoting)))
                 yield from found
                 if found:
@@ -310,7 +306,7 @@ def _rows(text: str) -> Iterator[Shaped]:
 
 
 def _parsed(text: str, delimiter: str, quoting: int) -> Iterator[tuple[int, list[str]]]:
-    """Yield each row with its line; a break within a line parts rows too."""
+    """Yield the cells of each row with their line number. A break inside a line also separates rows."""
     csv.field_size_limit(1 << 27)
     numbers: list[int] = []
 
@@ -346,13 +342,13 @@ def _items(rows: Iterator[tuple[int, list[str]]]) -> Iterator[Shaped]:
 
 
 def _is_header(cells: Sequence[str]) -> bool:
-    """Return whether cells are short names, one of them that of a stem."""
+    """Return whether the cells are short names that include a name of a stem."""
     names = all(len(cell) <= 40 and not cell[:1].isdigit() and "?" not in cell for cell in cells)
     return len(cells) >= 3 and names and _STEM_WORD.search(" ".join(cells).lower()) is not None
 
 
 def _is_item(cells: Sequence[str]) -> bool:
-    """Return whether cells without names are a stem, at least three options, and one that points at an option."""
+    """Return whether cells without names contain a stem, at least three options, and a reference to one of them."""
     if not 5 <= len(cells) <= 14:
         return False
     stem = max(cells, key=lambda cell: len(cell.split()))

@@ -1,6 +1,6 @@
-"""What is scanned (files, the index, a range of commits, a push, a message), and the policy for it.
+"""Sources of a scan (files, the index, a range of commits, a push, a message) and the policy that applies to it.
 
-A symbolic link is never followed: its own text is what a commit holds. A folder, a pipe or a device is refused.
+Symbolic links are not followed, because a commit stores only their target path. Folders, pipes and devices are refused.
 """
 
 import errno
@@ -21,23 +21,23 @@ from robustify.gate.opaque import MOST_BYTES, SUBMODULE
 from robustify.gate.policy import NAME, AllowEntry, Policy, legible, parse_policy, policy_of
 
 _SCISSORS = re.compile(rb"^\S{1,4} -{20,} >8 -{20,}\r?\n((?:[^\w\s].*\n?)*)(?=diff --git |\Z)", re.M)
-"""Git's scissors line and the comment below it, where nothing follows but the diff that `git commit -v` shows. A line
-that a person wrote cuts nothing: git keeps it and what follows."""
-_DULL = re.compile(
+"""Git's scissors line and the comment below it, if only the diff of `git commit -v` follows. A scissors line that a
+person wrote removes nothing, because Git keeps it and the text after it."""
+_MACHINE_WRITTEN = re.compile(
     rb"^(?:tree|parent|object|type) [\w-]+\n"
     rb"|^gpgsig\S* -----BEGIN \w+ SIGNATURE-----\n(?: Version: .{1,40}\n)?(?: [\w+/=]*\n){1,40}"
     rb" -----END \w+ SIGNATURE-----\n|[\d +-]+$",
     re.M,
 )
-"""What the head of a commit or tag holds that nobody writes: digests, a signature, times."""
+"""Parts of the header of a commit or tag that no person writes: digests, a signature, times."""
 _REFS = ("refs/heads", "refs/tags", "refs/notes", "refs/stash")
-"""What a push may publish."""
+"""Folders of refs that a push may publish."""
 REMOTE_VARIABLE = "PRE_COMMIT_REMOTE_NAME"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Blob:
-    """What one path holds. `data` is None if it is larger than the gate reads; `named`: the path is a file's."""
+    """Content of one path. `data` is None if it is too large to read. `named` is whether the path is that of a file."""
 
     path: str
     data: bytes | None
@@ -47,7 +47,7 @@ class Blob:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What is to be scanned, the policy that counts for it, and what a reader must know of the choice of both."""
+    """Contents to scan, the policy that applies, and notes for the user."""
 
     contents: Iterator[Blob]
     policy: Policy
@@ -55,11 +55,11 @@ class Task:
 
 
 def task_of(asked: Namespace) -> Task:
-    """Return the one mode that was asked for.
+    """Return the scan task for the parsed options.
 
     Raises:
-        UsageError: no repository where one is needed, or no range.
-        DataError: a policy that cannot be trusted.
+        UsageError: There is no repository where one is needed, or the range is invalid.
+        DataError: The policy is invalid.
     """
     if asked.staged or asked.all:
         repository = Repository(Path.cwd())
@@ -76,14 +76,14 @@ def task_of(asked: Namespace) -> Task:
 
 
 def of_files(names: Iterable[str], root: Path | None) -> Iterator[Blob]:
-    """Yield named files; their paths are relative to the repository's root if they lie in it."""
+    """Yield the contents of files. Paths inside the repository are relative to its root."""
     for i, name in enumerate(names, 1):
         data, size = _read(name, f"argument {i}")
         yield Blob(_relative(name, root), data, size)
 
 
 def of_named(names: Sequence[str], root: Path) -> Iterator[Blob]:
-    """Yield named files, and submodules by their folder."""
+    """Yield the contents of files, and a pointer for each folder of a submodule."""
     repository = Repository(root)
     links = {entry.path: entry for entry in repository.indexed(changed=False) if entry.is_submodule}
     for name in names:
@@ -97,7 +97,7 @@ def _relative(name: str, root: Path | None) -> str:
 
 
 def _read(name: str, argument: str) -> tuple[bytes | None, int]:
-    """Return the bytes of a file, or a link's own text. Raises `UsageError`, without the name if that could be text."""
+    """Return the bytes of a file, or the target of a link. Raises `UsageError`, which omits a name that could be text."""
     shown = legible(name) if len(name) <= 120 and len(name.split()) <= 6 else f"<{argument}>"
     try:
         status = os.lstat(name)
@@ -106,25 +106,25 @@ def _read(name: str, argument: str) -> tuple[bytes | None, int]:
             return link, len(link)
         if not stat.S_ISREG(status.st_mode):
             kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a regular file"
-            raise UsageError(f"{shown} is {kind}; expected files (all that git tracks: robustify gate --all)")
+            raise UsageError(f"{shown} is {kind}. Expected a file. To scan all tracked files, pass `--all`.")
         data = read_regular(name, MOST_BYTES)
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno == errno.EFBIG:
             return None, status.st_size
         why = error.strerror if isinstance(error, OSError) else "not a path"
-        raise UsageError(f"{shown} cannot be read ({why}); expected a file") from None
+        raise UsageError(f"{shown} cannot be read ({why}). Expected a readable file.") from None
     return data, len(data)
 
 
 def of_message(name: str) -> Iterator[Blob]:
-    """Yield a commit message being written, without the diff that `git commit -v` shows below it."""
+    """Yield a commit message without the diff that `git commit -v` adds below it."""
     data, size = _read(name, "the message file")
     cut = _SCISSORS.search(data) if data else None
     yield Blob("<commit message>", data[: cut.start()] if data and cut else data, size, named=False)
 
 
 def of_entries(repository: Repository, entries: Iterable[Entry]) -> Iterator[Blob]:
-    """Yield the contents of git's entries; a submodule is a pointer to a commit elsewhere."""
+    """Yield the contents of Git entries. A submodule yields a pointer to its commit."""
     files = []
     for entry in entries:
         if entry.is_submodule:
@@ -140,8 +140,11 @@ def of_entries(repository: Repository, entries: Iterable[Entry]) -> Iterator[Blo
 def of_tips(
     repository: Repository, tips: Sequence[str], known: Sequence[str], names: Iterable[str]
 ) -> Iterator[Blob]:
-    """Yield what tips bring beside what is known: every content of every path of their commits, messages and authors of
-    commits and tags, what a tag of no commit holds; and the names of refs."""
+    """Yield everything that is reachable from `tips` but not from `known`.
+
+    This includes every content of every path, the messages and authors of commits and tags, the objects of tags that name
+    no commit, and the names of refs.
+    """
     changed = repository.changed(repository.commits(tips, known))
     yield from of_entries(repository, changed)
     seen, heads = {entry.object for entry in changed}, set[bytes]()
@@ -153,7 +156,7 @@ def of_tips(
             yield Blob(entry.path or f"object {entry.object[:12]}", data, size)
         elif kind != "tree":
             head, _, message = (data or b"").partition(b"\n\n")
-            heads.update(_DULL.sub(b"", head).splitlines())
+            heads.update(_MACHINE_WRITTEN.sub(b"", head).splitlines())
             yield Blob(f"{kind} {entry.object[:12]}", None if data is None else message, size, named=False)
     for says, lines in (("names of refs", [os.fsencode(name) for name in names]), ("authors", sorted(heads))):
         data = b"\n".join(lines)
@@ -161,10 +164,10 @@ def of_tips(
 
 
 def _of_range(repository: Repository, bounds: str, policy_from: str) -> Task:
-    """Return A..B; A all zeros (a new branch) means every commit of B. Tags and names of refs in the range belong to it."""
+    """Return the scan task for A..B, with the tags and refs in this range. If A is all zeros, scan all commits of B."""
     lower, dots, upper = bounds.partition("..")
     if not dots or not lower or upper.startswith("."):
-        raise UsageError("the range is not of the form A..B; expected two commits, as in main..HEAD")
+        raise UsageError("The range does not have the form A..B. Expected two commits, such as main..HEAD.")
     known = [repository.commit(lower)] if lower.strip("0") else []
     tips = [repository.commit(upper or "HEAD")]
     commits = frozenset(repository.commits(tips, known))
@@ -175,10 +178,10 @@ def _of_range(repository: Repository, bounds: str, policy_from: str) -> Task:
 
 
 def _of_push(repository: Repository, remote: str) -> Task:
-    """Return what a push publishes.
+    """Return the scan task for a push.
 
-    Git names each ref on standard input. pre-commit keeps that to itself and names the first; the push may take any
-    other, so that every branch, tag, note and stash is scanned as far as the remote is not known to have it.
+    Git lists the pushed refs on standard input. pre-commit reads the list itself and passes on only the first ref. Every
+    branch, tag, note and stash is then scanned unless the remote is known to have it.
     """
     lower, upper = (os.environ.get(f"PRE_COMMIT_{end}_REF", "") for end in ("FROM", "TO"))
     names = [os.environ.get(f"PRE_COMMIT_{end}_BRANCH", "") for end in ("LOCAL", "REMOTE")]
@@ -187,7 +190,9 @@ def _of_push(repository: Repository, remote: str) -> Task:
     if upper or names[0]:
         first = repository.ask("rev-parse", "--verify", "--quiet", "--end-of-options", upper or names[0])
         if first is None:
-            raise UsageError("what pre-commit says is pushed is not here; run the hook through git push")
+            raise UsageError(
+                "The commit that pre-commit names is not in this repository. Run the hook through `git push`."
+            )
         refs = repository.refs(*_REFS)
         pushed, tips = [first], [first, *(one for _, one, _ in refs)]
         tips += (repository.ask("log", "-g", "--format=%H", "refs/stash", "--") or "").split()
@@ -197,9 +202,9 @@ def _of_push(repository: Repository, remote: str) -> Task:
         rows = [line.rsplit(" ", 3) for line in sys.stdin.read().splitlines()]
         if not rows or any(len(row) != 4 for row in rows):
             raise UsageError(
-                "nothing says what is pushed; without a pre-push hook: --range origin/main..HEAD"
+                "Standard input lists no pushed refs. Outside a pre-push hook, use `--range origin/main..HEAD`."
             )
-        pushed = tips = [one for _, one, _, _ in rows if one.strip("0")]  # the others are deleted
+        pushed = tips = [one for _, one, _, _ in rows if one.strip("0")]  # deleted refs have only zeros
         names = [name for row in rows for name in (row[0], row[2])]
         theirs = (repository.ask("rev-parse", "--verify", "--quiet", f"{row[3]}^{{commit}}") for row in rows)
         known += [one for one in theirs if one]
@@ -210,27 +215,27 @@ def _of_push(repository: Repository, remote: str) -> Task:
 def _policy_between(
     repository: Repository, start: Iterable[str], commits: Sequence[str], policy_from: str
 ) -> tuple[Policy, tuple[str, ...]]:
-    """Return the policy for new commits, and what to say of it: that of where they start, and perhaps their own.
+    """Return the policy for new commits, and notes for the user.
 
-    `base` adds nothing. `head` adds every entry that one of the commits had, so that a content which a later commit
-    replaced keeps its entry. `apart` adds them only from commits that change nothing else.
+    The entries at `start` always apply. `base` adds no others. `head` adds the entries of all new commits, so that a
+    content keeps its entry after a later commit has replaced it. `apart` adds only the entries of commits that change
+    nothing else.
     """
-    old = {entry for commit in start for entry in _entries_at(repository, commit)}
+    old = {entry for commit in start for entry in _valid_entries_at(repository, commit)}
     new, together = set[AllowEntry](), set[AllowEntry]()
     for commit in repository.touching(NAME, commits) if policy_from != "base" else ():
         alone = {entry.path for entry in repository.changed([commit])} == {NAME}
-        (new if alone or policy_from == "head" else together).update(_entries_at(repository, commit))
+        (new if alone or policy_from == "head" else together).update(_valid_entries_at(repository, commit))
     notes = []
     if policy_from == "apart" and (n := len(new - old)):
-        notes.append(f"{n} entries of the allow list are newer than the base: a person must look at them")
+        notes.append(f"{n} policy entries are newer than the base of the range. A person must review them.")
     if n := len(together - new - old):
-        why = f"they came in one commit with something else; commit {NAME} alone"
-        notes.append(f"{n} new entries of the allow list do not count: {why}")
+        why = f"because their commits also change other files. Commit {NAME} alone."
+        notes.append(f"{n} new policy entries do not apply, {why}")
     return Policy((*old, *new)), tuple(notes)
 
 
-def _entries_at(repository: Repository, commit: str) -> tuple[AllowEntry, ...]:
-    """Return the entries of a commit's policy; none if it cannot be trusted."""
+def _valid_entries_at(repository: Repository, commit: str) -> tuple[AllowEntry, ...]:
     try:
         return _policy_at(repository, commit).entries
     except DataError:
@@ -238,7 +243,7 @@ def _entries_at(repository: Repository, commit: str) -> tuple[AllowEntry, ...]:
 
 
 def _policy_at(repository: Repository, commit: str) -> Policy:
-    """Return the policy of a commit, or of the index for an empty name; none if it has no such file."""
+    """Return the policy of a commit, or of the index if `commit` is empty. Without a policy file, the policy is empty."""
     data = repository.at(commit, NAME)
     where = f"{NAME} (as committed)"
     return (

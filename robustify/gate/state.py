@@ -1,7 +1,6 @@
-"""What of robustify's own must not be committed, and the canary lines of benchmarks.
+"""Detection of robustify's private state (keys, local records, records of restricted runs) and of canary lines.
 
-Keys, records of a user's machine, and the record of a restricted run are refused. A hashed split may be committed, and
-then it has the keys of its format and nothing else.
+A hashed split may be committed if it has exactly the fields of its format.
 """
 
 import json
@@ -11,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from robustify.gate.key_file import Key, keys_in
 
 Sighting = tuple[str, int, str]
-"""The id of a rule, an offset, and what to say."""
+"""ID of a rule, offset, and details of a finding."""
 SPLIT = "robustify.hashed-split/1"
 KEYED_ID = re.compile(r"rb1_[a-z2-7]{26}(?![a-z0-9])")
 _PRIVATE = {
@@ -20,10 +19,10 @@ _PRIVATE = {
     "robustify.release-claim/1": "(the claim of a run, with digests of items)",
 }
 _MARKS = (('"robustify.',), ('"sensitivity"', '"restricted"'), ('"release"', '"evaluator"'))
-"""Each of our documents holds all marks of one of these."""
+"""Marks of robustify's documents. Every document contains all marks of one group."""
 _SPLIT_KEYS = {"format", "dataset", "dataset_version", "split", "canon", "key_id", "n", "ids"}
 _MANY_IDS = 5
-"""Keyed ids outside a hashed split that are more than an example."""
+"""Number of keyed IDs outside a hashed split that is too many for an example."""
 _WORD = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _GUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _PATTERNS = (
@@ -32,12 +31,12 @@ _PATTERNS = (
     ("RBG401", "corpora", "", r"benchmark\s+data\s+should\s+never\s+appear\s+in\s+training\s+corpora"),
     ("RBG404", "robustify.releases", "(a record of releases)", r'"format":\s?"robustify\.releases/\d+"'),
 )
-"""The mark that every page and table of the evaluator's own level carries, canary lines, the record beside a key; and a
-word that each of them has."""
+"""Rule, a word that each match contains, details, and pattern. Matched are the release level `evaluator`, canary lines,
+and a record of releases."""
 
 
 def states(text: str, keys: Sequence[Key] = ()) -> Iterator[Sighting]:
-    """Yield what in a text must not be committed. `keys` are the user's own, known even without their prefix."""
+    """Yield content that must not be committed. The secrets of `keys` are found even without their prefix."""
     yield from (("RBG402", offset, "") for offset in keys_in(text, keys))
     low = text.lower()
     for rule, word, says, pattern in _PATTERNS:
@@ -53,7 +52,7 @@ def states(text: str, keys: Sequence[Key] = ()) -> Iterator[Sighting]:
 
 
 def _document(text: str) -> dict[str, object] | None:
-    """Return the object that a text is, if it may be one of ours."""
+    """Return the JSON object in a text, or None unless the text may be a document of robustify."""
     if not any(all(mark in text for mark in marks) for marks in _MARKS):
         return None
     try:
@@ -76,12 +75,12 @@ def _records(tree: dict[str, object]) -> Iterator[Sighting]:
 
 
 def holds_split(text: str) -> bool:
-    """Return whether a text is a hashed split and nothing else: its ids are not encoded text."""
+    """Return whether a text is exactly one hashed split. Its IDs must not be mistaken for encoded text."""
     return f'"{SPLIT}"' in text and is_split(_document(text))
 
 
 def is_split(tree: object) -> bool:
-    """Return whether an object has the keys of a hashed split only, and sorted keyed ids (safety.md, 3.5)."""
+    """Return whether an object is a hashed split with no other fields and with sorted keyed IDs."""
     if not isinstance(tree, dict) or set(tree) != _SPLIT_KEYS or tree["format"] != SPLIT:
         return False
     ids = tree["ids"]

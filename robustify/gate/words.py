@@ -1,8 +1,8 @@
-"""Text in every form in which it may be read, and as folded words; the lexicon of categories.
+"""Readings of a text, its folded words, and the lexicon of categories.
 
-`readings` undo escapes, entities, tags and colours; `rejoined` puts pieces together. Folding then drops case, punctuation,
-accents, look-alike letters, digits put for letters, width, style and invisible characters, so that disguises of the same
-words give the same words. This canon serves matching only: it is not the canon of item ids.
+`readings` undoes escapes, entities, tags and colours. `rejoined` joins the pieces of split words. Folding removes case,
+punctuation, accents, look-alike letters, digits in place of letters, width, style and invisible characters, so that
+disguised words equal plain words. This normalisation is used only for matching, not for item IDs.
 """
 
 import html
@@ -21,21 +21,21 @@ INVISIBLE = re.compile(
     "\ufe00-\ufe0f\ufeff\uffa0\U000e0000\U000e0001\U000e007f-\U000e0fff]"
 )
 LEAST_TERMS = 2
-"""Different terms of the lexicon that make a text one about controlled categories."""
+"""Number of different lexicon terms at which a text counts as about controlled categories."""
 BREAK = "\x0b"
-"""What a newline that was written as an escape becomes: it parts lines but is not counted as one of the file, so that a
-finding in an unescaped text names the file's own line."""
+"""Replacement for an escaped newline. It separates lines but does not change line numbers, so that findings in unescaped
+text have the line numbers of the file."""
 
 # Readings.
 
 _ROUNDS = 4
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});?")
-# Patterns begin with a literal where they can: the search then skips to it.
+# Patterns begin with a literal if possible, because the search can skip to it.
 _PERCENT = re.compile(r"%[0-9A-Fa-f]{2}(?:%[0-9A-Fa-f]{2})*")
 _QUOTED_BYTES = re.compile(r"=[0-9A-F]{2}(?:=[0-9A-F]{2})*")
 _SOFT = re.compile(r"=(?:20|3D|\r?\n)")
 _RETURN = re.compile(r"\r\x0b|\r(?!\n)")
-"""A carriage return that ends a line without a newline, as old programs write it."""
+"""Carriage return that ends a line without a newline, as in files of old programs."""
 _ESCAPE = re.compile(
     r"\\(?:[ux]\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2})"
     r"|N\{([A-Za-z0-9 -]{1,80})\}|([0-3]?[0-7]{2})|([nrtvfabe\"'/\\]))"
@@ -43,35 +43,35 @@ _ESCAPE = re.compile(
 _POINT = re.compile(r"(?:U\+|%u)(?=[0-9a-fA-F]{4})")
 _SHORT = {"n": BREAK, "r": "\r", "t": "\t", "v": BREAK, "f": BREAK, "a": "", "b": "", "e": "\x1b"}
 _STEERING = re.compile(r"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))|(\w)\x08(?=\1)|_\x08")
-"""Colours, titles and links of a terminal, and what a backspace takes back."""
+"""Colours, titles and links of a terminal, and characters that a backspace erases."""
 _LATEX = re.compile(r"\\(?:begin|item|emph|text..)\b")
 _COMMAND = re.compile(r"\\[A-Za-z]+\*?")
 _HYPHENS = re.compile(r"\\[-/]|\{\}")
-"""What may stand within a word in LaTeX."""
+"""LaTeX marks that may be inside a word."""
 _HYPHEN = re.compile(r"-(?:\r?\n|\x0b)(?:\",\r?\n)?[ \t#>*/+|!;%\"-]*(\w+)")
 _TAG = re.compile(r"<(/?)([A-Za-z!?][\w:.-]{0,40})((?:\s[^<>]{0,4000})?)/?>")
 _SIGN = re.compile(r"<(?:[/!?pPtTq]|br|BR|li|LI|wbr|hr|in)|/>")
-"""Every text with tags has one of these; code that only names things in angle brackets has none."""
+"""Quick test for tags: all text with tags matches, but programs with names in angle brackets do not."""
 _SECTIONS = ("<!--", "-->", "<![CDATA[", "]]>")
 _INLINE = {
     "a", "abbr", "b", "bdi", "bdo", "big", "cite", "code", "del", "dfn", "em", "font", "i", "ins", "kbd", "mark", "q",
     "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "tspan", "tt", "u", "var", "wbr",
 }  # fmt: skip
 _PARTING = {"p", "h", "br", "cr", "tr", "tbl", "line-break", "table-row", "list-item"}
-"""Elements of office files that part lines; every other one may stand within a word."""
+"""Elements of office files that separate lines. All other elements may be inside a word."""
 _CELL = {"td", "th", "tc", "tab", "table-cell"}
 _BETWEEN_TAGS = re.compile(r">\s*\n\s*<")
 _CELLS = re.compile(r"(</t[dh]>)[\s\",]+(?=<t[dh])")
 
 
 def readings(text: str) -> Iterator[str]:
-    """Yield the forms of a text that differ from it, each made of the one before."""
+    """Yield the forms of a text that differ from it. Each form is derived from the one before."""
     if "\u202e" in text:
         yield text[::-1]
     for step in (_ended, _narrow, _unescaped, _without_tags):
         changed = step(text)
         if changed != text:
-            if step is _without_tags:  # which may stand within words
+            if step is _without_tags:  # tags may be inside words
                 yield _TAG.sub("", _BETWEEN_TAGS.sub("><", text))
             text = changed
             yield text
@@ -82,7 +82,7 @@ def _ended(text: str) -> str:
 
 
 def _narrow(text: str) -> str:
-    """Return the text with full-width and styled characters as plain ones, without invisible characters."""
+    """Return the text with full-width and styled characters made plain, and without invisible characters."""
     lines = [text] if text.isascii() else text.split("\n")
     for i, line in enumerate(lines):
         if not line.isascii():
@@ -93,7 +93,7 @@ def _narrow(text: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    """Return the text with its escapes undone, at most four deep; tags stay."""
+    """Return the text with up to four levels of escapes undone. Tags remain."""
     if _LATEX.search(text):
         text = _COMMAND.sub(lambda match: " " * len(match[0]), _HYPHENS.sub("", text))
     for _ in range(_ROUNDS):
@@ -105,7 +105,7 @@ def _unescaped(text: str) -> str:
         if "%" in text:
             text = _PERCENT.sub(_from_hex, text)
         if "\\" in text:
-            text = _ESCAPE.sub(_from_escape, text)  # which may leave halves of a pair
+            text = _ESCAPE.sub(_from_escape, text)  # this may leave half of a surrogate pair
             text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
         if "=" in text and _SOFT.search(text):
             text = _QUOTED_BYTES.sub(_from_hex, text.replace("=\r\n", "").replace("=\n", ""))
@@ -117,7 +117,6 @@ def _unescaped(text: str) -> str:
 
 
 def _from_hex(match: re.Match[str]) -> str:
-    """Return `%41%42` or `=41=42` as text."""
     return bytes.fromhex(match[0].replace(match[0][0], "")).decode("utf-8", "replace").replace("\n", BREAK)
 
 
@@ -135,7 +134,7 @@ def _from_escape(match: re.Match[str]) -> str:
 
 
 def _without_tags(text: str) -> str:
-    """Return the text without its tags: cells become tabs, other blocks become breaks, inline marks vanish."""
+    """Return the text without tags. Cells become tabs, other blocks become breaks, and inline tags are removed."""
     if not _SIGN.search(text):
         return text
     for mark in _SECTIONS:
@@ -155,20 +154,23 @@ _WITHIN = re.compile(
     r"(?<=\w)(?:\\[A-Za-z]+\{|\\[-/]|\\\r?\n|\*{1,3}|[{}])(?=\w)"
     r"|(?<=[^\W_])(?<![^\W_]{2})[-._|/\n](?=[^\W_](?![^\W_]))"
 )
-"""What may part a word without a blank: marks of LaTeX and Markdown, a broken line, a sign between lone letters."""
+"""Marks that may split a word without a blank: LaTeX and Markdown, a line break, a sign between single letters."""
 _CAMEL = re.compile(r"(?:[A-Z][a-z]+){7,}")
 _ALONE = re.compile(r"^[\d \t,;:|#>*.-]{0,40}\b([^\W\d][\w'-]{0,40})[?.,!]?[\d \t,;:|.-]{0,40}$", re.M)
-"""A word with nothing but numbers and delimiters in its line."""
+"""A word on a line that otherwise has only numbers and delimiters."""
 _VALUE = re.compile(r"[\"']?\s?[:=]\s?(?:\"((?:[^\"\\\n]|\\.){1,24})\"|'((?:[^'\\\n]|\\.){1,24})')")
 _NAME = re.compile(r"[\w-]*\Z")
 _BARS = re.compile("[|\u2502\u2503\u2551]")
 _ENOUGH = 8
-"""Pieces of a text that make it worth putting together."""
+"""Minimum number of pieces to join."""
 
 
 def rejoined(text: str) -> Iterator[str]:
-    """Yield texts for the search of words alone, whose pieces were apart: in quotes, in one long name, in lines of their
-    own, in the cells of a printed table, or with numbers or one and the same word between them."""
+    """Yield joined pieces of text, which are used only to search for words.
+
+    Pieces may be quoted, in one long name, on separate lines, in the cells of a printed table, or separated by numbers or
+    by one repeated word.
+    """
     if len(pieces := _PIECE.findall(text)) >= _ENOUGH:
         yield "".join(max(piece) for piece in pieces)
     if len(_WITHIN.findall(text)) >= _ENOUGH:
@@ -189,7 +191,7 @@ def rejoined(text: str) -> Iterator[str]:
 
 
 def under_names(text: str) -> Iterator[str]:
-    """Yield the short values under each name, put together: a reply in chunks, tokens, words of a transcript."""
+    """Yield the joined short values under each name, such as chunks of a reply, tokens, or words of a transcript."""
     values: dict[str, list[str]] = defaultdict(list)
     for match in _VALUE.finditer(text):
         name = _NAME.search(text, max(0, match.start() - 30), match.start())
@@ -211,7 +213,7 @@ LOOKALIKES: dict[str, str] = {
 """Letters that look like an ASCII letter, before case folding."""
 _PLAIN = {ord(like): letter for letter, likes in LOOKALIKES.items() for like in likes}
 _TAGS, _REGIONAL = range(0xE0020, 0xE007F), range(0x1F1E6, 0x1F200)
-"""Invisible copies of the printable ASCII characters, and letters in boxes, of which flags are made."""
+"""Invisible copies of the printable ASCII characters, and the boxed letters of which flags are made."""
 _LEET = dict(zip(b"0134578l", b"oieastbi", strict=True))
 _SIGNS, _SIGNED = str.maketrans("@$!|", "asil"), re.compile(r"[A-Za-z][@$!|][A-Za-z]")
 _WIDE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
@@ -232,7 +234,7 @@ _BYTES = bytes(map(_byte, range(256)))
 
 
 class _Folds(dict[int, str]):
-    """A map for `str.translate` that folds each character when it first occurs."""
+    """Translation table that folds each character when it first occurs."""
 
     def __missing__(self, code: int) -> str:
         char = chr(code - 0xE0000 if code in _TAGS else code - 0x1F185 if code in _REGIONAL else code)
@@ -248,21 +250,21 @@ _FOLDS = _Folds()
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Stream:
-    """A text as folded words; `folded` keeps newlines."""
+    """Text as folded words. `folded` keeps newlines."""
 
     folded: bytes
     words: list[bytes]
 
     def kept(self) -> list[bytes]:
-        """Return the words that count: articles and letters of options do not."""
+        """Return the words of two or more letters, which excludes the letters of options."""
         return [word for word in self.words if len(word) > 1]
 
     def positions(self) -> list[int]:
-        """Return the positions of the words that count among all words."""
+        """Return the positions of the kept words among all words."""
         return [i for i, word in enumerate(self.words) if len(word) > 1]
 
     def line_of(self, position: int) -> int:
-        """Return the line, from 1, of the word at a position."""
+        """Return the line number of the word at a position, counted from 1."""
         word = next(islice(_WORD.finditer(self.folded), position, None))
         return self.folded.count(b"\n", 0, word.start()) + 1
 
@@ -272,7 +274,8 @@ def _stream(folded: bytes) -> Stream:
 
 
 def streams(text: str) -> list[Stream]:
-    """Return the text as folded words; once more where invisible characters may part words, or signs be letters."""
+    """Return the folded words of a text, in a second form split at invisible characters, and in a third with signs as
+    letters."""
     forms = [text]
     if not text.isascii() and INVISIBLE.search(text):
         forms.append(INVISIBLE.sub(" ", text))
@@ -283,12 +286,12 @@ def streams(text: str) -> list[Stream]:
 
 
 def kept_words(text: str) -> list[bytes]:
-    """Return the words of a text that count."""
+    """Return the folded words of a text that have two or more letters."""
     return streams(text)[0].kept()
 
 
 def joined_letters(stream: Stream) -> Stream | None:
-    """Return the stream with `l e t t e r s` put together, or None if it has no run of twelve lone letters."""
+    """Return the stream with `l e t t e r s` joined, or None if it has no run of twelve single letters."""
     if not _LONE.search(stream.folded):
         return None
     spaced = b" " + stream.folded.replace(b"\n", b"\n ")
@@ -299,7 +302,7 @@ def joined_letters(stream: Stream) -> Stream | None:
 
 
 def terms_named(stream: Stream) -> int:
-    """Return how many different terms of the lexicon a text names; a term within a longer one counts once."""
+    """Return the number of different lexicon terms in a text. A term inside a longer term is not counted."""
     text, n = b" %s " % b"  ".join(stream.words), 0
     for term in _terms():
         n += term in text
@@ -308,7 +311,7 @@ def terms_named(stream: Stream) -> int:
 
 
 def lexicon_file() -> dict[str, list[str]]:
-    """Return the shipped lexicon as its file holds it."""
+    """Return the lexicon as stored in its file."""
     data: dict[str, list[str]] = json.loads(Path(__file__).with_name("lexicon.json").read_text("utf-8"))
     return data
 

@@ -163,7 +163,7 @@ FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
     "of another key": (of_another_key, "of another key"),
     "open to others": (lambda file: file.chmod(0o640), "chmod 600"),
     "a link": (linked, "symbolic link"),
-    "in a git tree": (lambda file: subprocess.run(["git", "init", "-q", str(file.parent)], check=True), "git work tree"),
+    "in a git tree": (lambda file: subprocess.run(["git", "init", "-q", str(file.parent)], check=True), "Git work tree"),
 }  # fmt: skip
 
 

@@ -116,7 +116,7 @@ def test_no_commit_approves_itself_in_the_step(origin: Repo) -> None:
     origin.commit("Allow list", **{NAME: files[NAME]})
     done = step(origin, **env)
     assert done.returncode == 0, done.stdout
-    assert "1 entries of the allow list are newer than the base" in done.stderr
+    assert "1 policy entries are newer than the base" in done.stderr
     assert step(origin, GATE_POLICY="base", **env).returncode == 4
     later = origin.commit("Go on", notes="harmless too")
     assert step(origin, GATE_POLICY="base", GATE_BASE=later).returncode == 0
@@ -195,7 +195,7 @@ def test_each_hook_is_run_on_a_canary(repo: Scanned, capsys: pytest.CaptureFixtu
     os.chmod(os.environ[FILE_VARIABLE], 0o644)
     repo.write(NAME, "{}")
     found = off(capsys)
-    assert found.pop("pre-push hook") == "is not executable: git leaves it out"
+    assert found.pop("pre-push hook") == "not executable, so Git skips it"
     assert set(found) > {"fingerprints", "pre-commit hook"}
     assert (repo.git("rev-parse", "HEAD"), repo.git("status", "--short")) == (before, f"?? {NAME}")
     os.chdir(repo.place.parent)
@@ -209,7 +209,7 @@ def test_each_hook_is_run_on_a_canary(repo: Scanned, capsys: pytest.CaptureFixtu
         ("exit 3", "refused a harmless change too"),
         (
             "grep -q bowline robustify-canary.md && exit 5 || exit 0",
-            "refused, but not by a finding of the gate",
+            "refused the canary without a gate finding",
         ),
         (f"{GATE[5:]} --staged || true", "let the canary pass"),
     ],

@@ -41,7 +41,7 @@ def test_a_finding_is_one_line_and_an_exit_code(tmp_path: Path, capsys: pytest.C
     assert out == "a.jsonl:1: RBG101 item-shape (5 shaped like an item, 5 with a key, to line 5)\n"
     assert "REFUSED: 1 findings in 1 of 2 contents" in err
     assert "fingerprint layer did not run: no index" in err
-    assert f"RBG101 is {BY_ID['RBG101'].says}. {BY_ID['RBG101'].mend}" in err
+    assert f"RBG101: {BY_ID['RBG101'].says}. {BY_ID['RBG101'].remedy}" in err
 
 
 def test_no_output_holds_a_word_of_what_was_found(
@@ -101,7 +101,9 @@ def test_a_scan_that_breaks_off_is_no_pass_and_tells_no_value(
     code = main(["a.md"])
     out, err = capsys.readouterr()
     says = (
-        r"error in test_gate_command\.py:\d+: ValueError \(no details: .*\)" if code == 1 else "interrupted"
+        r"error in test_gate_command\.py:\d+: ValueError \(details omitted: .*\)"
+        if code == 1
+        else "interrupted"
     )
     assert (code, out) == (1 if isinstance(error, ValueError) else 130, "")
     assert re.fullmatch(f"robustify gate: {says}\n", err)

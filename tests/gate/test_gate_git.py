@@ -281,7 +281,7 @@ def test_a_history_that_is_cut_is_not_taken_for_clean(
     assert main(["--range", f"{start}..HEAD"]) == main(["--range", f"{ZERO}..HEAD"]) == 2
     monkeypatch.setattr("sys.stdin", io.StringIO(f"refs/heads/main {tip} refs/heads/main {ZERO}"))
     assert main(["--pushed"]) == 2
-    assert "the history is cut" in capsys.readouterr().err
+    assert "shallow clone lacks commits" in capsys.readouterr().err
 
 
 # Odd paths and contents.
@@ -322,7 +322,7 @@ def test_a_huge_file_is_refused_and_gets_no_entry(repo: Scanned, capsys: pytest.
     repo.git("add", "-A")
     assert repo.rules("--staged") == repo.rules("huge") == (4, {("huge", "RBG503")})
     assert main(["allow", "huge", "--reason", "made up", "--by", "a test"]) == 4
-    assert "huge is larger than the gate reads" in capsys.readouterr().err
+    assert "huge is larger than the gate can read" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("thing", ["pipe", "/dev/zero", "folder"])
@@ -398,7 +398,7 @@ def test_allow_binds_one_entry_per_path_and_renews_it_without_a_word(
     repo.write("demo/a.jsonl", HARMLESS)
     repo.write("b.md", "harmless")
     assert main(["allow", "demo/a.jsonl", "b.md"]) == 2
-    assert "demo/a.jsonl has no entry yet" in capsys.readouterr().err
+    assert "demo/a.jsonl has no policy entry yet" in capsys.readouterr().err
     assert main(["allow", "demo/a.jsonl", "b.md", *SAYS]) == 0
     assert capsys.readouterr().out == "demo/a.jsonl: RBG101\nb.md: nothing to allow\n"
     assert main(["demo/a.jsonl"]) == 0
@@ -419,7 +419,7 @@ def test_a_range_counts_entries_of_its_base_or_of_commits_that_change_nothing_el
     held = {"items.jsonl": HARMLESS, NAME: policy(entry("items.jsonl", HARMLESS))}
     tip = repo.commit("Items with their entry", **held)
     assert main(base) == main(apart) == 4
-    assert "1 new entries of the allow list do not count" in capsys.readouterr().err
+    assert "1 new policy entries do not apply" in capsys.readouterr().err
     monkeypatch.setattr("sys.stdin", io.StringIO(f"refs/heads/main {tip} refs/heads/main {start}"))
     assert main(["--pushed"]) == 0  # of one's own push every entry counts
     repo.git("reset", "-q", "--hard", start)
@@ -428,7 +428,7 @@ def test_a_range_counts_entries_of_its_base_or_of_commits_that_change_nothing_el
     repo.commit("Allow list", **{NAME: held[NAME]})
     capsys.readouterr()
     assert (main(base), main(apart)) == (4, 0)
-    assert "1 entries of the allow list are newer than the base" in capsys.readouterr().err
+    assert "1 policy entries are newer than the base" in capsys.readouterr().err
     for content in (
         HARMLESS * 2,
         HARMLESS * 3,
@@ -471,7 +471,7 @@ def test_outside_a_repository_files_can_be_scanned_and_git_modes_say_so(
     Path("a.md").write_text(LEAK)
     assert repo.rules("a.md") == (4, {("a.md", "RBG301")})
     assert main(["--staged"]) == main(["allow", "a.md", *SAYS]) == main(["gone.md"]) == 2
-    assert "not inside a git repository" in capsys.readouterr().err
+    assert "not a Git repository" in capsys.readouterr().err
 
 
 def test_without_a_key_the_gate_says_so_or_refuses_and_a_secret_store_has_it(
@@ -614,7 +614,7 @@ def test_a_git_that_stops_or_is_not_there_is_an_error_and_no_pass(
     assert main(["--staged"]) == 6
     out, err = capsys.readouterr()
     assert (out, len(err.splitlines())) == ("", 2)
-    assert "git cannot be started" in err
+    assert "Git cannot be started" in err
 
 
 HUGE: dict[str, Callable[[], bytes]] = {
