@@ -1,1 +1,1 @@
-"""What needs no reference model: heuristics, the artifact probe, linear probes."""
+"""Baselines that need no reference model: heuristics, trained probes on the options, and near-duplicate detection."""

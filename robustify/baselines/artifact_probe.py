@@ -1,8 +1,8 @@
-"""The artifact probe: what a small trained classifier gets right from the choices alone.
+"""The artifact probe: a small trained classifier that predicts the key from the choices alone.
 
-A conditional logit on hand-made features of the choices (never the stem, never the position), cross-fitted: an item is
-judged by a fit that saw neither it nor a near-duplicate of it. With too few items to fit on it does not guess, and says so
-in the row.
+The probe is a conditional logit on hand-made features of the choices, without the stem and the position. It is
+cross-fitted: an item is predicted by a fit that saw neither it nor a near-duplicate. With too few items, the probe
+makes no prediction and records the reason in the row.
 """
 
 from collections.abc import Sequence
@@ -29,15 +29,15 @@ NAME = "probe"
 TEMPLATE = "probe-v1"
 
 SHRINKAGE = 5.0
-"""The strength of the ridge on features standardised within the item."""
+"""Ridge penalty for features standardised within the item."""
 UNFITTED = f"fewer than {FEWEST_TRAINING_ITEMS} items without near-duplicates to fit on"
 
 
 class ProbeSettings(BaseModel):
-    """How the artifact probe is fitted; nothing here needs a model.
+    """Settings of the artifact probe, which needs no model.
 
-    Every item is predicted once, with `folds` (and `seed`) of the cross-fit. `refits`: how many with permuted keys the
-    residual audit compares its fresh probe with.
+    Every item is predicted once in a cross-fit with `folds` and `seed`. `refits` is the number of fits with permuted
+    keys that the residual audit compares with its new probe.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -48,15 +48,17 @@ class ProbeSettings(BaseModel):
 
 
 def probe(items: Sequence[Item], settings: ProbeSettings) -> list[Answer]:
-    """Return one row per item; the scores are log probabilities whose exponentials sum to 1."""
+    """Return one answer row per item. The scores are log probabilities of the choices."""
     return fitted_rows(items, matrix(items), (VIEW, NAME, TEMPLATE), SHRINKAGE, settings)
 
 
 def fitted_rows(
     items: Sequence[Item], x: Floats, asked: tuple[str, str, str], ridge: float, settings: ProbeSettings
 ) -> list[Answer]:
-    """Return one row per item under this view, model and template: log probabilities by a cross-fit on the features `x`,
-    (sum of k, f). With fewer than 50 items nothing is fitted, and each row says so.
+    """Return one answer row per item with cross-fitted log probabilities from the features `x` (sum of k, f).
+
+    `asked` is the view, model and template of the rows. With fewer than 50 items, nothing is fitted, and each row
+    contains the reason.
     """
     view, name, template = asked
     k = np.array([item.k for item in items], dtype=np.int64)
@@ -77,9 +79,10 @@ def fitted_rows(
 
 
 def crossfit(x: Floats, k: Ints, key: Ints, fold: Ints, ridge: float = SHRINKAGE) -> Floats:
-    """Return cross-fitted log probabilities of all choices, (sum of k,), normalised within each item.
+    """Return cross-fitted log probabilities of all choices, normalised within each item (sum of k,).
 
-    `x` (sum of k, f) features, `k`, `key`, `fold` (n,). NaN if the other folds hold too few items to fit on.
+    The inputs are features `x` (sum of k, f) and `k`, `key` and `fold` (n,). If the other folds contain too few items
+    for a fit, the result is NaN.
     """
     there = np.arange(int(k.max(initial=1))) < k[:, None]
     wide = padded(x, there)
@@ -94,7 +97,9 @@ def crossfit(x: Floats, k: Ints, key: Ints, fold: Ints, ridge: float = SHRINKAGE
 
 
 def padded(x: Floats, there: Bools) -> Floats:
-    """Return rows (sum of k, f) of options as (n, K, f), 0 if an item has no such option; `there` (n, K)."""
+    """Convert features of options (sum of k, f) to (n, K, f), 0 if an item has no such option. The mask is `there` (n,
+    K).
+    """
     if there.all():
         return x.reshape(*there.shape, -1)
     out = np.zeros((*there.shape, x.shape[1]))
@@ -103,5 +108,5 @@ def padded(x: Floats, there: Bools) -> Floats:
 
 
 def folds(items: Sequence[Item], settings: ProbeSettings) -> Ints:
-    """Return the fold of each item, (n,), equal within a passage and among copies."""
+    """Assign each item to a fold (n,). Copies and items of one passage share a fold."""
     return balanced_folds(fold_groups(items), content_hashes(items), settings.folds, settings.seed)

@@ -1,7 +1,7 @@
-"""The conditional logit: which option of an item is its key, from what tells its options apart.
+"""Conditional logit that predicts the key of an item from features of its options, with cross-fitting.
 
-McFadden (1974), with a ridge, fitted by Newton's method; and the one cross-fitting routine of all that is fitted on
-keys here. Every item is predicted by a fit that saw neither it nor any other item of its fold.
+The model is that of McFadden (1974) with a ridge penalty, fitted by Newton's method. All fits on keys use this module's
+cross-fitting, so that every item is predicted by a fit that saw no item of its fold.
 """
 
 from collections.abc import Callable
@@ -12,31 +12,35 @@ import numpy as np
 from robustify.arrays import Bools, Floats, Ints
 
 FEWEST_ITEMS = 50
-"""Items below which nothing is fitted: less two folds of five, the fewest that a fit needs are left."""
+"""Fewest items in a cross-fit. Without two of five folds, the fewest items for one fit remain."""
 FEWEST_TRAINING_ITEMS = 30
 MOST_FITTED = 20_000
-"""Items that one fit looks at: a thousand for each of the probe's features. Which ones is drawn with a fixed seed."""
+"""Most items in one fit, about a thousand per feature of the probe. They are sampled with a fixed seed."""
 
 Fit = Callable[[Bools, Bools], Floats]
-"""The items fitted on and those predicted, both masks (n,) -> logits of the latter, (t, K), centred in the item."""
+"""Function of two masks (n,), for training and test items. Returns logits of the test items (t, K), centred per item."""
 
 
 def cross_fitted(fit: Fit, fold: Ints) -> Floats:
-    """Return the logits (n, K) of all items, each by a fit on the other folds; `fold` (n,)."""
+    """Return logits of all items (n, K), each from a fit on the other folds, given `fold` (n,)."""
     return np.asarray(_assembled(fit, fold, [(f,) for f in np.unique(fold).tolist()])[-1])
 
 
 def nested(fit: Fit, fold: Ints) -> Floats:
-    """Return for each fold f, in ascending order, logits of all items from fits that never saw f, (folds, n, K).
+    """Return for each fold f logits of all items from fits that never saw f (folds, n, K).
 
-    The items of f by a fit on all other folds; those of another fold g by a fit on all folds but f and g.
+    Folds are in ascending order. The items of f are predicted by a fit on all other folds. The items of another fold g
+    are predicted by a fit on all folds except f and g.
     """
     names = np.unique(fold).tolist()
     return _assembled(fit, fold, [*((f,) for f in names), *combinations(names, 2)])[:-1]
 
 
 def _assembled(fit: Fit, fold: Ints, left_out: list[tuple[int, ...]]) -> Floats:
-    """Return what `nested` returns, and last the plain cross-fit, (folds + 1, n, K)."""
+    """Fit once for each set of folds in `left_out`, and collect the logits (folds + 1, n, K).
+
+    Index i contains the logits of fits without fold i. The last index contains the plain cross-fit.
+    """
     index = {f: i for i, f in enumerate(np.unique(fold).tolist())}
     out: Floats | None = None
     for pair in left_out:
@@ -45,7 +49,7 @@ def _assembled(fit: Fit, fold: Ints, left_out: list[tuple[int, ...]]) -> Floats:
         if out is None:
             out = np.full((len(index) + 1, len(fold), logits.shape[1]), np.nan)
         for f in pair:
-            # The other one's items, from a fit without f; a single fold's own items.
+            # Items of the other fold of the pair, or of f if it is alone, all from a fit without f.
             of = fold[test] == (f if len(pair) == 1 else next(g for g in pair if g != f))
             rows = np.flatnonzero(test)[of]
             out[index[f], rows] = logits[of]
@@ -55,13 +59,13 @@ def _assembled(fit: Fit, fold: Ints, left_out: list[tuple[int, ...]]) -> Floats:
 
 
 def coefficients(x: Floats, key: Ints, there: Bools, ridge: float, train: Bools) -> Floats:
-    """Return what `fitted` returns on the items where `train` (n,) is true, at most `MOST_FITTED` of them."""
+    """Return the coefficients (f,) fitted on at most `MOST_FITTED` items of the mask `train` (n,)."""
     rows = drawn(train)
     return fitted(x[rows], key[rows], there[rows], ridge)
 
 
 def drawn(train: Bools, most: int = MOST_FITTED) -> Ints:
-    """Return the indices of the items of one fit: all where `train` (n,) is true, at most `most`."""
+    """Return the indices of at most `most` items of the mask `train` (n,), sampled with a fixed seed."""
     rows = np.flatnonzero(train)
     if len(rows) > most:
         rows = np.sort(np.random.default_rng(0).permutation(rows)[:most])
@@ -69,12 +73,12 @@ def drawn(train: Bools, most: int = MOST_FITTED) -> Ints:
 
 
 def fitted(x: Floats, key: Ints, there: Bools, ridge: float, steps: int = 50) -> Floats:
-    """Return the coefficients (f,) that maximise log likelihood minus ridge / 2 times their squared length.
+    """Return the coefficients (f,) that maximise the log likelihood minus ridge / 2 times their squared length.
 
-    `x` (n, K, f), `key` (n,), `there` (n, K): which options an item has. Newton's method with halved steps; the
-    likelihood is concave, so the maximum is the only one.
+    The inputs are `x` (n, K, f), `key` (n,) and the mask of existing options `there` (n, K). Newton's method halves a
+    step that does not improve. The likelihood is concave, so the maximum is unique.
     """
-    from scipy.linalg import cho_factor, cho_solve  # not for a warm run
+    from scipy.linalg import cho_factor, cho_solve  # deferred, because a cached run does not need it
 
     n, width, f = x.shape
     x = np.where(there[:, :, None], x, 0.0)
@@ -118,13 +122,13 @@ def _softmax(logits: Floats, there: Bools) -> tuple[Floats, Floats]:
 
 
 def log_probabilities(logits: Floats, there: Bools) -> Floats:
-    """Return logits (n, K) normalised over the options that are `there` (n, K); -inf elsewhere."""
+    """Return logits (n, K) normalised over the options in the mask `there` (n, K). Other entries are -inf."""
     _, total = _softmax(logits, there)
     return np.asarray(np.where(there, logits - total[:, None], -np.inf))
 
 
 def centred(values: Floats, there: Bools) -> Floats:
-    """Return values (..., n, K) minus their mean over the options of the item that are `there` (n, K), 0 elsewhere."""
+    """Return values (..., n, K) minus their mean over the options of the item in the mask `there` (n, K). Others are 0."""
     known = np.where(there, values, 0.0)
     return np.asarray(
         np.where(there, known - known.sum(-1, keepdims=True) / there.sum(-1, keepdims=True), 0.0)

@@ -1,7 +1,7 @@
-"""Surface features of choices: length, wording, punctuation, likeness to the others.
+"""Surface features of choices: length, wording, punctuation, and likeness to the other choices.
 
-`surface_features` is what the heuristics read, in columns; `matrix` is what the artifact probe is fitted on, and looks
-neither at the stem nor at the position of a choice.
+Heuristics use `surface_features`, one column per feature. The artifact probe uses `matrix`, which includes neither the
+stem nor the position of a choice.
 """
 
 import math
@@ -36,17 +36,17 @@ NAMES = (
     "longer_than_longest_other", "longer_than_shortest_other", "same_first_word", "same_last_word",
     "contains_another", "odd_form", "far_from_middle_number",
 )  # fmt: skip
-"""The features of `matrix`, which has each of them twice."""
+"""Features of `matrix`, which contains each of them twice."""
 
 
 @kept_for_last
 def matrix(items: Sequence[Item]) -> Floats:
-    """Return the features of all choices of all items, one after the other, (sum of k, 2 * features).
+    """Return the probe's features of all choices of all items (sum of k, 2 * features).
 
-    Each feature twice, and nothing but what tells the choices of one item apart: standardised within its item (mean
-    0, deviation 1; all 0 where the choices do not differ), which says which choice has most; and centred within it, in
-    units of the deviation over all items, which says by how much. The longest key by six words and by one are the same
-    to the first alone.
+    Each feature appears twice, and both versions only compare the choices of one item. The first is standardised within
+    the item (mean 0, deviation 1, or 0 if all choices are equal), which shows the order of the choices. The second is
+    centred within the item and divided by the deviation over all items, which shows the size of a difference. Only the
+    second separates a key that is longest by six words from one that is longest by one.
     """
     raw, k = amounts(items), np.array([item.k for item in items], dtype=np.int64)
     if not len(raw):
@@ -59,7 +59,7 @@ def matrix(items: Sequence[Item]) -> Floats:
 
 
 def amounts(items: Sequence[Item]) -> Floats:
-    """Return the features of all choices as they are counted, (sum of k, features)."""
+    """Return the unscaled features of all choices (sum of k, features)."""
     return np.concatenate([np.empty((0, len(NAMES))), *map(_amounts, chunks(items))])
 
 
@@ -104,11 +104,11 @@ def _amounts(options: Options) -> Floats:
 
 
 def _contrasts(options: Options) -> Iterator[npt.NDArray[np.generic]]:
-    """Yield what sets each option apart from the others of its item, (c,) each."""
+    """Yield the features that compare each option with the other options of its item (c,)."""
     others, there, k = options.others, options.there, np.repeat(options.k, options.k)
     like = np.where(others, options.likeness, 0.0)
     total = summed(like)
-    # A sum of two is exact but for its last rounding; of more, `fsum` is.
+    # A sum of two numbers is rounded once. `fsum` does the same for longer sums.
     many = (like > 0).sum(axis=2) > 2
     total[many] = [math.fsum(row) for row in like[many].tolist()]
     yield total[there] / (k - 1)
@@ -129,7 +129,7 @@ def _contrasts(options: Options) -> Iterator[npt.NDArray[np.generic]]:
 
 
 def _log_ratio(own: Ints, other: Ints) -> Floats:
-    """Return the logarithm of each length plus one over another one plus one, (c,) each."""
+    """Return log((own + 1) / (other + 1)) for pairs of lengths (c,)."""
     base = int(max(own.max(initial=0), other.max(initial=0))) + 2
     kinds, inverse = np.unique(own * base + other, return_inverse=True)
     logs = [math.log((code // base + 1) / (code % base + 1)) for code in kinds.tolist()]
@@ -137,13 +137,13 @@ def _log_ratio(own: Ints, other: Ints) -> Floats:
 
 
 def _containing(texts: Sequence[str]) -> Iterator[int]:
-    """Yield how many other texts, empty ones aside, each text contains."""
+    """Yield for each text the number of other nonempty texts that it contains."""
     for text in texts:
         yield sum(bool(other) and other in text for other in texts) - bool(text)
 
 
 def _distance_from_middle(texts: Sequence[str]) -> list[float]:
-    """Return how far each number is from the middle of their ranks, if every choice opens with one; else 0."""
+    """Return the distance of each number from the middle rank. Unless every choice contains a number, return zeros."""
     values: list[float] = []
     for text in texts:
         match = NUMBER.search(text)
@@ -155,25 +155,25 @@ def _distance_from_middle(texts: Sequence[str]) -> list[float]:
 
 
 def standardised(raw: Floats, k: Ints) -> Floats:
-    """Return `raw` (sum of k, f) with mean 0 and deviation 1 within each run of `k` rows; 0 if all are equal."""
+    """Convert `raw` (sum of k, f) to mean 0 and deviation 1 within each run of `k` rows, or to 0 if all are equal."""
     starts = np.cumsum(k) - k
     size = k[:, None].astype(np.float64)
     centred = raw - np.repeat(np.add.reduceat(raw, starts) / size, k, axis=0)
     spread = np.sqrt(np.add.reduceat(centred**2, starts) / size)
-    # A spread that is rounding noise must not be blown up to 1.
+    # A spread that is only rounding error must not be scaled up to 1.
     alive = spread > 1e-9
     return np.asarray(centred * np.repeat(alive / np.where(alive, spread, 1.0), k, axis=0))
 
 
 @dataclass(frozen=True)
 class SurfaceFeatures:
-    """n items with c choices in all. `k`, `key` (n,) of each item; all else (c,).
+    """Surface features of n items with c choices in total. `k` and `key` have length n, and all others have length c.
 
-    `position` from 0 in its item; `chars`, `split`: characters and words between blanks, outer blanks aside; `numbers`,
-    `absolutes`, `hedges` counted; `points`: 1 where it speaks of the other choices; `alphabet`: how many of its
-    item's choices come before it, case folded; `overlap`: mean Jaccard index with the others; `in_stem`: share of
-    its words of content that stand in the stem; `oddness`: in how many
-    traits of form it differs from how many of the others.
+    `position` counts from 0 within the item. `chars` and `split` count characters and words separated by spaces.
+    `numbers`, `absolutes` and `hedges` are counts. `points` is 1 if a choice refers to the other choices. `alphabet` is
+    the number of choices of the item that come before it, ignoring case. `overlap` is the mean Jaccard index with the
+    other choices. `in_stem` is the share of its content words that are in the stem. `oddness` sums, over traits of
+    form, the number of other choices that differ.
     """
 
     k: Ints
@@ -191,17 +191,17 @@ class SurfaceFeatures:
 
     @cached_property
     def starts(self) -> Ints:
-        """(n,): the row of each item's first choice."""
+        """Row of each item's first choice (n,)."""
         return np.cumsum(self.k) - self.k
 
     @cached_property
     def position(self) -> Ints:
-        """(c,): see the class."""
+        """Position of each choice within its item, from 0 (c,)."""
         return np.arange(int(self.k.sum())) - np.repeat(self.starts, self.k)
 
 
 def surface_features(items: Sequence[Item]) -> SurfaceFeatures:
-    """Return the features of all choices of these items."""
+    """Compute the surface features of all choices of the items."""
     parts = list(chunks(items)) or [Options(())]
     columns = {f.name: [getattr(part, f.name) for part in parts] for f in fields(SurfaceFeatures)}
     return SurfaceFeatures(**{name: np.concatenate(column) for name, column in columns.items()})

@@ -1,7 +1,7 @@
-"""What heuristics score without a model: the longest answer, the first position, the odd one out, and others.
+"""Heuristics that answer without a model, such as the longest answer, the first position, or the odd one out.
 
-A heuristic gives each choice a number and picks the largest; equal numbers share the credit, so that no position is
-favoured. Its answers are ordinary answer rows.
+A heuristic assigns a number to each choice and picks the largest. Ties share the credit, so that no position is
+favoured. Heuristics produce the same answer rows as models.
 """
 
 import math
@@ -32,9 +32,9 @@ Rule = Callable[[SurfaceFeatures], Floats | Ints]
 
 @dataclass(frozen=True, slots=True)
 class Heuristic:
-    """A blind rule: `rule` gives every choice of every item a number, and the largest is its pick.
+    """A rule that picks the choice with the largest number.
 
-    `fitted` says that the rule was chosen after looking at the keys of the set it is measured on.
+    `rule` assigns the numbers. `fitted` is true if the rule depends on the keys of the set that it is measured on.
     """
 
     name: str
@@ -54,9 +54,7 @@ HEURISTICS: tuple[Heuristic, ...] = (
     Heuristic("shortest_words", "fewest words", lambda c: -c.split),
     Heuristic("first_option", "the first position", lambda c: -c.position.astype(np.float64)),
     Heuristic("last_option", "the last position", lambda c: c.position),
-    Heuristic(
-        "most_common_position", "the position that holds the key most often", _common_place, fitted=True
-    ),
+    Heuristic("most_common_position", "the most common position of the key", _common_place, fitted=True),
     Heuristic("alphabetical_first", "first in the alphabet, case folded", lambda c: -c.alphabet),
     Heuristic("most_numeric", "most numbers", lambda c: c.numbers),
     Heuristic("odd_one_out", "differs most from the others in form", lambda c: c.oddness),
@@ -66,12 +64,12 @@ HEURISTICS: tuple[Heuristic, ...] = (
     Heuristic("least_stem_overlap", "smallest share of its words is in the stem", lambda c: -c.in_stem),
     Heuristic("fewest_absolutes", "fewest words like always, never, only", lambda c: -c.absolutes),
     Heuristic("most_hedges", "most words like may, often, usually", lambda c: c.hedges),
-    Heuristic("all_of_the_above", "speaks of the other choices", lambda c: c.points),
+    Heuristic("all_of_the_above", "refers to the other choices", lambda c: c.points),
 )
 
 
 def guess(items: Sequence[Item]) -> "Answers":
-    """Return one row per item and heuristic, all items of one heuristic after the other."""
+    """Return one answer row per heuristic and item, grouped by heuristic."""
     from robustify.answers import Answers  # `table` needs no pyarrow, so it does not pay for the import
 
     features = surface_features(items)
@@ -80,9 +78,10 @@ def guess(items: Sequence[Item]) -> "Answers":
 
 
 def table(items: Sequence[Item]) -> dict[str, Any]:
-    """Return what `robustify heuristics --json` prints: n, chance, and each heuristic's tie-fair accuracy.
+    """Return the output of `robustify heuristics --json`: n, chance, and the tie-fair accuracy of each heuristic.
 
-    `ties` counts the items whose best choice is shared; `p` and `p_holm` as `heuristic_scores` gives them.
+    `ties` counts the items with a shared best choice. `p` and `p_holm` are the one-sided p-value and its Holm
+    correction.
     """
     features = surface_features(items)
     k, n = features.k, len(features.k)
@@ -100,13 +99,13 @@ def table(items: Sequence[Item]) -> dict[str, Any]:
 
 
 def found_by(items: Sequence[Item], names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return for each item those of these heuristics whose one pick is its key."""
+    """Return for each item the heuristics, among `names`, whose only pick is its key."""
     credit = listed_credit(items, names)
     return [tuple(name for name, won in credit.items() if won[at] == 1) for at in range(len(items))]
 
 
 def listed_credit(items: Sequence[Item], names: Sequence[str]) -> dict[str, Floats]:
-    """Return the tie-fair credit (n,) of these heuristics."""
+    """Return the tie-fair credit (n,) of the named heuristics."""
     features = surface_features(items)
     return {h.name: rule_credit(_flat(h, features), features)[0] for h in HEURISTICS if h.name in names}
 
@@ -114,15 +113,14 @@ def listed_credit(items: Sequence[Item], names: Sequence[str]) -> dict[str, Floa
 def heuristic_scores(
     answers: "Answers", keep: Bools, could: Bools | None = None
 ) -> dict[str, dict[str, object]]:
-    """Score each heuristic on the items where `keep` (one entry for each of `answers.items`) is true.
+    """Score each heuristic on the items in the mask `keep`, which follows `answers.items`.
 
-    `{NAME: {value, n, ci, ties, chance, expected, p, p_holm}}`. p is one-sided (better than chance) under exchangeable
-    keys: had any choice of an item been its key with the same probability. `could` (items, K): the choices that as
-    the key would have brought the item among these, where the key had a say in that (None: all of them). What a
-    filter keeps has its key where the voters did not pick, so a rule that shuns their picks is right more often
-    than `chance`, the mean of 1/k; `expected` is what is expected of it given the selection. Holm (1979) over the
-    family. For a heuristic that was chosen after looking at the keys, p is multiplied by the positions it could
-    choose from.
+    Return `{NAME: {value, n, ci, ties, chance, expected, p, p_holm}}`. p is one-sided (better than chance) under
+    exchangeable keys: each choice of an item is its key with the same probability. If the items were selected by their
+    keys, `could` (items, K) marks the choices that would have led to the same selection. None marks all of them. A
+    filter keeps items whose key the voters did not pick. Rules that avoid their picks are therefore correct more often
+    than `chance`, the mean of 1/k. `expected` is the expected accuracy given the selection. p_holm is corrected over
+    all heuristics (Holm 1979). If a heuristic depends on the keys, its p is multiplied by the number of positions.
     """
     names = [model for view, model, _ in answers.askings() if view == VIEW]
     blocks = {name: answers.block(VIEW, name) for name in names}
@@ -148,14 +146,13 @@ def _flat(h: Heuristic, features: SurfaceFeatures) -> Floats:
 
 
 def rule_credit(flat: Floats | Ints, features: SurfaceFeatures) -> tuple[Floats, Ints, Ints]:
-    """Return credit, pick and ties (n,) of a rule that gives every choice a number, `flat` (c,)."""
+    """Return credit, pick and ties (n,) of a rule, given its number for every choice (c,)."""
     padded = np.full((len(features.k), int(features.k.max(initial=0))), np.nan)
     padded[np.arange(padded.shape[1]) < features.k[:, None]] = flat
     return credit(padded, features.key, features.k)
 
 
 def _shared_columns(items: Sequence[Item], features: SurfaceFeatures) -> "dict[str, pa.Array]":
-    """Return the columns that all heuristics share."""
     import pyarrow as pa
 
     n = len(items)
@@ -192,7 +189,7 @@ def _table(h: Heuristic, features: SurfaceFeatures, shared: "Mapping[str, pa.Arr
 
 
 def _free(block: "Block", could: Bools | None) -> tuple[Ints, Ints]:
-    """Return for each row how many of the choices that may be the key share its pick, and how many there are."""
+    """Return for each row the number of possible keys that share its pick, and the number of possible keys."""
     if could is None:
         return block.tie.astype(np.int64), block.k.astype(np.int64)
     shared, there = best(block.scores, block.k), could[block.item]
@@ -207,19 +204,20 @@ def _p(name: str, block: "Block", hit: Ints, of: Ints) -> float:
 
 
 def _corrected(name: str, p: float, positions: int) -> float:
-    """Return p for all positions that a heuristic could choose from, if it was chosen after looking at the keys."""
+    """Adjust p for the number of positions if the heuristic depends on the keys."""
     return min(1.0, positions * p) if any(h.name == name and h.fitted for h in HEURISTICS) else p
 
 
 def credit_p(total: float, tie: Ints, k: Ints, hit: Ints | None = None) -> float:
-    """Return P(credit of all items >= `total`) when each item's key is any of k choices, equally likely.
+    """Return P(total credit >= `total`) if each item's key is any of k choices with equal probability.
 
-    `tie`, `k` (n,): an item's credit is 1/tie with probability tie/k, else 0; where only some of the choices may
-    be the key, `k` counts these and `hit` (n,) those of them that share the pick. Exact on the lattice of the common
-    denominator; the normal limit where that lattice is too large. Never below 1e-12.
+    With `tie` and `k` (n,), the credit of an item is 1/tie with probability tie/k, otherwise 0. If only some choices
+    can be the key, `k` counts these, and `hit` (n,) counts those that share the pick. The result is exact on the
+    lattice of the common denominator. A lattice that is too large is replaced by a normal approximation. The result is
+    at least 1e-12.
     """
     hit = tie if hit is None else hit
-    # One number for each triple, because numpy sorts rows far more slowly than numbers.
+    # Each triple is encoded as one number, because numpy sorts rows much more slowly than numbers.
     base = int(max(k.max(initial=0), tie.max(initial=0))) + 1
     _, first, counts = np.unique((tie * base + hit) * base + k, return_index=True, return_counts=True)
     columns = (tie[first], hit[first], k[first], counts)

@@ -1,8 +1,8 @@
-"""What the meaning of options gives away: a conditional logit on a sentence encoder's vectors, the outside auditor.
+"""An auditor by meaning: a conditional logit on sentence-encoder vectors of the options.
 
-It takes no part in the filter. An option's vector is centred within its item, so that what all options speak of is gone;
-64 principal axes of what is left, and how like the other options an option is, are what the logit is fitted on,
-cross-fitted in the run's own folds. It sees no question and no position.
+The auditor takes no part in the filter and sees neither question nor position. Vectors are centred within the item,
+which removes the topic that all options share. The logit uses 64 principal axes of the result, and each option's mean
+likeness to the others. It is cross-fitted in the run's folds.
 """
 
 from collections.abc import Sequence
@@ -20,19 +20,20 @@ TEMPLATE = "meaning-v1"
 AXES = 64
 RIDGE = 10.0
 MOST_ENCODED = 5_000
-"""Items that are encoded; of a larger set so many are drawn."""
+"""Most items that are encoded. A larger set is sampled."""
 _ALIKE = 1e-9
 
 
 def encoded(items: Sequence[Item]) -> list[Item]:
-    """Return the items that are audited by meaning: all of them, or `MOST_ENCODED` drawn with a fixed seed."""
+    """Return the items that are encoded: all of them, or `MOST_ENCODED` sampled with a fixed seed."""
     return [items[at] for at in drawn(np.ones(len(items), dtype=bool), MOST_ENCODED).tolist()]
 
 
 def meaning(items: Sequence[Item], vectors: Floats, model: str, settings: ProbeSettings) -> list[Answer]:
-    """Return one row per item, its scores the cross-fitted log probabilities of its options.
+    """Return one answer row per item with cross-fitted log probabilities of its options.
 
-    `vectors` (sum of k, d), of length 1, option after option. Fewer than 50 items are not fitted on, and each row says so.
+    `vectors` (sum of k, d) are unit vectors of the options in order. With fewer than 50 items, nothing is fitted, and
+    each row contains the reason.
     """
     k = np.array([item.k for item in items], dtype=np.int64)
     there = np.arange(int(k.max())) < k[:, None]
@@ -40,7 +41,7 @@ def meaning(items: Sequence[Item], vectors: Floats, model: str, settings: ProbeS
 
 
 def places(vectors: Floats, there: Bools) -> Floats:
-    """Return where options lie among the others of their item, (n, K, axes + 1): principal axes, and mean likeness."""
+    """Return coordinates of the options within their item (n, K, axes + 1): principal axes and mean likeness."""
     wide = padded(vectors.astype(np.float64), there)
     k: Ints = there.sum(axis=1)
     like = np.einsum("nkd,nd->nk", wide, wide.sum(axis=1)) - (wide**2).sum(axis=2)

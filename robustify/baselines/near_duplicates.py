@@ -1,7 +1,7 @@
-"""Which items repeat one another, and the folds of a cross-fit, which follow content.
+"""Detection of near-duplicate items, and cross-fitting folds that keep related items together.
 
-Two items repeat one another if the words of their choices have a Jaccard index of `NEAR` or more. Folds keep looser copies
-(`LOOSE`) and whole passages together. Names and the order of rows move no item to another fold.
+Two items are near-duplicates if the words of their choices have a Jaccard index of at least `NEAR`. Folds also keep
+looser copies (`LOOSE`) and passages together. Folds depend on content only, so names and row order do not matter.
 """
 
 import hashlib
@@ -19,27 +19,28 @@ from robustify.item import Item, folded, kept_for_last
 T = TypeVar("T", bound=np.generic)
 
 NEAR = 0.8
-"""The Jaccard index of two items' choices from which on they count as near-duplicates."""
+"""Smallest Jaccard index of the choices of near-duplicates."""
 LOOSE = 0.65
-"""The index from which on two items are in one fold."""
+"""Smallest Jaccard index of items that must share a fold."""
 FORMAT_ITEMS, FORMAT_SHARE = 5, 0.1
-"""Choices of so many items, and of such a share of them, are a format (True/False): only equal stems are copies then."""
+"""Fewest items, and smallest share of items, with the same choices that make them a format such as True/False. Copies
+must then have equal stems."""
 LARGEST_GROUP = 0.2
-"""The share of the items above which loose copies are in one fold only if they are near-duplicates."""
+"""Largest share of items that loose copies may link into one fold. Above it, only near-duplicates stay together."""
 _COMPARED = 1_000
-"""Sets of words that are compared with all others together."""
+"""Number of word sets per batch of comparisons."""
 
 
 @kept_for_last
 def near_duplicates(items: Sequence[Item]) -> Ints:
-    """Return for each item the index of the first of its near-duplicates, (n,), through chains of them too."""
+    """Return for each item the index of the first item linked to it by a chain of near-duplicates (n,)."""
     a, b, likeness = _alike(items)
     return _linked(len(items), a[likeness >= NEAR], b[likeness >= NEAR])
 
 
 @kept_for_last
 def fold_groups(items: Sequence[Item]) -> Ints:
-    """Return for each item the index of the first item that must be in its fold, (n,): loose copies and passages."""
+    """Return for each item the index of the first item that must share its fold, by loose copies or passages (n,)."""
     a, b, likeness = _alike(items)
     first: dict[str, int] = {}
     passages = [(first.setdefault(item.group, i), i) for i, item in enumerate(items) if item.group]
@@ -53,7 +54,7 @@ def fold_groups(items: Sequence[Item]) -> Ints:
 
 
 def named_groups(names: Sequence[str], groups: Mapping[str, str]) -> Ints:
-    """Return for each name the index of the first that is in its passage, (n,), where no text is known."""
+    """Return for each name the index of the first name with the same passage, without using text (n,)."""
     first: dict[str, int] = {}
     of = map(groups.get, names)
     return np.array([first.setdefault(g, i) if g else i for i, g in enumerate(of)], dtype=np.int64)
@@ -61,21 +62,21 @@ def named_groups(names: Sequence[str], groups: Mapping[str, str]) -> Ints:
 
 @kept_for_last
 def content_hashes(items: Sequence[Item]) -> Floats:
-    """Return a hash in [0, 1) of each item, (n,), the same for the same stem and choices in any order."""
+    """Return a hash in [0, 1) of each item's stem and set of choices, independent of their order (n,)."""
     return _read_only(unit_hashes(list(map(_content, items))))
 
 
 def unit_hashes(texts: Sequence[str]) -> Floats:
-    """Return a hash in [0, 1) of each text, the same in every run, (n,)."""
+    """Return a reproducible hash in [0, 1) of each text (n,)."""
     digests = (hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts)
     return np.array([int.from_bytes(d[:8], "big") / 2.0**64 for d in digests], dtype=np.float64)
 
 
 def balanced_folds(group: Ints, content: Floats, folds: int, seed: int) -> Ints:
-    """Return the fold of each item, (n,), equal within a `group` (n,) and as even as groups allow.
+    """Assign each item to a fold (n,). A `group` (n,) shares a fold, and folds are as even as groups allow.
 
-    Groups are sorted by their smallest hash in `content` (n,), shuffled by `seed`, and added to the smallest fold, the
-    largest first.
+    Groups are sorted by their smallest hash in `content` (n,) and shuffled by `seed`. Then each group, largest first,
+    is added to the smallest fold.
     """
     kinds, inverse, sizes = np.unique(group, return_inverse=True, return_counts=True)
     smallest = np.full(len(kinds), np.inf)
@@ -90,7 +91,7 @@ def balanced_folds(group: Ints, content: Floats, folds: int, seed: int) -> Ints:
 
 
 def _linked(n: int, a: Ints, b: Ints) -> Ints:
-    from scipy.sparse import coo_array  # only a run with a probe should pay for the import
+    from scipy.sparse import coo_array  # deferred, because only runs with a probe need it
     from scipy.sparse.csgraph import connected_components
 
     labels = connected_components(coo_array((np.ones(len(a)), (a, b)), shape=(n, n)), directed=False)[1]
@@ -105,9 +106,9 @@ def _read_only(values: npt.NDArray[T]) -> npt.NDArray[T]:
 
 @kept_for_last
 def _alike(items: Sequence[Item]) -> tuple[Ints, Ints, Floats]:
-    """Return pairs of items and their Jaccard index, at least `LOOSE`, by prefix filtering (Chaudhuri et al. 2006).
+    """Return pairs of items with a Jaccard index of at least `LOOSE`, by prefix filtering (Chaudhuri et al. 2006).
 
-    Sets that are that alike share one of their rarest few members, so only sets that do are compared.
+    Sets with such an index share one of their rarest words, so only those that do are compared.
     """
     from scipy.sparse import csr_array
 
@@ -133,13 +134,13 @@ def _alike(items: Sequence[Item]) -> tuple[Ints, Ints, Floats]:
         met = (rare[start : start + _COMPARED] @ holders).tocoo()
         i, j = met.coords[0] + start, met.coords[1]
         less, more = np.minimum(size[i], size[j]), np.maximum(size[i], size[j])
-        # What the prefix of neither holds, both share at most as far as the longer rest goes.
+        # Beyond both prefixes, the sets can share at most the longer remainder.
         most = met.data + np.maximum(fewest[i], fewest[j]) - 1
         enough = most >= LOOSE / (1 + LOOSE) * (less + more) - 1e-6
         possible = (j < i) & (less >= LOOSE * more - 1e-9) & enough
         i, j = i[possible], j[possible]
         shared = np.asarray(whole[i].multiply(whole[j]).sum(axis=1)).ravel()
-        # Rounded, so that a quotient equal to a threshold reaches it.
+        # Rounding lets a quotient that equals a threshold reach it.
         likeness = np.round(shared / (size[i] + size[j] - shared), 9)
         near = likeness >= LOOSE
         pairs.append(np.column_stack([number[j[near]], number[i[near]], likeness[near]]))
@@ -148,8 +149,10 @@ def _alike(items: Sequence[Item]) -> tuple[Ints, Ints, Floats]:
 
 
 def _bags(items: Sequence[Item]) -> list[frozenset[str]]:
-    """Return the words of each item's choices; of an item whose choices are a format, its text in one piece."""
-    # Choices that are all symbols have no words; their texts are compared.
+    """Return the set of words of each item's choices. If the choices are a format, the set contains the item's text
+    instead.
+    """
+    # Choices of symbols have no words, so their texts are compared.
     bags = [
         frozenset(w for c in item.choices for w in words_of(c)) or frozenset(map(folded, item.choices))
         for item in items

@@ -1,8 +1,8 @@
-"""The options of many items at once: their characters by class, their words by number, and how alike they are.
+"""Vectorised text statistics of the options of many items: character classes, word counts, and likeness.
 
-Item by item, Python spends most of its time on calls. Here a chunk of items is one text and its words are numbers. Every
-amount has the same bits as its definition in one item: whole numbers are counted, quotients are of whole numbers, sums
-are taken in the order of the options, and logarithms by the same function.
+Processing items one by one in Python is slow. Here, a chunk of items becomes one text, and its words become integers.
+Results are bit-identical to a computation per item: integers are counted, quotients are of integers, sums follow the
+order of the options, and logarithms use the same function.
 """
 
 import re
@@ -24,7 +24,7 @@ from robustify.baselines.wording import (
 from robustify.item import Item
 
 CHUNK = 2_000
-"""Items that are looked at together."""
+"""Number of items per chunk."""
 _END = "\0"
 _TOKEN = re.compile(f"{_END}|{WORD.pattern}")
 _CLASSES: tuple[Callable[[str], bool], ...] = (
@@ -42,12 +42,13 @@ DIGIT, DECIMAL, LETTER, CAPITAL, COMMA, PUNCTUATION, BRACKET, ROUND, HYPHEN = ra
 
 
 def chunks(items: Sequence[Item]) -> "Iterator[Options]":
-    """Return the options of these items, `CHUNK` items at a time."""
-    return (Options(items[start : start + CHUNK]) for start in range(0, len(items), CHUNK))
+    """Yield the options of these items, `CHUNK` items at a time."""
+    for start in range(0, len(items), CHUNK):
+        yield Options(items[start : start + CHUNK])
 
 
 class Vocabulary(dict[str, int]):
-    """The number of each word, in the order in which they were met; 0 is the end of a text."""
+    """Integer codes of words, by first appearance. Code 0 marks the end of a text."""
 
     def __init__(self) -> None:
         super().__init__({_END: 0})
@@ -57,7 +58,7 @@ class Vocabulary(dict[str, int]):
         return at
 
     def read(self, texts: Sequence[str]) -> tuple[Ints, Ints]:
-        """Return the row and the number of each word of these texts, (w,) each, in their order."""
+        """Return the row and code of each word of the texts, in order (w,)."""
         joined = _END.join(texts)
         if joined.count(_END) >= max(len(texts), 1):
             joined = _END.join(text.replace(_END, " ") for text in texts)
@@ -67,14 +68,14 @@ class Vocabulary(dict[str, int]):
         return np.cumsum(~word, dtype=np.int64)[word], numbers[word]
 
     def among(self, words: frozenset[str]) -> Bools:
-        """Return which numbers are of these words, (all,)."""
+        """Return a mask of the codes of these words (codes,)."""
         out = np.zeros(len(self), dtype=bool)
         out[[self[word] for word in words if word in self]] = True
         return out
 
 
 class Options:
-    """The c options of n items, text by text without outer blanks. Nothing is counted before it is asked for."""
+    """Statistics of the c options of n items, without surrounding spaces. Each is computed at first use."""
 
     def __init__(self, items: Sequence[Item]) -> None:
         choices = [item.choices for item in items]
@@ -88,19 +89,19 @@ class Options:
         self.vocabulary = Vocabulary()
 
     def padded(self, values: Ints) -> Ints:
-        """Return values (c,) by item and position, (n, K); 0 where an item has no such option."""
+        """Convert values (c,) to (n, K), 0 if an item has no such option."""
         out = np.zeros(self.there.shape, dtype=np.int64)
         out[self.there] = values
         return out
 
     @cached_property
     def chars(self) -> Ints:
-        """(c,): characters."""
+        """Number of characters of each option (c,)."""
         return np.fromiter(map(len, self.texts), np.int64, len(self.texts))
 
     @cached_property
     def split(self) -> Ints:
-        """(c,): words between blanks."""
+        """Number of words separated by spaces in each option (c,)."""
         return np.fromiter((len(text.split()) for text in self.texts), np.int64, len(self.texts))
 
     @cached_property
@@ -109,7 +110,7 @@ class Options:
 
     @cached_property
     def _table(self) -> Bools:
-        """(classes, code points up to the largest): what each character is."""
+        """Membership of each code point in the character classes (classes, code points)."""
         table = np.zeros((len(_CLASSES), int(self._signs.max(initial=0)) + 1), dtype=bool)
         codes = np.flatnonzero(np.bincount(self._signs, minlength=table.shape[1]))
         for row, is_one in zip(table, _CLASSES, strict=True):
@@ -118,14 +119,14 @@ class Options:
 
     @cached_property
     def classes(self) -> Ints:
-        """(classes, c): how many characters of each class."""
+        """Number of characters of each class in each option (classes, c)."""
         n = len(self.texts)
         row = np.repeat(np.arange(n), self.chars)
         return np.array([np.bincount(row[is_one[self._signs]], minlength=n) for is_one in self._table])
 
     @cached_property
     def numbers(self) -> Ints:
-        """(c,): numbers."""
+        """Number of numbers in each option (c,)."""
         out = np.zeros(len(self.texts), dtype=np.int64)
         some = np.flatnonzero(self.classes[DECIMAL])
         out[some] = [count_numbers(self.texts[at]) for at in some.tolist()]
@@ -133,12 +134,12 @@ class Options:
 
     @cached_property
     def points(self) -> Ints:
-        """(c,): 1 where an option speaks of the others."""
+        """Whether each option refers to the others, as 0 or 1 (c,)."""
         return np.fromiter(map(points_elsewhere, self.texts), np.int64, len(self.texts))
 
     @cached_property
     def forms(self) -> Bools:
-        """(c, 8): the yes-or-no traits of the form of each option."""
+        """Binary traits of the form of each option (c, 8)."""
         n, texts = len(self.texts), self.texts
         return np.column_stack(
             [
@@ -155,14 +156,14 @@ class Options:
 
     @cached_property
     def capital_first(self) -> Bools:
-        """(c,): whether an option begins with a capital."""
+        """Whether each option begins with a capital letter (c,)."""
         first = np.minimum(np.cumsum(self.chars) - self.chars, max(len(self._signs) - 1, 0))
         capital = self._table[CAPITAL][self._signs[first]] if len(self._signs) else np.zeros(len(first), bool)
         return np.asarray(capital & (self.chars > 0))
 
     @cached_property
     def oddness(self) -> Ints:
-        """(c,): in how many of its traits of form an option differs from how many of the others."""
+        """Sum over traits of form of the number of other options that differ (c,)."""
         if not len(self.k):
             return np.empty(0, dtype=np.int64)
         forms, of = self.forms, np.repeat(self.k, self.k)[:, None]
@@ -171,16 +172,16 @@ class Options:
         )
         return np.asarray(np.where(forms, of - having, having).sum(axis=1), dtype=np.int64)
 
-    # Words by number.
+    # Words as integers
 
     @cached_property
     def words(self) -> tuple[Ints, Ints]:
-        """The row and the number of each word of each option, in their order."""
+        """Row and code of each word of the options, in order."""
         return self.vocabulary.read(self.texts)
 
     @cached_property
     def sets(self) -> tuple[Ints, Ints]:
-        """The row and the number of each distinct word of each option, by row."""
+        """Row and code of each distinct word of the options, by row."""
         row, word = self.words
         size = len(self.vocabulary)
         both = np.sort(row * size + word)
@@ -189,22 +190,22 @@ class Options:
 
     @property
     def absolutes(self) -> Ints:
-        """(c,): words like always, never, only."""
+        """Number of absolute words such as always, never and only in each option (c,)."""
         return self.count_of(ABSOLUTES)
 
     @property
     def hedges(self) -> Ints:
-        """(c,): words like may, often, usually."""
+        """Number of hedging words such as may, often and usually in each option (c,)."""
         return self.count_of(HEDGES)
 
     def count_of(self, words: frozenset[str]) -> Ints:
-        """Return for each option how many of its words are among these, (c,)."""
+        """Count the given words in each option (c,)."""
         row, word = self.words
         return np.bincount(row[self.vocabulary.among(words)[word]], minlength=len(self.texts))
 
     @cached_property
     def likeness(self) -> Floats:
-        """(n, K, K): the Jaccard index of the words of every two options of an item; 1 where both have none."""
+        """Jaccard index of the words of every two options of an item (n, K, K). Two options without words have index 1."""
         row, word = self.sets
         n, width = self.there.shape
         size = self.padded(np.bincount(row, minlength=len(self.texts)))
@@ -227,20 +228,20 @@ class Options:
 
     @cached_property
     def others(self) -> Bools:
-        """(n, K, K): the other options of each option that an item has."""
+        """Mask of the other options of each option of an item (n, K, K)."""
         width = self.there.shape[1]
         both = self.there[:, :, None] & self.there[:, None, :]
         return np.asarray(both & ~np.eye(width, dtype=bool))
 
     @cached_property
     def overlap(self) -> Floats:
-        """(c,): the mean likeness with the others, as a sum over all options less 1."""
+        """Mean likeness of each option to the others (c,), computed as a sum over all options minus 1."""
         shown = np.where(self.there[:, None, :], self.likeness, 0.0)
         return np.asarray((summed(shown) - 1.0)[self.there] / (np.repeat(self.k, self.k) - 1))
 
     @cached_property
     def in_stem(self) -> Floats:
-        """(c,): the share of its words of content that stand in the stem."""
+        """Share of each option's content words that are in the stem (c,)."""
         row, word = self.sets
         stem_row, stem_word = self.vocabulary.read([item.stem for item in self._items])
         content = ~self.vocabulary.among(FUNCTION_WORDS)
@@ -255,7 +256,7 @@ class Options:
 
     @cached_property
     def alphabet(self) -> Ints:
-        """(c,): how many of its item's options come before it, case folded."""
+        """Number of options of the same item that come before each option, ignoring case (c,)."""
         found: list[int] = []
         for choices in self.choices:
             lower = [choice.strip().casefold() for choice in choices]
@@ -264,7 +265,7 @@ class Options:
 
 
 def summed(values: Floats) -> Floats:
-    """Return the sums over the last axis, from its first to its last entry."""
+    """Sum over the last axis, in order from first to last entry."""
     total = np.zeros(values.shape[:-1])
     for at in range(values.shape[-1]):
         total += values[..., at]

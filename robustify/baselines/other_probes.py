@@ -1,8 +1,8 @@
-"""Probes of another kind than the filter's: what they find under weights, no listed cue explains.
+"""Probes that differ from the filter's scorer, to find shortcuts that the listed cues do not explain.
 
-Each is a conditional logit on features that neither the form nor the words of the filter's own scorer use as they are:
-which option has the most or the least of something, and where an option's words lie in a space of a few dimensions
-(latent semantic analysis, Deerwester et al. 1990). They see options alone.
+Each probe is a conditional logit on features that the filter's scorer does not use directly. One uses which option has
+the most or least of a surface feature. The other uses the position of an option in a low-dimensional space of words
+(latent semantic analysis, Deerwester et al. 1990). Probes see only the options.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,13 +17,13 @@ from robustify.baselines.words import columns
 from robustify.item import Item
 
 DIMENSIONS = 64
-"""Of the space of words."""
+"""Dimensions of the space of words."""
 _RIDGES = {"extremes": 5.0, "latent_words": 30.0}
 _ALIKE = 1e-9
 
 
 def other_probes(items: Sequence[Item], key: Ints, there: Bools, fold: Ints) -> Mapping[str, Floats]:
-    """Return the cross-fitted logits (n, K) of each probe by its name; `key`, `fold` (n,), `there` (n, K)."""
+    """Return the cross-fitted logits (n, K) of each probe by name, given `key` and `fold` (n,) and `there` (n, K)."""
     features = {"extremes": _extremes(items, there), "latent_words": _latent_words(items, there)}
 
     def fitted(x: Floats, ridge: float) -> Floats:
@@ -35,7 +35,7 @@ def other_probes(items: Sequence[Item], key: Ints, there: Bools, fold: Ints) -> 
 
 
 def _extremes(items: Sequence[Item], there: Bools) -> Floats:
-    """Whether an option has the most, or the least, of each surface feature in its item, (n, K, f), centred."""
+    """Return whether an option has the most or the least of each surface feature in its item, centred (n, K, f)."""
     raw, option = padded(amounts(items), there), there[:, :, None]
     most = np.where(option, raw, -np.inf).max(axis=1, keepdims=True)
     least = np.where(option, raw, np.inf).min(axis=1, keepdims=True)
@@ -45,8 +45,8 @@ def _extremes(items: Sequence[Item], there: Bools) -> Floats:
 
 
 def _latent_words(items: Sequence[Item], there: Bools) -> Floats:
-    """Each option's place in the space of its words and letter sequences, (n, K, d), centred, in units of its deviation."""
-    from scipy.sparse import diags_array  # late, as is all that only an audit needs
+    """Return coordinates of each option in the space of words and letter sequences, centred and scaled (n, K, d)."""
+    from scipy.sparse import diags_array  # deferred, because only an audit needs it
     from scipy.sparse.linalg import svds
 
     present = columns(items).astype(np.float64)
@@ -56,7 +56,7 @@ def _latent_words(items: Sequence[Item], there: Bools) -> Floats:
     rarity = np.log(present.shape[0] / np.maximum(np.asarray(present.sum(axis=0)).ravel(), 1))
     weighed = present @ diags_array(rarity)
     length = np.sqrt(np.asarray(weighed.multiply(weighed).sum(axis=1)).ravel())
-    # A fixed first vector: the same options get the same place in every run.
+    # A fixed starting vector makes the coordinates reproducible.
     left, size, _ = svds(
         diags_array(1 / np.maximum(length, _ALIKE)) @ weighed, k=d, v0=np.ones(min(present.shape))
     )

@@ -1,4 +1,4 @@
-"""Words that choices are made of: what a word and a number are, and which words hedge, exclude or point elsewhere."""
+"""Word lists and patterns for choices: words, numbers, units, hedges, absolutes, and references to other choices."""
 
 import re
 
@@ -42,36 +42,36 @@ FUNCTION_WORDS = ARTICLES | _set(
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a text, case folded; a hyphen or an apostrophe joins."""
+    """Return the words of a text, case-folded. A hyphen or an apostrophe joins two parts."""
     return WORD.findall(text.casefold())
 
 
 def count_numbers(text: str) -> int:
-    """Return how many numbers a text holds."""
+    """Count the numbers in a text."""
     return len(NUMBER.findall(text))
 
 
-# One of these stands in whatever the pattern finds. None has an i: the pattern ignores case as `re` does, for which
-# a dotless one is an i, and `casefold` does not.
+# Every match of `_POINTER` contains one of these. None has an i, because `re` ignores case for a dotless i and
+# `casefold` does not.
 _POINTING = re.compile("these|them|those|above|below|preced|follow|forego|cho|opt|answers|statements")
 
 
 def points_elsewhere(choice: str) -> bool:
-    """Return whether a choice speaks of the other choices ("all of the above")."""
+    """Return whether a choice refers to the other choices, such as "all of the above"."""
     if _POINTING.search(choice.casefold()) is None:
         return False
     return _POINTER.search(choice.strip()) is not None
 
 
 def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
-    """Return the shared over the joint size of two sets; 1 if both are empty."""
+    """Return the Jaccard index of two sets, or 1 if both are empty."""
     shared = len(a & b)
     joint = len(a) + len(b) - shared
     return shared / joint if joint else 1.0
 
 
 def form(choice: str) -> tuple[bool, ...]:
-    """Return the yes-or-no traits of a choice's form."""
+    """Return the binary traits of a choice's form."""
     text = choice.strip()
     return (
         text[:1].isupper(),

@@ -1,14 +1,12 @@
-"""Words and letter sequences of options: what a scorer may learn without a list of cues; words that keys hold too often.
+"""Associations of words and letter sequences with keys: a question-free scorer, and words that keys contain too often.
 
-For the scorer each column is judged alone: how often is the option that holds it the key, above what is expected of the
-options that hold it? So a fit is three sums over sparse rows, and 100,000 items are as easy as a hundred. Which columns
-are believed, all that have some association with keys or only those with a clear one, is left to level 2 of the ranking
-(`screen.ranking`), which is given both.
+The scorer judges each column (a word or letter sequence) separately: is an option with this column the key more often
+than expected? A fit is therefore three sums over sparse rows, and scales to 100,000 items. The scorer returns logits
+for a low and a high threshold of association. Level 2 of the ranking (`screen.ranking`) weighs both.
 
-For the evidence, had each of the k options the same probability of being the key, a word in s of them would stand in the
-key with probability s/k; over all items that hold the word the number of keys with it has then at most the tails of a
-binomial law of the mean probability (Hoeffding 1956, for counts at least one off the mean). The item itself and those of
-its group are left out of its own counts.
+Under the null, each of k options is the key with the same probability, so a word in s of them is in the key with
+probability s/k. The number of keys with the word then has at most the tails of a binomial distribution with the mean
+probability (Hoeffding 1956, for counts at least one from the mean). An item's own group is left out of its counts.
 """
 
 from collections import defaultdict
@@ -28,15 +26,15 @@ from robustify.item import Item, folded
 from robustify.stats.tests import LEVEL
 
 LENGTHS = (3, 4, 5)
-"""Characters of a letter sequence."""
+"""Lengths of letter sequences, in characters."""
 BITS = 22
 FEWEST_OPTIONS = 3
-"""A column that fewer options hold is left out: nothing could be learnt from it for another item."""
+"""Fewest options that must contain a column. Rarer columns cannot help to predict other items."""
 LEAST = (1.0, 2.5)
-"""Standard deviations above which an association with keys counts, one scorer for each."""
+"""Thresholds of association with keys, in standard deviations. Each gives one set of logits."""
 RIDGE = 3.0
 _LEAST_INFORMATION = 0.5
-"""A column that could hardly tell the key in any item (variance of its count under the null) is left out."""
+"""Smallest variance of a column's count under the null. Columns below it carry too little information about keys."""
 _CHUNK = 40_000
 _FIRST, _LAST = "\x02", "\x03"
 
@@ -44,12 +42,13 @@ Codes = npt.NDArray[np.uint64]
 
 
 def scorer(items: Sequence[Item], key: Ints, there: Bools, known: Bools) -> Fit:
-    """Return the scorer of options, to be cross-fitted: logits for each threshold of `LEAST`, side by side, (t, 2 K).
+    """Return the question-free scorer for cross-fitting. Its logits for each threshold of `LEAST` are side by side (t,
+    2 K).
 
-    `key` (n,), `there` (n, K), `known` (n,): items that may be fitted on, at most `MOST_FITTED` of them. If m of the
-    k options of an item hold a column, its key does with probability m / k under the null. A column that exceeds
-    its sum of these by U, with variance V, has the coefficient U / (V + ridge): one Newton step of its own conditional
-    logit from 0 (the score test, Rao 1948).
+    The inputs are `key` (n,), `there` (n, K), and the mask `known` (n,) of items for fitting, of which at most
+    `MOST_FITTED` are used. If m of the k options of an item contain a column, its key does with probability m / k under
+    the null. U is the excess of a column over the sum of these probabilities, and V is its variance. The coefficient is
+    U / (V + ridge), which is one Newton step from 0 of a conditional logit on that column (the score test, Rao 1948).
     """
     present = columns(items)
     chosen = drawn(known)
@@ -79,10 +78,10 @@ def scorer(items: Sequence[Item], key: Ints, there: Bools, known: Bools) -> Fit:
 
 
 def columns(items: Sequence[Item]) -> csr_array:
-    """Return which words and letter sequences each option holds, (sum of k, columns) of 1 and 0.
+    """Return an indicator matrix of the words and letter sequences of each option (sum of k, columns).
 
-    Case folded, with a mark before and behind each option; hashed to 22 bits, so that two of them may share a column.
-    Columns that fewer than three options hold are left out.
+    Texts are case-folded, with a mark at both ends. Columns are hashed to 22 bits, so two of them may collide. Columns
+    in fewer than three options are omitted.
     """
     texts = [_FIRST + folded(c) + _LAST for item in items for c in item.choices]
     parts = [_hashed(texts[start : start + _CHUNK]) for start in range(0, len(texts), _CHUNK)]
@@ -93,25 +92,25 @@ def columns(items: Sequence[Item]) -> csr_array:
     column = np.cumsum(often, dtype=np.int32) - 1
     sizes = [np.zeros(1, dtype=np.int64)]
     which, end = np.empty(int(options[often].sum()), dtype=np.int32), 0
-    # Part by part, each let go once it is read: all codes of a large set take much room.
+    # Each part is released after use, because the codes of a large set need much memory.
     while parts:
         size, codes = parts.pop(0)
         keep = often[codes]
         sizes.append(np.bincount(np.repeat(np.arange(len(size)), size)[keep], minlength=len(size)))
         start, end = end, end + int(sizes[-1].sum())
         which[start:end] = column[codes[keep]]
-    # Columns are numbered in as many bytes as these, and mostly four are enough.
+    # Column indices use the same integer type, and four bytes usually suffice.
     ends = np.cumsum(np.concatenate(sizes)).astype(get_index_dtype(maxval=len(which)))
     return csr_array((np.ones(len(which), np.int8), which, ends), shape=(len(texts), int(column[-1]) + 1))
 
 
 def _hashed(texts: Sequence[str]) -> tuple[Ints, npt.NDArray[np.int32]]:
-    """Return how many codes each text has, (r,), and all their distinct codes, text by text."""
+    """Return the number of codes of each text (r,), and all distinct codes in order of the texts."""
     signs = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
     row = np.repeat(np.arange(len(texts)), [len(t) for t in texts])
     codes = [*_sequences(signs, row), _words(signs, row)]
     both = np.concatenate([(r.astype(np.int64) << BITS) | code.astype(np.int64) for r, code in codes])
-    # `np.unique` hashes, and is many times slower here.
+    # `np.unique` uses hashing and is many times slower here.
     both.sort()
     both = both[np.diff(both, prepend=-1) > 0]
     return np.bincount(both >> BITS, minlength=len(texts)), (both & ((1 << BITS) - 1)).astype(np.int32)
@@ -135,7 +134,7 @@ def _words(signs: npt.NDArray[np.uint32], row: Ints) -> tuple[Ints, Codes]:
     edge = np.diff(np.concatenate([[0], inside.astype(np.int8), [0]]))
     start, end = np.flatnonzero(edge == 1), np.flatnonzero(edge == -1)
     code: Codes = np.full(len(start), 1, dtype=np.uint64)
-    # A million words are read letter by letter together, the first letters first.
+    # All words are hashed together: first their first letters, then their second letters, and so on.
     for i in range(int((end - start).max(initial=0))):
         longer = start + i < end
         code[longer] = _mixed(code[longer] + signs[start[longer] + i])
@@ -148,15 +147,15 @@ def _mixed(code: Codes) -> Codes:
 
 
 FEWEST = 3
-"""Other items that must hold a word before anything is said of it."""
+"""Fewest other items that must contain a word before it is tested."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class WordUse:
-    """One word in the other items of a benchmark: in `keys` keys of `items` items, `expected` if it did not matter.
+    """Use of one word in the other items of a benchmark: `keys` keys of `items` items contain it, `expected` by chance.
 
-    `picked`: whether the option that is spoken of holds the word, or another option of its item; `p` is one-sided
-    (more keys than expected where it is picked, else fewer), after Bonferroni over the words of the item.
+    `picked` is true if the option in question contains the word, and false if another option of its item does. `p` is
+    one-sided (more keys than expected if `picked`, otherwise fewer), with Bonferroni correction over the item's words.
     """
 
     word: str
@@ -168,9 +167,9 @@ class WordUse:
 
 
 class KeyWords:
-    """The words of a benchmark that stand in keys more often, or less, than expected, significant at 5 % in their item.
+    """Words that keys contain more or less often than expected, significant at 5 % within their item.
 
-    `group` (n,): the representative of each item's group.
+    `group` (n,) is the representative of each item's group.
     """
 
     def __init__(self, items: Sequence[Item], group: Ints) -> None:
@@ -180,18 +179,18 @@ class KeyWords:
         of, base = options.item[row], len(options.vocabulary)
         at_key = row == (np.cumsum(options.k) - options.k + options.key)[of]
         codes, inverse, holders = np.unique(of * base + word, return_inverse=True, return_counts=True)
-        # Below (p,): each item with each word of its options but those that all of them hold, which tell nothing.
+        # Arrays below have one entry per item and word (p,). Words in all options of an item are uninformative and omitted.
         kept = holders < options.k[codes // base]
         item, word, in_key = codes[kept] // base, codes[kept] % base, np.bincount(inverse, at_key)[kept]
         even = holders[kept] / options.k[item]
-        # The word in all items but those of the item's own group: their number, and its keys found and expected.
+        # Counts over the items outside the item's group: items with the word, its keys, and its expected keys.
         together = np.unique(group[item] * base + word, return_inverse=True)[1]
         n, keys, expected = (
             np.bincount(word, one)[word] - np.bincount(together, one)[together]
             for one in (np.ones(len(word)), in_key, even)
         )
         named = ~options.vocabulary.among(FUNCTION_WORDS)[word]
-        # Bonferroni: the words of the item that are tested.
+        # Number of tested words per item, for the Bonferroni correction.
         tests = np.bincount(item[named], minlength=len(items))[item]
         mean = n * (expected / np.maximum(n, 1))
         names = list(options.vocabulary)
@@ -206,7 +205,7 @@ class KeyWords:
                 self._uses[int(item[at])].append(use)
 
     def of(self, at: int, pick: int) -> tuple[WordUse, ...]:
-        """Return the words of item `at` that speak for its option `pick`, the clearest first."""
+        """Return the words that support option `pick` of item `at`, most significant first."""
         uses = self._uses.get(at, ())
         own_words = words_of(self._items[at].choices[pick]) if uses else ()
         found = [use for use in uses if use.picked == (use.word in own_words)]
