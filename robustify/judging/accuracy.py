@@ -244,10 +244,7 @@ def against_chance(won: Floats, k: Ints | None, groups: Ints | None = None) -> A
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Paired comparison of two models: items that only the first got right (`b`), only the second (`c`), or tied.
-
-    `p` is None if all items have a shared credit.
-    """
+    """Paired comparison of two models: items that only the first got right (`b`), only the second (`c`), or tied."""
 
     b: int
     c: int
@@ -275,8 +272,8 @@ def pairs(
 ) -> dict[str, Pair] | None:
     """Return the paired comparison of every two models by "A vs B", or None if there are fewer than two models.
 
-    `p_holm` is adjusted over all pairs, views and splits. If it is above 0.05, `mde` is the difference detectable with 80 %
-    power at the level that Holm's method requires of the smallest p-value.
+    `p_holm` covers all pairs, views and splits. If it is above 0.05, `mde` is the difference detectable with 80 % power at
+    the level that Holm's method requires of the smallest p-value.
     """
     parts, voters = ctx.parts, ctx.votes.voters
     models = [m for m in ctx.names if any(credits[m].get(view) is not None for view in PAIRED)]

@@ -128,7 +128,7 @@ class ListedCues:
 def listed_cues(ctx: Context, scores: OptionScores, more: Mapping[str, Floats]) -> ListedCues:
     """Return the cue columns of the items with a key, without constant columns.
 
-    The columns are the scorer's centred logit of the key, its probability and its pick over chance, the contributions of
+    The columns are the scorer's centered logit of the key, its probability and its pick over chance, the contributions of
     the key's form and words, the tie-fair credits of four length heuristics over chance, and the `more` columns.
     """
     known, there = scores.known, scores.there

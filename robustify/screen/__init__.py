@@ -1,1 +1,1 @@
-"""The choices-only screen: votes, consensus and what chance explains."""
+"""Choices-only screen: votes, ranking, consensus, and the flags expected by chance."""

@@ -1,9 +1,9 @@
-"""How much of what was flagged is expected under the null, and how much of it is there by chance.
+"""Flags expected under the null, and the share of flags that is due to chance.
 
-The null is exchangeable keys: had any other option of the item been its key, would the same answers have
-flagged it? Voters share their errors, so chance is not a product of 1/k; this count assumes nothing about how
-they correlate. Where voters could see the positions of the choices, a key is as likely at a position as the keys of
-the benchmark are, because knowing positions says nothing of the choices.
+The null hypothesis is exchangeable keys: if any other option had been the key, would the same answers have flagged the
+item? Voters share errors, so chance is not a product of 1/k. This count assumes nothing about their correlation. If voters
+could see the positions of the choices, a key is as likely at a position as the benchmark's keys are, because knowing
+positions reveals nothing about the choices.
 """
 
 import math
@@ -29,17 +29,18 @@ from robustify.stats.intervals import (
 
 _Z2 = NormalDist().inv_cdf(0.975) ** 2
 _NOTHING = 1e-12
-"""Sums of shares that differ by less differ by rounding."""
+"""Sums of shares that differ by less are equal up to rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chance:
-    """Counts over `n` items, and what they say; None if no item was weighed.
+    """Flags on `n` items compared with chance. Results are None if no item counts.
 
-    `expected` flags under the null with the central 95 % of their distribution; `p`: how often it flags as many. `excess`
-    and `latent` are shares of the items with item-bootstrap intervals, None below 10 items or groups. `latent` is None if
-    two options of an item would be flagged. `false_share`: the share of the flags that are right by chance, by decoys.
-    `by_position` is the same for a null that knows the positions of the keys; None if no voter could see positions.
+    `expected` is the number of flags under the null, with the central 95 % of their distribution, and `p` is the
+    probability of at least as many. `excess` and `latent` are shares of the items with item-bootstrap intervals, which are
+    None below 10 items or groups. `latent` is None if two options of an item would be flagged. `false_share` is the share
+    of flags due to chance, estimated from decoys. `by_position` is the same under a null that knows the positions of the
+    keys, or None if no voter could see positions.
     """
 
     n: int
@@ -58,12 +59,12 @@ class Chance:
 
     @property
     def deciding(self) -> "Chance":
-        """The null that decides: with positions where voters could see them, else without."""
+        """Null that decides: with positions if voters could see them, otherwise without."""
         return self if self.by_position is None else self.by_position
 
     @property
     def rate(self) -> float | None:
-        """The share of the items that is flagged under the null."""
+        """Share of the items that is flagged under the null."""
         return self.expected / self.n if self.n else None
 
 
@@ -72,11 +73,12 @@ _NONE = Chance(0, 0, _NO_RATE, _NO_RATE, 0.0, (0.0, 0.0), None, None, None, None
 
 
 def chance(flagged: Bools, would: Bools, k: Ints, groups: Ints | None = None) -> Chance:
-    """Return how much of what a filter flags is expected under the null.
+    """Compare the flags of a filter with those expected under the null.
 
-    `would` (n, K): what it would flag were option j the key; `groups` (n,) are resampled together. Item i is flagged with
-    probability A_i / k_i, A_i being its options that would be flagged, so the number of flags is Poisson-binomial. A
-    shortcut is always flagged and adds 1 - 1/k_i: the latent rate is the mean of (F_i - A_i / k_i) / (1 - 1/k_i).
+    `would` (n, K) marks the options that would be flagged if they were the key. `groups` (n,) are resampled together. Item
+    i is flagged with probability A_i / k_i, where A_i counts the options that would be flagged, so the number of flags is
+    Poisson-binomial. A shortcut is always flagged and adds 1 - 1/k_i: the latent rate is the mean of (F_i - A_i / k_i) / (1
+    - 1/k_i).
     """
     if not len(flagged):
         return _NONE
@@ -89,11 +91,12 @@ def chance(flagged: Bools, would: Bools, k: Ints, groups: Ints | None = None) ->
 def chance_by_position(
     flagged: Bools, would: Bools, key: Ints, k: Ints, groups: Ints | None = None
 ) -> Chance:
-    """Return what `chance` does, if a key is at position j with the share of keys at j among items of as many options.
+    """Compare the flags of a filter with those expected under a null that knows the positions of the keys.
 
-    The Poisson-binomial variance is at least that of permuted keys times (n - 1) / n, so p errs upwards. The excess has
-    the share of the flags at each position taken off (double centring), which only widens its interval: the shares were
-    estimated. Items whose number of options has all its keys at one position say nothing of the latent rate.
+    A key is at position j with the share of keys at j among items with as many options. The Poisson-binomial variance is at
+    least (n - 1) / n times that of permuted keys, so p is conservative. The excess is adjusted for the share of flags at
+    each position (double centering). This only widens its interval, because the shares were estimated. If all keys of the
+    items with some number of options are at one position, these items do not affect the latent rate.
     """
     if not len(flagged):
         return _NONE
@@ -106,7 +109,7 @@ def chance_by_position(
     here = np.take_along_axis(drawn, at, axis=1)[:, 0] - (drawn * share).sum(axis=1)
     even = (share**2).sum(axis=1)
     room = 1 + even - 2 * np.take_along_axis(share, at, axis=1)[:, 0]
-    # Where all keys are at one position no other option can be the key, and none is a decoy.
+    # If all keys are at one position, no other option can be the key or a decoy.
     ratio = np.where(share < 1, share / np.maximum(1 - share, _NOTHING), 0.0)
     decoys = (would & (np.arange(would.shape[1]) != at)) * ratio
     found = _found(flagged, probability, false_share(flagged, decoys.sum(axis=1), ratio.max(axis=1)), groups)
@@ -114,16 +117,18 @@ def chance_by_position(
 
 
 def false_share(hits: Bools, decoys: Floats, ratio: Floats) -> Rate:
-    """The share of the hits that are right by chance, D / H. Decoys would be flagged, were they the key, and are not it.
+    """Return the share of hits that are right by chance, D / H, estimated from decoys.
 
-    `hits` (n,) flagged items; `decoys` (n,) the chance hits that each item's decoys stand for, c / (1 - c) for one that is
-    the key with probability c under the null: 1 / (k - 1) for each, so D = (agreements - hits) / (k - 1). `ratio` (n,) is
-    that number, the largest of them where they differ; a hit whose ratio is 0 can have no decoy and is left out. Without
-    shortcuts E[D] is the expected number of hits; one whose key is missed adds to D and to no hit, which errs upwards.
+    Decoys are options that would be flagged if they were the key, but are not. `hits` (n,) marks flagged items, and
+    `decoys` (n,) is the number of chance hits that each item's decoys stand for. A decoy that is the key with probability c
+    under the null stands for c / (1 - c) chance hits. This is 1 / (k - 1) for exchangeable keys, so D = (agreements - hits)
+    / (k - 1). `ratio` (n,) is this number, or the largest if they differ. A hit with ratio 0 can have no decoy and is left
+    out. Without shortcuts, E[D] is the expected number of hits. A shortcut whose key is missed adds to D but not to the
+    hits, so the estimate is conservative.
 
-    The interval is one of prediction, of the share in these very hits (their number is `n`): under the null D less the
-    chance hits L is a sum of independent differences with mean 0 and variance c / (1 - c), however items depend on one
-    another, and the interval holds each L that its score test does not reject. None without hits.
+    The interval predicts the share in these very hits (their number is `n`). Under the null, D minus the chance hits L is
+    a sum of independent differences with mean 0 and variance c / (1 - c), however items depend on one another. The
+    interval contains every L that its score test does not reject. None without hits.
     """
     there = (hits & (ratio > 0)) | (decoys > 0)
     n, by_chance = int(np.count_nonzero(hits & there)), float(decoys[there].sum())
@@ -136,7 +141,7 @@ def false_share(hits: Bools, decoys: Floats, ratio: Floats) -> Rate:
 
 
 def _found(flagged: Bools, probability: Floats, false: Rate, groups: Ints | None) -> Chance:
-    """The counts, from each item's probability (n,) under the null."""
+    """Return the counts, given each item's probability of a flag under the null (n,)."""
     pmf, count = poisson_binomial(probability), int(flagged.sum())
     share = rate(flagged.astype(np.float64), groups)
     return Chance(len(flagged), count, share, false, float(probability.sum()), central(pmf), upper_tail(pmf, count),
@@ -144,12 +149,12 @@ def _found(flagged: Bools, probability: Floats, false: Rate, groups: Ints | None
 
 
 def _known(found: Chance, would: Bools) -> Chance:
-    """Without the latent rate where two options of an item would be flagged."""
+    """Drop the latent rate if two options of an item would be flagged."""
     return replace(found, latent=None, latent_ci=None) if (would.sum(axis=1) > 1).any() else found
 
 
 def _rated(found: Chance, over: Floats, room: Floats, k: Ints, groups: Ints | None) -> Chance:
-    """With excess and latent rate, from what each item (n,) has above the null and what a shortcut there would have."""
+    """Add the excess and the latent rate, from `over` (flag minus expectation) and `room` (`over` of a shortcut) (n,)."""
     rated = _linear(over, room, k)
     found = replace(found, excess=float(over.mean()))
     knows = ~np.isnan(rated)
@@ -161,7 +166,7 @@ def _rated(found: Chance, over: Floats, room: Floats, k: Ints, groups: Ints | No
         means = resampled(np.column_stack([over, np.where(knows, rated, 0.0), knows]), groups)
         with np.errstate(invalid="ignore"):
             excess_ci, latent_ci = interval(means[:, 0]), interval(means[:, 1] / means[:, 2])
-    # Where nothing varied, resampling would claim to know it exactly: what was not seen may be one flag off.
+    # Resampling constant values gives zero width, so allow for the flags that may have been missed.
     unseen, left = clopper_pearson(0, drawn)[1], float(room.mean())
     if np.abs(over).max() < _NOTHING:
         excess_ci = wilson(0, drawn)
@@ -180,9 +185,9 @@ def _rated(found: Chance, over: Floats, room: Floats, k: Ints, groups: Ints | No
 
 
 def _linear(over: Floats, room: Floats, k: Ints) -> Floats:
-    """Each item's share in the latent rate (n,): their mean is the mean over items of the rates by number of options.
+    """Return each item's contribution to the latent rate (n,), which is averaged over numbers of options by item.
 
-    Within a number of options the rate is sum of `over` / sum of `room`; NaN where that has no room.
+    For one number of options, the rate is sum of `over` / sum of `room`, or NaN if the latter is 0.
     """
     out = np.full(len(over), np.nan)
     for options in np.unique(k).tolist():

@@ -1,7 +1,7 @@
-"""From votes to verdicts: which items were answered without their question.
+"""Verdicts from votes: which items were answered without their question.
 
-The same rule is also asked of every other option, as if that had been the key: so is measured what is expected under
-the null. An item whose outcome a missing answer could still change is undecided, never robust in silence.
+The rule is also applied to every other option as a hypothetical key, which gives the flags expected under the null. An item
+whose outcome could change with a missing answer is undecided, never silently robust.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ WORDS: dict[int, Word] = {SHORTCUT: "shortcut", ROBUST: "robust", UNDECIDED: "un
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The verdict on one item: `votes` of the `of` voters were right; `reason` says what decided."""
+    """Verdict on one item: `votes` of the `of` voters were right, and `reason` gives the deciding fact."""
 
     item: str
     verdict: Word
@@ -40,7 +40,7 @@ class Verdict:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Verdicts(Sequence[Verdict]):
-    """The verdicts on n items, in their order: `kinds` what stands beside an item's name, `which` (n,) one of them."""
+    """Sequence of the verdicts on n items. `which` (n,) indexes the distinct `kinds` of verdict."""
 
     items: tuple[str, ...]
     kinds: tuple[tuple[Word, int, int, str], ...]
@@ -65,7 +65,7 @@ class Verdicts(Sequence[Verdict]):
             yield Verdict(item, *self.kinds[at])
 
     def undecided(self, mask: Bools, reason: str) -> "Verdicts":
-        """Return these verdicts, undecided for this reason where `mask` (n,) is true."""
+        """Return the verdicts with the items in `mask` (n,) set to undecided for this reason."""
         kinds: list[tuple[Word, int, int, str]] = [
             *self.kinds,
             *(("undecided", votes, of, reason) for _, votes, of, _ in self.kinds),
@@ -75,11 +75,11 @@ class Verdicts(Sequence[Verdict]):
 
 @dataclass(frozen=True, eq=False)
 class Screened:
-    """What one rule makes of the votes on n items, asked of every option as if that were the key.
+    """Outcome of one rule on the votes on n items, for every option as a hypothetical key.
 
-    `right` (n, K) votes, `missing` (n,) votes that are absent, of `voters`. `options` (n, K): the options that exist;
-    `would` (n, K): the rule would flag the item by the answers at hand, were that option its key; `open` (n, K): it would
-    not, but missing answers could still flag it. `cut`: what `criterion: fdr` flags; None if votes are counted.
+    `right` (n, K) counts votes, and `missing` (n,) counts absent votes, of `voters`. `options` (n, K) marks the options
+    that exist. `would` (n, K) marks options for which the available answers would flag the item, and `open` (n, K) those
+    for which only missing answers still could. `cut` has the flags of `criterion: fdr`, or None if votes are counted.
     """
 
     votes: Votes
@@ -94,28 +94,26 @@ class Screened:
 
     @cached_property
     def weighed(self) -> Bools:
-        """The items (n,) whose outcome depends on no missing answer, whichever option is the key, or of which the
-        answers that are there flag some option already.
+        """Items (n,) whose outcome depends on no missing answer, or for which the available answers already flag an option.
 
-        Rates and what is expected under the null are measured on these. Which they are does not depend on the keys, so
-        leaving the others out biases neither. Every flagged item is among them.
+        Rates and flags expected under the null are measured on these items. The selection does not depend on the keys, so
+        it introduces no bias. Every flagged item is among them.
         """
         settled = ~self.open.any(axis=1) | self.would.any(axis=1)
         return np.asarray(self.options.any(axis=1) & settled)
 
     @cached_property
     def outcome(self) -> Ints:
-        """1 shortcut, 0 robust, -1 undecided, (n,)."""
+        """Outcome of each item (n,): 1 shortcut, 0 robust, -1 undecided."""
         key = self.votes.key
         undecided = _at_key(self.open, key) | (key < 0)
         return np.where(undecided, UNDECIDED, np.where(_at_key(self.would, key), SHORTCUT, ROBUST))
 
     @property
     def would_keep(self) -> Bools:
-        """The options (n, K) that as the key would have the item kept.
+        """Options (n, K) that would have kept the item if they were the key.
 
-        What was flagged had its key among `would`, what was kept among these: that much, and no more, the selection alone
-        says of where the key is.
+        The selection reveals only that a flagged item has its key in `would`, and a kept item among these.
         """
         return np.asarray(self.options & ~self.would & ~self.open)
 
@@ -123,7 +121,7 @@ class Screened:
         """Return the verdict on each item. One more right vote never turns a shortcut into a robust item."""
         key = self.votes.key
         right = np.where(key >= 0, _at_key(self.right, key), 0).astype(np.int64)
-        # A million verdicts share a handful of reasons: each distinct case is worded once.
+        # A million verdicts share a few reasons, so each distinct case is worded once.
         shape = (3, self.voters + 1, self.voters + 1)
         case = np.ravel_multi_index((self.outcome + 1, right, self.missing), shape)
         kinds, which = np.unique(case, return_inverse=True)
@@ -135,10 +133,10 @@ class Screened:
         return Verdicts(self.votes.items, tuple(parts), which)
 
     def chance(self, groups: Ints | None = None) -> Chance:
-        """Return what was flagged and how much of it is expected under the null, on the items that are `weighed`.
+        """Return the flags and the number expected under the null, on the items in `weighed`.
 
         If voters could see the positions of the choices, a null that knows the positions of the keys is computed too
-        (`by_position`) and decides: the same answers would have been right as often for voters that know positions alone.
+        (`by_position`) and decides. Voters that know only positions would have been right as often.
         """
         there = self.weighed
         would, key, k = self.would[there], self.votes.key[there], self.votes.k[there]
@@ -155,10 +153,10 @@ class Screened:
 
 
 def screened(votes: Votes, rules: ScreenRules, cut: Flagging | None = None) -> Screened:
-    """Apply a rule to the votes; `cut`: what `criterion: fdr` flags.
+    """Apply a rule to the votes. `cut` has the flags of `criterion: fdr`.
 
     Raises:
-        UsageError: the criterion is for another number of voters than voted, those left out since included.
+        UsageError: the criterion needs a different number of voters than voted or were left out since.
     """
     n, m, width = votes.best.shape
     choice = votes.choice
@@ -172,7 +170,9 @@ def screened(votes: Votes, rules: ScreenRules, cut: Flagging | None = None) -> S
     missing = (choice == UNANSWERED).sum(axis=1)
     if rules.criterion == FDR:
         if cut is None:
-            raise UsageError("screen.criterion: fdr needs a ranking of all items; expected a cut")
+            raise UsageError(
+                "screen.criterion: `fdr` needs a ranking of all items, but there is none. Expected a cutoff."
+            )
         would, open_ = cut.would, cut.open
     else:
         due = votes_needed(rules.criterion, m)
@@ -185,9 +185,9 @@ def screened(votes: Votes, rules: ScreenRules, cut: Flagging | None = None) -> S
 def d4_votes(
     answers: Answers, votes: Votes, rules: ScreenRules, index: ItemIndex
 ) -> tuple[ScreenRules, Votes] | None:
-    """Return Deep Ignorance D.4's rule (letters, the first order only, all voters right) and its votes.
+    """Return the rule of Deep Ignorance D.4 (letters, first order only, all voters right) and its votes.
 
-    None if a voter was not asked by letter. The votes at hand are taken if they are by letter in one order.
+    None if a voter was not asked by letter. The given votes are reused if they are by letter in one order.
     """
     if not votes.voters:
         return None
@@ -200,17 +200,17 @@ def d4_votes(
 
 
 def _of_ranking(found: Chance, flagged: Bools, ranked: Flagging) -> Chance:
-    """What chance explains of the flags of `criterion: fdr`: the share by its cut, and no p.
+    """Return the chance results of `criterion: fdr`, with the false share of its cutoff and without a p-value.
 
-    The scorer was fitted on these keys and the cut drawn by them, so that a p of counts would be too small. Where nothing
-    is flagged no cut reached q, which bounds no rate of shortcuts.
+    The scorer and the cutoff were fitted to these keys, so a p-value of the counts would be too small. If nothing is
+    flagged, no cutoff reached q, which does not bound the rate of shortcuts.
     """
     found = replace(found, p=None, false_share=ranked.false_share)
     return found if flagged.any() else replace(found, latent=None, latent_ci=None)
 
 
 def _at_key(table: npt.NDArray[T], key: Ints) -> npt.NDArray[T]:
-    """The column of each row's key; of the first option if the key is not known."""
+    """Return the column of each row's key, or the first column if the key is unknown."""
     return np.take_along_axis(table, np.maximum(key, 0)[:, None], axis=1)[:, 0]
 
 

@@ -1,11 +1,11 @@
-"""The filter with a bounded share of false removals: which items of a ranking are shortcuts, and where it is cut.
+"""Filter with a bounded share of false removals: the cutoff of a ranking, and the items above it.
 
-Every wrong option is a decoy: an item without a shortcut has its key at the option that a question-free scorer likes best
-with a known probability c, whatever the scorer. So hits by chance are estimated from misses, and the cut is Selective
+Every wrong option is a decoy. In an item without a shortcut, the option that a question-free scorer likes best is the key
+with a known probability c, whatever the scorer. Hits by chance are therefore estimated from misses. The cutoff is Selective
 SeqStep+ (Barber and Candes 2015, section 4; in competitions with c other than 1/2: Emery et al. 2019, arXiv 1907.01458).
 
-Every item is flagged by its own key. Of near-duplicates, whose hits are no independent evidence, one counts for the
-cut. An item that is not flagged, but whose ranking lacks an answer or has no single best option, is undecided.
+Every item is flagged by its own key. Hits of near-duplicates are not independent evidence, so only one of them counts for
+the cutoff. An item that is not flagged is undecided if its ranking lacks an answer or has no unique best option.
 """
 
 from bisect import bisect_left
@@ -25,11 +25,11 @@ from robustify.stats.intervals import Interval, Rate
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Everything with a strength of at least `threshold` (None: nothing) lies above the cut.
+    """Cutoff of a ranking of `n` items, with `hits` and `misses` above it.
 
-    `hits` and `misses` above it, `decoys` D: the hits by chance that the misses stand for, one a cut to be safe included;
-    `estimate` D / H of the share of the hits that are there by chance, at most the q asked for, with an interval
-    (`false_share_interval`). `n` items entered.
+    An item is above the cutoff if its strength is at least `threshold` (None: no item is). `decoys` D is the number of hits
+    by chance that the misses stand for, plus a safety margin of one miss per cutoff. `estimate` D / H is the share of hits
+    due to chance, at most the requested q, with an interval (`false_share_interval`).
     """
 
     n: int
@@ -42,18 +42,18 @@ class Cut:
 
 
 def hits_per_miss(null: Floats) -> Floats:
-    """rho = c / (1 - c): hits by chance for each miss among items whose top is the key with probability c, (n,)."""
+    """Return the chance hits per miss, rho = c / (1 - c), for tops that are the key with probability c (n,)."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.where(null < 1, null / (1 - null), np.inf))
 
 
 def decoy_cut(strength: Floats, hit: Bools, rho: Floats, q: float) -> Cut:
-    """The lowest cut, after whole ties of the strength alone, at which D / H is at most q.
+    """Return the lowest cutoff at which D / H is at most q. Ties of the strength are never split.
 
-    `strength`, `hit`, `rho` (n,). D = the largest rho of all items plus the sum of rho over the misses above. Its
-    false discovery rate is at most q in finite samples where all rho are equal and the ranking was made without
-    these items' keys (Barber and Candes 2015, theorem 3). For unequal rho the same follows at a fixed cut, and at the
-    chosen one only simulations show it; `exact_hits` makes them equal.
+    `strength`, `hit` and `rho` are (n,). D is the largest rho of all items plus the sum of rho over the misses above. The
+    false discovery rate is at most q in finite samples if all rho are equal and the ranking was made without these items'
+    keys (Barber and Candes 2015, theorem 3). For unequal rho, the same follows at a fixed cutoff, but only simulations show
+    it at the selected one. `exact_cut` makes them equal.
     """
     n = len(strength)
     if not n:
@@ -74,11 +74,11 @@ def decoy_cut(strength: Floats, hit: Bools, rho: Floats, q: float) -> Cut:
 
 
 def false_share_interval(hits: int, misses: int, rho: float, cuts: int = 1) -> Interval:
-    """The 95 % interval of the share of `hits` there by chance, from `misses` that each stand for `rho` of them.
+    """Return a 95 % interval of the share of `hits` due to chance, if each of `misses` stands for `rho` chance hits.
 
-    Items without a shortcut are hits with probability c = rho / (1 + rho), so before as many misses their hits are
-    negative binomial; the ends are its quantiles for this many misses and for one more in each of the `cuts`. It holds
-    for a cut fixed beforehand; `docs/filter.md` says how it does at the cut that the data chose.
+    Items without a shortcut are hits with probability c = rho / (1 + rho), so their hits before a number of misses are
+    negative binomial. The limits are its quantiles for this many misses, and for one more in each of the `cuts`. The
+    interval is valid for a cutoff fixed in advance. `docs/filter.md` gives its coverage at the selected cutoff.
     """
     if not hits:
         return 0.0, 1.0
@@ -89,7 +89,7 @@ def false_share_interval(hits: int, misses: int, rho: float, cuts: int = 1) -> I
 
 
 def _negative_binomial(level: float, misses: int, c: float) -> int:
-    """The smallest v with P(at most v successes of probability c before so many misses) >= level."""
+    """Return the `level` quantile of the successes, each with probability c, before this many misses."""
     if c >= 1:
         return 1 << 31
     return bisect_left(range(1 << 31), level, key=lambda v: float(betainc(misses, v + 1, 1 - c)))
@@ -98,11 +98,11 @@ def _negative_binomial(level: float, misses: int, c: float) -> int:
 def exact_cut(
     strength: Floats, hit: Bools, rho: Floats, fold: Ints, content: Floats, q: float
 ) -> tuple[dict[int, float], Cut]:
-    """Return a threshold by fold that keeps the false discovery rate at most q in finite samples, and the whole cut.
+    """Return thresholds by fold that bound the false discovery rate by q in finite samples, and the combined cutoff.
 
-    The ranking of a fold must come from fits without its keys. Hits above a fold's `decoy_cut` at q / 2 get the e-value
-    n_f / (rho (1 + M_f)), and e-BH flags at q whatever the dependence between folds (Wang and Ramdas 2022; Ren and Barber
-    2024). Where rho differs, misses are thinned by the hash of the item's `content`, which makes all rho the largest.
+    The ranking of a fold must come from fits without its keys. Hits above a fold's `decoy_cut` at q / 2 get the e-value n_f
+    / (rho (1 + M_f)), and e-BH flags at q under any dependence between folds (Wang and Ramdas 2022; Ren and Barber 2024).
+    If rho differs, misses are thinned by the hash of the item's `content`, which makes all rho equal to the largest.
     """
     if not len(strength):
         return {}, Cut(0, None, 0, 0, 0.0, None, None)
@@ -128,10 +128,10 @@ def exact_cut(
 
 
 def shortcut_share(strength: Floats, hit: Bools, null: Floats, at: Floats) -> Floats:
-    """Return the share of items with a shortcut at the strengths `at` (m,); 0 below all of these.
+    """Return the share of items with a shortcut at the strengths `at` (m,), or 0 below all observed strengths.
 
-    Isotonic regression of (hit - c) / (1 - c), whose mean is that share, on `strength` (n,), by pooled adjacent violators
-    (Ayer et al. 1955); `null` (n,) is c. Items of one strength share one value.
+    This is the isotonic regression of (hit - c) / (1 - c), whose mean is that share, on `strength` (n,), by pooled adjacent
+    violators (Ayer et al. 1955). `null` (n,) is c. Items of equal strength share one value.
     """
     if not len(strength):
         return np.zeros(len(at))
@@ -143,9 +143,10 @@ def shortcut_share(strength: Floats, hit: Bools, null: Floats, at: Floats) -> Fl
 
 
 def shortcut_probability(h: Floats, null: Floats) -> Floats:
-    """P(shortcut | hit) = (h - c) / ((1 - c) h), (n,), were a shortcut always a hit; `h` is P(hit | weight) >= c > 0.
+    """Return P(shortcut | hit) = (h - c) / ((1 - c) h) (n,), assuming that a shortcut is always a hit.
 
-    Of the items at a weight a share s has a shortcut: h = s + (1 - s) c, and a hit is one with probability s / h.
+    `h` is P(hit | weight) >= c > 0. If a share s of the items at a weight has a shortcut, then h = s + (1 - s) c, and a hit
+    has a shortcut with probability s / h.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         found = (h - null) / ((1 - null) * h)
@@ -154,13 +155,13 @@ def shortcut_probability(h: Floats, null: Floats) -> Floats:
 
 @dataclass(frozen=True, repr=False)
 class Decision:
-    """The filter's outcome on n items.
+    """Outcome of the filter on n items.
 
-    `outcome` (n,) 1 shortcut, 0 robust, -1 undecided. `cut` counts the items that entered, without a threshold under the
-    exact rule, which has one a fold. `above` (n,): the item lies above its cut; `hit` (n,): the top is the key. `open`
-    (n, K): were option j the key, a missing answer could still flag the item, or nothing says whether. `posterior` (n,) h,
-    the probability that the top is the key at this strength, by the items of other folds; `shortcut` (n,) the probability
-    that an item has a shortcut, given that its top is its key; both NaN where there is no top.
+    `outcome` (n,) is 1 shortcut, 0 robust or -1 undecided. `cut` counts the items that entered. Under the exact rule it has
+    no threshold, because each fold has its own. `above` (n,) marks items above their cutoff, and `hit` (n,) items whose top
+    is the key. `open` (n, K) marks options for which a missing answer could still flag the item, or for which this is
+    unknown. `posterior` (n,) is h, the probability that the top is the key at this strength, from items of other folds.
+    `shortcut` (n,) is the probability of a shortcut given a hit. Both are NaN without a top.
     """
 
     outcome: Ints
@@ -173,12 +174,12 @@ class Decision:
 
 
 def flags(ranking: Ranking, key: Ints, q: float, *, exact: bool = False) -> Decision:
-    """Flag items so that at most a share `q` of them is there by chance, in expectation; `key` (n,), -1 unknown.
+    """Flag items so that the expected share due to chance is at most `q`. `key` (n,) is -1 if unknown.
 
-    `exact`: the finite-sample rule (`exact_cut`).
+    `exact` selects the finite-sample rule (`exact_cut`).
     """
     n = len(ranking.items)
-    # Where places alone always give the key, no answer can be distinguished from chance.
+    # If positions alone always give the key, no answer can be distinguished from chance.
     ranked = (ranking.top >= 0) & (key >= 0) & (ranking.null < 1)
     hit = ranked & (ranking.top == key)
     enter = np.flatnonzero(ranked & (ranking.group == np.arange(n)))
@@ -195,11 +196,11 @@ def flags(ranking: Ranking, key: Ints, q: float, *, exact: bool = False) -> Deci
     above = ranked & (ranking.strength >= threshold)
     share = np.full(n, np.nan)
     for f in np.unique(ranking.fold).tolist():
-        # No item's own hit says how probable its shortcut is.
+        # An item's own hit must not affect the probability of its shortcut.
         mine, others = ranked & (ranking.fold == f), ranking.fold[enter] != f
         share[mine] = shortcut_share(strength[others], won[others], null[others], ranking.strength[mine])
     posterior = share + (1 - share) * ranking.null
-    # Without a cut, a missing answer could have made one.
+    # Without a cutoff, a missing answer could have created one.
     reached = np.where(np.isfinite(threshold), threshold, 0.0)[:, None]
     open_ = (ranking.reachable >= reached) | (ranking.null >= 1)[:, None]
     at_key = open_[np.arange(n), np.maximum(key, 0)] | (key < 0)
@@ -208,7 +209,7 @@ def flags(ranking: Ranking, key: Ints, q: float, *, exact: bool = False) -> Deci
 
 
 def cuts_at(ranking: Ranking, key: Ints, shares: Sequence[float]) -> list[Cut]:
-    """Return the cut at each of these shares by chance; `key` (n,)."""
+    """Return the cutoff at each of these false shares. `key` is (n,)."""
     enter = np.flatnonzero(
         (ranking.top >= 0) & (key >= 0) & (ranking.null < 1) & (ranking.group == np.arange(len(key)))
     )
@@ -217,7 +218,7 @@ def cuts_at(ranking: Ranking, key: Ints, shares: Sequence[float]) -> list[Cut]:
 
 
 def flagging(ranking: Ranking, made: Decision, width: int) -> Flagging:
-    """Return what a decision would flag were any other option the key, (n, width)."""
+    """Return the flags of a decision with every option as a hypothetical key (n, width)."""
     at = np.flatnonzero(made.above)
     would = np.zeros((len(made.above), width), dtype=bool)
     would[at, ranking.top[at]] = True

@@ -1,8 +1,8 @@
-"""Which items are judged, whether the rows about them can be believed, and at which positions their keys are.
+"""Index of the judged items, validation of their rows, and the positions of their keys.
 
-Rows are compared as arrays, a million items at a time. Nothing is repaired: rows that contradict one another, or
-that stand twice, refuse the table. A voter that always answers the first option is right wherever the key is first, which
-says nothing about what the choices give away: so it is known how evenly keys are spread.
+Rows are compared as arrays, a million items at a time. Contradictory or duplicate rows are refused, never repaired. A voter
+that always picks the first option is right whenever the key is first, which says nothing about shortcuts. The module
+therefore also measures how evenly keys are spread over positions.
 """
 
 from collections.abc import Sequence
@@ -22,16 +22,16 @@ Words = npt.NDArray[np.uint64]
 
 _CHUNK = 1 << 19
 FEWEST_PER_POSITION = 5
-"""Expected keys per position below which the chi-square limit is not trusted and keys are drawn instead."""
+"""Expected keys per position below which keys are simulated, because the chi-square limit is unreliable."""
 DRAWS = 9999
 
 
 @dataclass(frozen=True)
 class ItemIndex:
-    """The items that are judged, in their order.
+    """Judged items in order.
 
-    `items` (n ids), `key` and `k` (n,), -1 and 0 where no row says. `at` gives for each of `Answers.items`
-    its index here, -1 for items that are not judged.
+    `items` are n IDs. `key` and `k` (n,) are -1 and 0 for items without rows. `at` is the index of each of `Answers.items`,
+    or -1 for items that are not judged.
     """
 
     items: tuple[str, ...]
@@ -44,11 +44,11 @@ class ItemIndex:
 
     @property
     def width(self) -> int:
-        """The largest number of choices (1 where no row says any, so that arrays have a column)."""
+        """Maximum number of choices, or 1 without rows so that arrays have a column."""
         return int(self.k.max(initial=1))
 
     def spread(self, block: Block, values: Floats) -> Floats:
-        """Values of a block's rows (one row an item) in the items' order, (n,); NaN where there is no row."""
+        """Return values of a block's rows (at most one row per item) in item order (n,), NaN for items without a row."""
         out = np.full(len(self), np.nan)
         where = self.at[block.item]
         out[where[where >= 0]] = values[where >= 0]
@@ -56,11 +56,10 @@ class ItemIndex:
 
 
 def item_index(answers: Answers, items_order: Sequence[str]) -> ItemIndex:
-    """The items in this order, with the key and number of choices that their rows name.
+    """Return the index of the items in this order, with the key and number of choices from their rows.
 
     Raises:
-        DataError: two rows of one item disagree on its key or on its number of choices, or an asking stands
-            twice.
+        DataError: two rows of an item disagree on its key or number of choices, or a row is repeated.
     """
     items = tuple(items_order)
     if items == answers.items:
@@ -81,18 +80,20 @@ def item_index(answers: Answers, items_order: Sequence[str]) -> ItemIndex:
     if len(wrong):
         n = len(np.unique(at[wrong]))
         raise DataError(
-            f"answer table: the rows of item {items[at[wrong[0]]]} name different keys or numbers of choices "
-            f"(or a key out of range; {n} such items); expected one key an item, so ask or import it again"
+            f"answer table: the rows of item {items[at[wrong[0]]]} disagree on its key or number of choices, or the key "
+            f"is out of range ({n} such items). Expected one key per item. Ask or import the items again."
         )
     refuse_repeats(answers, item)
     return ItemIndex(items, key, k, index)
 
 
 def refuse_repeats(answers: Answers, item: Ints) -> None:
-    """No row stands twice: same item, view, model, template and order. `item` (rows,) indexes `answers.items`.
+    """Check that no two rows have the same item, view, model, template and order.
+
+    `item` (rows,) indexes `answers.items`.
 
     Raises:
-        DataError: one does; the first is named, and how many there are.
+        DataError: a row is repeated. The error names the first such row and the number of all.
     """
     marks = _marks(answers.table, item)
     ranked = np.sort(marks)
@@ -100,21 +101,21 @@ def refuse_repeats(answers: Answers, item: Ints) -> None:
         return
     by_mark = np.argsort(marks, kind="stable")
     same = np.flatnonzero(marks[by_mark[1:]] == marks[by_mark[:-1]])
-    # Equal marks are no proof of equal rows: the first pair that is one in truth is named.
+    # Equal hashes do not prove equal rows, so find the first pair that is really equal.
     for pair in same[np.argsort(by_mark[same + 1], kind="stable")]:
         first, again = int(by_mark[pair]), int(by_mark[pair + 1])
         row = _asking(answers.table, again)
         if row == _asking(answers.table, first):
             times = int(np.count_nonzero(marks == marks[again]))
             raise DataError(
-                f"answer table: item {row['item']} stands {times} times for {row['model']} under {row['view']} "
-                f"({row['template']}) in one order, {len(same)} rows too many in all; expected each asking "
-                "once, so import each log once"
+                f"answer table: item {row['item']} has {times} rows for {row['model']} under {row['view']} "
+                f"({row['template']}) in the same order ({len(same)} surplus rows in all). Expected one row each. "
+                "Import each log only once."
             )
 
 
 def _marks(table: pa.Table, item: Ints) -> Words:
-    """A 64-bit mark of each row's asking: a random linear hash, equal for equal rows."""
+    """Return a 64-bit random linear hash of each row, equal for rows with equal item, view, model, template and order."""
     rng = np.random.default_rng(0)
     lengths = pc.list_value_length(table["order"])
     width = int(pc.max(lengths).as_py() or 0)
@@ -152,12 +153,12 @@ def _asking(table: pa.Table, row: int) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class KeyPositions:
-    """Where the keys of `n` items are: `shares` by position from the first, as many as the longest item has.
+    """Distribution of the keys of `n` items over positions.
 
-    `p` of keys drawn evenly over the positions of each item, by a chi-square summed over the items of equally
-    many options; `exact` says that keys were drawn because positions were too few for the limit. `chi_square` on
-    `df` degrees of freedom. `off`: the position (from 0) that differs most from an even spread, the share of keys there and
-    the share of an even spread; None where keys may be spread evenly.
+    `shares` are by position, up to the largest number of options. `p` tests for keys spread evenly within each item, by a
+    chi-square statistic with `df` degrees of freedom summed over numbers of options. `exact` is true if keys were simulated
+    because counts were too small for the limit. `off` is the position (from 0) that deviates most, with its share of keys
+    and its even share, or None if the deviation is not significant.
     """
 
     n: int
@@ -170,7 +171,7 @@ class KeyPositions:
 
 
 def where_keys_are(key: Ints, k: Ints) -> KeyPositions | None:
-    """The positions of the keys, `key` and `k` (n,); None without items."""
+    """Return the distribution of keys over positions, or None without items. `key` and `k` are (n,)."""
     from scipy.special import chdtrc
 
     if not len(key):
@@ -193,17 +194,17 @@ def where_keys_are(key: Ints, k: Ints) -> KeyPositions | None:
 
 
 def shares_by_options(key: Ints, k: Ints) -> dict[int, tuple[int, tuple[float, ...]]]:
-    """By number of options: how many items have as many, and the share of their keys at each position."""
+    """Return the number of items and the share of keys at each position, by number of options."""
     counts = {options: _counts(key, k, options) for options in np.unique(k).tolist()}
     return {options: (int(c.sum()), tuple((c / c.sum()).tolist())) for options, c in counts.items()}
 
 
 def key_shares(key: Ints, k: Ints, width: int) -> Floats:
-    """For each item the share of keys at each position among the items of as many options, (n, width).
+    """Return for each item the share of keys at each position among items with as many options (n, width).
 
-    The item itself is counted. So its expected flags are exactly those of the benchmark's own keys permuted
-    among items of as many options, whatever their number. Without it less would be
-    expected of a right item than of a wrong one, and an item alone with its number of options would have no share.
+    The item itself counts, so expected flags are exactly those of keys permuted among items with as many options.
+    Otherwise, less would be expected of a right item than of a wrong one, and an item with a unique number of options would
+    have no share.
     """
     out = np.zeros((len(key), width))
     for options in np.unique(k).tolist():

@@ -1,6 +1,6 @@
-"""What voters like without the question: the mean over voters of each option's score, standardised within the item.
+"""Preferences of voters without the question: option scores standardized within the item, averaged over voters.
 
-A vote says which option is best; a liking says by how much, and is what level 2 of the ranking is fitted on.
+A vote names the best option. A preference also gives a degree, and is an input of level 2 of the ranking.
 """
 
 from collections.abc import Sequence
@@ -17,17 +17,18 @@ from robustify.screen.votes import first_template, in_own_order, preferences, wh
 from robustify.stats.missing import reading_ratio
 
 _EQUAL = 1e-9
-"""Scores that differ by less differ by rounding."""
+"""Scores that differ by less are equal up to rounding."""
 _ANYTHING = 1e6
-"""What a voter that never answered may still say, of any item."""
+"""Stand-in for the unbounded contribution of a voter that never answered."""
 
 
 @dataclass(frozen=True, repr=False)
 class Heard:
-    """What voters like: by mode the mean over voters, (n, K), and the share of voters whose answer is missing, (n,).
+    """Mean preferences of the voters by mode.
 
-    `complete` (n,): every voter answered. `placed`: one saw places. `selection`: how many times as often right answers may
-    have been read as wrong ones.
+    `values` are the means over voters (n, K), and `missing` is the share of voters without an answer (n,). `complete` (n,)
+    marks items that every voter answered. `placed` is true if a voter saw positions. `selection` is how many times more
+    often right answers may have been readable than wrong ones.
     """
 
     values: dict[str, Floats]
@@ -39,9 +40,7 @@ class Heard:
 
 @dataclass(frozen=True)
 class _Liking:
-    """What one voter likes in one mode: `values` (n, K) standardised within the item, 0 where it did not answer;
-    `answered` and `asked` (n,); whether it answered by letter and saw places.
-    """
+    """Preferences of one voter in one mode, standardized within the item (n, K), 0 without an answer."""
 
     values: Floats
     answered: Bools
@@ -50,7 +49,7 @@ class _Liking:
 
 
 class Likings:
-    """The likings of all voters, each read once."""
+    """Preferences of all voters, each read once."""
 
     def __init__(self, answers: Answers, index: ItemIndex) -> None:
         self._answers, self._index = answers, index
@@ -58,9 +57,9 @@ class Likings:
         self._heard: dict[tuple[str, str, str, TextNorm], _Liking] = {}
 
     def of(self, rules: ScreenRules) -> Heard:
-        """Return what the rules' voters like: the mean of the scores standardised within the item (mean 0, deviation 1).
+        """Return the mean preferences of the rules' voters, standardized within the item (mean 0, deviation 1).
 
-        A missing answer likes nothing, so that an item with few answers is ranked below one on which all agree.
+        A missing answer has no preference, so an item with few answers ranks below one on which all voters agree.
         """
         answers, index = self._answers, self._index
         template, voters = who_votes(answers, rules)

@@ -1,8 +1,8 @@
-"""How sure a scorer that never sees a question is of one option of each item.
+"""Ranking of items by how sure a scorer is of one option without seeing the question.
 
-Level 1 are cross-fitted probes on the options' texts. Level 2 is a conditional logit on their logits and on what each
-voter liked, fitted for each fold on the other folds, whose level-1 logits come from fits without it. So nothing
-that an item is ranked by was fitted on its own key, or on that of a near-duplicate or of its passage.
+Level 1 has cross-fitted probes on the options' texts. Level 2 is a conditional logit on their logits and the voters'
+preferences. It is fitted for each fold on the other folds, with level-1 logits from fits that also exclude that fold. The
+rank of an item therefore never depends on its own key, or on the key of a near-duplicate or of its passage.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,21 +43,22 @@ from robustify.screen.strength import CrossFit, mean_logits, reachable_strengths
 from robustify.screen.votes import TIED
 
 RIDGE = 1.0
-"""Of the conditional logit of level 2."""
+"""Ridge penalty of the level-2 conditional logit."""
 FOLD_SEEDS, MANY = 5, 5_000
-"""How many partitions into folds are averaged, and the number of items from which on one is enough."""
+"""Number of fold partitions to average, and number of items from which one partition is enough."""
 
 
 @dataclass(frozen=True, repr=False)
 class Ranking:
-    """The ranking of n items with at most K options by a scorer that saw no question.
+    """Ranking of n items with at most K options by a question-free scorer.
 
-    `log_p` (n, K), -inf beyond an item's options, NaN if nothing is known of it. `top` (n,): -1 none, -2 shared. `weight`
-    (n,) W, the probability of the top; `strength` (n,), by which items are sorted; `reachable` (n, K), what it could be
-    were option j the top by the answers that are missing: NaN if it cannot be, inf if nothing says. `null` (n,) c, the
-    probability that the top is the key without a shortcut, at most. `group` (n,): who stands for its near-duplicates,
-    chosen without keys. `content` (n,): a hash in [0, 1). `complete` (n,): every voter answered. `parts` and `surface`:
-    name -> (n, K), the contribution to each option's logit, centred within the item; `surface` sums to its part.
+    `log_p` (n, K) is -inf beyond an item's options, and NaN if nothing is known about the item. `top` (n,) is the best
+    option, -1 for none or -2 for a tie. `weight` (n,) is W, the probability of the top. `strength` (n,) is the sort key.
+    `reachable` (n, K) is the strength if missing answers made option j the top: NaN if they cannot, inf if this is unknown.
+    `null` (n,) is c, an upper bound of the probability that the top is the key without a shortcut. `group` (n,) is the
+    representative of the item's near-duplicates, chosen without keys. `content` (n,) is a hash in [0, 1). `complete` (n,)
+    marks items that every voter answered. `parts` and `surface` are contributions (n, K) to each option's logit by name,
+    centered within the item, and `surface` sums to its part.
     """
 
     items: tuple[str, ...]
@@ -77,10 +78,10 @@ class Ranking:
 
 @dataclass(frozen=True, repr=False)
 class OptionScores:
-    """What the scorer makes of the options' texts alone, no model asked, cross-fitted.
+    """Cross-fitted scores of the options' texts alone, without any model.
 
-    `logits`, and what form (`surface`) and `words` add to them, (n, K), centred within the item; `there` (n, K) and
-    `known` (n,): which options an item has, and which items have a key; `fold` (n,).
+    `logits` and the contributions of form (`surface`) and `words` are (n, K), centered within the item. `there` (n, K)
+    marks the options that exist, and `known` (n,) the items with a key. `fold` is (n,).
     """
 
     logits: Floats
@@ -92,10 +93,10 @@ class OptionScores:
 
 
 class Ranker:
-    """Ranks the items of `index` by what their options give away, keys of other folds known.
+    """Ranker of items by how well their options predict the key, given the keys of other folds.
 
-    `items`: the same, in the same order, where their text is at hand; else only what voters answered counts, and
-    `groups` names passages by item. What does not depend on who votes is made once: folds, fits on texts, likings.
+    `items` are the items of `index` in the same order if their texts are known. Otherwise only voters' answers count, and
+    `groups` gives the passage of each item. Results that do not depend on the voters are computed once.
     """
 
     def __init__(
@@ -116,11 +117,10 @@ class Ranker:
         self._fits: dict[bytes, Floats] = {}
 
     def rank(self, rules: ScreenRules) -> Ranking:
-        """The ranking by the rules' voters.
+        """Rank the items, using the answers of the rules' voters in both modes.
 
-        Voters are those of the rules, in both modes as far as they were asked. An answer that is missing counts as no
-        liking and leaves the item incomplete. Fewer items than a fit needs are ranked by the sum of the voters' likings,
-        and nothing is fitted.
+        A missing answer has no preference and makes the item incomplete. Items that are too few for a fit are ranked by the
+        sum of the voters' preferences.
         """
         index, there, known = self._index, self._there, self._known
         heard = self._likings.of(rules)
@@ -134,11 +134,11 @@ class Ranker:
         null = 1 / np.maximum(index.k, 1)
         if shares is not None:
             null = np.where(top >= 0, shares[np.arange(len(top)), np.maximum(top, 0)], null)
-        # If wrong replies are those that could not be read, more of what was read is right by chance.
+        # If wrong replies are less often readable, more of the readable replies are right by chance.
         null = heard.selection * null / (1 + (heard.selection - 1) * null)
         group = self._representatives(heard.complete & (top >= 0))
         ranked, counted = top >= 0, (top >= 0) & (group == np.arange(len(top)))
-        # A tie of voters is no hit. A tie of texts alone says nothing.
+        # A tie with voters is a miss. A tie of texts alone is no information.
         known_of = ranked | ((top == TIED) & bool(heard.values))
         reachable = reachable_strengths(fits, there, known_of, counted)
         return Ranking(
@@ -158,7 +158,7 @@ class Ranker:
         )
 
     def by_options(self) -> OptionScores | None:
-        """Return what options' texts alone give away; None without texts, or with fewer items than a fit needs."""
+        """Return scores of the options' texts alone, or None without texts or with too few items for a fit."""
         (fit,), parts, _ = self._fitted(None, exact=True)
         if self._items is None or "words" not in parts:
             return None
@@ -179,7 +179,7 @@ class Ranker:
         ]
 
     def _representatives(self, ranked: Bools) -> Ints:
-        """Who stands for each item's near-duplicates, (n,): the smallest hash of those `ranked` (n,), if any are."""
+        """Return the representative of each item's near-duplicates (n,): the smallest hash, preferably `ranked`."""
         if self._items is None:
             return np.arange(len(self._index))
         copies = near_duplicates(self._items)
@@ -189,12 +189,12 @@ class Ranker:
 
     @cached_property
     def _features(self) -> Floats | None:
-        """The features of the options' texts, (n, K, f)."""
+        """Features of the options' texts (n, K, f)."""
         return None if self._items is None else padded(matrix(self._items), self._there)
 
     @cached_property
     def _by_text(self) -> list[dict[str, Floats]]:
-        """The logits of each fit on texts, (folds, n, K) each, for each partition into folds."""
+        """Logits of each fit on texts (folds, n, K), for each partition into folds."""
         if self._features is None:
             return [{} for _ in self._folds]
         x, known = self._features, self._known
@@ -209,7 +209,7 @@ class Ranker:
         return out
 
     def _coefficients(self, train: Bools) -> Floats:
-        """The coefficients (f,) of the features, fitted on the items `train` (n,)."""
+        """Return the coefficients of the features (f,) fitted on the items `train` (n,)."""
         mark = train.tobytes()
         if mark not in self._fits:
             assert self._features is not None
@@ -219,9 +219,9 @@ class Ranker:
     def _fitted(
         self, heard: Heard | None, exact: bool
     ) -> tuple[list[CrossFit], dict[str, Floats], dict[str, Floats]]:
-        """The cross-fitted logits, what each part and each surface feature adds to them, as means over partitions.
+        """Return the cross-fitted logits, and the mean contribution of each part and surface feature over partitions.
 
-        `exact`: there is one partition, so that no key of a fold moves the logits there.
+        With `exact`, there is one partition, so no key of a fold affects the logits of that fold.
         """
         there, known, x, folds = self._there, self._known, self._features, self._folds
         likings, unheard = ({}, {}) if heard is None else (heard.values, heard.missing)
@@ -245,8 +245,8 @@ class Ranker:
                 gamma = fitted(train, self._index.key[rows], there[rows], RIDGE)
                 by_words = np.array([_part(name) == "words" for name in seen])
                 if gamma[by_words].sum() < 0:
-                    # Words point away from keys if answers come from a pool and each is right once. A solver who does
-                    # not know the other keys has no use for that.
+                    # Words point away from keys if options come from a pool and each is the key once. A solver that
+                    # does not know the other keys cannot use this.
                     rest = fitted(train[..., ~by_words], self._index.key[rows], there[rows], RIDGE)
                     gamma = np.zeros(len(gamma))
                     gamma[~by_words] = rest
@@ -269,7 +269,7 @@ def _part(name: str) -> str:
 
 
 def _enough(fold: Ints) -> bool:
-    """Whether every fit, with two folds left out, has enough items."""
+    """Return whether every fit has enough items when two folds are left out."""
     counts = np.unique(fold, return_counts=True)[1]
     if len(fold) < FEWEST_ITEMS or len(counts) < 3:
         return False

@@ -1,7 +1,7 @@
-"""By what items are sorted: the probability of a shortcut, as ranks among the items of one fold.
+"""Strength of items, by which they are sorted: the probability of a shortcut as a rank within the fold.
 
-A hit at the probability W of a top has a shortcut with probability (W - c) / ((1 - c) W), where c is 1 / k. Fits that left
-out different folds differ in scale, so that only items of one fold are compared, and copies count once.
+If the top has probability W and is the key, the item has a shortcut with probability (W - c) / ((1 - c) W), where c is 1 /
+k. Fits for different folds differ in scale, so items are compared only within a fold. Copies count once.
 """
 
 from collections.abc import Sequence
@@ -14,14 +14,14 @@ from robustify.baselines.conditional_logit import log_probabilities
 from robustify.screen.votes import TIED, UNANSWERED
 
 _EQUAL = 1e-9
-"""Log probabilities that differ by less differ by rounding."""
+"""Log probabilities that differ by less are equal up to rounding."""
 
 
 @dataclass(frozen=True, repr=False)
 class CrossFit:
-    """The logits (n, K) cross-fitted on a partition into folds, `fold` (n,).
+    """Logits (n, K) cross-fitted on a partition into folds, `fold` (n,).
 
-    `missing` (n,): what the answers of voters that did not answer could still add, were they all alike.
+    `missing` (n,) is the largest contribution that missing answers could make if they all agreed.
     """
 
     fold: Ints
@@ -30,7 +30,7 @@ class CrossFit:
 
 
 def top_options(log_p: Floats) -> tuple[Ints, Floats]:
-    """Return the best option of each item, (n,), -1 if nothing is known and -2 if it is shared, and its log probability."""
+    """Return the best option of each item (n,), -1 if unknown or -2 if tied, and its log probability (n,)."""
     best = np.where(np.isnan(log_p), -np.inf, log_p).max(axis=1, initial=-np.inf)
     there = np.isfinite(best)
     shared = (log_p >= np.where(there, best, np.inf)[:, None] - _EQUAL).sum(axis=1)
@@ -39,24 +39,21 @@ def top_options(log_p: Floats) -> tuple[Ints, Floats]:
 
 
 def mean_logits(fits: Sequence[CrossFit]) -> Floats:
-    """Return the mean over partitions, (n, K)."""
+    """Return the mean logits over partitions (n, K)."""
     return np.asarray(np.mean([fit.logits for fit in fits], axis=0))
 
 
 def strengths(fits: Sequence[CrossFit], there: Bools, ranked: Bools, counted: Bools) -> Floats:
-    """Return the mean rank of each item within its fold, from 0 to 1, (n,); NaN for items that are not `ranked` (n,).
-
-    Ranks are those among the items that are `counted` (n,).
-    """
+    """Return the mean rank of each `ranked` item among the `counted` items of its fold (n,), from 0 to 1, otherwise NaN."""
     out, at = np.full(len(ranked), np.nan), np.flatnonzero(ranked)
     out[at] = _ranks(fits, there, counted, at, [fit.logits[at] for fit in fits])
     return out
 
 
 def reachable_strengths(fits: Sequence[CrossFit], there: Bools, ranked: Bools, counted: Bools) -> Floats:
-    """Return the strength that each option could have as the top, (n, K), were all missing answers for that option.
+    """Return the strength of each option as the top (n, K), if all missing answers were for that option.
 
-    NaN if no answer is missing, or if another option would stay the top.
+    NaN if no answer is missing, or if another option would remain the top.
     """
     out = np.full(there.shape, np.nan)
     missing = np.mean([fit.missing for fit in fits], axis=0)
@@ -73,7 +70,7 @@ def reachable_strengths(fits: Sequence[CrossFit], there: Bools, ranked: Bools, c
 
 
 def alone(there: Bools, option: int) -> Floats:
-    """Return how a voter scores the options, (n, K), that picks this one, standardised within the item."""
+    """Return the standardized scores (n, K) of a voter that picks only this option."""
     k = np.maximum(there.sum(axis=1, keepdims=True), 2)
     picked = np.arange(there.shape[1]) == option
     return np.asarray(np.where(there, np.where(picked, np.sqrt(k - 1), -1 / np.sqrt(k - 1)), 0.0))
@@ -82,7 +79,7 @@ def alone(there: Bools, option: int) -> Floats:
 def _ranks(
     fits: Sequence[CrossFit], there: Bools, counted: Bools, at: Ints, logits: Sequence[Floats]
 ) -> Floats:
-    """Return the mean rank of the items `at` (m,), if these are their `logits` (m, K) in each fit."""
+    """Return the mean rank (m,) of the items `at` (m,), given their `logits` (m, K) in each fit."""
     ranks = np.full((len(fits), len(at)), np.nan)
     for rank, fit, own in zip(ranks, fits, logits, strict=True):
         probable, mine = _probable(fit.logits, there), _probable(own, there[at])

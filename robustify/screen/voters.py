@@ -1,13 +1,13 @@
-"""How voters agree, and how sure the picks of a sampled voter are: for reference, never for a verdict.
+"""Agreement of voters, and stability of the picks of sampled voters. Neither affects a verdict.
 
-Voters share training data and habits, so independence expects too few flags by chance and calls the rest a finding.
-Its formulas are reported beside the exchangeable keys of `chance` to show by how much.
+Voters share training data and habits, so independence would expect too few flags by chance and overstate the finding. Its
+formulas are reported next to exchangeable keys to show the difference.
 
-A log-probability is the same when it is asked for again, but for rounding; a share of five replies is not. So shares are
-drawn from what the replies leave open, as many replies as there were from these, and the votes cast again. The prior is a
-symmetric Dirichlet distribution that gives two replies to one asking as often alike as they were (Jeffreys' where each
-asking has one). Drawing from the seen shares alone would promise too much, by a third of nine replies. The intervals of
-rates over items contain this noise already; it says how far a pick depends on it.
+A log-probability can be reproduced up to rounding, but a share of five replies cannot. Shares are therefore drawn from
+their posterior, then as many replies as before, and the votes are cast again. The prior is a symmetric Dirichlet
+distribution under which two replies to a prompt agree as often as observed (Jeffreys' prior for single replies). Drawing
+from the observed shares alone would understate the noise, by a third for nine replies. Intervals of rates over items
+already include this noise. The result shows how much a pick depends on it.
 """
 
 import math
@@ -27,10 +27,10 @@ _NAMES = ("observed", "independent", "ratio", "fleiss_kappa", "all_right")
 
 
 def independence(accuracy: Floats, k: Ints) -> tuple[float | None, float | None]:
-    """The share on which all voters would be right if they were independent.
+    """Return the share of items on which all voters would be right if they were independent.
 
-    First at their own accuracies (m,), then if each guessed among k options (n,): products. None without voters, or
-    where one of them answered nothing.
+    The first value uses the voters' accuracies (m,). The second assumes that each guesses among k options (n,). None
+    without voters, or if a voter answered nothing.
     """
     if not len(accuracy) or not len(k) or bool(np.isnan(accuracy).any()):
         return None, None
@@ -38,9 +38,9 @@ def independence(accuracy: Floats, k: Ints) -> tuple[float | None, float | None]
 
 
 def voter_agreement(choice: Ints, key: Ints, k: Ints) -> Numbers:
-    """Return how often all voters pick one option, against what their preferences for a position alone would give.
+    """Return how often all voters pick the same option, compared with what position preferences alone explain.
 
-    `choice` (n, m) as in `Votes`; only items that every voter answered count, and a tie agrees with nothing.
+    `choice` (n, m) is coded as in `Votes`. Only items that every voter answered count, and a tie agrees with nothing.
     """
     there = (choice != -1).all(axis=1)
     choice, key, k = choice[there], key[there], k[there]
@@ -71,22 +71,21 @@ def _independent(choice: Ints, k: Ints) -> float:
 
 _MOST_DRAWN = 200
 _ROWS = 4_000_000
-"""Rows that are drawn in all: of many items fewer times."""
+"""Maximum number of rows to draw in all. With many items, there are fewer draws."""
 
 
 def redrawn(block: Block, choice: Ints, index: ItemIndex, groups: Ints | None = None) -> Rate | None:
-    """The share of the voter's picks (averaged over orders) that another drawing would change; None where nothing was
-    drawn.
+    """Return the expected share of a sampled voter's picks that another sample would change, or None without samples.
 
-    `block`: its letter rows; `choice` (n,): its pick of each item, negative where it has none: those do not count.
-    A drawing in which options tie changes the pick. `groups` (n,) of items as in `rate`.
+    `block` has its letter rows. `choice` (n,) is its averaged pick for each item, and negative picks do not count. A tie in
+    a draw changes the pick. `groups` (n,) are clusters of items, as in `rate`.
     """
     rows = block.where((index.at[block.item] >= 0) & (block.draws > 0) & (block.pick >= 0))
     if not len(rows):
         return None
     at, _ = preferences(rows, "letter", index)
     there = np.arange(rows.scores.shape[1]) < rows.k[:, None]
-    # Half a reply was added to each.
+    # Remove the half reply that was added to each count.
     counts = np.exp(np.where(there, rows.scores, 0.0)) * (rows.draws + rows.k / 2)[:, None] - 0.5
     counts = np.where(there, np.rint(counts), 0.0)
     posterior = np.where(there, counts + _prior(counts, rows.k), 0.0)
@@ -102,7 +101,7 @@ def redrawn(block: Block, choice: Ints, index: ItemIndex, groups: Ints | None = 
 
 
 def _prior(counts: Floats, k: Ints) -> float:
-    """The parameter of the symmetric Dirichlet distribution, from counts (r, K) of replies to `k` (r,) letters."""
+    """Return the parameter of the symmetric Dirichlet prior, from counts (r, K) of replies to `k` (r,) letters."""
     n = counts.sum(axis=1)
     pairs, alike = n * (n - 1), float((counts * (counts - 1)).sum())
     if not pairs.any():

@@ -1,7 +1,7 @@
-"""What each voter picked when it saw nothing but the choices, as arrays: one vote a voter and item.
+"""Votes of the choices-only screen as arrays: one pick per voter and item.
 
-A voter's rows about an item come to one pick, by the rule for its rotations. Ties stay ties, and what was not
-answered, or has a score that is no finite number, stays unanswered. Which votes are enough is decided in `consensus`.
+The rotation rule combines a voter's rows about an item into one pick. Ties remain ties. Items without an answer, or with a
+score that is not finite, are unanswered. `consensus` decides how many votes are enough.
 """
 
 from collections.abc import Sequence
@@ -24,11 +24,11 @@ UNANSWERED, TIED = -1, -2
 
 @dataclass(frozen=True, repr=False)
 class Flagging:
-    """What a rule flags that counts no votes.
+    """Flags of a rule that does not count votes.
 
-    `would` (n, K): it would flag the item, were option j its key; `open` (n, K): it would not, but a missing answer could
-    still flag it, or nothing says whether.
-    `false_share`: of what it flags, the share that is there by chance, from the misses above its cut.
+    `would` (n, K) marks options for which the item would be flagged if they were the key. `open` (n, K) marks options for
+    which a missing answer could still flag it, or for which this is unknown. `false_share` is the share of the flags due to
+    chance, from the misses above the cutoff.
     """
 
     would: Bools
@@ -38,11 +38,11 @@ class Flagging:
 
 @dataclass(frozen=True, eq=False)
 class Votes:
-    """The votes of the screen, n items by m voters.
+    """Votes of m voters on n items.
 
-    `best` (n, m, K): the choices that share a voter's best averaged score. `choice` (n, m): the choice that it votes for,
-    -1 unanswered, -2 no vote (a tie, or rotations that do not agree). `probe` (n,) in the same coding. `placed`: a voter
-    saw the benchmark's own order alone, and so positions. `left_out`: how many voters were taken away since.
+    `best` (n, m, K) marks the choices that share a voter's best averaged score. `choice` (n, m) is the voter's choice, -1
+    if unanswered, or -2 for no vote (a tie, or rotations that disagree). `probe` (n,) is coded alike. `placed` is true if a
+    voter saw only the benchmark's own order, and so positions. `left_out` counts the voters removed since.
     """
 
     items: tuple[str, ...]
@@ -58,7 +58,7 @@ class Votes:
     left_out: int = 0
 
     def without(self, voter: str) -> "Votes":
-        """Return the votes as they are if this voter had not been asked."""
+        """Return the votes without those of one voter."""
         keep = [i for i, name in enumerate(self.voters) if name != voter]
         voters = tuple(self.voters[i] for i in keep)
         left_out = self.left_out + len(self.voters) - len(voters)
@@ -66,14 +66,14 @@ class Votes:
         return replace(self, best=best, choice=choice, voters=voters, left_out=left_out)
 
     def credit(self) -> Floats:
-        """The tie-fair credit of each voter's averaged pick, (n, m); NaN where unanswered."""
+        """Return the tie-fair credit of each voter's averaged pick (n, m), NaN if unanswered."""
         tied = self.best.sum(axis=2)
         right = np.take_along_axis(self.best, np.maximum(self.key, 0)[:, None, None], axis=2)[:, :, 0]
         return np.where(tied > 0, right / np.maximum(tied, 1), np.nan)
 
 
 def cast_votes(answers: Answers, rules: ScreenRules, index: ItemIndex, *, plain: bool = False) -> Votes:
-    """Return the votes on these items; what a voter was not asked is unanswered. `plain`: first rows alone (as in D.4)."""
+    """Cast the votes on the items, -1 if a voter was not asked. `plain` uses only the first row of each item (D.4)."""
     view = VIEW_OF[rules.mode]
     template, named = who_votes(answers, rules)
     voters = () if template is None else named
@@ -97,24 +97,24 @@ def cast_votes(answers: Answers, rules: ScreenRules, index: ItemIndex, *, plain:
 
 
 def first_template(answers: Answers, view: str, voters: Sequence[str] = ()) -> str | None:
-    """The first template under which the view was asked (of these models, if any are named)."""
+    """Return the first template under which the view was asked of any model, or of the named `voters`."""
     return next((t for v, m, t in answers.askings() if v == view and (not voters or m in voters)), None)
 
 
 def who_votes(answers: Answers, rules: ScreenRules) -> tuple[str | None, tuple[str, ...]]:
-    """The template and the voters that the rules stand for; no template where nobody was asked."""
+    """Return the template and the voters that apply under the rules. The template is None if no model was asked."""
     view = VIEW_OF[rules.mode]
     template = rules.template or first_template(answers, view, rules.voters)
     return template, rules.voters or (() if template is None else models_asked(answers, view, template))
 
 
 def first_block(answers: Answers, view: str, model: str) -> Block:
-    """The rows of a model under a view, in its first template; none where it was not asked."""
+    """Return a model's rows under a view in its first template, empty if it was not asked."""
     return answers.block(view, model, first_template(answers, view, (model,)))
 
 
 def first_picks(answers: Answers, index: ItemIndex, view: str, model: str) -> Ints | None:
-    """A model's pick in the first row of each item, (n,): -1 unanswered, -2 tied; None where it was not asked."""
+    """Return a model's first picks (n,), -1 if unanswered and -2 if tied, or None if it was not asked."""
     block = first_block(answers, view, model).first()
     if not len(block):
         return None
@@ -123,19 +123,19 @@ def first_picks(answers: Answers, index: ItemIndex, view: str, model: str) -> In
 
 
 def full_mode(answers: Answers, wanted: Mode = "letter") -> Mode:
-    """The mode in which the question was asked: the one wanted if any model was asked so, else the other if any was."""
+    """Return the mode in which the full question was asked, preferring the wanted mode."""
     asked = {view for view, _, _ in answers.askings()}
     other: Mode = "text" if wanted == "letter" else "letter"
     return other if FULL_OF[wanted] not in asked and FULL_OF[other] in asked else wanted
 
 
 def models_asked(answers: Answers, view: str, template: str | None = None) -> tuple[str, ...]:
-    """The models that were asked a view (under a template), in the order of their first row."""
+    """Return the models that were asked a view, for one template if given, in order of first appearance."""
     return tuple(dict.fromkeys(m for v, m, t in answers.askings() if v == view and template in (None, t)))
 
 
 def preferences(block: Block, mode: Mode, index: ItemIndex, norm: TextNorm = "chars") -> tuple[Ints, Floats]:
-    """The rows of judged items: each one's place in the index (r,), and its preferences (r, width)."""
+    """Return the item index (r,) and the preferences (r, width) of each row about judged items."""
     at = index.at[block.item]
     rows = block if (at >= 0).all() else block.where(at >= 0)
     liking = row_preferences(rows, mode, norm)
@@ -144,14 +144,14 @@ def preferences(block: Block, mode: Mode, index: ItemIndex, norm: TextNorm = "ch
 
 
 def averaged(block: Block, mode: Mode, index: ItemIndex, norm: TextNorm = "chars") -> Bools:
-    """The choices that share the best mean preference over an item's rows, (n, K); none where one is unanswered."""
+    """Return the choices that share the best mean preference over an item's rows (n, K), none if a row is unanswered."""
     return mean_best(*preferences(block, mode, index, norm), index, not_shown(block, index))
 
 
 def mean_best(at: Ints, liking: Floats, index: ItemIndex, bounded: Bools | None = None) -> Bools:
-    """Return what `averaged` does, of preferences already read. `bounded` (r, width): upper bounds, not scores.
+    """Return the choices with the best mean preference (n, K), from rows of items `at` (r,).
 
-    A choice that is best only by such bounds is not known to be: the item has none then.
+    There are none if the best one relies on an upper bound, marked in `bounded` (r, width).
     """
     means = _sums(at, liking, index)
     asked = np.bincount(at, minlength=len(index))
@@ -167,7 +167,7 @@ def _sums(at: Ints, values: Floats | Bools, index: ItemIndex) -> Floats:
 
 
 def not_shown(block: Block, index: ItemIndex) -> Bools | None:
-    """Of the rows of judged items the choices whose letters were not shown, (r, width); None where all were."""
+    """Return the choices whose scores a server did not report (r, width), for rows of judged items, or None if none."""
     if np.isnan(block.at_most).all():
         return None
     rows = block.where(index.at[block.item] >= 0)
@@ -177,16 +177,16 @@ def not_shown(block: Block, index: ItemIndex) -> Bools | None:
 
 
 def one_pick(shared: Bools) -> Ints:
-    """The one choice that is best, `shared` (..., K): -1 where there is none, -2 where several share it."""
+    """Return the single best choice of `shared` (..., K), -1 for none or -2 for a tie."""
     tied = shared.sum(axis=-1)
     return np.where(tied == 1, shared.argmax(axis=-1), np.where(tied > 1, TIED, UNANSWERED))
 
 
 def agreed(at: Ints, liking: Floats, index: ItemIndex, rotation: Literal["every", "most"]) -> Ints:
-    """The choice picked in `every` row of an item, or in `most` of them (more than half), (n,).
+    """Return the choice picked in `every` row of an item, or in `most` of them (more than half) (n,).
 
-    -2 where no choice is and none can be any more; -1 where nobody asked, or where rows without an answer
-    could still make one so. A tied row picks nothing.
+    -2 means that no choice can reach this any more. -1 means that the item was not asked, or that unanswered rows could
+    still decide. A tied row picks nothing.
     """
     n, width = len(index), index.width
     pick = one_pick(best(liking, index.k[at]))
@@ -201,11 +201,11 @@ def agreed(at: Ints, liking: Floats, index: ItemIndex, rotation: Literal["every"
 
 
 def row_preferences(block: Block, mode: Mode, norm: TextNorm = "chars") -> Floats:
-    """Return how much each row likes each choice, (r, K): NaN where unanswered, 0 beyond its choices.
+    """Return the preference of each row for each choice (r, K), NaN if unanswered and 0 beyond its choices.
 
-    By letter: log-softmax over the letters, so that averaging over rotations cancels a liking for one (PriDe). By text:
-    log probability by `norm`. A score that is not finite leaves its row unanswered; a pick without scores likes itself
-    alone.
+    By letter, it is the log-softmax over the letters, so that averaging over rotations cancels letter bias (PriDe). By
+    text, it is the log probability by `norm`. A score that is not finite makes its row unanswered. A pick without scores
+    prefers only itself.
     """
     width = max(block.scores.shape[1], int(block.k.max(initial=0)))
     there = np.arange(width) < block.k[:, None]
@@ -221,7 +221,7 @@ def row_preferences(block: Block, mode: Mode, norm: TextNorm = "chars") -> Float
             known = liking = _widened(normalised(block, norm), width)
     bare = np.isnan(known).all(axis=1) & (block.pick >= 0) & (mode == "letter" or norm == "chars")
     broken = ~bare & ((~np.isfinite(known) & there).any(axis=1) | (block.pick < 0))
-    # Which choices a tied pick without scores shared is not known: it stays a tie of all, which is no vote.
+    # A tied pick without scores does not show which choices tie, so it is a tie of all and not a vote.
     only = np.where((np.arange(width) == block.pick[:, None]) | (block.tie[:, None] > 1), 0.0, -1.0)
     liking = np.where(bare[:, None], only, np.where(broken[:, None], np.nan, liking))
     return np.where(there, liking, 0.0)
@@ -232,7 +232,7 @@ def _widened(values: Floats, width: int) -> Floats:
 
 
 def in_own_order(block: Block) -> bool:
-    """Whether there are rows, and all show the options in the benchmark's own order."""
+    """Return whether there are rows and all show the options in the benchmark's own order."""
     own = np.arange(block.order.shape[1])
     return len(block) > 0 and bool(((block.order == own) | (block.order < 0)).all())
 
@@ -246,8 +246,8 @@ def _confident(answers: Answers, confidence: float, index: ItemIndex) -> Ints:
         np.nanmax(np.pad(block.scores, ((0, 0), (0, 1)), constant_values=-np.inf), axis=1),
         np.nan,
     )
-    # Of two choices the better one has always a half. So a pick must also be as many times as probable as the mean of
-    # the others as one of this confidence is among four choices.
+    # The better of two choices always has at least a half. So the ratio of a pick to the mean of the other choices
+    # must also be as large as for a pick of this confidence among four choices.
     p, times = np.exp(top), 3 * confidence / max(1 - confidence, 1e-12)
     clear = p * (block.k - 1) >= times * (1 - p) * (1 - 1e-9)
     sure = (p >= confidence) & clear & (block.tie == 1)

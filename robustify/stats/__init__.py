@@ -1,1 +1,1 @@
-"""Pure statistics: numbers in, numbers out."""
+"""Statistics on plain numbers and arrays: intervals, tests, distributions and agreement."""

@@ -1,6 +1,6 @@
-"""How far two judgements agree beyond chance: kappa, alpha, and the table behind them.
+"""Chance-corrected agreement between raters: kappa and alpha.
 
-What is not defined (one class only, nothing to compare) is None and never 0 or 1. Intervals resample whole items.
+Undefined values (a single class, or nothing to compare) are None, never 0 or 1. Intervals resample whole items.
 """
 
 import math
@@ -18,7 +18,7 @@ Level = Literal["nominal", "ordinal"]
 
 
 def kappa_of(table: Floats, weights: Weights | None = None) -> Floats:
-    """Cohen's kappa of two raters (Cohen 1960; weighted 1968), of tables of shares (..., k, k); NaN where not defined."""
+    """Return Cohen's kappa (Cohen 1960; weighted 1968) of tables of shares (..., k, k), NaN if undefined."""
     cost = _costs(table.shape[-1], weights)
     expected = table.sum(-1)[..., :, None] * table.sum(-2)[..., None, :]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -26,15 +26,15 @@ def kappa_of(table: Floats, weights: Weights | None = None) -> Floats:
 
 
 def _costs(k: int, weights: Weights | None) -> Floats:
-    """What it costs to give one of k classes for another (k, k)."""
+    """Return the disagreement weights of k classes (k, k)."""
     apart = np.abs(np.subtract.outer(np.arange(k), np.arange(k))).astype(np.float64)
     return apart if weights == "linear" else (apart > 0).astype(np.float64)
 
 
 def krippendorff_alpha(units: Sequence[Sequence[float | None]], *, level: Level = "nominal") -> float | None:
-    """Krippendorff's alpha of units rated by any number of raters (Krippendorff 2011); None where not defined.
+    """Return Krippendorff's alpha of units rated by any number of raters (Krippendorff 2011), or None if undefined.
 
-    A rating is a number; None is no rating. Units with fewer than two ratings say nothing.
+    A missing rating is None. Units with fewer than two ratings are ignored.
     """
     rated = [[r for r in unit if r is not None] for unit in units]
     rated = [unit for unit in rated if len(unit) > 1]
@@ -54,15 +54,15 @@ def krippendorff_alpha(units: Sequence[Sequence[float | None]], *, level: Level 
 
 
 def _ranks_apart(margin: Floats) -> Floats:
-    """The squared distance of every two ordered values: of their mid-ranks, given how often each is used."""
+    """Return the ordinal distance of every two values: the squared difference of their mid-ranks."""
     return np.asarray(np.subtract.outer(*2 * [np.cumsum(margin) - margin / 2]) ** 2)
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Two raters' labels of the same units: how often they are the same, and kappa with its interval.
+    """Agreement of two raters on the same units: the share of equal labels (`raw`) and kappa, with intervals.
 
-    `confusion` has a row for each class of the first rater, a column for each of the second.
+    Rows of `confusion` are classes of the first rater, and columns are classes of the second.
     """
 
     n: int
@@ -72,7 +72,7 @@ class Agreement:
     confusion: tuple[tuple[int, ...], ...]
 
     def json(self) -> dict[str, Any]:
-        """Return the agreement as it is in a summary."""
+        """Return the agreement as a JSON object."""
         return asdict(self)
 
 
@@ -85,7 +85,7 @@ def agreement(
     groups: Ints | None = None,
     seed: int = 0,
 ) -> Agreement:
-    """How far `second` (a judge) says what `first` (a person) says; `groups` (n,) are drawn together."""
+    """Measure how well `second` (a judge) agrees with `first` (a person). Items of a group (n,) are resampled together."""
     classes = {label: i for i, label in enumerate(labels)}
     n, k = len(first), len(labels)
     pairs = np.array(
@@ -122,9 +122,9 @@ def _kappa_interval(
 
 
 def _least_kappa(cells: Floats, k: int, weights: Weights | None, units: int) -> float:
-    """The lower end where nobody disagrees: drawing again shows no spread, and that is no certainty.
+    """Return a lower bound of kappa for raters that never disagree, where resampling shows no spread.
 
-    Wilson's upper bound of the share of `units` that may disagree, each by as much as two classes can.
+    Up to Wilson's upper bound of the share of `units` may disagree, each by the largest cost.
     """
     table, cost = cells.mean(axis=0).reshape(k, k), _costs(k, weights)
     by_chance = float((np.outer(table.sum(axis=1), table.sum(axis=0)) * cost).sum())
@@ -132,10 +132,7 @@ def _least_kappa(cells: Floats, k: int, weights: Weights | None, units: int) -> 
 
 
 def fleiss_kappa(votes_correct: Bools) -> float:
-    """Fleiss' kappa of right and wrong, (n items, m voters) (Fleiss 1971).
-
-    NaN where all votes are alike or m < 2.
-    """
+    """Return Fleiss' kappa of right and wrong votes (n items, m voters), NaN if all are equal or m < 2 (Fleiss 1971)."""
     n, m = votes_correct.shape
     if n == 0 or m < 2:
         return math.nan

@@ -1,8 +1,9 @@
-"""Weights under which what is listed is worthless: as close to equal ones as they can be.
+"""Entropy balancing: weights as equal as possible under which the listed columns have mean zero.
 
-Entropy balancing (Hainmueller 2012, Political Analysis 20:25), which is calibration with minimal divergence (Deville and
-Saerndal 1992, JASA 87:376): of all weights that make the weighted mean of every column zero, those of least relative
-entropy to equal weights. They are exp(-c l), with l the minimum of a convex function of as many numbers as columns.
+Of all weights that make the weighted mean of every column zero, entropy balancing (Hainmueller 2012, Political Analysis
+20:25) takes those with the least relative entropy to equal weights. It is a calibration with minimal divergence (Deville
+and Saerndal 1992, JASA 87:376). The weights are exp(-c l), where l minimizes a convex function with one variable per
+column.
 """
 
 import numpy as np
@@ -12,17 +13,17 @@ from robustify.stats.intervals import Rate
 from robustify.stats.tests import Difference
 
 RIDGE = 10.0
-"""On l, over n: columns are balanced up to noise, so that no item pays for a perfect balance with its whole weight."""
+"""Penalty on l, over n. It balances columns only up to noise, so that no item gets an extreme weight."""
 MOST_OFF = 0.5
-"""By how many deviations the sum of a column over a balanced subset may be off."""
+"""Maximum absolute sum of a column over a balanced subset, in standard deviations."""
 _LOOKED_AT, _TRIES = 400, 200
 Z = 1.959963984540054
 """Standard errors on each side of a 95 % interval."""
 
 
 def balancing(columns: Floats, ridge: float = RIDGE) -> Floats:
-    """Return l, (c,), of the weights that balance `columns` (n, c), each column in units of its deviation."""
-    from scipy.optimize import minimize  # late: a run without items never balances
+    """Return the parameters l (c,) of the weights that balance `columns` (n, c), which are scaled to unit deviation."""
+    from scipy.optimize import minimize  # loaded only when needed
 
     n = len(columns)
 
@@ -39,23 +40,23 @@ def balancing(columns: Floats, ridge: float = RIDGE) -> Floats:
 
 
 def weights(columns: Floats, at: Floats) -> Floats:
-    """Return the weights (n,) that l = `at` (c,) gives items with these columns (n, c); their mean is 1."""
+    """Return the weights (n,) for parameters `at` (c,) and `columns` (n, c), scaled to mean 1."""
     z = -columns @ at
     share = np.exp(z - z.max(initial=-np.inf))
     return np.asarray(share / share.mean())
 
 
 def worth(weight: Floats) -> float:
-    """Return how many equally weighted items the weighted ones are worth (Kish 1965): (sum w)^2 / sum w^2."""
+    """Return the effective sample size of weights, (sum w)^2 / sum w^2 (Kish 1965)."""
     return float(weight.sum() ** 2 / (weight**2).sum())
 
 
 def balanced_subset(columns: Floats) -> tuple[Bools, float]:
-    """Return a largest subset, (n,), in which no column (n, c) pays, and by how much its worst column is off.
+    """Return a largest subset (n,) in which all `columns` (n, c) sum to about zero, and its largest absolute column sum.
 
-    The linear programme bounds each column's sum by `MOST_OFF`; at most c of its items are taken in part and are left
-    out. Then the one or two items, among some that are drawn, whose turning balances best are taken or left, until every
-    sum is within the bound. Few items may not reach it.
+    A linear program bounds each column sum by `MOST_OFF`. It selects at most c items in part, and these are dropped. Then,
+    among randomly drawn items, the one or two that balance best are added or dropped, until every sum is within the bound.
+    A small set may not reach it.
     """
     from scipy.optimize import linprog
 
@@ -81,7 +82,7 @@ def balanced_subset(columns: Floats) -> tuple[Bools, float]:
 
 
 def weighted_mean(x: Floats, weight: Floats, groups: Ints | None = None) -> tuple[float, float]:
-    """Return the weighted mean of x (n,) and its standard error, the weights fixed.
+    """Return the weighted mean of x (n,) and its standard error, given fixed weights.
 
     The error is the sandwich over groups: sqrt(sum over groups of (sum of w (x - mean))^2) / sum of w.
     """
@@ -94,7 +95,7 @@ def weighted_mean(x: Floats, weight: Floats, groups: Ints | None = None) -> tupl
 
 
 def weighted_rate(credit: Floats, weight: Floats, groups: Ints | None = None) -> Rate:
-    """Return the weighted mean of credits (n,) in [0, 1] with its 95 % interval; NaN (not answered) is left out."""
+    """Return the weighted mean of credits (n,) in [0, 1] with its 95 % interval, ignoring NaN (unanswered)."""
     there = ~np.isnan(credit) & ~np.isnan(weight)
     if not there.any():
         return Rate(None, 0, None)
@@ -105,7 +106,7 @@ def weighted_rate(credit: Floats, weight: Floats, groups: Ints | None = None) ->
 def weighted_difference(
     one: Floats, two: Floats, weight: Floats, groups: Ints | None = None
 ) -> tuple[Difference, float]:
-    """Return the weighted mean of one - two, (n,) each, NaN: not answered, and its two-sided p (Wald)."""
+    """Return the weighted mean of one - two (n,) and its two-sided Wald p-value, ignoring NaN (unanswered)."""
     from scipy.special import ndtr
 
     there = ~np.isnan(one - two) & ~np.isnan(weight)

@@ -9,25 +9,25 @@ from robustify.arrays import Floats, coded
 from robustify.stats.intervals import Interval
 
 LEAST_P = 1e-40
-"""Tail probabilities are exact down to here; a smaller one is reported as this."""
+"""Tail probabilities are exact down to this value, and smaller ones are reported as this value."""
 
 LATTICE = 1 << 18
-"""Points up to which a tail is computed on a lattice; beyond them callers take the normal limit."""
+"""Maximum number of lattice points for a tail. Beyond it, callers use the normal limit."""
 LEAST_LATTICE_P = 1e-12
-"""Below this the transform's rounding is larger than the probability."""
+"""Below this value, the rounding error of the transform is larger than the probability."""
 
 _NOTHING = -160.0
-"""The logarithm of what no sum of a lattice notices."""
+"""Logarithm of a factor that is too small to affect a sum."""
 
 
 def poisson_binomial(p: Floats) -> Floats:
-    """The exact distribution of the number of successes of independent trials.
+    """Return the exact distribution of the number of successes in independent trials (n + 1,).
 
-    Their chances (n,) give (n + 1,). Equal chances are gathered into binomials and all of them convolved, pair
-    by pair; tails below 1e-40 are cut, so that a million trials take well under a second.
+    `p` (n,) are the success probabilities. Equal probabilities are combined into binomials, which are convolved pairwise.
+    Tails below 1e-40 are truncated, so a million trials take well under a second.
     """
     if len(p) and not (float(p.min()) >= 0 and float(p.max()) <= 1):
-        raise ValueError("chances outside [0, 1]")
+        raise ValueError("probabilities must be in [0, 1]")
     values, place = coded(p)
     counts = np.bincount(place)
     parts = [_binomial(int(n), float(q)) for q, n in zip(values, counts, strict=True) if q > 0]
@@ -40,7 +40,7 @@ def poisson_binomial(p: Floats) -> Floats:
 def _binomial(n: int, q: float) -> tuple[int, Floats]:
     if q == 1:
         return n, np.ones(1)
-    from scipy.special import gammaln  # only what needs it pays for the import
+    from scipy.special import gammaln  # loaded only when needed
 
     x = np.arange(n + 1, dtype=np.float64)
     log = gammaln(n + 1) - gammaln(x + 1) - gammaln(n - x + 1) + x * math.log(q) + (n - x) * math.log1p(-q)
@@ -58,7 +58,7 @@ def _trimmed(start: int, mass: Floats) -> tuple[int, Floats]:
 
 
 def total(parts: Iterable[tuple[int, Floats]]) -> tuple[int, Floats]:
-    """The distribution of a sum of independent whole numbers, each given by its least value and its masses."""
+    """Return the distribution of a sum of independent integers, each given by its minimum and its probabilities."""
     left = list(parts) or [(0, np.ones(1))]
     while len(left) > 1:
         merged = [_summed(a, b) for a, b in zip(left[::2], left[1::2], strict=False)]
@@ -67,28 +67,29 @@ def total(parts: Iterable[tuple[int, Floats]]) -> tuple[int, Floats]:
 
 
 def upper_tail(pmf: Floats, x: int) -> float:
-    """P(X >= x) of a distribution on 0, 1, ..., never below 1e-40."""
+    """Return P(X >= x) for a distribution on the nonnegative integers, at least 1e-40."""
     return float(min(1.0, max(LEAST_P, pmf[max(0, x) :].sum())))
 
 
 def central(pmf: Floats, level: float = 0.95) -> Interval:
-    """The central interval of a distribution on 0, 1, ...: each side leaves at most half the rest outside."""
+    """Return the central interval of a distribution on the nonnegative integers, with equal tail bounds on both sides."""
     tail = (1 - level) / 2
     below = np.cumsum(pmf)
     return float(np.searchsorted(below, tail)), float(np.searchsorted(below, 1 - tail))
 
 
 def lattice_tail(steps: Iterable[tuple[int, float, int]], size: int, least: int) -> float:
-    """P(S >= least) for a sum S < `size` of independent variables: n of them are `step` with probability p, else 0.
+    """Return P(S >= least) for a sum S < `size` of independent variables with two values.
 
-    `steps` holds (step, p, n). By the characteristic function, so a tail below about 1e-12 is rounding.
+    Each entry (step, p, n) of `steps` stands for n variables that are `step` with probability p and otherwise 0. The tail
+    comes from the characteristic function, so values below about 1e-12 are rounding errors.
     """
     wave, steps = -2j * np.pi * np.arange(size // 2 + 1) / size, list(steps)
-    # Of most frequencies nothing is left: log |1 - p + p z| <= -p (1 - p) (1 - Re z).
+    # Most frequencies are negligible, because log |1 - p + p z| <= -p (1 - p) (1 - Re z).
     bound = sum(n * p * (1 - p) * (np.cos(wave.imag * step) - 1) for step, p, n in steps)
     there = np.flatnonzero(bound > _NOTHING)
     log_cf, wave = np.zeros(len(there), dtype=np.complex128), wave[there]
-    # A factor of 0 (a fair coin, half round the circle) is a true 0: log gives -inf, exp brings it back.
+    # A factor can be exactly 0 (a fair coin at half a turn). Its log is -inf, and exp restores 0.
     with np.errstate(divide="ignore"):
         for step, p, n in steps:
             log_cf += n * np.log(1 - p + p * np.exp(wave * step))

@@ -1,8 +1,8 @@
-"""Intervals: Wilson for display, Clopper-Pearson where a gate decides, an item (or cluster) bootstrap for the rest.
+"""Confidence intervals: Wilson for display, Clopper-Pearson for decisions, and the bootstrap for other statistics.
 
-Items of one passage are less than so many independent ones: Wilson and Clopper-Pearson then rest on the effective
-sample size (Korn and Graubard 1998; Franco et al. 2019). What was not answered is never counted: it is NaN on the way in
-and missing from n on the way out.
+Clustered items, such as those of one passage, contain less information than independent ones. For them, Wilson and
+Clopper-Pearson use the effective sample size (Korn and Graubard 1998; Franco et al. 2019). Unanswered items are NaN in the
+input and do not count in n.
 """
 
 import math
@@ -17,9 +17,9 @@ from robustify.arrays import Floats, Ints, coded
 Interval = tuple[float, float]
 
 FEWEST_CLUSTERS = 10
-"""Below this many items (or groups of them) a bootstrap interval is too narrow to be shown."""
+"""Minimum number of items or groups for a bootstrap interval. With fewer, the interval is too narrow."""
 FEWEST_GROUPS = 30
-"""Below this many groups their design effect is too uncertain for an interval of a rate."""
+"""Minimum number of groups for the interval of a rate. With fewer, the design effect is too uncertain."""
 
 _NORMAL = NormalDist()
 _CELLS = 1 << 22
@@ -28,23 +28,23 @@ _TINY = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A share of n answered items with its 95 % interval; value and interval are None when n is 0."""
+    """Rate over n answered items with its 95 % interval. Both are None if n is 0."""
 
     value: float | None
     n: int
     ci: Interval | None
 
     def json(self) -> dict[str, object]:
-        """The rate as it stands in summary.json."""
+        """Return the rate as a JSON object."""
         return {"value": self.value, "n": self.n, "ci": None if self.ci is None else list(self.ci)}
 
 
 def rate(credit: Floats, groups: Ints | None = None) -> Rate:
-    """The mean of credits in [0, 1], (n,), with a Wilson interval; NaN (unanswered) is left out of n.
+    """Return the mean of credits (n,) in [0, 1] with a Wilson interval, ignoring NaN (unanswered).
 
-    With `groups` (n,) of items that hang together the interval rests on `effective_size`, and is None where that is.
-    With shared credit (1/t) the interval is Wilson's on the sum, which is wider than need be where many items share it:
-    a credit strictly between 0 and 1 varies less than a coin of the same mean (`shared_rate` knows which are shared).
+    With `groups` (n,), the interval uses `effective_size` and is None if that is None. If credits are shared (1/t), the
+    interval is wider than necessary, because a credit between 0 and 1 varies less than a coin of the same mean.
+    `shared_rate` takes the sharing into account.
     """
     there = ~np.isnan(credit)
     answered = credit[there]
@@ -57,11 +57,11 @@ def rate(credit: Floats, groups: Ints | None = None) -> Rate:
 
 
 def shared_rate(credit: Floats, tie: Ints, k: Ints) -> Rate:
-    """Return the mean of credits that t of k choices share, (n,) each: 1/t where the key is among the t best, else 0.
+    """Return the mean of credits shared among t of k choices (n,): 1/t if the key is among the t best, otherwise 0.
 
-    Wilson's interval of each number t of sharers, put together by MOVER (Zou and Donner 2008): the distances of the sum's
-    limits from it are the roots of the summed squares of its parts'. An item that all of its choices share has credit 1/k
-    whatever its key is, and adds none. Where nothing is shared it is Wilson's interval, as in `rate`.
+    MOVER (Zou and Donner 2008) combines the Wilson intervals of each t: the distance of a limit from the sum is the root of
+    the summed squared distances of its parts. An item tied between all of its choices has credit 1/k whatever its key is,
+    so it adds no variance. Without ties, the interval is Wilson's, as in `rate`.
     """
     n = len(credit)
     if n == 0:
@@ -81,12 +81,12 @@ def shared_rate(credit: Floats, tie: Ints, k: Ints) -> Rate:
 
 
 def effective_size(credit: Floats, groups: Ints | None = None, level: float = 0.95) -> float | None:
-    """How many independent items would give the mean of credits (n,) as precisely as these; at most n.
+    """Return the number of independent items that would give the mean of credits (n,) with the same precision, at most n.
 
-    n over the design effect, times (t(n - 1) / t(G - 1))^2 for G groups (Korn and Graubard 1998), where the variance
-    of the mean is that of the groups' totals, linearised. Where a few groups carry that variance its degrees of
-    freedom are fewer, 2 G / (kurtosis - 1) (Box and Andersen 1955). Where credits do not vary, groups count as items.
-    None below 30 groups; items that are all alone are no groups.
+    This is n over the design effect, times (t(n - 1) / t(G - 1))^2 for G groups (Korn and Graubard 1998). The variance of
+    the mean is linearized over group totals. If a few groups dominate it, its degrees of freedom fall to 2 G / (kurtosis -
+    1) (Box and Andersen 1955). If credits do not vary, groups count as items. None below 30 groups, unless every item is
+    its own group.
     """
     n = len(credit)
     drawn = clusters(n, groups)
@@ -102,7 +102,7 @@ def effective_size(credit: Floats, groups: Ints | None = None, level: float = 0.
     if not square:
         return float(n)
     variance = square / n**2 * drawn / (drawn - 1)
-    from scipy.special import stdtrit  # only what needs it pays for the import
+    from scipy.special import stdtrit  # loaded only when needed
 
     tail, heavy = 0.5 + level / 2, drawn * float((off**4).sum()) / square**2
     free = max(1.0, min(drawn - 1.0, 2 * drawn / max(heavy - 1, _TINY)))
@@ -111,7 +111,9 @@ def effective_size(credit: Floats, groups: Ints | None = None, level: float = 0.
 
 
 def wilson(successes: float, n: float, level: float = 0.95) -> Interval:
-    """Wilson's score interval of a proportion (Wilson 1927; Brown, Cai and DasGupta 2001); n may be an effective size."""
+    """Return Wilson's score interval of a proportion (Wilson 1927; Brown, Cai and DasGupta 2001) for a possibly effective
+    n.
+    """
     if n == 0:
         return 0.0, 1.0
     z = _NORMAL.inv_cdf(0.5 + level / 2)
@@ -125,9 +127,9 @@ def wilson(successes: float, n: float, level: float = 0.95) -> Interval:
 
 
 def clopper_pearson(x: float, n: float, level: float = 0.95) -> Interval:
-    """The exact interval of x successes in n: it covers at least `level`, always (Clopper, Pearson 1934).
+    """Return the exact interval of x successes in n, with coverage of at least `level` (Clopper and Pearson 1934).
 
-    Of an effective size, x is the rate times that size (Korn and Graubard 1998).
+    For an effective sample size n, x is the rate times n (Korn and Graubard 1998).
     """
     if n == 0:
         return 0.0, 1.0
@@ -147,11 +149,10 @@ def bootstrap(
     seed: int = 0,
     level: float = 0.95,
 ) -> Interval:
-    """The percentile interval of a function of column means, items (or whole groups of items) resampled.
+    """Return the percentile bootstrap interval of a function of column means, resampling items or groups.
 
-    `values` (n,) or (n, c); `statistic` takes the column means of all draws (draws, c) and gives (draws,),
-    so differences and ratios of means are one vector operation. `groups` (n,): items with one number are
-    drawn together.
+    `values` is (n,) or (n, c). `statistic` maps the column means of all draws (draws, c) to (draws,), so differences and
+    ratios of means are single vector operations. Items of a group (n,) are drawn together.
     """
     table = values[:, None] if values.ndim == 1 else values
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -159,10 +160,10 @@ def bootstrap(
 
 
 def resampled(table: Floats, groups: Ints | None = None, draws: int = 2000, seed: int = 0) -> Floats:
-    """The column means (draws, c) of a table (n, c) whose items, or groups of them, are drawn with replacement.
+    """Return bootstrap column means (draws, c) of a table (n, c), drawing items or groups with replacement.
 
-    Equal rows are counted and drawn at once (a multinomial). That is the same distribution as drawing items
-    one by one, and makes a million items as cheap as their distinct rows.
+    Equal rows are counted and drawn together (multinomial). The distribution is that of drawing items one by one, but the
+    cost depends only on the number of distinct rows.
     """
     if not len(table):
         return np.full((draws, table.shape[1]), np.nan)
@@ -184,12 +185,12 @@ def resampled(table: Floats, groups: Ints | None = None, draws: int = 2000, seed
 
 
 def clusters(n: int, groups: Ints | None = None) -> int:
-    """How many units a bootstrap of n items has to draw from: the items, or the groups (n,) they belong to."""
+    """Return the number of units to resample: the n items, or their groups (n,)."""
     return n if groups is None else len(np.unique(groups))
 
 
 def interval(draws: Floats, level: float = 0.95) -> Interval:
-    """The percentile interval of draws, NaN left out; NaN where none is left."""
+    """Return the percentile interval of draws, ignoring NaN, or NaN if no draw is left."""
     known = draws[~np.isnan(draws)]
     if not len(known):
         return math.nan, math.nan
@@ -199,10 +200,10 @@ def interval(draws: Floats, level: float = 0.95) -> Interval:
 
 
 def _distinct(table: Floats) -> tuple[Floats, Ints]:
-    # Column by column, because numpy's own unique rows sort a million void records far more slowly.
+    # Encode column by column, which is far faster on a million rows than numpy's unique rows.
     code = np.zeros(len(table), dtype=np.int64)
     for column in table.T:
-        # NaN is one kind, and -0 is 0.
+        # All NaN are one value, and -0 equals 0.
         kinds, place = coded(column + 0.0)
         code = coded(code * len(kinds) + place)[1]
     counts = np.bincount(code)

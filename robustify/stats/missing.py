@@ -1,4 +1,4 @@
-"""How replies that could not be read select those that could: right ones may be read more often than wrong ones."""
+"""Selection by unreadable replies: right replies may be readable more often than wrong ones."""
 
 import math
 
@@ -8,12 +8,13 @@ from robustify.arrays import Bools
 
 
 def reading_ratio(asked: Bools, read: Bools, right: Bools) -> float:
-    """Return how many times as often right replies are read as wrong ones: an estimate plus one standard error, at least 1.
+    """Return a conservative estimate of how many times more often right replies are readable than wrong ones.
 
-    All (n, m), a column per voter; factors of voters are multiplied. If right replies are read with probability p and wrong
-    ones with q, then right / p + wrong / q sums to the items asked, and so it does if items are weighted by the share of
-    other voters that were right. These are two equations for p and q (method of moments; the error by the sandwich).
-    Without other voters, all replies that could not be read count as wrong.
+    This is the estimate plus one standard error, at least 1. Arguments are (n, m), with a column per voter. The voters'
+    ratios are multiplied. If right replies are readable with probability p and wrong ones with q, then right / p + wrong /
+    q sums to the items asked, also if items are weighted by the share of other voters that were right. These are two
+    equations for p and q (method of moments with a sandwich error). Without other voters, all unreadable replies count as
+    wrong.
     """
     total = variance = most = 0.0
     won, lost = read & right, read & ~right

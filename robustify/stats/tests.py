@@ -1,6 +1,6 @@
-"""Tests of hypotheses, differences with their intervals, corrections for many, and the smallest effect a sample shows.
+"""Hypothesis tests, differences with intervals, corrections for multiple tests, and detectable effects.
 
-A null result is never given alone but with the difference that would have been significant.
+A null result always comes with the difference that would have been significant.
 """
 
 import math
@@ -15,21 +15,21 @@ from robustify.stats.distributions import LEAST_LATTICE_P, lattice_tail
 from robustify.stats.intervals import FEWEST_CLUSTERS, Interval, wilson
 
 LEVEL = 0.05
-"""The level of a test wherever a config names no other."""
+"""Default significance level."""
 
 NORMAL = NormalDist()
-"""The standard normal distribution."""
+"""Standard normal distribution."""
 
 
 def significantly_positive(
     p: float | None, interval: tuple[float, float] | None, level: float = LEVEL
 ) -> bool:
-    """Whether an effect is above zero: p at most `level`, and its interval above zero; False where one is missing."""
+    """Return whether p is at most `level` and the interval is above zero. False if either is missing."""
     return p is not None and p <= level and interval is not None and interval[0] > 0
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """Holm's adjusted p-values (Holm 1979), in the order given."""
+    """Return Holm-adjusted p-values in the given order (Holm 1979)."""
     ranked = sorted(range(len(p)), key=lambda i: p[i])
     out, highest = [1.0] * len(p), 0.0
     for rank, i in enumerate(ranked):
@@ -39,7 +39,7 @@ def holm(p: Sequence[float]) -> list[float]:
 
 
 def benjamini_hochberg(p: Sequence[float]) -> list[float]:
-    """Adjusted p-values that hold the false discovery rate (Benjamini, Hochberg 1995), in the order given."""
+    """Return p-values adjusted for the false discovery rate, in the given order (Benjamini and Hochberg 1995)."""
     ranked = sorted(range(len(p)), key=lambda i: p[i], reverse=True)
     out, lowest = [1.0] * len(p), 1.0
     for rank, i in enumerate(ranked):
@@ -49,18 +49,18 @@ def benjamini_hochberg(p: Sequence[float]) -> list[float]:
 
 
 def mcnemar_exact(b: int, c: int) -> float:
-    """Two-sided exact p of b against c discordant pairs (McNemar 1947, binomial form)."""
+    """Return the two-sided exact p-value of b against c discordant pairs (McNemar 1947, binomial form)."""
     if b + c == 0:
         return 1.0
-    from scipy.special import bdtr  # only what needs it pays for the import
+    from scipy.special import bdtr  # loaded only when needed
 
     return float(min(1.0, 2 * bdtr(min(b, c), b + c, 0.5)))
 
 
 def minimum_detectable_difference(n: int, p0: float, level: float = 0.95, power: float = 0.8) -> float:
-    """The smallest rise above p0 that is significant on n items with this power; two-sided test, normal limit.
+    """Return the smallest increase over p0 that a two-sided test on n items detects with this power (normal limit).
 
-    NaN where even certainty (a rate of 1) would not be significant.
+    NaN if even a rate of 1 would not be significant.
     """
     if n == 0:
         return math.nan
@@ -80,7 +80,7 @@ def minimum_detectable_difference(n: int, p0: float, level: float = 0.95, power:
 
 
 def items_to_detect(p0: float, rise: float, level: float = 0.95, power: float = 0.8) -> int:
-    """The items on which this rise above p0 is significant with this power; the converse of the function above."""
+    """Return the number of items on which a two-sided test detects this increase over p0 with this power."""
     p1 = min(1.0, p0 + rise)
     z, beta = NORMAL.inv_cdf(0.5 + level / 2), NORMAL.inv_cdf(power)
     return math.ceil(((z * math.sqrt(p0 * (1 - p0)) + beta * math.sqrt(p1 * (1 - p1))) / rise) ** 2)
@@ -91,7 +91,7 @@ _Z = NORMAL.inv_cdf(0.975)
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A mean difference over n items answered on both sides; interval and standard error None below 10 units."""
+    """Mean difference over n items answered on both sides. Below 10 units, `ci` and `error` (standard error) are None."""
 
     value: float | None
     n: int
@@ -100,27 +100,26 @@ class Difference:
 
     @property
     def significant(self) -> bool | None:
-        """Whether the interval leaves out 0; None without one."""
+        """Whether the interval excludes 0, or None without an interval."""
         return None if self.ci is None else not self.ci[0] <= 0 <= self.ci[1]
 
     @property
     def mde(self) -> float | None:
-        """Beside a null result: the difference that is detectable with 80 % power; None beside a significant one."""
+        """Difference detectable with 80 % power if the result is not significant, otherwise None."""
         return detectable(self.error) if self.significant is False and self.error is not None else None
 
     def json(self) -> dict[str, object]:
-        """As a rate stands in summary.json, with `mde`."""
+        """Return the difference as a JSON object with `mde`."""
         ci = None if self.ci is None else list(self.ci)
         return {"value": self.value, "n": self.n, "ci": ci, "mde": self.mde}
 
 
 def paired_difference(credit: Floats, other: Floats, groups: Ints | None = None) -> Difference:
-    """The mean of credit - other, (n,) each in [0, 1], over items that have both (NaN: unanswered).
+    """Return the mean of credit - other (n,), each in [0, 1], over items that have both (NaN: unanswered).
 
-    The interval is Wald's with one item added on either side (Bonett and Price 2012), which takes shared
-    credits as they are and is no point where nothing differs. With `groups` (n,) the standard error is
-    clustered (Miller 2024, arXiv 2411.00640) and Student's t with groups - 1 degrees of freedom takes the
-    place of the normal.
+    The interval is Wald's with one item added on each side (Bonett and Price 2012), which allows shared credits and has
+    positive width even if nothing differs. With `groups` (n,), the standard error is clustered (Miller 2024, arXiv
+    2411.00640), and Student's t with groups - 1 degrees of freedom replaces the normal distribution.
     """
     there = ~np.isnan(credit) & ~np.isnan(other)
     d = credit[there] - other[there]
@@ -147,16 +146,16 @@ def paired_difference(credit: Floats, other: Floats, groups: Ints | None = None)
 
 
 def detectable(error: float, level: float = 0.95, power: float = 0.8) -> float:
-    """The smallest difference that is significant with this power at this standard error; normal limit."""
+    """Return the smallest difference that is significant with this power at this standard error (normal limit)."""
     return (NORMAL.inv_cdf(0.5 + level / 2) + NORMAL.inv_cdf(power)) * error
 
 
 def sign_flip(sums: Ints, groups: Ints | None = None) -> float:
-    """Two-sided exact p that the sum of whole numbers (g,), each as likely with the other sign, is as far from 0.
+    """Return the two-sided exact p-value of a sum of integers (g,) under random flips of their signs.
 
-    With differences of +1 and -1 this is exact McNemar; with differences summed by `groups` (g,) it is its clustered
-    form (the exact permutation form of Durkalski et al. 2003). It is never below 1e-12, where the transform's rounding is
-    larger than p.
+    For differences of +1 and -1 this is McNemar's exact test. For differences summed by `groups` (g,) it is the clustered
+    form (the exact permutation form of Durkalski et al. 2003). It is at least 1e-12, because smaller values are rounding
+    errors.
     """
     if groups is not None:
         sums = np.bincount(np.unique(groups, return_inverse=True)[1], weights=sums).astype(np.int64)
@@ -168,16 +167,16 @@ def sign_flip(sums: Ints, groups: Ints | None = None) -> float:
         return mcnemar_exact((total + distance) // 2, (total - distance) // 2)
     kinds, counts = np.unique(size, return_counts=True)
     steps = [(step, 0.5, n) for step, n in zip(kinds.tolist(), counts.tolist(), strict=True)]
-    # The positive parts sum to 0 ... total; the sum is twice that less the total.
+    # The sum is twice the sum of the positive parts (0 to total) minus the total.
     tail = lattice_tail(steps, total + 1, (total + distance) // 2)
     return float(np.clip(2 * tail, LEAST_LATTICE_P, 1.0))
 
 
 def independent_difference(x: float, n: float, y: float, m: float) -> Difference:
-    """The rate x/n less the rate y/m of other items, with Newcombe's hybrid score interval (1998, method 10).
+    """Return the rate x/n minus the rate y/m of other items, with Newcombe's hybrid score interval (1998, method 10).
 
-    Counts may be sums of credits. The standard error, for the detectable difference, pools both rates with
-    one success and one failure added.
+    Counts may be sums of credits. The standard error, used for the detectable difference, pools both rates after adding one
+    success and one failure.
     """
     p, q, drawn = x / n, y / m, round(n + m)
     if drawn < FEWEST_CLUSTERS:

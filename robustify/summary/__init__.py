@@ -1,1 +1,1 @@
-"""The typed result of judging: `summary.json` as frozen models, and who may see which part of it."""
+"""Typed result of judging: the content of `summary.json` as frozen models."""

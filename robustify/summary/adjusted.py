@@ -1,4 +1,4 @@
-"""What the weights of the adjusted score rest on, what they are worth, and what probes of another kind still find."""
+"""Summary of the adjusted score: its weights, their effective sample size, and the shortcuts that remain."""
 
 from typing import Literal
 
@@ -6,13 +6,13 @@ from robustify.summary.quantity import P, Part, Quantity, Share
 from robustify.summary.reason import AuditorKind, Reason
 
 Adjust = Literal["form", "form+meaning"]
-"""What the weights balance: the form and words of options, and beside them what a sentence encoder makes of them."""
+"""What the weights balance: the form and words of options, or also their meaning by a sentence encoder."""
 WITH_MEANING: Adjust = "form+meaning"
 AdjustedStatus = Literal["adjusted", "partly adjusted", "withheld"]
 
 
 class LeftToFind(Quantity):
-    """What an auditor gets right under the weights less chance; `before`: the same without weights. `p` is one-sided."""
+    """Accuracy of an auditor minus chance, under the weights and `before` them. `p` is one-sided."""
 
     kind: AuditorKind | None = None
     before: Share
@@ -21,10 +21,10 @@ class LeftToFind(Quantity):
 
 
 class Adjustment(Part):
-    """Weights on `n` items under which none of `columns` pays; they are `worth` so many items of equal weight.
+    """Weights on `n` items under which none of `columns` pays, with an effective sample size of `worth`.
 
-    `withheld` with a reason: too few items are left to say anything. `partly adjusted`: some auditor of `left` still finds
-    keys, at 5 % after Holm.
+    The status `withheld` has a reason: too few items are left for a result. `partly adjusted` means that some auditor in
+    `left` still finds keys at 5 % after Holm's correction.
     """
 
     status: AdjustedStatus

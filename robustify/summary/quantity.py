@@ -1,4 +1,4 @@
-"""What every number of the summary is: a quantity with its items and its interval, in a frozen model."""
+"""Building blocks of the summary: frozen models, and quantities with their number of items and interval."""
 
 from typing import Annotated, Any
 
@@ -15,17 +15,17 @@ Nats = Annotated[float, Field(json_schema_extra={"unit": "nats"})]
 
 
 class Part(BaseModel):
-    """A part of the summary. A part that was not measured is null."""
+    """Part of the summary, null if it was not measured."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     def tree(self) -> dict[str, Any]:
-        """Return the part as it is in `summary.json`."""
+        """Return the part as a JSON object."""
         return self.model_dump(mode="json")
 
 
 class Quantity(Part):
-    """A number, the items it rests on and its 95 % interval; null what is not known."""
+    """Number with its items and 95 % interval. Unknown fields are null."""
 
     value: float | None = None
     n: int | None = None
@@ -33,16 +33,16 @@ class Quantity(Part):
 
     @classmethod
     def of(cls, measured: Rate | Difference, **more: Any) -> Self:
-        """Return the quantity of a rate or a difference, with the other fields of the class."""
+        """Build the quantity of a rate or a difference, with the other fields of the class."""
         return cls(value=measured.value, n=measured.n, ci=measured.ci, **more)
 
 
 class DifferenceQuantity(Quantity):
-    """A difference of two shares. `mde`: beside a null result the difference that 80 % power would have detected."""
+    """Difference of two shares. If it is not significant, `mde` is the difference detectable with 80 % power."""
 
     mde: Share | None = None
 
     @classmethod
     def from_stats(cls, found: Difference) -> Self:
-        """Return the difference with what it would have detected."""
+        """Build the quantity of a difference, with the detectable difference."""
         return cls.of(found, mde=found.mde)

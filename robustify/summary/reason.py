@@ -1,7 +1,4 @@
-"""Why a guardrail, an audit or a certificate says what it says: a code with parameters.
-
-The sentence of each code is in the report; nothing here is meant to be read by people.
-"""
+"""Reasons for the results of guardrails, audits and certificates: codes whose sentences are in the report."""
 
 from typing import Literal, Union
 
@@ -14,18 +11,18 @@ ReasonValue = Union[bool, int, float, str, "Reason", tuple["Reason", ...], tuple
 
 
 class Reason(Part):
-    """A code and its parameters; a parameter may hold further reasons."""
+    """Code with parameters, which may contain further reasons."""
 
     code: str
     params: dict[str, ReasonValue] = Field(default_factory=dict)
 
     @classmethod
     def of(cls, code: str, **params: ReasonValue) -> "Reason":
-        """Return the reason with these parameters."""
+        """Build a reason from its code and parameters."""
         return cls(code=code, params=params)
 
     def nested(self, name: str) -> tuple["Reason", ...]:
-        """Return the reasons that a parameter holds; empty if it holds none."""
+        """Return the reasons in a parameter, or an empty tuple."""
         found = self.params.get(name)
         every = found if isinstance(found, tuple) else (found,)
         return tuple(one for one in every if isinstance(one, Reason))

@@ -1,4 +1,4 @@
-"""The whole of `summary.json`: what the audits say, the guardrails, the certificate, and all other parts gathered."""
+"""Complete content of `summary.json`, with the audits, the guardrails and the certificate."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -26,10 +26,10 @@ Verdict = Literal["certified", "not certified", "inconclusive"]
 
 
 class AuditorResult(Quantity):
-    """An auditor on the items kept, and `before`: its rate on all items.
+    """Rate of an auditor on the kept items, and on all items (`before`).
 
-    `chance` is what selection leaves; `free` the items on which its pick was not ruled out. `p`: how often chance gives as
-    much, exact or by `refits` with permuted keys. `noticeable`: the rate that it would have noticed with 80 % power.
+    `chance` is the expected rate given the selection, and `free` counts the items on which the pick was not ruled out. `p`
+    is exact, or uses `refits` with permuted keys. `noticeable` is the smallest rate detectable with 80 % power.
     """
 
     chance: Share | None
@@ -41,10 +41,10 @@ class AuditorResult(Quantity):
 
 
 class Residual(Part):
-    """The audit of what was kept. `non_voters` are models that did not vote; `chance` is mean(1/k).
+    """Residual audit of the kept items.
 
-    `heuristics`: of the rules without a model the one that is furthest above its chance, p corrected for all. `encoder`: a
-    sentence encoder, which takes no part in any filter.
+    `non_voters` are models that did not vote. `chance` is mean(1/k). `heuristics` has the rule without a model that is
+    furthest above chance, with p corrected for all rules. `encoder` is a sentence encoder that takes no part in any filter.
     """
 
     leave_one_out: dict[str, AuditorResult]
@@ -60,7 +60,7 @@ class Residual(Part):
 
 
 class OtherRule(Part):
-    """What another rule of the screen flags; `jaccard`: of the items that it or the run's rule flags, those in common."""
+    """Flags of another rule. `jaccard` is their overlap with the flags of the run's rule."""
 
     name: str
     flagged: Quantity
@@ -69,7 +69,7 @@ class OtherRule(Part):
 
 
 class TextFile(Part):
-    """A text file in which items were looked for."""
+    """Text file that was searched for items."""
 
     name: str
     sha256: str
@@ -78,16 +78,17 @@ class TextFile(Part):
 
 
 class ShortMode(Part):
-    """Items too short for n-grams, looked for whole."""
+    """Items that are too short for n-grams and were compared as complete texts."""
 
     n: int
     found: Quantity
 
 
 class TextOverlap(Part):
-    """Items in given text files, by n-grams of `ngram` words; `coverage`: the mean share of a stem's n-grams.
+    """Items found in text files by n-grams of `ngram` words.
 
-    `parts`: the share of items whose stem, stem with key, or choices are there.
+    `coverage` is the mean share of a stem's n-grams that were found. `parts` are the shares of items whose stem, stem with
+    key, or choices were found.
     """
 
     files: tuple[TextFile, ...]
@@ -110,7 +111,7 @@ class Contamination(Part):
 
 
 class Guardrail(Part):
-    """The outcome of one guardrail; with `halts_export` nothing is exported while it fails."""
+    """Result of one guardrail. A failed guardrail with `halts_export` stops every export."""
 
     name: str
     passed: bool
@@ -121,16 +122,17 @@ class Guardrail(Part):
 
 
 class Certificate(Part):
-    """The audit's verdict, which a failed guardrail can only lower; `not judged` of a trial run, or by such voters."""
+    """Verdict of the audit, lowered by failed guardrails. Trials and voters that pick one position are `not judged`."""
 
     verdict: Verdict | Literal["not judged"]
     reasons: tuple[Reason, ...]
 
 
 class Summary(Part):
-    """`summary.json`. A part that was not measured is null; a model or topic that was not asked is absent.
+    """Content of `summary.json`.
 
-    `full_mode`: how the full question was answered, by letter or by text.
+    Parts that were not measured are null. Models and topics that were not asked are absent. `full_mode` is how the full
+    question was answered, by letter or by text.
     """
 
     format: Literal[2] = 2
@@ -160,31 +162,31 @@ class Summary(Part):
 
     @property
     def trial(self) -> bool:
-        """Whether the run is too small, or too small a part of its set, to be judged: no guardrail stops it."""
+        """Whether the run is too small, or too small a part of its benchmark, to be judged. No guardrail stops it."""
         reasons = () if self.certificate is None else self.certificate.reasons
         return any(reason.code == "trial_run" for reason in reasons)
 
     @property
     def halting(self) -> tuple[Guardrail, ...]:
-        """The failed guardrails that stop an export."""
+        """Failed guardrails that stop an export."""
         return tuple(g for g in self.guardrails if g.halts_export and not g.passed)
 
 
 def read(tree: object) -> Summary:
-    """Return the summary in a tree of `summary.json`; fields that this version no longer has are left out.
+    """Return the summary in a tree of `summary.json`, ignoring fields that this version does not have.
 
     Raises:
         DataError: the tree is not a summary of this format.
     """
     found = tree.get("format") if isinstance(tree, Mapping) else None
     if found != FORMAT:
-        raise DataError(f"summary.json: format {found!r}; expected {FORMAT}")
+        raise DataError(f"summary.json: format {found!r} is not supported. Expected {FORMAT}.")
     try:
         return Summary.model_validate(tree, extra="ignore")
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
         raise DataError(
-            f"summary.json: {where}: {first['type']} ({error.error_count()} faults); if another version of robustify "
-            "wrote it, run `robustify judge` on the run's folder"
+            f"summary.json: {where} is invalid: {first['type']} ({error.error_count()} errors). If another version of "
+            "robustify wrote it, run `robustify judge` on the run's folder."
         ) from None

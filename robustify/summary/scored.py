@@ -1,4 +1,4 @@
-"""What each model scores, beside another and when choices move; and whether its probabilities mean what they say."""
+"""Scores of models: accuracy, comparisons, effect of the order of choices, position bias and calibration."""
 
 from typing import Literal
 
@@ -7,7 +7,7 @@ from robustify.summary.reason import Reason
 
 
 class AgainstChance(Quantity):
-    """A rate beside `chance`, mean(1/k); `mde`: if the two do not differ, the rise that 80 % power detects."""
+    """Rate with its chance level, mean(1/k). If they do not differ, `mde` is the increase detectable with 80 % power."""
 
     chance: Share | None = None
     significant: bool | None = None
@@ -15,7 +15,7 @@ class AgainstChance(Quantity):
 
 
 class ViewScores(Part):
-    """One model under one view, on All, Shortcut and Robust."""
+    """Scores of one model under one view, on All, Shortcut and Robust."""
 
     all: AgainstChance
     shortcut: AgainstChance
@@ -24,9 +24,9 @@ class ViewScores(Part):
 
 
 class FreeRate(Quantity):
-    """Accuracy over the scored answers of `asked`; `lower` and `upper`: every other answer wrong, or right.
+    """Accuracy over the scored responses among `asked`, or the reason why it is `withheld`.
 
-    `withheld` says why no accuracy is given.
+    `lower` and `upper` count every other response as wrong or as right.
     """
 
     asked: int
@@ -38,7 +38,7 @@ class FreeRate(Quantity):
 
 
 class FreeScores(Part):
-    """One model's graded answers in free words."""
+    """Free-response scores of one model."""
 
     all: FreeRate
     shortcut: FreeRate
@@ -55,11 +55,11 @@ class FreeScores(Part):
 
 
 class Accuracy(Part):
-    """One model under every view; `format_gap` is `full` less `cloze_chars` on the items answered both ways.
+    """Scores of one model under every view, null for a view that it was not asked.
 
-    `full`: the full question in the run's `full_mode`. `adjusted`: `full` under the weights of `adjustment`;
-    `adjusted_choices_only`: without the question, in the screen's mode, under the same weights. A view that the model was
-    not asked is null.
+    `full` is the full question in the run's `full_mode`. `adjusted` is `full` under the weights of `adjustment`, and
+    `adjusted_choices_only` is the score without the question, in the screen's mode, under the same weights. `format_gap` is
+    `full` minus `cloze_chars` on the items answered both ways.
     """
 
     is_voter: bool
@@ -78,7 +78,7 @@ class Accuracy(Part):
 
 
 class Paired(Part):
-    """Two models on `n` common items: exact McNemar of `b` only the first right against `c` only the second."""
+    """Exact McNemar test of two models on `n` common items: `b` only the first got right, `c` only the second."""
 
     n: int
     b: int
@@ -91,23 +91,20 @@ class Paired(Part):
 
 
 class PairView(Part):
-    """Two models under one view."""
+    """Comparison of two models under one view."""
 
     all: Paired
     robust: Paired
 
 
 class AdjustedDifference(Quantity):
-    """The weighted mean difference of two models' credits on the items that both answered; `p` two-sided."""
+    """Weighted mean difference of two models' credits on the items that both answered, with two-sided `p`."""
 
     p: P
 
 
 class Pair(Part):
-    """Two models under both views, and `full` under the weights of the adjusted score; null what was not asked.
-
-    `is_voter`: one of the two voted, so that `robust` is biased by selection.
-    """
+    """Comparison of two models under both views and by adjusted score. Selection biases `robust` if one voted."""
 
     models: tuple[str, str]
     is_voter: bool
@@ -117,10 +114,10 @@ class Pair(Part):
 
 
 class RandomRemoval(Part):
-    """Accuracy on Robust beside all random removals of as many items of each topic.
+    """Accuracy on Robust compared with random removals of as many items of each topic.
 
-    `percentile`, 0 to 100, of the removals that leave an accuracy no higher. It is not a test: accuracy falls by selection
-    alone for a voter, and for a model that errs as the voters do.
+    `percentile` (0 to 100) is the share of removals with an accuracy that is not higher. It is not a test, because
+    selection alone lowers the accuracy of voters and of models with similar errors.
     """
 
     view: str
@@ -132,7 +129,7 @@ class RandomRemoval(Part):
 
 
 class Orders(Part):
-    """Accuracy and picks over a set of orders, on `n` items answered in each of `orders`, of `asked`."""
+    """Accuracy and picks over a set of orders, on the `n` of `asked` items that were answered in each of `orders`."""
 
     mean: Share
     mean_ci: Interval | None
@@ -147,28 +144,28 @@ class Orders(Part):
 
 
 class Stability(Orders):
-    """One model over random orders (or rotations, if no other was asked) and over all rotations."""
+    """Stability of one model over random orders (or rotations if no other was asked) and over all rotations."""
 
     is_voter: bool | None
     rotations: Orders | None
 
 
 class Moved(Part):
-    """Of `n` items answered in two orders, those whose cloze pick or score differs between them."""
+    """Number of items whose cloze pick or score differs between two orders, of `n` answered in both."""
 
     n_changed: int
     n: int
 
 
 class Permutation(Part):
-    """What the order of the choices does, by model; null for a model that was asked one order. Cloze must be inert."""
+    """Effect of the order of choices by model, null for a model asked in one order. Cloze must be inert."""
 
     by_model: dict[str, Stability | None]
     cloze_invariance: Literal["inert"] | Moved | None
 
 
 class PlaceBias(Part):
-    """One position: how often it is picked, and how often it has the key."""
+    """Share of picks and share of keys at one position."""
 
     picked: Quantity
     key: Share | None
@@ -184,7 +181,7 @@ class PositionBias(Part):
 
 
 class CalibrationBin(Part):
-    """One bin of the reliability diagram; all but `n` are null if it is empty."""
+    """Bin of a reliability diagram. All fields except `n` are null if the bin is empty."""
 
     confidence: Share | None
     accuracy: Share | None
@@ -193,7 +190,7 @@ class CalibrationBin(Part):
 
 
 class Calibration(Part):
-    """Expected calibration error, Brier score and the best temperature, on `n` answered items."""
+    """Expected calibration error, Brier score and optimal temperature on `n` answered items."""
 
     ece: float
     ece_ci: Interval | None
@@ -207,14 +204,14 @@ class Calibration(Part):
 
 
 class CalibrationViews(Part):
-    """With the question in the run's mode, and by cloze; texts per character."""
+    """Calibration on the full question in the run's mode, and on cloze. Texts are scored per character."""
 
     full: Calibration | None
     cloze_chars: Calibration | None
 
 
 class ItemDiscrimination(Part):
-    """An item, the share of models that answer it, and the correlation of that with their scores on all other items."""
+    """Item with the share of models that are right, and its correlation with their scores on all other items."""
 
     item: str
     difficulty: Share
@@ -222,9 +219,10 @@ class ItemDiscrimination(Part):
 
 
 class ItemAnalysis(Part):
-    """Classical item analysis over `models` in a `view`; `negative`: the share of items with a discrimination below 0.
+    """Classical item analysis over `models` under one view.
 
-    `lowest` are the first of these. Items that all models answer, or none, have no discrimination and are in no share.
+    `negative` is the share of items with a negative discrimination, and `lowest` lists the first of these. Items that all
+    models or no models get right have no discrimination and are left out.
     """
 
     models: tuple[str, ...]
@@ -234,9 +232,9 @@ class ItemAnalysis(Part):
 
 
 class LabelNoise(Part):
-    """Items that every strong model answers alike and not with the key; `expected` if errors were independent.
+    """Items that all strong models answer with the same wrong choice, null with fewer than two strong models.
 
-    Everything but `strong` and `reason` is null if fewer than two models are strong.
+    `expected` assumes independent errors.
     """
 
     strong: tuple[str, ...]

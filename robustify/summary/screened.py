@@ -1,4 +1,4 @@
-"""What the benchmark is made of, what rules without a model score on it, what the screen flagged, and by which cue."""
+"""Summary of the benchmark, the heuristics, the screen, the splits, the topics and the cues."""
 
 from typing import Literal
 
@@ -6,21 +6,21 @@ from robustify.summary.quantity import Nats, P, Part, Quantity, Share
 
 
 class DefectCount(Part):
-    """Items with one kind of defect; at most 20 ids."""
+    """Number of items with a defect, and at most 20 of their IDs."""
 
     n: int
     items: tuple[str, ...]
 
 
 class KeysAmong(Part):
-    """The share of keys at each position, among the items of one number of options."""
+    """Share of keys at each position, among items with the same number of options."""
 
     n: int
     shares: tuple[Share, ...]
 
 
 class OffPlace(Part):
-    """The position (from 0) whose share of keys differs most from an even spread, if the difference is significant."""
+    """Position (from 0) whose share of keys differs most from an even spread, if the difference is significant."""
 
     place: int
     share: Share
@@ -28,10 +28,7 @@ class OffPlace(Part):
 
 
 class KeyPlaces(Part):
-    """Key positions in the benchmark's own order; `p` of keys spread evenly, by chi-square or by drawing.
-
-    Everything but `n` is null if no item has a key.
-    """
+    """Key positions in the benchmark's own order, null without keys. `p` tests an even spread."""
 
     n: int
     shares: tuple[Share, ...] | None = None
@@ -42,7 +39,7 @@ class KeyPlaces(Part):
 
 
 class Benchmark(Part):
-    """What the benchmark is made of; `chance_accuracy` is the mean of 1/k."""
+    """Composition of the benchmark. `chance_accuracy` is the mean of 1/k."""
 
     name: str
     n_items: int
@@ -56,7 +53,7 @@ class Benchmark(Part):
 
 
 class HeuristicRow(Quantity):
-    """One heuristic on one split. `expected`: its accuracy by chance after selection; p is one-sided."""
+    """Score of one heuristic on one split. `expected` is its chance accuracy after selection, and p is one-sided."""
 
     ties: int
     chance: Share | None
@@ -66,7 +63,7 @@ class HeuristicRow(Quantity):
 
 
 class Heuristics(Part):
-    """The heuristics on each split, by name; null for a split without items."""
+    """Heuristic scores by split and name, null for a split without items."""
 
     all: dict[str, HeuristicRow] | None
     robust: dict[str, HeuristicRow] | None
@@ -75,7 +72,7 @@ class Heuristics(Part):
 
 
 class FavouredPlace(Part):
-    """The position, from 0, with more than half of a voter's picks: over items the share of each one's askings."""
+    """Position (from 0) that has more than half of a voter's picks. Shares are means over items."""
 
     place: int
     picked: Quantity
@@ -84,9 +81,9 @@ class FavouredPlace(Part):
 
 
 class SampledVoter(Part):
-    """A voter whose scores are shares of a server's `replies`, at most so many to an asking.
+    """Voter whose scores are shares of at most `replies` replies of a server.
 
-    `redrawn`: the share of its picks that another drawing of as many replies would change, see `screen/voters.py`.
+    `redrawn` is the share of its picks that another sample of as many replies would change (`screen/voters.py`).
     """
 
     replies: int
@@ -94,7 +91,7 @@ class SampledVoter(Part):
 
 
 class Voter(Part):
-    """One voter of the screen. `position_share` and `favoured` are null by text, `sampled` for log-probabilities."""
+    """Voter of the screen. `position_share` and `favoured` are null in text mode, and `sampled` for log-probabilities."""
 
     choices_only_accuracy: Quantity
     position_share: tuple[Share, ...] | None
@@ -106,15 +103,15 @@ class Voter(Part):
 
 
 class ExcessOverChance(Quantity):
-    """Flagged minus expected, a share of the items; `p`: how often chance flags as many or more."""
+    """Flagged minus expected items, as a share of all. `p` is the probability of at least as many flags by chance."""
 
     p: P | None
 
 
 class ByPlace(Part):
-    """What a rule flags, against chance that knows the key positions.
+    """Flags of a rule compared with chance that knows the positions of the keys.
 
-    `expected_flags`: flags under the null, were every key drawn anew, shortcuts included; not a count of clean items lost.
+    `expected_flags` assumes that every key is drawn again, also of shortcuts. It does not count clean items lost.
     """
 
     expected_flags: Quantity | None
@@ -124,7 +121,7 @@ class ByPlace(Part):
 
 
 class Flags(Part):
-    """What a rule flags, against chance. `by_place` is null if no voter could see positions."""
+    """Flags of a rule compared with chance. `by_place` is null if no voter could see positions."""
 
     flagged: Quantity
     false_share: Quantity
@@ -135,20 +132,20 @@ class Flags(Part):
 
 
 class D4Rule(Flags):
-    """The rule of Deep Ignorance, appendix D.4: one order, letter answers, all voters right."""
+    """Flags of the rule of Deep Ignorance, appendix D.4: one order, letter answers, all voters right."""
 
     template: str
 
 
 class Independence(Part):
-    """The share flagged if voters were independent: at their own accuracies, and if each guessed."""
+    """Share of items flagged if voters were independent: with their own accuracies, and if each guessed."""
 
     unanimous_by_accuracy: Share | None
     unanimous_by_chance: Share | None
 
 
 class VoterAgreement(Part):
-    """How often all voters pick one option, against position preferences alone."""
+    """How often all voters pick the same option, compared with position preferences alone."""
 
     n: int | None
     observed: Share | None
@@ -159,10 +156,11 @@ class VoterAgreement(Part):
 
 
 class DecoyCut(Part):
-    """The cut of `criterion: fdr` at the share `q`, by e-values if `exact`.
+    """Cutoff of `criterion: fdr` at the false share `q`, by e-values if `exact`.
 
-    `ranked` items entered it, one for each group of near-duplicates. Above `threshold`, a mean rank from 0 to 1, are
-    `hits` and `misses`; the misses stand for `decoys` hits by chance. `false_share`: of the hits, those by chance.
+    `ranked` counts the items that entered, one for each group of near-duplicates. `hits` and `misses` are above
+    `threshold`, a mean rank from 0 to 1. The misses stand for `decoys` hits by chance, which are the share `false_share` of
+    the hits.
     """
 
     q: Share
@@ -176,7 +174,7 @@ class DecoyCut(Part):
 
 
 class CutAt(Part):
-    """What `criterion: fdr` flags at another share `q`, near-duplicates once, and how many of these are by chance."""
+    """Flags of `criterion: fdr` at another false share `q`, counting near-duplicates once, and those due to chance."""
 
     q: Share
     flagged: int
@@ -184,12 +182,12 @@ class CutAt(Part):
 
 
 class Screen(Flags):
-    """The screen: its rule, its voters, what it flagged, and how much of that chance explains. `hidden`: what voters
-    were not shown of an item; the scorer and probes see its options alone.
+    """Screen: its rule, its voters, its flags, and the flags that chance explains.
 
-    `answered` counts the items whose outcome depends on no missing answer, `unanswered` the others; `n` of the flagged are
-    those of which no option ties either. `cut` is null if
-    votes are counted, `norm` by letter, `template` if no model was asked, `d4_rule` if a voter was not asked by letter.
+    `hidden` is the part of an item that voters did not see. The scorer and probes see only the options. `answered` counts
+    the items whose outcome depends on no missing answer, and `unanswered` all others. The `n` of `flagged` also leaves out
+    items with tied options. `cut` is null if votes are counted, `norm` in letter mode, `template` if no model was asked,
+    and `d4_rule` if a voter was not asked by letter.
     """
 
     criterion: str
@@ -215,7 +213,7 @@ class Screen(Flags):
 
 
 class Splits(Part):
-    """The number of items of each split, and why items are no cloze; `cloze` is null without the items' text."""
+    """Number of items in each split, and reasons for exclusion from cloze. `cloze` is null without the items' text."""
 
     all: int
     shortcut: int
@@ -226,9 +224,8 @@ class Splits(Part):
 
 
 class TopicRow(Part):
-    """One topic before and after the filter; `p_bh` after Benjamini and Hochberg.
-
-    `units`: how many independent items its items are worth, if items hang together.
+    """Topic before and after the filter. `p_bh` is adjusted (Benjamini and Hochberg), and `units` is the effective number
+    of items.
     """
 
     before: int
@@ -240,7 +237,7 @@ class TopicRow(Part):
 
 
 class Topics(Part):
-    """The mix of topics before and after: KL(after || before) and its mean under random removal, in nats."""
+    """Topic mix before and after the filter: KL(after || before) and its mean under random removal, in nats."""
 
     by_topic: dict[str, TopicRow]
     kl_nats: Nats | None
@@ -252,13 +249,14 @@ CueCode = Literal[
     "length", "word_length", "certainty", "numbers", "form", "shared_words", "grammar", "repetition", "function_words",
     "pointer", "words", "text_votes", "letter_votes", "none",
 ]  # fmt: skip
-"""`certainty`: absolute words, hedges and negations; `pointer`: an option that speaks of the others; `words`: words and
-pieces of words that no list names; the last before `none` are models. `none`: nothing speaks for the option."""
+"""`certainty` means absolute words, hedges and negations. `pointer` is an option that refers to others. `words` are words
+and pieces of words in no list. `text_votes` and `letter_votes` are models. `none` means that nothing supports the option.
+"""
 CUES: tuple[CueCode, ...] = CueCode.__args__  # type: ignore[attr-defined]
 
 
 class LikelyItem(Part):
-    """An item, the probability that its key was found by a shortcut, and the cue that carried it."""
+    """Item with the probability that its key was found by a shortcut, and the cue that carried it."""
 
     item: str
     p_shortcut: P
@@ -266,10 +264,9 @@ class LikelyItem(Part):
 
 
 class Inference(Part):
-    """The share of the flagged items, and of the others, whose question models inferred from the options alone.
+    """Shares of flagged and other items whose question models inferred from the options alone.
 
-    A question counts as inferred if its likeness to the real one, `by` meaning or words, is `least` or more; `unasked`
-    items have no inferred question.
+    A question counts as inferred if its similarity to the real one, `by` meaning or words, is `least` or more.
     """
 
     by: str
@@ -280,7 +277,7 @@ class Inference(Part):
 
 
 class CueCounts(Part):
-    """Of the `n` flagged items that the question-free scorer ranked: the share that each cue carried, most first."""
+    """Share that each cue carried of the `n` flagged items that the scorer ranked, largest first."""
 
     n: int
     cues: dict[CueCode, Quantity]

@@ -255,10 +255,10 @@ def test_k_of_n_leaves_undecided_what_a_missing_answer_could_turn() -> None:
 @pytest.mark.parametrize(
     ("criterion", "said"),
     [
-        ("3-of-2", "3 of 2 voters; expected at least 1 and at most all"),
-        ("0-of-3", "0 of 3 voters; expected at least 1"),
+        ("3-of-2", "3 of 2 voters is impossible. Expected at least 1 and at most all"),
+        ("0-of-3", "0 of 3 voters is impossible. Expected at least 1"),
         *(
-            (wrong, "expected fdr, unanimous, majority or k-of-n such as 2-of-3")
+            (wrong, "Expected fdr, unanimous, majority or k-of-n such as 2-of-3")
             for wrong in ("2of3", "-1-of-3", "2-of-3 ", "2-OF-3", "\u0662-of-3", "most")
         ),
     ],
@@ -273,12 +273,10 @@ def test_a_criterion_that_cannot_be_met_is_refused_at_birth(criterion: str, said
 
 def test_k_of_n_for_another_number_of_voters_is_refused_by_both_numbers() -> None:
     votes = votes_of(voted([[0, 0]]))
-    with pytest.raises(
-        UsageError, match="2-of-3, but the number of voters is 2; expected k-of-2, or 3"
-    ) as refused:
+    with pytest.raises(UsageError, match=r"number of voters \(2\)\. Expected k-of-2, or 3") as refused:
         screened(votes, OF_3[1]).verdicts()
     assert refused.value.exit_code == 2
-    with pytest.raises(UsageError, match="2-of-3, but the number of voters is 1"):
+    with pytest.raises(UsageError, match=r"number of voters \(1\)"):
         screened(votes_of(voted([[0]])), OF_3[1])
     assert words(voted([[], []]), OF_3[1]) == ["undecided", "undecided"]
 
@@ -350,11 +348,11 @@ def test_an_asking_that_stands_twice_is_refused_by_item_model_and_view() -> None
     b = bench(30, 2, seed=1)
     some = rows(b)
     twice = [*some, some[5], some[5], some[100]]
-    with pytest.raises(DataError, match="import each log once") as refused:
+    with pytest.raises(DataError, match="Import each log only once") as refused:
         collect_votes(Answers.of(twice), unanimous(), b.ids)
     (line,) = refused.value.lines
-    assert "item i00001 stands 3 times for v0 under choices_only (d4-like-v1)" in line
-    assert "3 rows too many in all" in line
+    assert "item i00001 has 3 rows for v0 under choices_only (d4-like-v1)" in line
+    assert "3 surplus rows in all" in line
     assert refused.value.exit_code == 3
 
 

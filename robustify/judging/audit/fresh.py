@@ -38,7 +38,7 @@ _AT_ONCE = 1 << 23
 class Design:
     """Cross-fitting design of n items, ordered by block and independent of their keys.
 
-    `x` (r, f) are the features of the open choices, concatenated over items and centred within each item. `size` (n,) is
+    `x` (r, f) are the features of the open choices, concatenated over items and centered within each item. `size` (n,) is
     the number of open choices of each item, at least 2. `block` (n,) is nondecreasing from 0. `tiebreak` (r,) decides
     between choices with equal scores.
     """
@@ -50,7 +50,7 @@ class Design:
 
     @classmethod
     def of(cls, raw: Floats, size: Ints, block: Ints, seed: int = 0) -> "Design":
-        """Build a design from features `raw` (r, f) that are not centred yet."""
+        """Build a design from features `raw` (r, f) that are not centered yet."""
         starts = np.cumsum(size) - size
         mean = np.add.reduceat(raw, starts) / size[:, None] if len(raw) else raw
         drawn = np.random.default_rng(seed).random(len(raw))
