@@ -181,6 +181,7 @@ def test_prompts_are_written_when_they_are_opened_and_stay_open_from_item_to_ite
     assert page.locator(".asked details > :not(summary)").count() == 0
     page.locator(".asked summary").first.focus()
     page.keyboard.press("Enter")
+    page.wait_for_selector(".replies li")
     assert page.locator(".replies li").count() == 2
     assert "the blue one of 5" in page.inner_text(".replies")
     page.locator("[aria-label='Next item']").focus()
@@ -219,7 +220,7 @@ def test_on_a_phone_the_item_takes_the_screen_and_nothing_is_wider_than_it(run: 
     page.locator("#list .row").first.click()
     assert page.is_hidden("#list")
     page.locator(".asked summary").first.click()
-    assert page.is_visible(".replies")
+    page.wait_for_selector(".replies")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.click("[aria-label=Close]")
     assert page.is_visible("#list")
