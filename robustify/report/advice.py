@@ -70,6 +70,11 @@ class Facts:
         return "robust" if self.audit == "passed" else "kept"
 
     @property
+    def flagged_by_chance(self) -> int | None:
+        """Number of flagged items that are flagged by chance, or None if it is not known."""
+        return self.flagged - self.answerable[0] if self.flagged and self.by_chance else None
+
+    @property
     def answerable(self) -> tuple[int, ...]:
         """How many items are answerable without their question: flagged, less those by chance; then its interval."""
         share, n = self.by_chance or {"value": 0.0, "ci": None}, self.flagged or 0
@@ -222,7 +227,8 @@ def _cues(s: Tree, f: Facts) -> Sequence[Words]:
 def _other_cues(s: Tree, f: Facts) -> Sequence[Words]:
     named, cues = _cues(s, f), at(s, "evidence.cues")
     rest = (f.flagged or 0) - sum(one["n"] for one in named)
-    return _if(rest > 0, n=rest, more=bool(named), some=None if cues is None else len(cues) > len(named))
+    some = None if cues is None else len(cues.keys() & cue_words("advice").keys()) > len(named)
+    return _if(rest > 0, n=rest, more=bool(named), some=some)
 
 
 def _best_rule(s: Tree, f: Facts) -> Sequence[Words]:
@@ -254,6 +260,10 @@ def _defects(s: Tree, f: Facts) -> Sequence[Words]:
     return [{"n": n, "kind": kind} for n, kind in sorted(sizes)[-1:]]
 
 
+def _voted(s: Tree) -> bool:
+    return bool(at(s, "screen.voters"))
+
+
 def _sized(path: str) -> When:
     """Return a rule that applies if the share at this path is of any item."""
     return lambda s, f: _if(_size(at(s, path)), n=_size(at(s, path)))
@@ -276,9 +286,11 @@ JUDGED: Mapping[str, When] = {
     "mend_rule": _best_rule,
     "audit": lambda s, f: _if(UNSEEN & f.reasons.keys(), n=f.robust),
     "screen_again": lambda s, f: _if(
-        f.verdict == "not certified" and not UNSEEN & f.reasons.keys(), n=f.robust
+        f.verdict == "not certified" and not UNSEEN & f.reasons.keys(), n=f.robust, voted=_voted(s)
     ),
     "ask_more": _more,
+    "give_texts": lambda s, f: _if(s["heuristics"] is None and f.of, n=f.of),
+    "ask_models": lambda s, f: _if("no_screen" in f.reasons and s["heuristics"] and not _voted(s), n=f.of),
 }
 ALWAYS: Mapping[str, When] = {
     "mend_defects": _defects,

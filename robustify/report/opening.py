@@ -45,11 +45,25 @@ def opening(s: Mapping[str, Any]) -> FirstScreen:
     above = tuple(f"{sentence(r)}." for r in at(s, "certificate.reasons") or () if r["code"] == "one_place")
     judged = f.flagged is not None and f.verdict != "not judged"
     number, behind = (finding(code, s, f=f) if judged else "" for code in ("answerable", "named"))
+    if not s["screen"]:
+        number = _best_model(s)
     return FirstScreen(line, tone, above, number, behind, tuple(_checks(s, f)), recommendations(s, f))
 
 
+def _best_model(s: Mapping[str, Any]) -> str:
+    scores = {
+        name: q
+        for name, e in (s["accuracy"] or {}).items()
+        if at(q := at(e, "full.all"), "value") is not None
+    }
+    best = max(scores, key=lambda name: scores[name]["value"], default="")
+    return finding("unscreened", s, name=best, q=scores[best], models=len(scores)) if best else ""
+
+
 def _checks(s: Mapping[str, Any], f: Facts) -> Iterator[tuple[State | None, str]]:
-    if f.robust is not None and not f.trial:
+    if not s["screen"] and (said := finding("key_places", at(s, "benchmark.key_places"))):
+        yield None, said
+    if s["screen"] and f.robust is not None and not f.trial:
         yield f.audit, finding("kept", s, f=f)
     if s["adjustment"]:
         status = s["adjustment"]["status"]

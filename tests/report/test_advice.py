@@ -11,6 +11,7 @@ from robustify.report.advice import Recommendation, by_chance, facts, recommenda
 from robustify.report.messages import catalogue, cue_words, tree
 from robustify.report.opening import opening
 from robustify.summary.result import Summary
+from tests.support.exported_run import made_run
 from tests.support.trees import filled
 
 ROOT = Path(__file__).parents[2]
@@ -97,6 +98,8 @@ CASES: dict[str, tuple[Edits, int, Edits]] = {
     "audit": (ALONE, 243, CERTIFIED),
     "screen_again": (REFUSED, 243, {}),
     "ask_more": ({}, 550, CERTIFIED),
+    "give_texts": ({"heuristics": None}, 360, {}),
+    "ask_models": ({"screen": None, "certificate/reasons": [{"code": "no_screen", "params": {}}]}, 360, {}),
     "review_keys": ({}, 89, {"label_noise": None}),
     "mend_defects": ({"benchmark/defects": {"empty_choice": {"n": 3}, "blank_stem": {"n": 0}}}, 3, {}),
     "shuffle_keys": ({**QUIET, "benchmark/key_places/p": 0.0}, 360, {}),
@@ -138,6 +141,7 @@ def test_the_lines_about_cues_account_for_every_flagged_item() -> None:
 
 MANY = "Do not trust the full score."
 NUMBER = "About 105 of 360 items are answerable without their question (between 97 and 112)."
+BEST = "The best of 2 models, gemma3-270m, is right on 38.9 % of 360 items (34.0 % to 44.0 %); guessing is right on 25.0 %."
 NONE = "None of 360 items was found to be answerable without its question."
 
 
@@ -158,12 +162,12 @@ NONE = "None of 360 items was found to be answerable without its question."
         (TRIAL, "A trial run, not judged: 12 items asked", "", ""),
         (PART, "A trial run, not judged: only a part", "", ""),
         (LETTERS, "Not judged", "", "not evaluated"),
-        (UNSCREENED, "Not evaluated", "", ""),
-        ({**UNSCREENED, **CERTIFIED}, "Trust what was kept", "", ""),
-        ({**UNSCREENED, **REFUSED}, "Do not trust it", "", ""),
-        ({**UNSCREENED, "certificate": None}, "No verdict", "", ""),
+        (UNSCREENED, "Not evaluated", BEST, ""),
+        ({**UNSCREENED, **CERTIFIED}, "Trust what was kept", BEST, ""),
+        ({**UNSCREENED, **REFUSED}, "Do not trust it", BEST, ""),
+        ({**UNSCREENED, "certificate": None}, "No verdict", BEST, ""),
         ({**NONE_FLAGGED, **AT_A}, "Do not trust its order: the key is listed first in 95.0 %", NONE, "not evaluated"),
-        ({**UNSCREENED, "certificate": None, **AT_A}, "Do not trust its order", "", ""),
+        ({**UNSCREENED, "certificate": None, **AT_A}, "Do not trust its order", BEST, ""),
         ({"splits": None}, MANY, NUMBER, ""),
         ({"screen/hidden": "passage"}, MANY, "About 105 of 360 items are answerable without their pass", "not evaluated"),
         (SOME_JUDGED, MANY, "About 51 of the 143 items judged are", "not evaluated"),
@@ -197,3 +201,19 @@ def test_a_summary_without_a_screen_gives_a_line_and_no_advice() -> None:
     empty = opening(tree(Summary.model_validate(filled(Summary, {}))))
     assert empty.todo == ()
     assert "No verdict" in empty.verdict
+
+
+def test_an_advice_names_voters_only_if_models_voted() -> None:
+    assert "stronger voters" in found("screen_again", REFUSED)[0].action
+    assert found("screen_again", {**REFUSED, "screen/voters": {}})[0].action.endswith("again with models")
+
+
+def test_a_run_without_texts_and_without_a_screen_says_what_its_answers_show(tmp_path: Path) -> None:
+    first = opening(tree(made_run(tmp_path, text=False, view="full").summary))
+    assert "nothing could be screened" in first.verdict
+    assert first.number.startswith("The best of 2 models, one, is right on")
+    assert [words.partition("order ")[2][:16] for _, words in first.checks] == ["the key is third"]
+    assert [one.code for one in first.todo] == ["give_texts", "shuffle_keys"]
+    page = (tmp_path / "run" / "report.html").read_text("utf-8")
+    assert all(f'id="{one.section}"' in page for one in first.todo)
+    assert "Every model" not in page.partition("The audit of what was kept")[2]

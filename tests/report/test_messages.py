@@ -51,7 +51,7 @@ SAID: dict[str, list[tuple[dict[str, Any], str]]] = {
     "audit": [({"verdict": "inconclusive", "reasons": (Reason.of("no_auditor"),)},
                "the audit is inconclusive: nothing audited what was kept")],
     "guardrail_failed": [({"name": "ties_share", "reason": Reason.of("no_screen")},
-                          "guardrail ties_share: no model was asked the choices without the question"),
+                          "guardrail ties_share: nothing could be screened without the question"),
                          ({"name": "ties_share", "reason": None}, "guardrail ties_share failed")],
     "voters_by_place": [({"voters": (Reason.of("one_place", **PLACE),)}, "one picks the option shown third in 90.0 %"),
                         ({"voters": ()}, "no voter's picks are on one position")],

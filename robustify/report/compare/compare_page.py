@@ -6,6 +6,7 @@ text.
 
 from typing import Any
 
+from robustify.report.advice import facts
 from robustify.report.compare.comparing import Comparison, rule_of
 from robustify.report.format import count, counted, in_points, plain
 from robustify.report.opening import FirstScreen
@@ -36,7 +37,10 @@ def _values(found: Comparison) -> dict[str, Any]:
         "first": _first(found),
         "pairs": found.pairs,
         "folders": [run.folder for run in found.runs],
-        "runs": [(name, {**s, "rule": rule_of(s)}) for name, s in zip(names, found.summaries, strict=True)],
+        "runs": [
+            (name, {**s, "rule": rule_of(s), "by_chance": facts(s).flagged_by_chance})
+            for name, s in zip(names, found.summaries, strict=True)
+        ],
         "most": MOST_ITEMS,
     }
 
