@@ -1,8 +1,8 @@
-"""Build a wheel twice, install it with locked dependencies on every Python of this machine, and try it: `make dist`.
+"""Build a wheel twice, install it with locked dependencies on every local Python, and test it: `make dist`.
 
-The two wheels must have the same bytes. Each Python from 3.10 to 3.13 gets a new environment with `.ci/requirements.lock`,
-checked by its hashes, and the wheel; the first commands of the README must end with a documented exit code there.
-`--lock` resolves the lock file again first (needs `uv`). Writes results/bench/dist.json.
+The two wheels must be identical. For each Python from 3.10 to 3.13, the wheel and the hash-checked packages of
+`.ci/requirements.lock` are installed in a new environment. The first commands of the README must then end with a
+documented exit code. `--lock` resolves the lock file again first (requires `uv`). Writes results/bench/dist.json.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 LOCK, RESULTS = ROOT / ".ci" / "requirements.lock", ROOT / "results" / "bench" / "dist.json"
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 EPOCH = "1767225600"
-"""The date of every archive member, in seconds since 1970, so that two builds are equal."""
+"""Date of every archive member in seconds since 1970; it makes two builds identical."""
 COMMANDS = ("--version", "validate ITEMS", "heuristics ITEMS", "judge DEMO -o OUT", "check OUT", "gate ITEMS")
 
 
@@ -30,7 +30,7 @@ def run(*words: object, **environment: str) -> subprocess.CompletedProcess[str]:
 
 
 def must(*words: object, **environment: str) -> str:
-    """Run a command and return its output, or exit with its last words."""
+    """Run a command and return its output, or exit with the end of its error output."""
     done = run(*words, **environment)
     if done.returncode:
         raise SystemExit(
@@ -40,7 +40,7 @@ def must(*words: object, **environment: str) -> str:
 
 
 def wheel(folder: Path) -> Path:
-    """Build a wheel from a copy of the files that git tracks."""
+    """Build a wheel from a copy of the tracked files."""
     source = folder / "source"
     for name in filter(None, must("git", "-C", ROOT, "ls-files", "-z").split("\0")):
         (source / name).parent.mkdir(parents=True, exist_ok=True)
@@ -52,14 +52,14 @@ def wheel(folder: Path) -> Path:
 
 
 def interpreter(version: str) -> str | None:
-    """Return a Python of this version: from the path, or installed by pyenv."""
+    """Return a Python of this version from the path or from pyenv; None if there is none."""
     roots = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
     found = [shutil.which(f"python{version}"), *map(str, roots.glob(f"versions/{version}.*/bin/python"))]
     return next((python for python in found if python and run(python, "--version").returncode == 0), None)
 
 
 def tried(python: str, made: Path, folder: Path) -> dict[str, int]:
-    """Return the exit code of each command in a new environment."""
+    """Install the wheel in a new environment and return the exit code of each command."""
     must(python, "-m", "venv", folder)
     pip = (folder / "bin" / "python", "-m", "pip", "-q", "--disable-pip-version-check", "install")
     must(*pip, "--require-hashes", "--only-binary", ":all:", "-r", LOCK)
@@ -72,7 +72,7 @@ def tried(python: str, made: Path, folder: Path) -> dict[str, int]:
 
 
 def main() -> int:
-    """Build, compare, install, try, and write the result."""
+    """Build, compare, install, and test the wheels, and write the result."""
     if "--lock" in sys.argv:
         options = [
             "--universal",

@@ -1,8 +1,8 @@
 """Write the generated blocks of the documentation: `python -m tools.docs`; `--check` only compares.
 
-A block is what is between `<!-- generated: NAME -->` and `<!-- end -->` on a page. Its text is the Jinja template
-`docs/blocks/NAME.j2`, which can read results, the program's own objects, and the output of commands. A template that reads
-a file of results/ that does not exist prints that it was not measured: no number is typed by hand or filled in.
+A block is the text between `<!-- generated: NAME -->` and `<!-- end -->` on a page. It is rendered from the Jinja template
+`docs/blocks/NAME.j2`, which can read results, objects of the program, and the output of commands. If a template reads a
+file of results/ that does not exist, the block says so. No number is typed by hand.
 """
 
 import importlib
@@ -27,11 +27,11 @@ RESULTS, TEMPLATES = ROOT / "results", ROOT / "docs" / "blocks"
 SCHEMA = ROOT / "docs" / "summary.schema.json"
 BLOCK = re.compile(r"(<!-- generated: ([a-z0-9-]+) -->\n)(.*?)(<!-- end -->)", re.S)
 EXECUTED = "sh("
-"""A template with this call runs commands, which takes seconds."""
+"""A template that contains this call runs commands, which takes seconds."""
 
 
 class NotMeasured(LookupError):
-    """A file of results/ is absent."""
+    """A file of results/ that does not exist."""
 
 
 @cache
@@ -39,7 +39,7 @@ def results(name: str) -> Any:
     """Return the content of a JSON file of results/.
 
     Raises:
-        NotMeasured: there is no such file.
+        NotMeasured: the file does not exist.
     """
     path = RESULTS / name
     if not path.is_file():
@@ -53,12 +53,12 @@ def load(name: str) -> ModuleType:
 
 
 def percent(share: float | None, digits: int = 1) -> str:
-    """Return a share as a percentage."""
+    """Format a share as a percentage."""
     return "not measured" if share is None else f"{100 * share:.{digits}f} %"
 
 
 def interval(quantity: Mapping[str, Any] | None, digits: int = 1) -> str:
-    """Return a quantity `{"value", "ci"}` of shares as a percentage with its 95 % interval."""
+    """Format a share `{"value", "ci"}` as a percentage with its 95 % interval."""
     if quantity is None or quantity["value"] is None:
         return "not measured"
     text = percent(quantity["value"], digits)
@@ -69,7 +69,10 @@ def interval(quantity: Mapping[str, Any] | None, digits: int = 1) -> str:
 
 
 def table(rows: Iterable[Sequence[object]], head: str, left: int = 1) -> str:
-    """Return a Markdown table; `head` has its columns separated by `|`, all but the first `left` right-aligned."""
+    """Return a Markdown table.
+
+    `head` contains the column names, separated by `|`. All columns but the first `left` are right-aligned.
+    """
     columns = [column.strip() for column in head.split("|")]
     marks = ["---" if at < left else "---:" for at in range(len(columns))]
     lines = [columns, marks, *([str(cell).replace("|", "\\|") for cell in row] for row in rows)]
@@ -91,7 +94,7 @@ def _default(field: FieldInfo) -> str:
 
 
 class Page:
-    """One page: renders its templates in order, and runs their commands in one folder of its own."""
+    """A page whose templates are rendered in order; their commands run in one temporary folder."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -107,22 +110,22 @@ class Page:
 
     @property
     def text(self) -> str:
-        """The page as it is."""
+        """Current text of the page."""
         return self.path.read_text(encoding="utf-8")
 
     @property
     def blocks(self) -> list[str]:
-        """The names of the page's blocks."""
+        """Names of the blocks on the page."""
         return [match[2] for match in BLOCK.finditer(self.text)]
 
     @property
     def executed(self) -> bool:
-        """Whether a template of the page runs commands."""
+        """True if a template of the page runs commands."""
         paths = [TEMPLATES / f"{name}.j2" for name in self.blocks]
         return any(EXECUTED in path.read_text("utf-8") for path in paths if path.is_file())
 
     def renewed(self) -> str:
-        """Return the page with every block rendered again."""
+        """Return the text of the page with every block rendered again."""
         try:
             return self.rendered()
         finally:
@@ -141,7 +144,7 @@ class Page:
             return f"Not measured: `results/{absent}` does not exist.\n"
 
     def sh(self, command: str, keep: str = "") -> str:
-        """Run a command in the page's folder and return it with its output; `keep` selects lines by a pattern."""
+        """Run a command in the page's folder and return the command with its output; `keep` selects lines by a pattern."""
         program, *arguments = command.split()
         done = subprocess.run(
             [sys.executable, *(["-m", "robustify"] if program == "robustify" else []), *arguments],
@@ -185,7 +188,7 @@ def schema() -> str:
 
 
 def main() -> int:
-    """Renew or check every page and the schema."""
+    """Write or check every page and the schema."""
     only_check, stale = "--check" in sys.argv, []
     for path, new in [*((page.path, page.renewed()) for page in pages()), (SCHEMA, schema())]:
         if not path.is_file() or path.read_text(encoding="utf-8") != new:

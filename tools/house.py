@@ -1,7 +1,7 @@
-"""Print the size of the house: files, lines, words, circles, names used twice, functions of many arguments.
+"""Print the size of the code base: files, lines, words, import cycles, repeated names, functions with many arguments.
 
-`python -m tools.house --write LABEL` keeps the table under LABEL in results/bench/house.json; `--root DIR` measures another
-checkout.
+`python -m tools.house --write LABEL` saves the table under LABEL in results/bench/house.json. `--root DIR` measures
+another checkout.
 """
 
 import argparse
@@ -15,20 +15,20 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 RESULT = ROOT / "results" / "bench" / "house.json"
 PACKAGE = "robustify"
-# A name that every package or every engine has on purpose.
+# Names that every package or every engine uses on purpose.
 ROLES = {"__init__", "__main__", "settings", "engine"}
 Graph = dict[str, set[str]]
 
 
 @cache
 def parsed(path: Path) -> ast.Module:
-    """The syntax tree of a file."""
+    """Return the syntax tree of a file."""
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
 @cache
 def modules(root: Path) -> dict[str, Path]:
-    """Every module of the package by its dotted name."""
+    """Return the path of every module of the package, by dotted name."""
     out = {}
     for path in sorted((root / PACKAGE).rglob("*.py")):
         parts = path.relative_to(root).with_suffix("").parts
@@ -37,7 +37,7 @@ def modules(root: Path) -> dict[str, Path]:
 
 
 def imported(path: Path, known: Mapping[str, Path]) -> Iterator[tuple[str, bool]]:
-    """Every module that a file imports, and whether it does so when it is itself imported."""
+    """Yield every module that a file imports, and whether the import is at the top level."""
     tree = parsed(path)
     top = {id(node) for node in tree.body}
     for node in ast.walk(tree):
@@ -53,7 +53,7 @@ def imported(path: Path, known: Mapping[str, Path]) -> Iterator[tuple[str, bool]
 
 @cache
 def graph(root: Path, *, top_only: bool = False) -> Graph:
-    """Which module imports which others of the package."""
+    """Return the modules of the package that each module imports."""
     known = modules(root)
     return {
         name: {t for t, top in imported(path, known) if t in known and t != name and (top or not top_only)}
@@ -62,12 +62,12 @@ def graph(root: Path, *, top_only: bool = False) -> Graph:
 
 
 def place(module: str) -> str:
-    """The folder of a module right below the package, or the module itself where it stands there alone."""
+    """Return the top-level folder of a module, or the module itself if it is in no folder."""
     return module.split(".")[1] if "." in module else "__version__"
 
 
 def folder_graph(root: Path) -> Graph:
-    """Which folder (or top-level module) imports from which others."""
+    """Return the folders (or top-level modules) from which each folder imports."""
     out: Graph = defaultdict(set)
     for name, targets in graph(root).items():
         out[place(name)] |= {place(t) for t in targets} - {place(name)}
@@ -75,7 +75,7 @@ def folder_graph(root: Path) -> Graph:
 
 
 def knots(edges: Mapping[str, set[str]]) -> list[set[str]]:
-    """The groups of two or more nodes that reach one another."""
+    """Return the groups of two or more nodes that reach one another."""
     reach = {a: _reached(a, edges) for a in edges}
     groups = {frozenset({a} | {b for b in reach[a] if a in reach.get(b, set())}) for a in edges}
     return [set(g) for g in groups if len(g) > 1]
@@ -92,12 +92,12 @@ def _reached(start: str, edges: Mapping[str, set[str]]) -> set[str]:
 
 
 def lines(folder: Path) -> int:
-    """The lines of all Python files below a folder."""
+    """Count the lines of all Python files below a folder."""
     return sum(len(p.read_text(encoding="utf-8").splitlines()) for p in folder.rglob("*.py"))
 
 
 def many_arguments(root: Path) -> int:
-    """Count the functions of the package with seven or more arguments, `self` and `cls` left out."""
+    """Count the functions of the package with seven or more arguments, not counting `self` and `cls`."""
     n = 0
     for path in modules(root).values():
         for node in ast.walk(parsed(path)):
@@ -114,7 +114,7 @@ def words(root: Path) -> int:
 
 
 def commands() -> tuple[int, int]:
-    """Count the commands at the top and below `free`, of this checkout."""
+    """Count the top-level commands and the commands of `free` in this checkout."""
     from robustify.cli import cli
 
     free = cli.commands["free"]
@@ -122,7 +122,7 @@ def commands() -> tuple[int, int]:
 
 
 def measured(root: Path) -> dict[str, object]:
-    """Return the table."""
+    """Return the table of all sizes by name."""
     known = modules(root)
     size = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in known.items()}
     folders = Counter(str(p.parent.relative_to(root)) for p in known.values())
@@ -144,7 +144,7 @@ def measured(root: Path) -> dict[str, object]:
 
 
 def main() -> None:
-    """Print the table, and keep it where asked."""
+    """Print the table, and save it under a label if asked."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--root", type=Path, default=ROOT)
     parser.add_argument("--write", metavar="LABEL")

@@ -1,7 +1,8 @@
-"""Compare what the demo removed with what was planted: `python -m tools.planted RUN`.
+"""Compare the items that the demo removed with the planted items: `python -m tools.planted RUN`.
 
-The kinds of the planted items are in a file that the pipeline never reads; only this module reads it, after the run. The
-planted cues and the probe's features have one author, so this measures the pipeline, not its recall on natural shortcuts.
+The pipeline never reads the file with the types of the planted items. Only this module reads it, after the run. The planted
+cues and the features of the probe have the same authors, so the comparison measures the pipeline, not its recall on natural
+shortcuts.
 """
 
 import json
@@ -24,24 +25,24 @@ RULES = {"the run's own rule": None, "unanimous": "unanimous"}
 
 
 def kinds() -> dict[str, str]:
-    """Return the recorded kind of every demo item, `clean` for items without a planted cue."""
+    """Return the recorded type of every demo item: `clean` for items without a planted cue."""
     rows = (shipped() / "data" / "benign_demo_planted.jsonl").read_text(encoding="utf-8").splitlines()
     return {row["id"]: row["kind"] for row in map(json.loads, rows)}
 
 
 @dataclass(frozen=True)
 class Removed:
-    """The share that a rule removes `of` each kind, and the share of the removed items that is clean."""
+    """The share that a rule removes `of` each type, and the share of clean items among the removed items."""
 
     of: Mapping[str, Rate]
     false_share: Rate
 
 
 def removed(run: Run) -> Removed:
-    """Return what a run's rule removed.
+    """Return the shares that the rule of a run removed.
 
     Raises:
-        DataError: an item of the run has no recorded kind.
+        DataError: an item of the run has no recorded type.
     """
     known, verdicts = kinds(), run.verdicts
     if unknown := set(verdicts) - set(known):
@@ -56,7 +57,7 @@ def removed(run: Run) -> Removed:
 
 
 def by_rule(run: Run) -> Iterator[tuple[str, Removed]]:
-    """Yield what the run's own rule removed, then what each other rule of RULES would remove."""
+    """Yield the removed shares of each rule in RULES, the rule of the run first."""
     for name, criterion in RULES.items():
         if criterion is None:
             yield name, removed(run)
@@ -66,7 +67,7 @@ def by_rule(run: Run) -> Iterator[tuple[str, Removed]]:
 
 
 def lines(run: Run) -> Iterator[str]:
-    """Yield the table, one line for each rule and kind."""
+    """Yield the lines of the table: one per rule and type."""
     yield "planted items removed, and clean items with them (share, n, 95 % interval):"
     for name, found in by_rule(run):
         yield f"  {name}"
@@ -85,7 +86,7 @@ def _words(found: Rate) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the table of each run."""
+    """Print the table of each given run."""
     try:
         for folder in arguments:
             print("\n".join(lines(open_run(Path(folder)))))

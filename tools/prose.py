@@ -1,8 +1,7 @@
-"""Patterns of prose that needs a second read: `python -m tools.prose [PATH ...]` prints each with its place.
+"""Find prose that needs a second read: `python -m tools.prose [PATH ...]` prints each fault with its file and line.
 
-In Python files it checks docstrings: a function's begins with a verb of `VERBS`, none refers a reader to another
-docstring, and "where" is not used for "if". In pages it checks that a sentence has at most 40 words. It exits 1 if it
-finds anything.
+In Python files, the docstring of a function must begin with a verb of `VERBS`. No docstring may refer to another one or use
+"where" for "if". On pages, a sentence may have at most 40 words. The command exits with code 1 if it finds a fault.
 """
 
 import ast
@@ -14,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 READ = ("robustify", "bench", "tools", "docs", "README.md", "CONTRIBUTING.md", "adapters/README.md")
 LONGEST = 40
-"""Words of a sentence on a page."""
+"""Largest number of words in a sentence on a page."""
 _VERBS = """
     Accept Add Adjust Answer Append Apply Approximate Ask Assign Attach Audit Begin Bound Build Call Cast Change Check
     Choose Clear Close Collect Combine Compare Compute Confine Connect Convert Copy Count Create Cut Decide Decode

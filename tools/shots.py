@@ -1,7 +1,7 @@
-"""Take the pictures of the docs with Chromium: the report and the explorer of a run, and the tutorial's comparison.
+"""Take the screenshots of the docs with Chromium: the report and explorer of a run, and the comparison in the tutorial.
 
-`python -m tools.shots [RUN] [-o DIR]` writes docs/img. It needs playwright and Chromium on the path (Debian:
-`apt-get install chromium`). If the run has no explorer, a copy of the run is judged again first.
+`python -m tools.shots [RUN] [-o DIR]` writes docs/img. It requires playwright and Chromium on the path (Debian:
+`apt-get install chromium`). If the run has no explorer, the tool first judges a copy of the run again.
 """
 
 import argparse
@@ -30,32 +30,32 @@ SHOTS: dict[str, tuple[str, tuple[int, int], str]] = {
     "explorer-dark": (OPENED + ITEM, DESK, "dark"),
     "explorer-phone": (OPENED + ITEM, PHONE, "light"),
 }
-"""The page, the size of the window, and the theme of each picture of a run."""
+"""Page, window size, and theme of each screenshot of a run."""
 COMPARE: dict[str, tuple[str, tuple[int, int], str]] = {"compare": ("compare.html", (1280, 520), "light")}
-"""The same for the folder of the tutorial's commands."""
+"""Page, window size, and theme of each screenshot of the tutorial's folder."""
 
 
 def chromium() -> str | None:
-    """The browser's program, if it is on the path."""
+    """Return the path of Chromium; None if it is not on the path."""
     return shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 @contextmanager
 def launched() -> Iterator[Any]:
-    """A browser without a window.
+    """Start a headless browser, and close it at the end.
 
     Raises:
-        UsageError: there is no Chromium, or no playwright to drive it.
+        UsageError: Chromium or playwright is missing.
     """
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
-        raise UsageError("playwright: is not installed; expected it (pip install playwright)") from None
+        raise UsageError("playwright is not installed. Run `pip install playwright`.") from None
     program = chromium()
     if program is None:
-        raise UsageError("chromium: not on the path; expected it (Debian: apt-get install chromium)")
+        raise UsageError("Chromium is not on the path. On Debian, run `apt-get install chromium`.")
     with sync_playwright() as started:
-        # Chromium refuses its own sandbox to root, as which containers run.
+        # Chromium cannot use its sandbox as root, and containers run as root.
         browser = started.chromium.launch(executable_path=program, args=["--no-sandbox"])
         try:
             yield browser
@@ -64,7 +64,7 @@ def launched() -> Iterator[Any]:
 
 
 def taken(run: Path, out: Path, shots: Mapping[str, tuple[str, tuple[int, int], str]] = SHOTS) -> list[Path]:
-    """Write the pictures of the pages in a folder into `out`, and return their paths."""
+    """Take the screenshots of the pages in a folder, write them to `out`, and return their paths."""
     out.mkdir(parents=True, exist_ok=True)
     written = []
     with launched() as browser:
@@ -81,7 +81,7 @@ def taken(run: Path, out: Path, shots: Mapping[str, tuple[str, tuple[int, int], 
 
 
 def main(arguments: list[str]) -> int:
-    """Take all pictures; without an argument of the demo's run."""
+    """Take all screenshots, by default of the demo's run."""
     parser = argparse.ArgumentParser(prog="python -m tools.shots", description=__doc__)
     parser.add_argument("run", nargs="?", type=Path, default=ROOT / "results" / "benign_demo")
     parser.add_argument("-o", dest="out", type=Path, default=ROOT / "docs" / "img")

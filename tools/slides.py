@@ -1,7 +1,7 @@
-"""The talk: ten slides as a PDF, their text in docs/slides.typ and their figures from results/.
+"""Write the talk as a PDF of ten slides, with text from docs/slides.typ and figures from results/.
 
-`python -m tools.slides [-o FILE] [--png FOLDER]`; `--png` also writes every page as a picture, to be looked at. Needs
-typst (`pip install typst`: the compiler itself, nothing else).
+Usage: `python -m tools.slides [-o FILE] [--png FOLDER]`. `--png` also writes every page as an image. Requires the typst
+compiler (`pip install typst`).
 """
 
 import argparse
@@ -23,19 +23,19 @@ ATLAS = ROOT / "results" / "atlas" / "index.json"
 
 
 def compiler() -> Any:
-    """The module typst.
+    """Import and return the module typst.
 
     Raises:
-        UsageError: it is not installed.
+        UsageError: typst is not installed.
     """
     try:
         return importlib.import_module("typst")
     except ImportError:
-        raise UsageError("typst: is not installed; expected it (pip install typst)") from None
+        raise UsageError("typst is not installed. Run `pip install typst`.") from None
 
 
 def planted(run: Run) -> dict[str, Any]:
-    """Return what each rule removed of the demo, and how much of that is clean."""
+    """Return the number of demo items that each rule removed, and the share of clean items among them."""
     done = dict(by_rule(run))
     first = next(iter(done.values()))
     rules = [
@@ -50,7 +50,7 @@ def _rate(rate: Rate) -> dict[str, Any]:
 
 
 def built(out: Path, pictures: Path | None = None) -> Path:
-    """The slides, written to `out`; every page also as a picture into `pictures`."""
+    """Write the slides to `out`, and every page as an image to `pictures` if given."""
     typst = compiler()
     facts = {
         **planted(open_run(ROOT / "results" / "benign_demo")),
@@ -68,10 +68,10 @@ def built(out: Path, pictures: Path | None = None) -> Path:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the slides and say where they lie."""
+    """Write the slides and print their path."""
     parser = argparse.ArgumentParser(prog="python -m tools.slides", description=__doc__)
     parser.add_argument("-o", dest="out", type=Path, default=OUT)
-    parser.add_argument("--png", type=Path, help="also write every page as a picture into this folder")
+    parser.add_argument("--png", type=Path, help="also write every page as an image to this folder")
     asked = parser.parse_args(arguments)
     try:
         out = built(asked.out, asked.png)

@@ -1,4 +1,4 @@
-"""Write lm_eval_tasks/: `python -m tools.tasks`. The folder has templates for any run and the tasks of the demo."""
+"""Write the templates for any run and the tasks of the demo to lm_eval_tasks/: `python -m tools.tasks`."""
 
 import tempfile
 from pathlib import Path
@@ -37,7 +37,7 @@ def write_templates(folder: Path) -> list[Path]:
 
 
 def write_demo_tasks(folder: Path) -> list[Path]:
-    """Write the tasks of the demo as `robustify export lm-eval` does, without its data, and return their paths."""
+    """Write the tasks of the demo without its data, like `robustify export lm-eval`, and return their paths."""
     with tempfile.TemporaryDirectory() as exported:
         export_lm_eval(open_run(DEMO), Path(exported) / "out")
         tasks = Path(exported) / "out" / "lm_eval_tasks"

@@ -1,7 +1,7 @@
-"""The video: the demo judged in a terminal, its pages, and the gate refusing a commit: writes runs/talk/video.mp4.
+"""Make the video of the demo, its pages, and a commit that the gate refuses: writes runs/talk/video.mp4.
 
-`python -m tools.video [RUN] [-o FILE] [--frames FOLDER] [--silent]`. What the terminal shows is run while the film is
-made; waiting is cut out. Needs Chromium and ffmpeg; where espeak-ng is on the path it reads the captions aloud.
+Usage: `python -m tools.video [RUN] [-o FILE] [--frames FOLDER] [--silent]`. The commands run while the video is made, and
+waiting times are removed. Requires Chromium and ffmpeg. If espeak-ng is on the path, it reads the captions aloud.
 """
 
 import argparse
@@ -25,9 +25,9 @@ ROOT = Path(__file__).parents[1]
 OUT = ROOT / "runs" / "talk" / "video.mp4"
 SIZE = {"width": 1280, "height": 720}
 LONGEST, LARGEST = 120.0, 10_000_000
-"""Seconds and bytes that the film may have."""
+"""Largest duration in seconds and largest size in bytes."""
 RATE, VOICE_RATE = 15, 22_050
-"""Pictures, and samples of espeak-ng's voice, a second."""
+"""Frames per second, and samples per second of the voice."""
 PROMPT, LETTERS = "$ ", "ABCD"
 STAGE = """<!doctype html><meta charset=utf-8><style>
 body{margin:0;background:#fdfdfc;color:#1c2126;font:22px/1.45 'DejaVu Sans',sans-serif;overflow:hidden}
@@ -45,7 +45,7 @@ main>*{position:absolute;inset:0 0 84px 0;box-sizing:border-box;border:0;width:1
 
 
 class Film:
-    """Pictures with their seconds, drawn one by one in a page of the browser, and the captions with their places."""
+    """A film as a list of frames with durations, drawn in a browser page, and of spoken captions with start times."""
 
     def __init__(self, page: Any, folder: Path, *, spoken: bool) -> None:
         self.page, self.folder, self.spoken = page, folder, spoken
@@ -53,24 +53,24 @@ class Film:
         self.voice: list[tuple[float, Path]] = []
         self._caption_until = 0.0
         page.set_viewport_size(SIZE)
-        stage = folder / "stage.html"  # a file: only from there may a frame show files
+        stage = folder / "stage.html"  # a file URL, because only such a page may show files in a frame
         stage.write_text(STAGE, encoding="utf-8")
         page.goto(stage.as_uri())
 
     @property
     def seconds(self) -> float:
-        """How long it is so far."""
+        """Duration so far in seconds."""
         return sum(seconds for _, seconds in self.pictures)
 
     def shot(self, seconds: float) -> None:
-        """What the page shows now, for so long."""
+        """Add the current page as a frame that is shown for this many seconds."""
         path = self.folder / f"{len(self.pictures):04}.png"
         self.page.screenshot(path=str(path))
         self.pictures.append((path, seconds))
 
     @contextmanager
     def caption(self, words: str) -> Iterator[None]:
-        """These words below all that happens within, and afterwards until they can have been read and spoken."""
+        """Show a caption during the block, and afterwards until there was time to read and speak it."""
         begun, needed = self.seconds, 1.2 + 0.3 * len(words.split())
         self._set("caption", "textContent", words)
         if self.spoken:
@@ -83,7 +83,7 @@ class Film:
         self.shot(max(0.3, needed - (self.seconds - begun)))
 
     def show(self, part: str) -> None:
-        """One of terminal, page and card."""
+        """Show the terminal, the page, or the card."""
         self.page.evaluate(
             "p => document.querySelectorAll('main > *').forEach(e => e.style.display = e.id == p ? 'block' : 'none')",
             part,
@@ -91,17 +91,17 @@ class Film:
         self.page.evaluate("document.getElementById('pointer').style.display = 'none'")
 
     def card(self, markup: str) -> None:
-        """A card of our own words."""
+        """Show a card with this text."""
         self._set("card", "innerHTML", markup)
         self.show("card")
 
     def clear(self) -> None:
-        """An empty terminal."""
+        """Show an empty terminal."""
         self._set("terminal", "textContent", PROMPT)
         self.show("terminal")
 
     def command(self, typed: str, run: Sequence[str], cwd: Path, lines: int = 99) -> None:
-        """A command typed, then run, then the first lines of what it printed."""
+        """Show a command being typed, run it, and show the first lines of its output."""
         shown = self.page.inner_text("#terminal").rstrip() + " "
         for n in range(1, len(typed), 3):
             self._set("terminal", "textContent", shown + typed[:n] + "█")
@@ -120,7 +120,7 @@ class Film:
         self.shot(0.6)
 
     def open(self, page: Path) -> Any:
-        """A page of a run, in its frame."""
+        """Open a page of a run in the frame."""
         self._set("page", "src", page.resolve().as_uri())
         self.show("page")
         frame = self.page.query_selector("#page").content_frame()
@@ -128,7 +128,7 @@ class Film:
         return frame
 
     def click(self, target: Any) -> None:
-        """The pointer goes to an element and clicks it."""
+        """Move the pointer to an element and click it."""
         box = target.bounding_box()
         x, y = box["x"] + min(box["width"] / 2, 150), box["y"] + box["height"] / 2
         move = "([x, y]) => Object.assign(pointer.style, {display: 'block', left: `${x - 13}px`, top: `${y - 13}px`})"
@@ -141,7 +141,7 @@ class Film:
         self.shot(0.5)
 
     def scroll(self, target: Any, pixels: int) -> None:
-        """A part of a page moves up, softly."""
+        """Move the content of an element of the page smoothly."""
         for _ in range(pixels // 32):
             target.evaluate("e => e.scrollBy(0, 32)")
             self.shot(0.07)
@@ -151,7 +151,7 @@ class Film:
 
 
 def played(film: Film, folder: Path, work: Path) -> None:
-    """The scenes. Every number that a caption names is the run's own."""
+    """Record all scenes. Every number in a caption is read from the run."""
     run = open_run(folder)
     items, splits, cut = run.items, run.summary.tree()["splits"], run.summary.tree()["screen"]["cut"]
     item = next(item for item in items if item.id == "computing-01")
@@ -178,33 +178,37 @@ def played(film: Film, folder: Path, work: Path) -> None:
         film.shot(1)
 
     film.clear()
-    with film.caption("Plain rules that see the options alone find more keys than chance allows."):
+    with film.caption("Simple rules that see only the options find more keys than expected by chance."):
         film.command("robustify heuristics items.jsonl", [*robustify, "heuristics", "items.jsonl"], work, 12)
     film.clear()
     with film.caption(
-        "Two small models were asked before. Their answers are judged without a model; waiting is cut out."
+        "Two small models were asked earlier. Judging their answers needs no model. Waiting times are removed."
     ):
         film.command("robustify judge asked -o run", [*robustify, "judge", "asked", "-o", "run"], work)
     with film.caption(
         f"{splits['shortcut']} of {splits['all']} items need no question."
-        f" About {cut['decoys']:.0f} of these are there by chance."
+        f" About {cut['decoys']:.0f} of these are due to chance."
     ):
         film.shot(1)
 
     page = film.open(work / "run" / "report.html")
-    with film.caption("The page answers first: may I trust it, how many items are bad, what do I do now?"):
+    with film.caption(
+        "The report first shows whether to trust the result, how many items are bad, and what to do."
+    ):
         film.shot(2)
-    with film.caption("Each advice leads to its items."):
+    with film.caption("Each recommendation links to its items."):
         film.click(page.locator("a[href*='cue=certainty']").first)
         page.wait_for_selector("#rows .row")
         film.shot(1.5)
     with film.caption("Filters narrow the list: here, by topic."):
         film.click(page.locator("section[aria-labelledby=of-topic] button", has_text="history"))
-    with film.caption("An item opens: who picked what without the question, and which words gave it away."):
+    with film.caption(
+        "An item shows what each model picked without the question, and which words gave the key away."
+    ):
         film.click(page.locator("#rows .row").first)
         film.shot(2.5)
         film.scroll(page.locator("#item"), 320)
-    with film.caption("And how it could be mended."):
+    with film.caption("It also suggests a repair."):
         film.scroll(page.locator("#item"), 700)
 
     git = ["git", "-c", "user.name=A", "-c", "user.email=a@example.org"]
@@ -214,22 +218,22 @@ def played(film: Film, folder: Path, work: Path) -> None:
     hook.chmod(0o755)
     film.clear()
     with film.caption(
-        "Sensitive items must not spread. Somebody adds one, a harmless one here, to a repository."
+        "Sensitive items must not spread. Here, somebody adds a harmless item to a repository."
     ):
         take = "head -n 1 ../items.jsonl > notes.jsonl && git add notes.jsonl"
         film.command(take, ["sh", "-c", take], work / "repository")
-    with film.caption("The gate refuses the commit, and repeats no word of the item."):
+    with film.caption("The gate refuses the commit without repeating a word of the item."):
         film.command("git commit -m 'Add notes'", [*git, "commit", "-m", "Add notes"], work / "repository")
     film.card(
-        "<h1>make demo</h1><p>Models this small certify nothing, and an item without a visible cue is not therefore"
-        " sound.<br>docs/demo.md how to read the page<br>docs/filter.md the method<br>docs/validity.md does it hold?</p>"
+        "<h1>make demo</h1><p>Such small models certify nothing. An item without a visible cue can still be"
+        " flawed.<br>docs/demo.md how to read the page<br>docs/filter.md the method<br>docs/validity.md does it hold?</p>"
     )
-    with film.caption("Try it: make demo. It says what it cannot know, too."):
+    with film.caption("Try it with make demo. It also reports what it cannot know."):
         film.shot(2)
 
 
 def encoded(film: Film, out: Path) -> None:
-    """The film as MP4 (H.264, and AAC where it speaks)."""
+    """Write the film as MP4 (H.264, and AAC if it has a voice)."""
     parts = [f"file '{path}'\nduration {seconds:.3f}\n" for path, seconds in film.pictures]
     listed = film.folder / "pictures.ffconcat"
     listed.write_text(
@@ -252,12 +256,12 @@ def encoded(film: Film, out: Path) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Make the film and say how long and how large it is."""
+    """Make the film, and print its duration and size."""
     parser = argparse.ArgumentParser(prog="python -m tools.video", description=__doc__)
     parser.add_argument("run", nargs="?", type=Path, default=ROOT / "results" / "benign_demo")
     parser.add_argument("-o", dest="out", type=Path, default=OUT)
-    parser.add_argument("--frames", type=Path, help="keep the pictures in this folder")
-    parser.add_argument("--silent", action="store_true", help="without a voice")
+    parser.add_argument("--frames", type=Path, help="keep the frames in this folder")
+    parser.add_argument("--silent", action="store_true", help="do not read the captions aloud")
     asked = parser.parse_args(arguments)
     try:
         missing = [
@@ -267,7 +271,7 @@ def main(arguments: list[str]) -> int:
         ]
         if missing:
             raise UsageError(
-                f"{', '.join(missing)}: not on the path; expected it (Debian: apt-get install {' '.join(missing)})"
+                f"{' and '.join(missing)} not found on the path. On Debian, run `apt-get install {' '.join(missing)}`."
             )
         with tempfile.TemporaryDirectory() as work, shots.launched() as browser:
             frames = asked.frames or Path(work) / "frames"
@@ -280,7 +284,7 @@ def main(arguments: list[str]) -> int:
         print(f"video: {asked.out} ({film.seconds:.0f} s, {size / 1e6:.1f} MB)")
         if film.seconds > LONGEST or size > LARGEST:
             raise ResourceError(
-                f"{asked.out}: {film.seconds:.0f} s and {size} bytes; expected at most {LONGEST:.0f} s and {LARGEST}"
+                f"{asked.out} has {film.seconds:.0f} s and {size} bytes. Expected at most {LONGEST:.0f} s, {LARGEST} bytes."
             )
     except RobustifyError as error:
         print("\n".join(error.lines), file=sys.stderr)

@@ -1,7 +1,7 @@
-"""Retired words: names and prose use the field's terms, listed in docs/glossary.md.
+"""Find retired words in names and prose, which must use the terms of docs/glossary.md.
 
-`python -m tools.words [PATH ...]` prints each retired word with its place and the word to use; it exits 1 if there
-are any. Names are split at underscores and capitals; code, docstrings, comments, messages and pages are read alike.
+`python -m tools.words [PATH ...]` prints the location of each retired word and its replacement, and exits with code 1 if it
+finds one. Names are split at underscores and capitals. Code, docstrings, comments, messages and pages are all checked.
 """
 
 import re
@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 READ = ("robustify", "bench", "tools", "docs", "README.md", "configs", "adapters/README.md")
 SUFFIXES = {".py", ".md", ".j2", ".yaml", ".txt", ".typ"}
-# The changelog says what things were called; this file and the glossary list the words.
+# The changelog quotes old names; this file and the glossary list the words.
 EXEMPT = {"tools/words.py", "docs/changelog.md", "docs/glossary.md"}
 RETIRED = {
     "roll": "ItemIndex",
@@ -38,7 +38,7 @@ _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
 def found_in(path: Path) -> Iterator[tuple[int, str]]:
-    """The line and the retired word, for each one in a file."""
+    """Yield the line number of each retired word in a file, with the word."""
     for n, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         for word in _WORD.findall(line):
             for part in _PARTS.findall(word):
@@ -47,7 +47,7 @@ def found_in(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def files(paths: list[Path]) -> Iterator[Path]:
-    """The files to read below the paths."""
+    """Yield the files to check below the paths."""
     for path in paths:
         for file in [path] if path.is_file() else sorted(path.rglob("*")):
             if file.suffix in SUFFIXES and str(file.relative_to(ROOT)) not in EXEMPT:
@@ -55,7 +55,7 @@ def files(paths: list[Path]) -> Iterator[Path]:
 
 
 def main() -> int:
-    """Print what is there."""
+    """Print every retired word found."""
     n = 0
     for file in files([Path(p).resolve() for p in sys.argv[1:]] or [ROOT / p for p in READ]):
         for line, word in found_in(file):
