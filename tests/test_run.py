@@ -205,7 +205,7 @@ def test_a_model_is_looked_for_before_any_is_asked(
     monkeypatch.undo()
     both = config.model_dump() | {"models": [{"name": "smollm2-135m"}, {"name": "no-such-model"}]}
     monkeypatch.setattr(pipeline, "ask_models", lambda *_: pytest.fail("asked too early"))
-    with pytest.raises(RobustifyError, match=r"robustify models pull|no such name"):
+    with pytest.raises(RobustifyError, match=r"robustify models pull|is not a known name"):
         audit(parse(both | {"screen": {"criterion": "unanimous"}}, "test"), tmp_path / "out")
 
 

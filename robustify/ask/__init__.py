@@ -1,7 +1,7 @@
-"""Ask these items under these views: every asking becomes one answer row, always.
+"""Planning and scoring of questions: each item under each view becomes one answer row.
 
-All askings of a model are planned first and scored in one call, so that an engine sees the whole work, can
-sort it, and shows one progress bar. Choices shown in another order are put back here, where they were moved.
+All requests to a model are planned first and scored in one call. The engine can thus sort them and show a single progress
+bar. The scores of choices that were shown in another order are put back into the order of the item.
 """
 
 import hashlib
@@ -29,13 +29,13 @@ DEFAULT_VIEWS: tuple[View, ...] = ("choices_only", "choices_only_text", "full", 
 
 
 class Asking(Settings):
-    """Which views are asked, under which templates, in how many orders.
+    """Views, templates, and choice orders in which items are asked.
 
-    `mode`: the full question is answered by `letter` (view `full`) or by `text`, the score of each option's own
-    text (`full_text`). `rotations`: `all` cyclic orders of the screen, or `one` as in Deep Ignorance D.4. `orders`:
-    how many orders of the full view, the own one first; `full_rotations` adds its rotations. `order_items`: only so
-    many items, chosen by a hash of their ids, get more than one order. `shots`: items of the same benchmark before
-    each question, never the item itself.
+    `mode` decides how the full question is answered: by `letter` (view `full`), or by `text`, which scores the text of each
+    option (view `full_text`). `rotations` is `all` for all cyclic orders of the screen, or `one` as in Deep Ignorance D.4.
+    `orders` is the number of orders of the full view, of which the original order is the first. `full_rotations` adds the
+    rotations of the full view. If `order_items` is set, only that many items get more than one order, chosen by a hash of
+    their IDs. `shots` is the number of other items of the benchmark before each question.
     """
 
     mode: Mode = "letter"
@@ -63,7 +63,7 @@ class Asking(Settings):
     @classmethod
     def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         if len(set(names)) < len(names):
-            raise ValueError("a name stands twice; expected each once")
+            raise ValueError("a name is listed twice; expected each name once")
         return names
 
     def templates(self) -> tuple[Template, ...]:
@@ -80,7 +80,7 @@ class Asking(Settings):
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One asking: its requests, one for each choice in the order shown, or why it cannot be asked."""
+    """Planned question: one request per choice in the order shown, or the reason why the item cannot be asked."""
 
     item: Item
     template: Template
@@ -90,7 +90,7 @@ class Planned:
 
 
 def plan(items: Sequence[Item], asking: Asking) -> list[Planned]:
-    """Return every asking of every item, view by view. The plan depends on the items and settings alone."""
+    """Return all planned questions, view by view. The plan depends only on the items and the settings."""
     several = _asked_in_several_orders(items, asking)
     return [
         _planned(item, words, order, _shots(items, item, asking.shots))
@@ -101,14 +101,11 @@ def plan(items: Sequence[Item], asking: Asking) -> list[Planned]:
 
 
 def ask(planned: Sequence[Planned], scorer: Scorer, progress: Progress = no_progress) -> Iterator[Answer]:
-    """Yield one row for each planned asking, in the order of the plan.
-
-    Raises:
-        UnaskableError: prompts that do not fit into the model, by item and view.
-        ModelError: numbers that are no log-probabilities.
-    """
+    """Yield one answer row per planned question, in the order of the plan.
+    Raise `UnaskableError` if prompts do not fit into the model. The message names their items and views, or `ModelError` if
+    the model returned values that are not log-probabilities."""
     try:
-        # Engines are other people's code, and a word that they print would be an item's.
+        # Engines run third-party code, which could print item text.
         with muted():
             scored = iter(scorer.loglikelihoods([r for p in planned for r in p.requests], progress))
     except RequestError as error:
@@ -119,7 +116,7 @@ def ask(planned: Sequence[Planned], scorer: Scorer, progress: Progress = no_prog
 
 
 def _named(planned: Sequence[Planned], faults: Mapping[int, str]) -> list[str]:
-    """Return the faults of requests as faults of items, one for each item and template."""
+    """Return the faults of requests as faults of items, with one fault per item and template."""
     owners = [p for p in planned for _ in p.requests]
     first: dict[tuple[str, str], str] = {}
     for position, fault in faults.items():
@@ -129,22 +126,22 @@ def _named(planned: Sequence[Planned], faults: Mapping[int, str]) -> list[str]:
 
 
 def _counted(planned: Sequence[Planned], faults: Mapping[int, str], model: str) -> str:
-    """Return the same in one line without an id or a length: of a restricted set a length is a way to find the item."""
+    """Summarize faults in one line without IDs or lengths, because a length can identify an item of a restricted set."""
     owners = [p for p in planned for _ in p.requests]
     items: dict[str, set[str]] = {}
     for position in faults:
         items.setdefault(owners[position].template.view, set()).add(owners[position].item.id)
     counts = ", ".join(f"{len(ids):,} in the view {view}" for view, ids in items.items()) or "some"
     return (
-        f"{model}: items that it cannot be asked, because they are too long for it or have no tokens: {counts}; "
-        "expected a model with a longer context, or fewer shots"
+        f"{model}: some items are too long for the model or have no tokens: {counts}. Use a model with a longer "
+        "context, or fewer shots."
     )
 
 
 def _asked_in_several_orders(items: Sequence[Item], asking: Asking) -> set[str]:
     if asking.orders == 1:
         return set()
-    # Drawn by a hash of the id: the first ones of a file are often all of one topic.
+    # Select items by a hash of the ID, because the first items of a file often have the same topic.
     drawn = sorted(
         items, key=lambda item: hashlib.sha256(f"orders/{item.id}".encode("utf-8", "surrogatepass")).digest()
     )
@@ -160,8 +157,8 @@ def _orders(item: Item, view: View, asking: Asking, several: bool) -> tuple[Orde
             orders_of = orders.spread_and_turned if asking.full_rotations else orders.spread
             return orders_of(item.id, item.k, asking.orders)
         case "cloze" if several:
-            # The same requests once more, so an engine computes nothing new. Rows that differ would show a
-            # fault in putting choices back, or an engine that answers by position and not by request.
+            # The same requests are repeated, so the engine computes nothing new. If the rows differ, choices were
+            # put back incorrectly, or the engine answers by position instead of by request.
             return orders.own(item.k), orders.own(item.k)[::-1]
         case _:
             return (orders.own(item.k),)

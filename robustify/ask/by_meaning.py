@@ -1,4 +1,4 @@
-"""Ask the sentence encoder, which takes no part in the filter, what the meaning of options gives away."""
+"""Auditing of options with the sentence encoder, which takes no part in the filter."""
 
 import hashlib
 import importlib.util
@@ -20,15 +20,16 @@ from robustify.summary.adjusted import WITH_MEANING, Adjust
 
 
 def can_audit(cache: Path) -> bool:
-    """Return whether the encoder was pulled, and what runs it is installed."""
+    """Return whether the encoder was pulled and torch is installed."""
     return models.encoder(cache) is not None and importlib.util.find_spec("torch") is not None
 
 
 def require_encoder(adjust: Adjust, cache: Path) -> None:
-    """Raise `UsageError` if the weights need the encoder and it is not at hand."""
+    """Raise `UsageError` if the weights need the encoder and it is not available."""
     if adjust == WITH_MEANING and not can_audit(cache):
         raise UsageError(
-            "adjust: form+meaning needs the sentence encoder; run `robustify models pull minilm-l6-v2`, or use form"
+            "adjust: form+meaning needs the sentence encoder, which is not available. Run `robustify models pull "
+            "minilm-l6-v2`, or set `adjust: form`."
         )
 
 
@@ -41,14 +42,9 @@ def ask_by_meaning(
     adjust: Adjust = "form",
     progress: Progress = no_progress,
 ) -> list[Answer]:
-    """Return one row per item that is audited; none where the encoder is not at hand.
-
-    `keep`: vectors are kept in the cache, under a digest of the texts. Those of a restricted set are not. If `adjust`
-    needs the rows of all items, none is left out of a large set.
-
-    Raises:
-        ModelError: the encoder's files are damaged.
-    """
+    """Return one row per audited item, or no rows if the encoder is not available.
+    If `keep` is true, vectors are cached under a digest of the texts. This must be false for a restricted set. If `adjust`
+    needs rows of all items, no items of a large set are skipped. Raise `ModelError` if the encoder files are damaged."""
     chosen = list(items) if adjust == WITH_MEANING else encoded(items)
     texts = [choice for item in chosen for choice in item.choices]
     vectors = text_vectors(texts, cache, keep=keep, progress=progress)
@@ -58,7 +54,8 @@ def ask_by_meaning(
 def text_vectors(
     texts: Sequence[str], cache: Path, *, keep: bool, progress: Progress = no_progress
 ) -> Floats | None:
-    """Return the encoder's vector of each text, (n, d); None if the encoder is not at hand. Raises as `ask_by_meaning`."""
+    """Return the encoder's vector of each text (n_texts, width), or None if the encoder is not available.
+    Raise `ModelError` if the encoder files are damaged."""
     folder = models.encoder(cache)
     if folder is None or not can_audit(cache):
         return None

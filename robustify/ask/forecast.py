@@ -1,8 +1,8 @@
-"""What asking will take, before anything is asked: requests, tokens and cost of each model of a run.
+"""Estimates of the requests, tokens, and cost of each model of a run, before anything is asked.
 
-It is an estimate. Requests are planned for a sample of the items and scaled up. Tokens are characters over a constant: a
-model that runs here reads each distinct beginning once, a server is sent every prompt whole. Scores in the cache cost
-nothing and are not known here.
+Requests are planned for a sample of the items and scaled up. Tokens are estimated from the number of characters. A local
+model reads each distinct prefix once, whereas a server receives every prompt in full. Cached scores cost nothing but are
+not considered here.
 """
 
 import math
@@ -21,18 +21,19 @@ from robustify.models.folder import RECORD, models_folder
 from robustify.models.names import KNOWN
 
 SAMPLE = 200
-"""Items that are planned; the others are taken to be like them."""
+"""Number of items to plan. The others are assumed to be similar."""
 CHARS_A_TOKEN, CHARS_A_BRANCH = 4.3, 3.4
-"""Characters per token in whole prompts, and in what is left once shared beginnings are taken off (the demo's: 3.3 for
-one tokenizer and 3.4 for another)."""
+"""Characters per token in complete prompts, and in prompts without shared prefixes. In the demo, two tokenizers had 3.3
+and 3.4 for the latter."""
 MANY = 5_000
-"""Requests of which somebody should know before a run begins."""
+"""Number of requests per model above which the user is warned before a run starts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What one model takes. `tokens` is None for a restricted set, `cost` without prices; `megabytes` are fetched first by
-    `robustify models pull`, 0 if the model is here."""
+    """Estimated requests, tokens, and cost of one model.
+    `tokens` is None for a restricted set, and `cost` is None without prices. `megabytes` is the download size of the model
+    for `robustify models pull`, or 0 if it is already on this machine."""
 
     model: str
     requests: int
@@ -43,7 +44,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What a run takes: of a benchmark of so many items, by model."""
+    """Estimated work of a run, by model."""
 
     name: str
     items: int
@@ -51,11 +52,11 @@ class Forecast:
 
     @property
     def is_long(self) -> bool:
-        """Whether somebody should know before it begins."""
+        """Whether the run is long enough to warn the user before it starts."""
         return any(need.requests > MANY for need in self.needs)
 
     def tree(self) -> dict[str, Any]:
-        """Return a JSON-able object."""
+        """Return the forecast as a JSON-compatible object."""
         return {"name": self.name, "items": self.items, "models": list(map(asdict, self.needs))}
 
 
@@ -68,15 +69,15 @@ def forecast(
     *,
     restricted: bool = False,
 ) -> Forecast:
-    """Return what these models take to be asked these items. For a restricted set no number of tokens is given, because
-    it depends on its texts."""
+    """Return the estimated work of asking these items to these models.
+    For a restricted set, no number of tokens is given, because it depends on the texts."""
     some = items[:: max(1, math.ceil(len(items) / SAMPLE))]
     many = len(items) / max(1, len(some))
     order_items = asking.order_items if asking.order_items is None else round(asking.order_items / many)
     planned = plan(some, asking.model_copy(update={"order_items": order_items}))
     whole = [r.context + r.continuation for p in planned for r in p.requests]
     requests, distinct = round(many * len(whole)), round(many * _distinct(whole) / CHARS_A_BRANCH)
-    # Letters of one prompt are sent together.
+    # All letters of a prompt are sent in one request.
     sends = [r.context for p in planned for r in (p.requests[:1] if p.template.by_letter else p.requests)]
     n_sends, sent = round(many * len(sends)), round(many * sum(map(len, sends)) / CHARS_A_TOKEN)
     needs: list[Need] = []
@@ -96,7 +97,7 @@ def forecast(
 
 
 def with_words(known: Forecast, models: Iterable[Runnable], prompts: Sequence[str], most: int) -> Forecast:
-    """Return the forecast with prompts that these models answer in words, each reply of at most `most` tokens."""
+    """Return the forecast after adding prompts that the models answer with text of at most `most` tokens."""
     sent, written = round(sum(map(len, prompts)) / CHARS_A_TOKEN), len(prompts) * most
     asked = {model.name: model for model in models}
     needs = []
@@ -112,7 +113,7 @@ def with_words(known: Forecast, models: Iterable[Runnable], prompts: Sequence[st
 
 
 def megabytes(reference: str, cache: Path) -> int:
-    """Return what is fetched before this model can be asked: 0 if it is here or does not come from the registry."""
+    """Return the download size of a model, or 0 if it is on this machine or does not come from the registry."""
     known = KNOWN.get(reference)
     return 0 if known is None or (models_folder(cache) / known.name / RECORD).is_file() else known.megabytes
 
@@ -120,19 +121,19 @@ def megabytes(reference: str, cache: Path) -> int:
 def _cost(model: OpenAIModel, sends: int, tokens: int) -> float | None:
     if model.price_in is None:
         return None
-    # A letter is one token, and about eight as a reply in JSON.
+    # A letter is one token, or about eight tokens in a JSON reply.
     out = 8 * model.samples if model.samples else 1
     return (tokens * model.price_in + out * sends * (model.price_out or 0.0)) / 1e6
 
 
 def _distinct(texts: Sequence[str]) -> int:
-    """Return the number of characters of these texts, counting shared beginnings once."""
+    """Return the number of characters of these texts, counting shared prefixes once."""
     whole = sorted(texts)
     return sum(len(b) - _shared(a, b) for a, b in zip(["", *whole], whole, strict=False))
 
 
 def _shared(a: str, b: str) -> int:
-    """Return how many characters two texts begin with alike."""
+    """Return the length of the common prefix of two texts."""
     low, high = 0, min(len(a), len(b))
     while low < high:
         middle = (low + high + 1) // 2

@@ -1,4 +1,4 @@
-"""Let models write the question of which they see the choices alone, and measure how like the real one it is."""
+"""Questions that models infer from the choices alone, and their similarity to the real questions."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,14 +19,14 @@ from robustify.settings_files import Settings
 from robustify.views import inferring_prompt
 
 MOST_TOKENS = 40
-"""Of a question that is written."""
+"""Maximum number of tokens of an inferred question."""
 Inferred = dict[str, dict[str, str]]
-"""By model and item id the question that it wrote."""
+"""Inferred questions by model and item ID."""
 
 
 class Inferring(Settings):
-    """Who infers the questions from the choices: `models` by name (none: all that can write), and `tables`, files of
-    questions that were inferred elsewhere, as JSON lines or CSV with `item`, `model` and `text`."""
+    """Sources of inferred questions. `models` names the models that infer questions (default: all that can generate text).
+    `tables` names files of questions inferred elsewhere, as JSON lines or CSV with `item`, `model`, and `text`."""
 
     models: tuple[str, ...] = ()
     tables: tuple[str, ...] = ()
@@ -35,16 +35,13 @@ class Inferring(Settings):
 def inferred_by(
     model: object, settings: Inferring, items: Sequence[Item], kept: Replies, progress: Progress = no_progress
 ) -> Inferred:
-    """Return the questions that this model writes; none if the settings name others, or it cannot write.
-
-    Raises:
-        UsageError: a model that is named and whose engine only scores.
-    """
+    """Return the questions that this model infers, or none if it is not selected or cannot generate text.
+    Raise `UsageError` if the settings name this model, but its engine only scores."""
     name: str = getattr(model, "name", "")
     if not isinstance(model, Writer):
         if name in settings.models:
             raise UsageError(
-                f"infer_question.models: the engine of {name} only scores; expected one that writes"
+                f"infer_question.models: the engine of {name} only scores; expected an engine that generates text"
             )
         return {}
     if settings.models and name not in settings.models:
@@ -59,11 +56,8 @@ def _first_line(text: str) -> str:
 
 
 def questions_in_tables(settings: Inferring | None) -> Inferred:
-    """Return the questions in the tables that the settings name.
-
-    Raises:
-        DataError: a table cannot be read, or lacks an item, a model or a text in some row.
-    """
+    """Return the questions in the tables named by the settings.
+    Raise `DataError` if a table is unreadable, or a row lacks an item, model, or text."""
     found: Inferred = {}
     for path in () if settings is None else settings.tables:
         for item, model, text in read_jsonl(Path(path), _question):
@@ -78,7 +72,8 @@ def _question(row: Mapping[str, Any]) -> tuple[str, str, str]:
 def like_the_real(
     items: Sequence[Item], inferred: Mapping[str, Mapping[str, str]], cache: Path, *, keep: bool
 ) -> Iterator[Answer]:
-    """Yield how like the real question each inferred one is: by words, and by meaning if the encoder is at hand."""
+    """Yield the similarity of each inferred question to the real one, by words and, if the encoder is available, by
+    meaning."""
     for model, texts in inferred.items():
         written = [texts.get(item.id, "").strip() for item in items]
         some = np.array([bool(text) for text in written])

@@ -1,8 +1,7 @@
-"""Somebody's logs -> items and answers.
+"""Readers that convert evaluation logs of other tools into items and answers.
 
-Which harness wrote a log is recognised by its content, never by its name; items are matched by content. What is no log is
-refused by name. Nothing partial passes for whole: a log with rows that cannot be read is refused, unless they are to be
-set aside.
+The harness that wrote a log is recognized by the content of the log, never by its name. Items are also matched by content.
+Files that are not logs are refused. A log with unreadable rows is refused unless the user asks to skip those rows.
 """
 
 from collections import Counter
@@ -32,7 +31,7 @@ _ZIP = b"PK\x03\x04"
 
 @dataclass(frozen=True, slots=True)
 class LogPath:
-    """A log as it is named on a command line: `[MODEL=][VIEW:]PATH`."""
+    """Log argument of a command line: `[MODEL=][VIEW:]PATH`."""
 
     path: Path
     model: str | None = None
@@ -40,7 +39,7 @@ class LogPath:
 
 
 def parse_log_path(text: str) -> LogPath:
-    """A log's path, and before it whose replies they are and how they were asked; a path wins over a prefix."""
+    """Parse a log argument into path, model, and view. If the full text is an existing path, it has no prefix."""
     if Path(text).exists():
         return LogPath(Path(text))
     model, equals, rest = text.partition("=")
@@ -51,16 +50,12 @@ def parse_log_path(text: str) -> LogPath:
 
 
 def read_log(path: Path, options: LogOptions, before: ShownBefore | None = None) -> Log:
-    """The log at this path.
-
-    Raises:
-        UsageError: no such file, a folder, or something about it that was said and is not so.
-        DataError: no log, or one that is damaged or contradicts itself.
-    """
+    """Read the log at this path. Raise `UsageError` if the file does not exist or is a folder, or an option contradicts the
+    log, or `DataError` if the file is not a log, or it is damaged or inconsistent."""
     if path.is_dir():
-        raise UsageError(f"{path}: is a folder; expected logs: name the files in it ({path}/*.jsonl)")
+        raise UsageError(f"{path} is a folder; expected log files. List the files in it ({path}/*.jsonl).")
     if not path.is_file():
-        raise UsageError(f"{path}: no such file; expected a log ([MODEL=][VIEW:]FILE)")
+        raise UsageError(f"{path}: the file does not exist; expected a log ([MODEL=][VIEW:]FILE)")
     with path.open("rb") as file:
         zipped = file.read(4) == _ZIP
     if zipped:
@@ -82,16 +77,13 @@ def read_log(path: Path, options: LogOptions, before: ShownBefore | None = None)
 
 
 def read_logs(logs: Sequence[LogPath], options: LogOptions) -> list[Log]:
-    """All these logs; what was said of one alone takes precedence over `options`.
-
-    Raises:
-        UsageError: a log named twice, or as `read_log`.
-        DataError: as `read_log`, or rows that cannot be read (the faults of all logs at once).
-    """
+    """Read several logs. Options in a log argument take precedence over `options`. Raise `UsageError` if a log is listed
+    twice, missing, or a folder, or an option contradicts it, or `DataError` if a file is not a log, or it is damaged or
+    inconsistent. All unreadable rows are listed."""
     paths = [log.path.resolve() for log in logs]
     twice = [log.path for log, path in zip(logs, paths, strict=True) if paths.count(path) > 1]
     if twice:
-        raise UsageError(f"{twice[0]}: is named twice; expected each log once")
+        raise UsageError(f"{twice[0]} is listed twice; expected each log once")
     names = Counter(log.path.name for log in logs)
 
     before = ShownBefore()
@@ -102,7 +94,9 @@ def read_logs(logs: Sequence[LogPath], options: LogOptions) -> list[Log]:
         read.append(replace(read_log(log.path, own, before), file=file))
     strange = sorted(set(options.columns) - set(FieldMap.model_fields))
     if strange and all(log.kind != PICKS for log in read):
-        raise UsageError(f"--map {strange[0]}: is for tables of picks, and none is given; leave it out")
+        raise UsageError(
+            f"--map {strange[0]} applies only to tables of picks, but none was given. Remove this option."
+        )
     faults = [
         f"{log.file}:{fault.line}: {fault.reason}"
         for log in read

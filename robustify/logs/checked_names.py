@@ -1,11 +1,11 @@
-"""What a log or a table calls its models, tasks, filters, scorers, topics and items, once it is known to be a name.
+"""Checked names of models, tasks, filters, scorers, topics, and items in logs and tables.
 
-A column may be mapped wrongly, and a log may be odd: then the text of items is where a name should be. Messages, notes
-and runs print names. So a name has a type of its own, which this module alone makes: what was read from a log is
-`object` or `str` until it was checked here, and the fields that are printed take a `Name`.
+If a column is mapped incorrectly or a log is unusual, item text can appear instead of a name, and messages, notes, and runs
+print names. Checked names therefore have a type that only this module creates. Values read from a log remain `object` or
+`str` until they are checked here, and printed fields only accept `Name`.
 
-Two things distinguish a name from a text. Its form: one word of ASCII, or few words without the end of a sentence. And
-in a column its repetition: one name is in many rows, one text is in few.
+Two properties distinguish names from text. The first is form: one ASCII word, or a few words without sentence-ending
+punctuation. The second is repetition within a column: a name appears in many rows, but a text in few.
 """
 
 import re
@@ -16,7 +16,7 @@ from robustify.errors import UsageError
 from robustify.loaders.rows import name_like
 
 Name = NewType("Name", str)
-"""A name that was checked here; "" for none."""
+"""Checked name, or "" if there is none."""
 NOTHING = Name("")
 _WORD = re.compile(r"[\w#][\w.+:@/=,~|#()-]{0,95}", re.ASCII)
 _NO_NAME = re.compile(r"[^\w.@+/:-]+")
@@ -26,22 +26,24 @@ _LISTED = 10
 
 
 def as_name(said: object) -> Name | None:
-    """What a log says once, as a name: text, a number or true and false, in one word. Else None."""
+    """Return a value as a name if it is text, a number, or a boolean in one word, otherwise None."""
     text = str(said) if isinstance(said, str | int | float) else ""
     return Name(text) if _WORD.fullmatch(text) else None
 
 
 def as_label(said: object) -> Name:
-    """What a log calls one item: few words at most. Else "", and the item is known by its content alone."""
+    """Return the label of one item if it has only a few words, otherwise "".
+    Without a label, the item is identified by content."""
     text = str(said).strip() if isinstance(said, str | int) else ""
     return Name(text) if _few_words(text) else NOTHING
 
 
 def names_in(cells: Iterable[object], texts: Iterable[object] = ()) -> dict[str, Name]:
-    """Return the names in a column that says whose each row is. `texts` are those of the table's items.
+    """Return a mapping from cell text to name for a column that identifies the source of each row.
 
-    None of them if names are on average in fewer rows than there are names, which up to three names of one word may be:
-    such a column holds something else. None either that equals a text, or of several words lies within one.
+    `texts` are the texts of the items in the table. The result is empty if each name appears, on average, in fewer rows
+    than there are names. Up to three names are exempt if each is a single word. A name is dropped if it equals a text, or
+    if it has several words and is part of a text.
     """
     said, whole = list(cells), {str(text).strip().casefold() for text in texts}
     found = _repeated(said, lambda n_names, n_rows: n_names <= _FEW or n_names * n_names <= n_rows)
@@ -55,45 +57,41 @@ def names_in(cells: Iterable[object], texts: Iterable[object] = ()) -> dict[str,
 
 
 def topics_in(cells: Iterable[object], each: int = 1) -> dict[str, Name]:
-    """Return the names in a column of topics; none of them if more than twelve have fewer than two items on average.
-
-    `each`: the cells that an item has, one a model.
-    """
+    """Return a mapping from cell text to topic name for a column of topics. It is empty if there are more than twelve
+    topics with fewer than two items each on average. `each` is the number of cells per item: one per model."""
     return _repeated(cells, lambda n_names, n_cells: n_names <= _FEW_TOPICS or 2 * n_names * each <= n_cells)
 
 
 def facts_of(said: Mapping[str, object]) -> dict[str, Name]:
-    """What a log says of its own making, as far as it is names."""
+    """Return the metadata of a log whose values are names."""
     return {fact: name for fact, one in said.items() if (name := as_name(one)) is not None}
 
 
 def path_name(text: str) -> Name:
-    """A name of a file or folder, which the user chose; what can be in no name becomes a dash."""
+    """Return a name for a file or folder chosen by the user, replacing unsuitable characters with hyphens."""
     return Name(_NO_NAME.sub("-", text).strip("-")[:96] or "unnamed")
 
 
 def said_name(text: str) -> Name:
-    """A name that the user says, in a config or on a command line.
-    Raises `UsageError`: longer than a name."""
+    """Return a model name given in a config or on a command line. Raise `UsageError` if it is too long for a name."""
     if not _few_words(text):
         raise UsageError(
-            f"a model's name of {len(text)} characters and {len(text.split())} words; expected "
-            f"1 to {_MOST_CHARS} plain characters and at most {_MOST_WORDS} words"
+            f"the model name has {len(text)} characters and {len(text.split())} words; expected 1 to {_MOST_CHARS} "
+            f"plain characters and at most {_MOST_WORDS} words"
         )
     return Name(text)
 
 
 def headings(columns: Sequence[str]) -> dict[str, Name]:
-    """The names of a table's columns. None of them unless each is one word, or up to three short ones.
-
-    Without a header the first record is where the names should be, and that would be item text.
-    """
+    """Return the column names of a table as checked names, or none if any of them looks like text.
+    A column name is one word, or up to three short words. In a table without a header, the first record is in place of the
+    column names and would contain item text."""
     names = {text: Name(text) for text in columns if as_name(text) or (name_like(text) and _few_words(text))}
     return names if all(column in names for column in columns) else {}
 
 
 def columns_of(found: Iterable[tuple[str, str]], columns: Sequence[str]) -> dict[Name, str] | None:
-    """By model its column, of (model, column) pairs; None where a model's name may be text of an item."""
+    """Return the column of each model from (model, column) pairs, or None if a model name may be item text."""
     known = headings(columns)
     out: dict[Name, str] = {}
     for model, column in found:
@@ -105,11 +103,11 @@ def columns_of(found: Iterable[tuple[str, str]], columns: Sequence[str]) -> dict
 
 
 def listed(said: Iterable[str], known: Mapping[str, Name], most: int = _LISTED) -> str:
-    """The names among these, for a message; of what is no name only how many there are."""
+    """Return a list of names for a message. Texts that are not names are only counted."""
     every = list(dict.fromkeys(said))
     shown = [known[one] for one in every if one in known][:most]
     rest = len(every) - len(shown)
-    more = [f"{rest} more" if shown else f"{rest} that are not shown"] if rest else []
+    more = [f"{rest} more" if shown else f"{rest} (not shown)"] if rest else []
     return ", ".join([*shown, *more]) or "none"
 
 

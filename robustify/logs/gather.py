@@ -1,7 +1,7 @@
-"""Logs of several models -> the items they were asked and one answer table.
+"""Matching of the logs of several models to items, combined into one answer table.
 
-What does not match is listed by line and counted; what was assumed becomes a note. Two logs of one run are refused,
-and so is a log of which no row shows an item. Rows without any text of their items are joined by id.
+Unmatched rows are listed by line and counted, and assumptions become notes. Two logs of the same run are refused, as is a
+log in which no row matches an item. Rows without any item text are joined by ID.
 """
 
 from collections import Counter
@@ -36,9 +36,9 @@ MatchedRow = tuple[Log, LogReply, MatchedItem]
 
 @dataclass(slots=True)
 class MatchCounts:
-    """Counts of the matching: by what rows were matched, how many items of a log have another key in the data,
-    how many rows of a file were matched, and those that were not; by line those that contradict the item of their id.
-    """
+    """Counts of matched rows and lists of unmatched ones. `by` counts rows by matching method, `other_key` counts rows of a
+    log whose key differs from the data, and `matched` counts matched rows by file. `set_aside` lists unmatched rows.
+    `contradicting` lists, by line, rows that contradict the item with their ID."""
 
     by: Counter[str] = field(default_factory=Counter)
     other_key: Counter[str] = field(default_factory=Counter)
@@ -48,11 +48,13 @@ class MatchCounts:
 
 
 def gather(logs: Sequence[Log], bench: Loaded | None, *, skip_bad: bool = False) -> Gathered:
-    """The items and answers of these logs; `bench` says what the items are, else the logs' own text does.
+    """Combine logs into items and answers. `bench` defines the items. If it is None, the text in the logs defines them.
 
-    `skip_bad`: rows that contradict the item of their id are set aside, as rows of no item are.
-    Raises `DataError`: a log that shows no item, rows that contradict the item of their id, two logs of
-    one run, or rows without text that do not align."""
+    If `skip_bad` is true, rows that contradict the item with their ID are set aside, like rows that match no item.
+
+    Raise `DataError` if a log matches no item, rows contradict the item with their ID, two logs are from the same run, or
+    rows without text do not align.
+    """
     if bench is None and not any(reply.item.choices for log in logs for reply in log.replies):
         return _gather_textless(logs)
     catalogue = Catalogue(bench.items if bench else (), grows=bench is None)
@@ -101,13 +103,13 @@ def _matched(log: Log, catalogue: Catalogue, counts: MatchCounts) -> Iterator[Ma
 
 
 def _require_matches(logs: Sequence[Log], counts: MatchCounts, bench: Loaded | None) -> None:
-    """Refuse a log of which no row shows an item: it is of another data set, or no log of items at all."""
+    """Refuse logs without a matching row, which belong to another data set or contain no items."""
     faults = []
     for log in logs:
         if not counts.matched[log.file]:
             why = next((q.reason for q in counts.set_aside if q.file == log.file), "no row could be read")
             whose = f" of {bench.name}" if bench else ""
-            faults.append(f"{log.file}: none of its {len(log.replies)} rows shows an item{whose} ({why})")
+            faults.append(f"{log.file}: none of the {len(log.replies)} rows matches an item{whose} ({why})")
     if faults:
         raise DataError.gather(faults)
 
@@ -127,22 +129,22 @@ def _defects(
 def _notes(rows: Sequence[MatchedRow], counts: MatchCounts, left_out: int, answers: Answers) -> Iterator[str]:
     for kind, n in counts.by.items():
         if kind != "content":
-            yield f"rows matched by their item's {kind}, as their content alone does not tell it: {n}"
+            yield f"rows matched by {kind}, because their content alone does not identify the item: {n}"
     for file, n in counts.other_key.items():
         if n:
-            yield f"{file}: rows with another key than the data's, which was taken: {n}"
+            yield f"{file}: rows whose key differs from the data (the key of the data was used): {n}"
     if left_out:
-        yield f"items of the data that no log shows, left out of this run: {left_out}"
+        yield f"items of the data that are in no log and were left out of this run: {left_out}"
     if counts.set_aside:
-        yield f"rows that show no item of this run, named by line in quarantine.jsonl: {len(counts.set_aside)}"
+        yield f"rows that match no item of this run, listed by line in quarantine.jsonl: {len(counts.set_aside)}"
     for file in sorted({log.file for log, reply, _ in rows if reply.unconditioned and reply.view == "cloze"}):
-        yield f"{file}: its scores without context were taken as choices_only_text ({UNCONDITIONED})"
+        yield f"{file}: scores without context were used as choices_only_text ({UNCONDITIONED})"
     yield from _coverage(rows)
     yield from unanswered_notes(answers)
 
 
 def _coverage(rows: Sequence[MatchedRow]) -> Iterator[str]:
-    """Models that were not asked everything that others were asked under the same view, or in several wordings."""
+    """Yield notes about models that were asked fewer items than others under a view, or with several templates."""
     asked: dict[tuple[str, str], set[int]] = {}
     templates: dict[tuple[str, str], dict[str, None]] = {}
     every: dict[str, set[int]] = {}
@@ -152,31 +154,33 @@ def _coverage(rows: Sequence[MatchedRow]) -> Iterator[str]:
         every.setdefault(reply.view, set()).add(match.at)
     for (view, model), items in asked.items():
         if missing := len(every[view]) - len(items):
-            yield f"{model}, view {view}: items without a row {missing} of {len(every[view])}"
+            yield f"{model}, view {view}: items without a row: {missing} of {len(every[view])}"
     for (view, model), names in templates.items():
         if len(names) > 1:
-            yield f"{model}, view {view}: asked under {', '.join(names)}; its rates are those of the first"
+            yield f"{model}, view {view}: asked with the templates {', '.join(names)}; rates are for the first one"
 
 
 def _gather_textless(logs: Sequence[Log]) -> Gathered:
-    """Return the answers of these logs to items of which only an id and a key are known."""
+    """Combine logs whose items are known only by ID and key."""
     rows = [(log, reply) for log in logs for reply in log.replies]
     first: dict[str, tuple[str, LoggedItem]] = {}
-    faults = [] if rows else [f"{log.file}: no row could be read" for log in logs]
+    faults = [] if rows else [f"{log.file}: no row is readable" for log in logs]
     for log, reply in rows:
         item, here = reply.item, f"{log.file}:{reply.line}"
         there, other = first.setdefault(item.name, (here, item))
         if not item.name:
             faults.append(
-                f"{here}: no item id and no text; expected one of both (--map id=NAME, --map stem=NAME)"
+                f"{here}: the row has neither an item ID nor text; expected one of them (--map id=NAME or --map "
+                "stem=NAME)"
             )
         elif item.key is None:
             faults.append(
-                f"{here}: no key; expected one (--map key=NAME), or the items with their keys (--data ITEMS)"
+                f"{here}: the row has no key. Map a column (--map key=NAME), or pass the items with their keys "
+                "(--data ITEMS)."
             )
         elif (item.k, item.key, item.topic) != (other.k, other.key, other.topic):
             faults.append(
-                f"{here}: another key, topic or number of choices than {there}, which is the same item"
+                f"{here}: the key, topic, or number of choices differs from {there}, which is the same item"
             )
     if faults:
         raise DataError.gather(faults)
@@ -187,7 +191,7 @@ def _gather_textless(logs: Sequence[Log]) -> Gathered:
         for _, reply in rows
         for it in [reply.item]
     )
-    absent = f"no text of the {len(first)} items is known: what needs it (heuristics, probe, cloze, split files) is absent"
+    absent = f"the texts of the {len(first)} items are unknown, so heuristics, probe, cloze, and split files are absent"
     return Gathered(
         items=None,
         topics={name: item.topic for name, (_, item) in first.items()},

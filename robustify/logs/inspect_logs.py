@@ -1,7 +1,7 @@
-"""Inspect's logs (`.json`, and `.eval` where inspect-ai is installed) -> replies.
+"""Reader of Inspect logs (`.json`, and `.eval` if inspect-ai is installed).
 
-Inspect may have shuffled the choices, so a letter means nothing by itself: it names a choice of the logged sample, and the
-text of that choice is matched. A reply that Inspect scores as wrong because it could not read it is unanswered here.
+Inspect may shuffle the choices, so a letter alone has no meaning. It refers to a choice of the logged sample, whose text is
+then matched. A reply that Inspect scores as wrong because it is unreadable counts as unanswered here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,41 +22,34 @@ _ATTACHED = "attachment://"
 
 
 def read_eval_file(path: Path) -> dict[str, Any]:
-    """Return a zipped log as one tree, like its JSON form.
-
-    Raises:
-        UsageError: inspect-ai, which reads it, is not installed.
-        DataError: it cannot be read.
-    """
+    """Return the contents of an .eval file in the form of a JSON log.
+    Raise `UsageError` if the package inspect-ai is not installed, or `DataError` if the file is unreadable."""
     try:
         from inspect_ai.log import read_eval_log
     except ImportError:
         raise UsageError(
-            f"{path.name}: an .eval file is read by inspect-ai: pip install 'robustcbrn-eval[inspect]', or expected its "
-            "JSON form: `inspect log convert --to json --output-dir DIR FILE`"
+            f"{path.name}: reading an .eval file needs inspect-ai, which is not installed. Run `pip install "
+            "'robustcbrn-eval[inspect]'`, or convert the log with `inspect log convert --to json --output-dir DIR FILE`."
         ) from None
     try:
         log = read_eval_log(str(path), exclude_fields={"events", "messages", "store"})
     except Exception as error:
-        # Its readers raise errors of many kinds, and their messages may quote a sample.
+        # Readers raise errors of many types, and their messages may quote a sample.
         raise DataError(
-            f"{path.name}: is cut off or damaged ({type(error).__name__}); expected a whole .eval file"
+            f"{path.name}: the file is incomplete or damaged ({type(error).__name__}); expected a complete .eval file"
         ) from None
     return dict(log.model_dump(mode="json", exclude_none=True))
 
 
 def is_inspect(tree: object) -> bool:
-    """Whether a JSON document is an Inspect log."""
+    """Return whether a JSON document is an Inspect log."""
     return isinstance(tree, Mapping) and isinstance(tree.get("eval"), Mapping) and "samples" in tree
 
 
 def read_inspect(path: Path, tree: Mapping[str, Any], sha256: str, options: LogOptions) -> Log:
-    """The replies of one log; of several epochs the first.
-
-    Raises:
-        UsageError: no such scorer, or several and none named.
-        DataError: no multiple-choice task.
-    """
+    """Read the replies in an Inspect log.
+    If there are several epochs, the first one is used. Raise `UsageError` if the scorer does not exist, or there are
+    several scorers and none is selected, or `DataError` if the task is not multiple choice."""
     spec = tree["eval"]
     task = as_name(str(spec.get("task") or "").rsplit("/", 1)[-1]) or path_name(path.stem)
     samples = _in_order(tree, spec)
@@ -85,7 +78,7 @@ def read_inspect(path: Path, tree: Mapping[str, Any], sha256: str, options: LogO
 
 
 def _in_order(tree: Mapping[str, Any], spec: Mapping[str, Any]) -> list[Cells]:
-    """The samples in the order of their data set, not in that in which they were finished."""
+    """Return the samples in the order of their data set, not of their completion."""
     ids = _list(as_object(spec.get("dataset")).get("sample_ids"))
     position = {str(name): at for at, name in enumerate(ids)}
     samples = [_resolved(sample) for sample in _list(tree["samples"]) if isinstance(sample, Mapping)]
@@ -102,7 +95,7 @@ def _epoch(sample: Cells) -> int:
 
 
 def _resolved(sample: Mapping[str, Any]) -> dict[str, Any]:
-    """The sample with the long texts that Inspect keeps apart put back where the item needs them."""
+    """Return the sample with its attachments inserted into the item texts."""
     apart = sample.get("attachments")
     if not isinstance(apart, Mapping):
         return dict(sample)
@@ -125,10 +118,10 @@ def _put_back(value: object, apart: Mapping[str, Any]) -> object:
 def _unfinished(tree: Mapping[str, Any], n: int) -> list[Fault]:
     total = as_object(tree.get("results")).get("total_samples")
     status = tree.get("status", "success")
-    shown = as_name(status) or "of no name"
-    reasons = [] if status == "success" else [f"its run has the status {shown}; expected success"]
+    shown = as_name(status) or "not shown"
+    reasons = [] if status == "success" else [f"the run has the status {shown}; expected success"]
     if isinstance(total, int) and total != n:
-        reasons.append(f"{n} samples are logged of the {total} that its results count; expected them all")
+        reasons.append(f"the log contains {n} samples, but its results count {total}; expected all samples")
     return [Fault(1, reason) for reason in reasons]
 
 
@@ -137,16 +130,16 @@ def _scorer(file: str, samples: Sequence[Cells], wanted: str | None) -> str | No
     said = [name for one in scores if isinstance(one, Mapping) for name in one]
     names, known = list(dict.fromkeys(said)), names_in(said)
     if wanted is not None and wanted not in names:
-        raise UsageError(f"{file}: no scorer {wanted!r}; expected one of {listed(names, known)}")
+        raise UsageError(f"{file}: there is no scorer {wanted!r}; expected one of {listed(names, known)}")
     if wanted is None and len(names) > 1 and "choice" not in names:
         raise UsageError(
-            f"{file}: is scored by {listed(names, known)}; expected one to be named: --filter NAME"
+            f"{file}: the log has several scorers ({listed(names, known)}). Select one with --filter NAME."
         )
     return wanted or ("choice" if "choice" in names else next(iter(names), None))
 
 
 def _answer(cells: Cells, item: LoggedItem, scorer: str | None) -> dict[str, Any]:
-    """The pick of a sample, or the reason why there is none."""
+    """Return the pick of a sample, or the reason why it has none."""
     scores = cells.get("scores")
     score = scores.get(scorer) if isinstance(scores, Mapping) else None
     if cells.get("error") is not None:
@@ -156,7 +149,8 @@ def _answer(cells: Cells, item: LoggedItem, scorer: str | None) -> dict[str, Any
     pick, value = position_named(score.get("answer"), item.k, item.choices), score.get("value")
     if pick is not None and value in ("C", "I") and (value == "C") != (pick == item.key):
         raise ItemError(
-            f"is scored {value}, but its answer and target say otherwise; expected letters of the logged choices"
+            f"the sample is scored {value}, but its answer and target imply the opposite; expected letters of the "
+            "logged choices"
         )
     return {"pick": pick, "reason": "names no choice, or several"}
 
@@ -164,10 +158,12 @@ def _answer(cells: Cells, item: LoggedItem, scorer: str | None) -> dict[str, Any
 def _notes(options: LogOptions, replies: Sequence[LogReply], dropped: int) -> list[str]:
     notes = []
     if dropped:
-        notes.append(f"samples of later epochs left out: {dropped}; the first one of an item counts")
+        notes.append(f"samples of later epochs left out: {dropped} (the first epoch of each item counts)")
     if options.view is None:
         same = len(replies) > 1 and len({reply.item.stem for reply in replies}) == 1
-        doubt = "; all items have one stem: if the question was not shown, say choices_only" if same else ""
+        doubt = (
+            ". All items have the same stem; if the question was not shown, use choices_only" if same else ""
+        )
         notes.append(assumed("full") + doubt)
     return notes
 

@@ -1,7 +1,7 @@
-"""lighteval's details (`details_*.parquet`) -> replies.
+"""Reader of lighteval details (`details_*.parquet`).
 
-Its rows stand in no particular order and its columns vary with the task. Each is rewritten as a row of lm-eval's and read
-so. Options that the log holds as letters are taken from the prompt, where they stand as text.
+Rows have no particular order, and columns vary with the task. Each row is converted to the format of lm-eval and read as
+such. If the log contains options only as letters, their texts are taken from the prompt.
 """
 
 import math
@@ -27,19 +27,19 @@ _NAME = re.compile(r"details_(?P<task>.+?)(?:\|\d+)?_\d{4}-\d\d-\d\dT.*")
 
 
 def is_lighteval(table: SourceTable) -> bool:
-    """Whether rows are lighteval's details."""
+    """Return whether the rows are lighteval details."""
     return bool(table.rows) and {"doc", "model_response"} <= set(table.rows[0].cells)
 
 
 def read_lighteval(
     path: Path, table: SourceTable, sha256: str, options: LogOptions, before: ShownBefore
 ) -> Log:
-    """Return the replies of one log; rows that show no item are faults."""
+    """Read the replies in lighteval details. Rows that show no item become faults."""
     made, faults = rows_or_faults(
         ((row, row.cells) for row in table.rows),
         lambda row, cells: replace(row, cells=_as_lm_eval(cells, row.number)),
     )
-    # By number where an item's name is one, before all others by name.
+    # Sort numeric names by number, before all other names.
     rows = sorted((row for _, row in made), key=lambda row: _position(str(row.cells["doc_id"])))
     match = _NAME.fullmatch(path.stem)
     run = LmEvalRun(path_name(match["task"] if match else path.stem), _model(path))
@@ -53,14 +53,14 @@ def _position(name: str) -> tuple[int, str]:
 
 
 def _as_lm_eval(cells: Cells, number: int) -> dict[str, object]:
-    """Return a row as lm-eval writes one."""
+    """Return the row in the format of lm-eval."""
     query, said = cell_value(cells, "doc.query"), cell_value(cells, "doc.choices")
     if not isinstance(query, str) or not isinstance(said, list) or not all(isinstance(c, str) for c in said):
-        raise ItemError("`doc` has no `query` and `choices`; expected a multiple-choice task")
+        raise ItemError("`doc` has no `query` or no `choices`; expected a multiple-choice task")
     key = cell_value(cells, "doc.gold_index")
     key = key[0] if isinstance(key, list) and len(key) == 1 else key
     if isinstance(key, bool) or not isinstance(key, int) or not 0 <= key < len(said):
-        raise ItemError(f"`doc.gold_index` names no one choice of {len(said)}")
+        raise ItemError(f"`doc.gold_index` does not select exactly one of {len(said)} choices")
     stem, choices = query, [c.removeprefix(" ") for c in said]
     if are_letters(tuple(said)):
         stem, choices = _lettered(query, len(said))
@@ -78,24 +78,24 @@ def _as_lm_eval(cells: Cells, number: int) -> dict[str, object]:
 
 
 def _lettered(query: str, k: int) -> tuple[str, list[str]]:
-    """The stem and the texts of the last `k` lines `A. ...` of a prompt."""
+    """Return the stem, and the texts of the last `k` option lines (`A. ...`) of a prompt."""
     lines = list(_OPTION.finditer(query))[-k:]
     if [line[1] for line in lines] != list(ascii_uppercase[:k]):
-        raise ItemError("its options are letters, and its prompt has no lines `A. ...` with their texts")
+        raise ItemError("the options are letters, and the prompt has no lines `A. ...` with their texts")
     before = query[: lines[0].start()]
     starts = list(_LAST_QUESTION.finditer(before))
     return before[starts[-1].end() if starts else 0 :].strip(), [line[2].strip() for line in lines]
 
 
 def _model(path: Path) -> Name:
-    """`details/<owner>/<name>/<date>/details_...`: what stands between the first folder and the date."""
+    """Return the model name from a path such as `details/<owner>/<name>/<date>/details_...`."""
     parts = list(path.resolve().parts[:-2])
     after = parts[len(parts) - parts[::-1].index("details") :] if "details" in parts else parts[-1:]
     return path_name(plain_model("/".join(after[-2:])))
 
 
 def _scores(value: object, k: int) -> list[float]:
-    """Return the log-probabilities of `k` choices, or none unless each is a finite number."""
+    """Return the log-probabilities of `k` choices, or an empty list unless all are finite."""
     values = value if isinstance(value, Sequence) and not isinstance(value, str) else []
     whole = len(values) == k and all(isinstance(v, int | float) and math.isfinite(v) for v in values)
     return [float(v) for v in values] if whole else []

@@ -1,8 +1,8 @@
-"""lm-eval's logged rows (`samples_*.jsonl`, old and new) -> replies.
+"""Reader of the logged samples of lm-eval (`samples_*.jsonl`), old and new.
 
-A row says which choice the harness took for the best and whether that was right; both are made again from its
-log-likelihoods, and a log that contradicts itself is refused. Over the years numbers came as floats and came as text,
-arguments as lists and as named objects; what cannot be read is None and gives no answer.
+A row states the best choice and whether it was right. Both are recomputed from the log-likelihoods, and inconsistent logs
+are refused. Formats have changed over the years: numbers may be floats or text, and arguments may be lists or named
+objects. Unreadable values become None and give no answer.
 """
 
 import math
@@ -24,26 +24,23 @@ from robustify.scoring import per_character
 
 KIND = "lm-eval"
 TEXT_VIEWS = ("cloze", "choices_only_text")
-"""Where a log does not hold its prompts, only the view says that texts were scored and not letters."""
+"""Views in which texts are scored. If a log has no prompts, only the view distinguishes texts from letters."""
 Make = Callable[..., LogReply]
 
 
 def read_lm_eval(
     path: Path, table: SourceTable, sha256: str, options: LogOptions, before: ShownBefore
 ) -> Log:
-    """The replies of one log.
-
-    Raises:
-        UsageError: no such filter, or a view that is not what the prompts show.
-        DataError: the items are in no known layout, or asked in another way than `options` says.
-    """
+    """Read the replies in a log of lm-eval. Raise `UsageError` if the filter does not exist, or the view contradicts the
+    prompts, or `DataError` if the items have no known layout, or the prompts contradict `options`."""
     run = find_run(path)
     head = Log(path.name, KIND, sha256, run.task, (), table.faults, run.facts or {})
     return read_rows(head, run, table, options, before)
 
 
 def read_rows(head: Log, run: LmEvalRun, table: SourceTable, options: LogOptions, before: ShownBefore) -> Log:
-    """Return `head` with the replies in rows of lm-eval's form. Raises as `read_lm_eval`."""
+    """Return `head` with the replies in rows of the lm-eval format. Raise `UsageError` if the filter does not exist, or the
+    view contradicts the prompts, or `DataError` if the items have no known layout, or the prompts contradict `options`."""
     rows, notes = _one_filter(head.file, table.rows, options.filter)
     first = _first_lines(rows)
     names = {row.line: as_label(row.cells.get("doc_id")) for row in rows}
@@ -74,22 +71,22 @@ def read_rows(head: Log, run: LmEvalRun, table: SourceTable, options: LogOptions
 def _one_filter(
     name: str, rows: Sequence[SourceRow], wanted: str | None
 ) -> tuple[tuple[SourceRow, ...], list[str]]:
-    """The rows of one filter; lm-eval writes a row for each filter of a task."""
+    """Return the rows of one filter and a note. lm-eval writes one row per filter of a task."""
     said = [str(row.cells.get("filter", "none")) for row in rows]
     filters, known = list(dict.fromkeys(said)), names_in(said)
     if wanted is not None and wanted not in filters:
-        raise UsageError(f"{name}: no filter {wanted!r}; expected one of {listed(filters, known)}")
+        raise UsageError(f"{name}: there is no filter {wanted!r}; expected one of {listed(filters, known)}")
     taken = wanted or filters[0]
     kept = tuple(row for row, one in zip(rows, said, strict=True) if one == taken)
     if len(filters) == 1:
         return kept, []
     others = listed((one for one in filters if one != taken), known)
-    shown = known.get(taken, "that of the first row")
-    return kept, [f"filter {shown} was taken, not {others} (--filter says otherwise)"]
+    shown = known.get(taken, "of the first row")
+    return kept, [f"the filter {shown} was used, not {others} (to change this, use --filter)"]
 
 
 def _first_lines(rows: Sequence[SourceRow]) -> dict[int, int]:
-    """By line the first line with the same item, which is the one that `item_table` keeps."""
+    """Return the first line with the same item for each line. `item_table` keeps only that line."""
     seen: dict[str, tuple[int, object]] = {}
     out: dict[int, int] = {}
     for row in rows:
@@ -107,17 +104,17 @@ def _reply(
     if asked is None and (len(values) != item.k or any(map(math.isnan, values))):
         said = _written(row.cells)
         if said is None:
-            raise ItemError(f"neither a log-likelihood for each of {item.k} choices nor a text")
+            raise ItemError(f"the row has neither a log-likelihood for each of {item.k} choices nor a text")
         pick = position_named(said, item.k, item.choices, lettered=lettered)
         return make(row.line, item=item, pick=pick, reason="names no choice, or several")
     if len(values) not in (item.k, 2 * item.k):
-        raise ItemError(f"{len(values)} log-likelihoods for {item.k} choices; expected one a choice")
+        raise ItemError(f"{len(values)} log-likelihoods for {item.k} choices; expected one per choice")
     by_text = not asked.by_letter if asked is not None else text_view
     back = (_by_choice(asked) if asked is not None and by_text else None) or range(item.k)
     scores = _finite(values[j] for j in back)
     if not scores:
         return make(row.line, item=item, reason="a score that is no finite number")
-    # As acc_norm counts: without the space that parts the text from its context.
+    # Like acc_norm, count characters without the space between context and text.
     texts = asked.continuations if asked is not None else item.choices
     chars = tuple(len(texts[j].removeprefix(" ")) for j in back) if by_text else ()
     twice = by_text and len(values) > item.k
@@ -128,10 +125,8 @@ def _reply(
 
 
 def _contradictions(made: Sequence[tuple[SourceRow, LogReply]]) -> list[Fault]:
-    """Rows whose own metric is not what their scores and key give; ties are the harness's to break.
-
-    A key that was read wrongly, or scores joined to the wrong choices, cannot pass this.
-    """
+    """Return faults for rows whose metric differs from the one computed from their scores and key, ignoring ties.
+    This finds keys that were read incorrectly, and scores that were assigned to the wrong choices."""
     faults: list[Fault] = []
     for row, reply in made:
         normed = per_character(reply.scores, reply.n_chars) if reply.by_text and all(reply.n_chars) else ()
@@ -142,8 +137,8 @@ def _contradictions(made: Sequence[tuple[SourceRow, LogReply]]) -> list[Fault]:
             best = tied_best(ranked)
             if len(best) == 1 and (best[0] == reply.item.key) != bool(said):
                 reason = (
-                    f"`{metric}` is {said:g}, but the row's scores and key give {1 - said:g}; expected the "
-                    "same (is the key read as meant? --map key=FIELD or key_is=number says otherwise)"
+                    f"`{metric}` is {said:g}, but the scores and key of the row give {1 - said:g}. If the key is "
+                    "read incorrectly, use --map key=FIELD or --map key_is=number."
                 )
                 faults.append(Fault(reply.line, reason))
                 break
@@ -153,11 +148,13 @@ def _contradictions(made: Sequence[tuple[SourceRow, LogReply]]) -> list[Fault]:
 def _assumed(run: LmEvalRun, options: LogOptions, prompts: Sequence[Prompt]) -> list[str]:
     notes = []
     if run.facts is None and options.model is None:
-        notes.append("no results file beside it: the folder was taken for the model's name")
+        notes.append(
+            "there is no results file beside the log, so the name of the folder is used as the model name"
+        )
     in_order = sum(not prompt.by_letter and _by_choice(prompt) is None for prompt in prompts)
     if in_order:
         notes.append(
-            f"rows whose scored texts are not those of the choices, taken in the order of the choices: {in_order}"
+            f"rows whose scored texts differ from the choices (assumed to be in the order of the choices): {in_order}"
         )
     return notes
 
@@ -165,14 +162,12 @@ def _assumed(run: LmEvalRun, options: LogOptions, prompts: Sequence[Prompt]) -> 
 def _unfinished(run: LmEvalRun, n: int) -> list[Fault]:
     if run.n is None or run.n == n:
         return []
-    return [Fault(1, f"{n} items are logged of the {run.n} that the results file counts; expected them all")]
+    return [Fault(1, f"the log contains {n} items, but the results file counts {run.n}; expected all items")]
 
 
 def _prompt(cells: Cells, item: LoggedItem) -> Prompt | None:
-    """What was put before the model, a pair a choice; None where the row does not say so for each choice.
-
-    `acc_mutual_info` asks every continuation a second time without its context: those pairs are left out.
-    """
+    """Return the prompts of a row, one pair per choice, or None unless the row contains a pair for every choice.
+    `acc_mutual_info` scores each continuation again without context. These additional pairs are dropped."""
     pairs = _pairs(cells.get("arguments"))
     if len(pairs) == 2 * item.k and not any(context for context, _ in pairs[item.k :]):
         pairs = pairs[: item.k]
@@ -183,10 +178,10 @@ def _prompt(cells: Cells, item: LoggedItem) -> Prompt | None:
 
 
 def _pairs(arguments: object) -> list[tuple[str, str]]:
-    """Return context and continuation of each request; none unless every request has both."""
+    """Return the context and continuation of each request, or an empty list unless every request has both."""
     members: Sequence[object] = arguments if isinstance(arguments, list) else ()
     if isinstance(arguments, dict):
-        # By number, because gen_args_10 comes after gen_args_2.
+        # Sort by number, so that gen_args_10 comes after gen_args_2.
         names = sorted(arguments, key=_number) if len(arguments) > 10 else arguments
         members = [arguments[name] for name in names]
     pairs = [pair for member in members if (pair := _pair(member)) is not None]
@@ -206,10 +201,8 @@ def _number(name: str) -> int:
 
 
 def _by_choice(asked: Prompt) -> list[int] | None:
-    """For each choice of the item the request that scored its text; None where the texts are not the choices'.
-
-    Some tasks tidy a choice before they ask it, or ask one text in several contexts.
-    """
+    """Return the index of the request that scored each choice, or None if the scored texts differ from the choices.
+    Some tasks modify a choice before scoring it, or score one text in several contexts."""
     texts = [unspaced(text) for text in asked.continuations]
     positions: list[int] = []
     for choice in asked.item.choices:
@@ -222,10 +215,8 @@ def _by_choice(asked: Prompt) -> list[int] | None:
 
 
 def _log_likelihoods(cells: Cells) -> list[float]:
-    """Return the log-likelihood of each request in its order, NaN if there is none to read.
-
-    `resps` holds a list for each request and in it one for each repeat; older logs have a level less.
-    """
+    """Return the log-likelihood of each request, or NaN if it is unreadable.
+    `resps` contains a list per request, which contains a list per repeat. Older logs have one level less."""
     for name in ("resps", "filtered_resps"):
         responses = cells.get(name)
         if isinstance(responses, list) and responses:
@@ -247,12 +238,12 @@ def _float(value: object) -> float:
 
 
 def _finite(values: Iterable[float]) -> tuple[float, ...]:
-    """Return the values, or none of them unless each is a finite number."""
+    """Return the values, or an empty tuple unless all are finite."""
     every = tuple(values)
     return every if all(map(math.isfinite, every)) else ()
 
 
 def _written(cells: Cells) -> str | None:
-    """What a model that writes has written, after the task's filter; None where that is no text."""
+    """Return the text generated by a model, after the filter of the task, or None if it is not text."""
     text = _innermost(cells.get("filtered_resps", cells.get("resps")))
     return text if isinstance(text, str) else None

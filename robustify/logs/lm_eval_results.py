@@ -1,6 +1,6 @@
-"""The `results_*.json` that lm-eval writes beside its logged rows: whose they are, and how they were made.
+"""Reader of the `results_*.json` that lm-eval writes beside its logged samples, for the model and the settings of a run.
 
-Its numbers are not taken over; they are made again from the rows.
+Scores are not read from this file, because they are recomputed from the samples.
 """
 
 import json
@@ -19,7 +19,7 @@ _LOGGED = re.compile(r"samples_(?P<task>.+?)(?:_(?P<date>\d{4}-\d\d-\d\dT[\d.:-]
 
 @dataclass(frozen=True, slots=True)
 class LmEvalRun:
-    """`model` "" where nothing names it; `n` rows that the task has, None where that is not said."""
+    """Run of lm-eval. `model` is "" if it is unknown. `n` is the number of rows of the task, or None if it is unknown."""
 
     task: Name
     model: Name = NOTHING
@@ -28,7 +28,7 @@ class LmEvalRun:
 
 
 def find_run(path: Path) -> LmEvalRun:
-    """The run of a log of lm-eval, by the results file beside it, else by the log's name and folder."""
+    """Return the run of a log, from the results file beside it or else from the names of the log and its folder."""
     match = _LOGGED.fullmatch(path.stem)
     task, date = (match["task"], match["date"]) if match else (path.stem, None)
     tree = _results(path.parent, task, date)
@@ -47,7 +47,7 @@ def find_run(path: Path) -> LmEvalRun:
 
 
 def _results(folder: Path, task: str, date: str | None) -> Mapping[str, Any] | None:
-    """The results of the same run: the same date, else the only file that knows the task."""
+    """Return the results of the same run: those with the same date, or the only file that contains the task."""
     same = folder / f"results_{date}.json"
     paths = [same] if same.is_file() else sorted(folder.glob("results*.json"))
     trees = [tree for path in paths if task in as_object((tree := _read(path)).get("results"))]
@@ -69,7 +69,7 @@ def _facts(tree: Mapping[str, Any], config: Mapping[str, Any], task: str) -> dic
         "backend": tree.get("model_source") or config.get("model"),
         "dtype": str(config.get("model_dtype") or "").removeprefix("torch.") or None,
         "revision": config.get("model_sha") or config.get("model_revision"),
-        # Shortened: many models share one template, and a digest of a file would make them one model.
+        # Many models share a template. A full digest would look like that of a file and make them the same model.
         "chat_template": str(tree.get("chat_template_sha") or "")[:16],
         "transformers": tree.get("transformers_version"),
     }

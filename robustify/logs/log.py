@@ -1,7 +1,7 @@
-"""What passes between the readers of logs and the matching: one reply a row, in the log's own terms.
+"""Data structures between log readers and matching, with one reply per row in the terms of the log.
 
-Positions here are positions as the log shows the choices, not yet those of an item; matching turns them. Reprs show
-no text.
+Positions refer to the choices as shown in the log, not to those of an item. Matching converts them. The repr of these
+classes shows no text.
 """
 
 import re
@@ -21,12 +21,12 @@ _LISTED = 3
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """What a user says about a log. What is left out is read from the log, and what was assumed becomes a note.
+    """Options that a user sets for a log. Values that are not set are read from the log, and assumptions become notes.
 
-    `view`: how the items were asked. `model`: whose replies these are. `filter`: which of lm-eval's filters or
-    of Inspect's scorers. `columns`: for each part of a row the column (or columns) that holds it, with `=`
-    before a value that is the same in every row. `keyed`: keys come from the benchmark's own file.
-    `skip_bad`: set unreadable rows aside. `hidden`: what the choices-only views did not show.
+    `view` is the view in which the items were asked. `model` is the model that gave the replies. `filter` selects a filter
+    of lm-eval or a scorer of Inspect. `columns` maps each part of a row to its column or columns, or to a constant value
+    after `=`. `keyed` means that keys come from the file of the benchmark. `skip_bad` sets unreadable rows aside. `hidden`
+    is the part of the item that the choices-only views did not show.
     """
 
     view: View | None = None
@@ -39,22 +39,20 @@ class LogOptions:
 
     @property
     def name(self) -> Name | None:
-        """`model` as a name. Raises `UsageError` where it is none."""
+        """Checked name of the model, or None. Raise `UsageError` if `model` is too long for a name."""
         return None if self.model is None else said_name(self.model)
 
     @property
     def fields(self) -> FieldMap | None:
-        """The same columns as the loaders take them, where any of them is part of an item."""
+        """Field map of the item columns for the loaders, or None if no item column is mapped."""
         return FieldMap.of(self.columns)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LoggedItem(KeptHere):
-    """An item as a log shows it: its text, where the log has any, and its key, where the log says so.
-
-    `k` choices, 0 where the item of its id says how many; `choices` are empty where there is no text. `name` is what
-    the log calls the item, `id` the item's own id, "" for none. `topic` and `group` as in `Item`.
-    """
+    """Item as shown in a log, with its text and key if the log contains them. `k` is the number of choices, or 0 if only
+    the item with its ID determines it. `choices` is empty if there is no text. `name` is the label of the item in the log,
+    and `id` is the ID of the item itself. Either is "" if it is unknown. `topic` and `group` are those of `Item`."""
 
     k: int
     stem: str = ""
@@ -68,11 +66,12 @@ class LoggedItem(KeptHere):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LogReply(KeptHere):
-    """One answer of one model. `pick` and `scores` are by position as shown; `scores` are log-probabilities.
+    """Reply of one model to one item.
+    `pick` and `scores` refer to positions as shown, and `scores` are log-probabilities.
 
-    `by_text`: what was scored is the text of each choice, of `n_chars` characters, and length counts; else the
-    scores are compared as they are. `unconditioned`: log-probabilities of the same texts without any context.
-    `reason` says why there is no pick.
+    If `by_text` is true, the text of each choice was scored, and scores are normalized by its length `n_chars`. Otherwise,
+    scores are compared without normalization. `unconditioned` contains log-probabilities of the same texts without context.
+    `reason` explains why there is no pick.
     """
 
     line: int
@@ -90,12 +89,9 @@ class LogReply(KeptHere):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Log(KeptHere):
-    """One file: its replies, the rows that could not be read, and what it says of its own making.
-
-    `facts` (a task's name, versions, dtype) describe every model of the log. `templates`: sha256 by
-    "view/name" of the templates of ours that all its prompts are. `notes` say what was assumed, without
-    the file's name.
-    """
+    """Contents of a log file: replies, unreadable rows, and metadata.
+    `facts` (name of the task, versions, dtype) apply to every model in the log. `templates` maps "view/name" to the sha256
+    of each robustify template that all prompts match. `notes` state assumptions, without the name of the file."""
 
     file: str
     kind: str
@@ -109,11 +105,11 @@ class Log(KeptHere):
 
 
 Shown = tuple[dict[int, LoggedItem], list[Fault], list[str]]
-"""By line the item that a row shows; the faults of the other rows; notes."""
+"""Items by line, faults of the other rows, and notes."""
 
 
 class ShownBefore:
-    """The items of the log that was read last, because the logs of several models often show the same ones."""
+    """Cache of the items of the last log, because logs of several models often contain the same items."""
 
     def __init__(self) -> None:
         self._key: tuple[object, ...] = ()
@@ -123,7 +119,7 @@ class ShownBefore:
     def items(
         self, file: str, table: SourceTable, options: LogOptions, task: Name, names: Mapping[int, Name]
     ) -> Shown:
-        """Return what `logged_items` returns."""
+        """Return the items, faults, and notes of an item table, reusing those of the last log if they are equal."""
         key = [(row.line, row.cells) for row in table.rows], names, options.fields, table.faults
         # The task names the groups of items that share a passage.
         renamed = task != self._task and any(item.group for item in self._shown[0].values())
@@ -136,14 +132,9 @@ class ShownBefore:
 def logged_items(
     file: str, table: SourceTable, options: LogOptions, task: Name, names: Mapping[int, Name]
 ) -> Shown:
-    """Return by line the item that each row of an item table shows, read as a benchmark's file.
-
-    `names`: by line what the log calls the item.
-
-    Raises:
-        DataError: no layout is recognised, or the choices are letters only.
-        UsageError: a mapped field that no row has.
-    """
+    """Return the item shown in each row of an item table, by line, with faults and notes. The table is read like the file
+    of a benchmark. `names` maps lines to the labels of the items in the log. Raise `DataError` if the layout is not
+    recognized, or the choices are only letters, or `UsageError` if no row has a mapped field."""
     if not table.rows:
         return {}, list(table.faults), []
     raw = raw_items(file, table, options.fields)
@@ -163,27 +154,26 @@ def logged_items(
 
 
 def topic_notes(said: Iterable[str], topics: Mapping[str, Name]) -> list[str]:
-    """A note where topics are no names, and were left out."""
+    """Return a note about texts that are not topic names and were dropped."""
     strange = {text.strip() for text in said} - {"", *topics}
-    return [f"topics that are no names, or hardly two items each, left out: {len(strange)}"] * bool(strange)
+    note = (
+        f"topics dropped, because they are not names or have fewer than two items on average: {len(strange)}"
+    )
+    return [note] * bool(strange)
 
 
 def plain_model(name: str) -> str:
-    """`owner/name` as it is; of a path, or of a path as lm-eval makes it a folder's name, the last part.
-
-    A model's folder on somebody's machine is not handed on.
-    """
+    """Return `owner/name` unchanged, or the last part of a path, including a path that lm-eval encoded as a folder name.
+    This keeps the location of a model on someone's machine out of the results."""
     if _ABSOLUTE.match(name) or "//" in name:
         return re.split(r"[\\/]|__", name.rstrip("/\\"))[-1]
     return name.replace("__", "/")
 
 
 def fingerprint(logs: Sequence[Log], model: str) -> dict[str, str]:
-    """The facts of a model's logs; where they differ, the first few of each. `model`: its name in the logs.
-
-    A log's digest says which answers these are, not which model gave them, so it is not written as a digest of its
-    own: models are distinguished by the name that the log gives and by their revision.
-    """
+    """Return the properties of a model according to its logs, joining the first few values if logs differ.
+    `model` is its name in the logs. The digest of a log identifies answers, not the model that gave them, so it is not
+    stored as a separate digest. Models are distinguished by their names in the log and their revisions."""
     facts: dict[str, list[str]] = {}
     for log in logs:
         own: dict[str, str] = {"engine": f"replay of {log.kind}", "model": model, **log.facts}
@@ -193,6 +183,6 @@ def fingerprint(logs: Sequence[Log], model: str) -> dict[str, str]:
 
 
 def together(values: Sequence[str]) -> str:
-    """The first values, and how many there are besides."""
+    """Return the first values, and the number of other values."""
     more = f" and {len(values) - _LISTED} more" if len(values) > _LISTED else ""
     return ", ".join(values[:_LISTED]) + more

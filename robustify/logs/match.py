@@ -1,10 +1,10 @@
-"""From replies to rows of an answer table: which item a reply shows, in which order, and what it answers.
+"""Matching of logged replies to items, and conversion to rows of an answer table.
 
-Items are matched by their content, never by row or by letter. A row without text is matched by its item's id, and its
-key must then agree. Where several items have the same content, the rows of a model take them one after the other.
+Items are matched by content, never by row number or letter. A row without text is matched by item ID, and its key must
+agree. If several items have the same content, the rows of a model are assigned to them in turn.
 
-A reply with scores is picked anew, ties sharing the credit; one with a pick alone keeps its pick. What names no choice
-is a row all the same, unanswered.
+For a reply with scores, the pick is recomputed and ties share the credit. A reply without scores keeps its pick. A reply
+that names no choice becomes an unanswered row.
 """
 
 import hashlib
@@ -24,14 +24,14 @@ from robustify.scoring import per_character
 
 Reading = Literal["content", "folded stem", "choices alone"]
 READINGS: tuple[Reading, ...] = ("content", "folded stem", "choices alone")
-"""What an item is known by, from the surest to the weakest."""
+"""Ways to identify an item, from the most to the least reliable."""
 Asking = tuple[str, str, str, str]
-"""File, model, view and template: within one, no item is shown twice in one order."""
+"""File, model, view, and template. Within these, no item is shown twice in the same order."""
 
 
 @dataclass(frozen=True, slots=True)
 class MatchedItem:
-    """The item's position in the catalogue, the order in which it was shown, and what identified it."""
+    """Match of a row: position of the item in the catalogue, order in which it was shown, and matching method."""
 
     at: int
     order: Order
@@ -39,11 +39,11 @@ class MatchedItem:
 
 
 class OtherItemError(ItemError):
-    """A row says something of the item it names that is not so."""
+    """Error for a row that contradicts the item with its ID."""
 
 
 class Catalogue:
-    """Items by their content. `grows`: an item that is not here yet is added, not refused."""
+    """Index of items by content. If `grows` is true, unknown items are added instead of refused."""
 
     def __init__(self, items: Sequence[Item], *, grows: bool) -> None:
         self.items: list[Item] = []
@@ -60,13 +60,13 @@ class Catalogue:
             self._add(item, texts, _digest("content", item.stem, texts))
 
     def find(self, logged: LoggedItem, asking: Asking, task: str, *, blind: bool) -> MatchedItem:
-        """The item that a row shows. `blind`: asked without its question, which the log may then lack.
+        """Return the item shown in a row.
 
-        A second row of one asking finds its item too; `refuse_repeats` refuses it.
+        `blind` means that the item was asked without its question, which the log may then lack. A repeated row also finds
+        its item, and `refuse_repeats` refuses it later.
 
-        Raises:
-            OtherItemError: the item of this id has another key or number of choices.
-            ItemError: no such item, or one that cannot be distinguished from another.
+        Raise `OtherItemError` if the item with this ID has another key or number of choices, or `ItemError` if there is no
+        such item, or several items match.
         """
         match = self._by_text(logged, asking, task, blind) if logged.choices else self._by_id(logged)
         self._shown.add((asking, match.at, match.order))
@@ -82,7 +82,7 @@ class Catalogue:
             wanted = digest if kind == "content" else _digest(kind, logged.stem, texts)
             positions = self._index(kind).get(wanted, [])
             if kind != "content" and len(positions) > 1:
-                raise ItemError(f"has the same {kind} as {len(positions)} items")
+                raise ItemError(f"the row has the same {kind} as {len(positions)} items")
             at_hand = (
                 [known]
                 if known in positions
@@ -93,35 +93,37 @@ class Catalogue:
             ]
             free = [m for m in matches if (asking, m.at, m.order) not in self._shown]
             if free:
-                # An item shown in its own order comes before one that would have been shuffled.
+                # Prefer an item shown in its original order to one that would have been shuffled.
                 return next((m for m in free if m.order == own(logged.k)), free[0])
             if matches and (known in positions or not self.grows):
                 return matches[0]
             if self.grows:
                 break
         if not self.grows:
-            other = ", though one has this id" if logged.id in self._ids else ""
+            other = ", although one has this ID" if logged.id in self._ids else ""
             raise ItemError(f"no item of the data has this content{other}")
         return MatchedItem(self._add(_item(logged, self._free(logged, task)), texts, digest), own(logged.k))
 
     def _may_be(self, logged: LoggedItem, at: int, asking: Asking) -> bool:
-        """Whether a row may show this item: not where a log is all that is known and calls it otherwise."""
+        """Return whether a row may show this item.
+        If items are known only from a log, the log must use the same label for both."""
         return not self.grows or self._called.get((asking, at), logged.name) == logged.name
 
     def _by_id(self, logged: LoggedItem) -> MatchedItem:
         at = self._ids.get(logged.id)
         if at is None:
-            raise ItemError("no item of the data has this id, and the row has no text to be matched by")
+            raise ItemError("no item of the data has this ID, and the row has no text for matching")
         item = self.items[at]
         what = "number of choices" if logged.k not in (0, item.k) else "key"
         if what != "key" or logged.key not in (None, item.key):
             raise OtherItemError(
-                f"has another {what} than the item of its id; expected the same, as the row has no text to be matched by"
+                f"the {what} differs from that of the item with this ID; expected the same, because the row has no text "
+                "for matching"
             )
         return MatchedItem(at, own(item.k), "id")
 
     def _read(self, logged: LoggedItem) -> tuple[tuple[str, ...], bytes]:
-        # The rows of many models may show one and the same item.
+        # The rows of several models may show the same item.
         shown = logged.stem, logged.choices
         if shown not in self._texts_read:
             texts = tuple(map(unspaced, logged.choices))
@@ -129,7 +131,8 @@ class Catalogue:
         return self._texts_read[shown]
 
     def _index(self, kind: Reading) -> defaultdict[bytes, list[int]]:
-        """By the digest of a reading the items that have it; weaker readings only once they are needed."""
+        """Return a mapping from digests of a reading to item positions.
+        Indexes of weaker readings are built only if necessary."""
         if kind not in self._by:
             self._by[kind] = defaultdict(list)
             for at, (item, texts) in enumerate(zip(self.items, self._texts, strict=True)):
@@ -145,7 +148,7 @@ class Catalogue:
         return at
 
     def _free(self, logged: LoggedItem, task: str) -> str:
-        """An id for an item of a log: its own, else the task's name and what the log calls it."""
+        """Return an unused ID for a logged item: its own ID, or the name of the task followed by its label."""
         name = logged.name.removeprefix("#")
         made = f"{task}-{name:0>4}" if name.isdecimal() else f"{task}-{name or len(self.items) + 1}"
         wanted = logged.id or made
@@ -167,7 +170,7 @@ def _digest(kind: Reading, stem: str, texts: Sequence[str]) -> bytes:
 
 
 def _order(shown: Sequence[str], own_texts: Sequence[str]) -> Order:
-    """`order[j]`: which of the item's choices stands at position j; equal texts keep their order."""
+    """Return the order shown: `order[j]` is the choice of the item at position j. Equal texts keep their order."""
     if shown == own_texts:
         return own(len(shown))
     left = defaultdict(list)
@@ -178,7 +181,7 @@ def _order(shown: Sequence[str], own_texts: Sequence[str]) -> Order:
 
 def _item(logged: LoggedItem, name: str) -> Item:
     if logged.key is None:
-        raise ItemError("no key is logged; expected the items with their keys (--data ITEMS)")
+        raise ItemError("the log has no key. Pass the items with their keys (--data ITEMS).")
     return Item(name, logged.stem, logged.choices, logged.key, logged.topic, logged.group)
 
 
@@ -188,11 +191,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Gathered:
-    """The items that at least one log shows, and all answers.
-
-    `items` is None where no text is known; `topics` and `groups` by id all the same. `set_aside` names rows
-    that show no item or could not be read. `left_out` counts items of the data that no log shows.
-    """
+    """Items shown in at least one log, and all answers.
+    `items` is None if no text is known. `topics` and `groups`, by ID, are always available. `set_aside` lists rows that are
+    unreadable or match no item. `left_out` counts items of the data that are in no log."""
 
     items: tuple[Item, ...] | None
     topics: Mapping[str, str]
@@ -205,7 +206,7 @@ class Gathered:
 
 
 def answer_rows(reply: LogReply, item: Item, order: Order) -> Iterator[Answer]:
-    """The row of a reply; and where the same texts were also scored without context, a row of that."""
+    """Yield the answer row of a reply, and another row if the same texts were also scored without context."""
     chars = _in_own_order(reply.n_chars, order) or tuple(map(len, item.choices))
     if not reply.scores:
         yield bare_row(reply, item.id, item.key, order)
@@ -235,18 +236,20 @@ def _sizes(choices: tuple[str, ...]) -> tuple[int, ...]:
 
 
 def of_item(reply: LogReply, item: Item) -> LogReply:
-    """A reply to this item where its log did not know of how many choices: what it names is one of these, or nothing.
-    Raises `OtherItemError`: it has another number of scores."""
+    """Return the reply to an item whose number of choices was unknown to the log. Picks beyond its choices are removed.
+    Raise `OtherItemError` if the number of scores differs from the number of choices."""
     if reply.item.k:
         return reply
     if len(reply.scores) not in (0, item.k):
-        raise OtherItemError(f"has {len(reply.scores)} scores, but the item of its id {item.k} choices")
+        raise OtherItemError(
+            f"the row has {len(reply.scores)} scores, but the item with its ID has {item.k} choices"
+        )
     beyond = reply.pick is not None and reply.pick >= item.k
     return replace(reply, pick=None) if beyond else reply
 
 
 def bare_row(reply: LogReply, item: str, key: int, order: Order) -> Answer:
-    """The row of a reply without scores, for an item of which no more may be known than its id and key."""
+    """Return the answer row of a reply without scores. The item may be known only by ID and key."""
     asked = Asked(item, str(reply.view), reply.model, order, reply.template, key)
     if reply.pick is None:
         return unanswered(asked, reply.reason)
@@ -255,7 +258,7 @@ def bare_row(reply: LogReply, item: str, key: int, order: Order) -> Answer:
 
 
 def _in_own_order(values: Sequence[T], order: Order) -> tuple[T, ...]:
-    """Values by position as shown, put into the item's own order."""
+    """Return values in the original order of the item's choices instead of the order shown."""
     if not values or order == own(len(order)):
         return tuple(values)
     position = sorted(range(len(order)), key=order.__getitem__)
@@ -263,34 +266,35 @@ def _in_own_order(values: Sequence[T], order: Order) -> tuple[T, ...]:
 
 
 def unread(logs: Sequence[Log]) -> list[Quarantined]:
-    """The rows that could not be read, once the user has said to set them aside."""
+    """Return the unreadable rows of all logs, which the user has asked to set aside."""
     return [Quarantined(fault.line, fault.reason, log.file) for log in logs for fault in log.faults]
 
 
 def table_in_order(rows: Iterable[tuple[int, Order, Answer]]) -> Answers:
-    """The rows by asking, and within one by item; an item's own order comes first, as the plain asking."""
+    """Return a table of the rows, grouped by view, model, and template, and then by item.
+    Within an item, its original order comes first."""
     ranks: dict[tuple[str, str, str], int] = {}
     ranked: list[tuple[int, int, bool, int, Answer]] = []
     for at, order, row in rows:
         asking = ranks.setdefault((row.view, row.model, row.template), len(ranks))
         ranked.append((asking, at, order != own(len(order)), len(ranked), row))
-    # No two have one number, so that rows are never compared.
+    # Numbers are unique, so rows are never compared.
     return Answers.of(row for *_, row in sorted(ranked))
 
 
 def unanswered_notes(answers: Answers) -> Iterator[str]:
-    """A note for each model whose replies could not all be read."""
+    """Yield a note for each model with unreadable replies."""
     if not answers.table["pick"].null_count:
         return
     columns = (answers.table[name].to_pylist() for name in ("model", "view", "pick"))
     missing = Counter((model, view) for model, view, pick in zip(*columns, strict=True) if pick is None)
     for (model, view), n in missing.items():
-        yield f"{model}, view {view}: rows without a readable answer {n}"
+        yield f"{model}, view {view}: rows without a readable answer: {n}"
 
 
 def refuse_repeats(rows: Iterable[tuple[Log, LogReply, str, Order]]) -> None:
-    """Refuse two rows of one asking: two logs of one run, or one log twice.
-    Raises `DataError`: one line for each two files, with the number of such rows and the first of them."""
+    """Raise `DataError` if two rows contain the same question to the same model, as in two logs of one run.
+    The message has one line per pair of files, with the number of such rows and the first of them."""
     first: dict[tuple[str, str, str, str, Order], tuple[str, int]] = {}
     again: dict[tuple[str, str, str, str], list[tuple[int, int]]] = {}
     for log, reply, item, order in rows:
@@ -301,9 +305,9 @@ def refuse_repeats(rows: Iterable[tuple[Log, LogReply, str, Order]]) -> None:
     if again:
         raise DataError.gather(
             [
-                f"{file}:{lines[0][1]}: the same asking as {earlier}:{lines[0][0]} (model {model}, view {view}; "
-                f"{len(lines)} such rows); expected each run once: leave one log out, or name its model "
-                "otherwise (NAME=LOG)"
+                f"{file}:{lines[0][1]}: the row repeats {earlier}:{lines[0][0]} (model {model}, view {view}; "
+                f"{len(lines)} such rows); expected each run once. Remove one log, or give its model another name "
+                "(NAME=LOG)."
                 for (earlier, file, model, view), lines in again.items()
             ]
         )

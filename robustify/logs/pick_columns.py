@@ -1,7 +1,6 @@
-"""Which column of a table of picks holds what: the user's word first, then usual names.
+"""Mapping of table columns to the parts of a row, based on the user's options and then on common names.
 
-Two columns that could both be one part are not chosen between: the table is refused with the columns found and
-the mapping to write.
+If two columns could be the same part, the table is refused. The message names the columns and the option to use.
 """
 
 import re
@@ -15,7 +14,7 @@ from robustify.loaders.rows import SourceTable
 from robustify.logs.checked_names import NOTHING, Name, columns_of, headings, listed
 from robustify.logs.log import LogOptions
 
-# Each line: names that mean the same. A later line counts only where no name of an earlier one is there.
+# Names in one tuple are equivalent. A later tuple is used only if no name of an earlier one exists.
 USUAL: dict[str, tuple[tuple[str, ...], ...]] = {
     "model": (("model", "model_name"), ("scorer", "system")),
     "id": (("item", "item_id", "id"), ("question_id", "qid", "uid", "pair_id", "doc_id")),
@@ -39,39 +38,33 @@ _OF_A_MODEL = "*_picked,*_pick,*_predicted,*_prediction,*_pred"
 
 @dataclass(frozen=True, slots=True)
 class PickColumns:
-    """`picks`: by model the column of its picks, with "" for a table that names the model in each row.
-
-    `parts`: the column of every other part that the table has (`=value` if it is the same everywhere, `*` for a model's
-    name); `choices` the column or columns of the choices.
-    """
+    """Columns of a table of picks. `picks` maps each model to its column of picks, and has the key "" if all models share a
+    column. `parts` maps all other parts to their columns. A column is `=value` if the value is constant, and may contain
+    `*` for the name of a model. `choices` contains the column or columns of the choices."""
 
     picks: Mapping[Name, str]
     parts: Mapping[str, str]
     choices: str | tuple[str, ...] | None
 
     def of(self, model: Name) -> Iterator[tuple[str, str]]:
-        """Yield the columns of one model's picks by part, with its name for each `*`."""
+        """Yield (part, column) pairs for one model, replacing each `*` with its name."""
         yield "pick", self.picks[model]
         for part, column in self.parts.items():
             yield part, column.replace("*", model) if model else column
 
 
 def mapping(pairs: Iterable[str]) -> dict[str, str]:
-    """Return which column holds which part, as `said_columns`."""
+    """Return the column of each part from `PART=COLUMN` options."""
     return said_columns(pairs, PARTS)
 
 
 def pick_columns(file: str, table: SourceTable, options: LogOptions) -> PickColumns:
-    """The columns of a table of picks.
-
-    Raises:
-        DataError: no picks, or a part that could be two columns; with the columns and what to write.
-        UsageError: a mapped column that the table does not have.
-    """
+    """Return the columns of a table of picks. Raise `DataError` if there are no picks, or two columns could be the same
+    part. The message names them and the option to use, or `UsageError` if a mapped column does not exist."""
     names = list(table.rows[0].cells) if table.rows else []
     if table.layout or not names:
         raise DataError(
-            f"{file}: holds items without picks; expected logs or a table with model, key and pick"
+            f"{file} contains items without picks; expected logs, or a table with model, key, and pick"
         )
     said = dict(options.columns)
     taken = {column for part in said.values() for _, column in _expanded(part, names)}
@@ -90,24 +83,25 @@ def pick_columns(file: str, table: SourceTable, options: LogOptions) -> PickColu
     picks = _picks(file, names, said.get("pick") or _usual(file, "pick", free) or _OF_A_MODEL)
     if not picks:
         raise DataError(
-            f"{file}: no column holds picks; {_shown(names)}; expected a log of lm-eval, Inspect or lighteval, or "
-            "a table of picks: say which column is what (--map model=NAME --map key=NAME --map pick=NAME, "
-            "or --map pick=NAME,NAME for a column of each model)"
+            f"{file}: no column contains picks; {_shown(names)}; expected a log of lm-eval, Inspect, or lighteval, or a "
+            "table of picks. Map its columns with --map model=NAME --map key=NAME --map pick=NAME, or with "
+            "--map pick=NAME,NAME for one column per model."
         )
     if NOTHING not in picks and options.model is not None:
-        raise UsageError(f"{file}: has a column of picks for each model; leave {options.model}= out")
+        raise UsageError(f"{file}: the table has a column of picks for each model. Remove {options.model}=.")
     named = NOTHING not in picks or "model" in parts or options.model is not None
     for part in [*(["model"] * (not named)), *(["key"] * ("key" not in parts and not options.keyed))]:
         raise DataError(
-            f"{file}: no column for the {part}; {_shown(names)}; expected --map {part}=NAME, or --map {part}==VALUE "
-            "for the same in every row"
-            + (", or the items with their keys (--data ITEMS)" if part == "key" else "")
+            f"{file}: there is no column for the {part}; {_shown(names)}. Use --map {part}=NAME, or --map {part}==VALUE "
+            "for a constant value"
+            + (", or pass the items with their keys (--data ITEMS)" if part == "key" else "")
         )
     return PickColumns(picks, parts, choices)
 
 
 def _expanded(said: str, names: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the columns that a mapping means, each after what its `*` stands for, else after its own name."""
+    """Return (name, column) pairs for the columns that match a mapping.
+    The name is the text matched by `*`, or the column itself."""
     if said.startswith("="):
         return []
     patterns = [re.escape(one).replace(r"\*", "(.+)") for one in said.split(",")]
@@ -121,7 +115,9 @@ def _require(file: str, said: Mapping[str, str], names: Sequence[str]) -> None:
             continue
         for one in column.split(","):
             if not _expanded(one, names):
-                raise UsageError(f"{file}: no column {one!r}, as --map {part} says; {_shown(names)}")
+                raise UsageError(
+                    f"{file}: --map {part} names a column {one!r} that does not exist; {_shown(names)}"
+                )
 
 
 def _choices(said: str | None, names: Sequence[str]) -> str | tuple[str, ...] | None:
@@ -135,20 +131,25 @@ def _usual(file: str, part: str, names: Sequence[str]) -> str | None:
     usual = usual_names(names, USUAL[part])
     if len(usual) > 1:
         both = " and ".join(f"`{name}`" for name in usual)
-        raise DataError(f"{file}: {both} could each be the {part}; say which: --map {part}={usual[0]}")
+        raise DataError(
+            f"{file}: {both} could each be the {part}. Select one, as in --map {part}={usual[0]}."
+        )
     return usual[0] if usual else None
 
 
 def _picks(file: str, names: Sequence[str], said: str) -> dict[Name, str]:
-    """Return by model the column of its picks; "" for a column that the rows of all models share."""
+    """Return the column of picks of each model, or of "" if all models share a column."""
     if not {"*", ","} & set(said):
         return {NOTHING: said}
     if (models := columns_of(_expanded(said, names), names)) is not None:
         return models
-    raise DataError(f"{file}: no model's name over a column of picks; {_shown(names)}; expected a word each")
+    raise DataError(
+        f"{file}: some columns of picks are not named after a model; {_shown(names)}; expected a model name of one "
+        "word for each"
+    )
 
 
 def _shown(names: Sequence[str]) -> str:
     if known := headings(names):
         return f"found the columns {listed(names, known, 12)}"
-    return f"found columns: {len(names)} (names not shown: they may be text of an item)"
+    return f"found {len(names)} columns (names not shown, because they may be item text)"

@@ -1,6 +1,6 @@
-"""Plain tables of picks (JSON, JSON Lines, CSV, Parquet) -> replies.
+"""Reader of plain tables of picks (JSON, JSON Lines, CSV, Parquet).
 
-A table names a model, a key and a pick in each row, or has a column of picks for each model.
+A table contains a model, key, and pick in each row, or a column of picks for each model.
 """
 
 import math
@@ -30,19 +30,19 @@ from robustify.views import VIEWS, View
 
 KIND = "picks"
 LEAST = 1e-12
-"""A probability of 0 counts as this, because its logarithm has to be a number."""
+"""Value that replaces a probability of 0, so that its logarithm is finite."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SaidPick(KeptHere):
-    """What a row says of one model's pick, by part. `model` is "" if the row names it."""
+    """Parts of a row about one model's pick. `model` is "" if the row names the model."""
 
     model: Name
     choices: tuple[str, ...]
     parts: Mapping[str, object]
 
     def text(self, part: str) -> str:
-        """Return a part as text; "" if it is neither text nor a whole number."""
+        """Return a part as text, or "" if it is neither text nor a whole number."""
         said = self.parts.get(part)
         number = whole(said)
         return str(said if number is None else number).strip() if isinstance(said, str | int | float) else ""
@@ -50,11 +50,9 @@ class SaidPick(KeptHere):
 
 @dataclass(frozen=True, slots=True)
 class TableReading:
-    """How one table is read: how keys and picks name a choice, and what no row says.
-
-    `k` is 0 if the item of a row's id says how many choices it has; `words` gives the view of each word of the view
-    column, `models` and `topics` the names in those columns. `probable`: scores are probabilities.
-    """
+    """Rules for reading one table: formats of keys and picks, number of choices, and known names.
+    `k` is 0 if the number of choices depends on the item with a row's ID. `words` maps each word in the view column to a
+    view. `models` and `topics` contain the names in those columns. If `probable` is true, scores are probabilities."""
 
     keys: Naming
     picks: Naming
@@ -66,12 +64,9 @@ class TableReading:
 
 
 def read_picks(file: str, table: SourceTable, sha256: str, options: LogOptions) -> Log:
-    """The replies of one table.
-
-    Raises:
-        DataError: a part that no column holds, or that two could; a view or a count that is not known.
-        UsageError: a mapped column that is not there, or a view other than the table's own.
-    """
+    """Read the replies in a table of picks.
+    Raise `DataError` if a part has no column or two possible columns, or a view or number of choices is unknown, or
+    `UsageError` if a mapped column does not exist, or the requested view contradicts the table."""
     columns = pick_columns(file, table, options)
     made, faults = rows_or_faults(((row, columns) for row in table.rows), _said)
     said = [one for _, row in made for one in row]
@@ -113,12 +108,14 @@ def _reading(
     if columns.choices is None and "k" not in columns.parts and not (options.keyed and "id" in columns.parts):
         both = (by_key, keys), (by_pick, picks)
         k = _furthest(file, *([way.position(cell, MOST, ()) for cell in cells] for way, cells in both))
-        counted = f"every item was taken to have {k} choices, as many as its keys name (--map k==N)"
+        counted = (
+            f"every item was assumed to have {k} choices, based on the keys (to change this, use --map k==N)"
+        )
     scores = [score for one in said for score in _numbers(one)]
     probable = bool(scores) and all(0 <= score <= 1 for score in scores)
     if not probable and any(score > 0 for score in scores):
         raise DataError(
-            f"{file}: scores above 0 that are no probabilities; expected log-probabilities (at most 0) or "
+            f"{file}: some scores are above 0 but are not probabilities; expected log-probabilities (at most 0) or "
             "probabilities (0 to 1)"
         )
     models = _models(file, said, columns, options)
@@ -131,7 +128,7 @@ def _reading(
 def _models(
     file: str, said: Sequence[SaidPick], columns: PickColumns, options: LogOptions
 ) -> dict[str, Name]:
-    """Return the names of models by what a row calls them; of all rows by "" if the user names one."""
+    """Return the checked model names by cell text. The key is "" if the user names one model for all rows."""
     if options.name is not None:
         return {"": options.name}
     column = columns.parts.get("model", "=")
@@ -143,19 +140,19 @@ def _models(
     models = names_in(names, (text for one in said for text in (one.parts.get("stem"), *one.choices)))
     if names and not models:
         raise DataError(
-            f"{file}: `{column}` holds no names of models: {len(set(names))} different texts in {len(names)} rows; "
-            "expected fewer models than rows of each (--map model=NAME, or MODEL=FILE)"
+            f"{file}: `{column}` does not contain model names: {len(set(names))} different texts in {len(names)} rows; "
+            "expected fewer models than rows per model. Use --map model=NAME, or MODEL=FILE."
         )
     return models
 
 
 def _furthest(file: str, *positions: Sequence[int | None]) -> int:
-    """Return the number of choices if no row says it: the furthest position that a key names, at least as far as picks."""
+    """Return the number of choices if no row contains it: the highest position named by a key, which no pick may exceed."""
     k, furthest = (max((p + 1 for p in found if p is not None), default=0) for found in positions)
     if furthest > k or k < FEWEST:
         raise DataError(
-            f"{file}: no column says how many choices an item has; its keys name {k}, its picks {furthest}; "
-            "expected it to be said: --map k=NAME or --map k==N"
+            f"{file}: no column contains the number of choices. The keys name {k} and the picks name {furthest}. Set "
+            "the number with --map k=NAME or --map k==N."
         )
     return k
 
@@ -163,7 +160,8 @@ def _furthest(file: str, *positions: Sequence[int | None]) -> int:
 def _views(
     file: str, said: Sequence[SaidPick], columns: PickColumns, options: LogOptions
 ) -> tuple[dict[str, View], str]:
-    """Return the view of each word in the column of views ("" for a table without), and what was assumed."""
+    """Return a mapping from words in the view column to views, and a note about assumptions.
+    Its only key is "" if there is no such column."""
     if "view" not in columns.parts:
         return {"": options.view or "full"}, "" if options.view else assumed("full")
     found = {one.text("view") for one in said}
@@ -174,12 +172,13 @@ def _views(
     strange = found - set(words)
     if strange and (len(found) > 1 or options.view is None):
         raise DataError(
-            f"{file}: the column of views holds {len(strange)} other values; expected {', '.join(called)}: split the table "
-            "by view and say which is which (choices_only:FILE, full:FILE)"
+            f"{file}: the view column contains {len(strange)} unknown values; expected {', '.join(called)}. Split the "
+            "table by view and name the view of each file (choices_only:FILE, full:FILE)."
         )
     if options.view is not None and words and set(words.values()) != {options.view}:
         raise UsageError(
-            f"{file}: says itself how it was asked (`{columns.parts['view']}`); leave the view out"
+            f"{file}: the table has a view column (`{columns.parts['view']}`) that contradicts the given view. Remove "
+            "the view."
         )
     return words or dict.fromkeys(found, options.view or "full"), ""
 
@@ -188,7 +187,7 @@ def _reply(line: int, said: SaidPick, reading: TableReading) -> LogReply:
     item = _item(said, reading)
     model = said.model or reading.models.get("") or reading.models.get(said.text("model"))
     if not model:
-        raise ItemError("no model is named, or by no name; expected whose pick it is")
+        raise ItemError("the model is missing or is not a name; expected the name of the model")
     pick = reading.picks.position(said.parts.get("pick"), item.k or MOST, item.choices)
     scores = _numbers(said)
     if len(scores) != (item.k or len(scores)):
@@ -202,14 +201,16 @@ def _reply(line: int, said: SaidPick, reading: TableReading) -> LogReply:
 def _item(said: SaidPick, reading: TableReading) -> LoggedItem:
     k = len(said.choices) or whole_number(said.text("k")) or reading.k
     if not FEWEST <= k <= MOST and (k or "k" in said.parts):
-        raise ItemError(f"{k} choices; expected {FEWEST} to {MOST} (say how many: --map k=NAME or k==N)")
+        raise ItemError(
+            f"the number of choices is {k}; expected {FEWEST} to {MOST}. Set it with --map k=NAME or --map k==N."
+        )
     key = None
     if "key" in said.parts:
         key = reading.keys.position(said.parts["key"], k or MOST, said.choices)
         if key is None:
             same = sum(unspaced(choice) == unspaced(said.text("key")) for choice in said.choices)
             which = f"names {same} identical choices" if same > 1 else f"names none of {k or MOST} choices"
-            raise ItemError(f"key is {json_kind(said.parts['key'])} that {which}")
+            raise ItemError(f"the key is {json_kind(said.parts['key'])} that {which}")
     name = as_label(said.text("id"))
     topic = reading.topics.get(said.text("topic"), NOTHING)
     stem = require_text(said.parts["stem"], "the stem") if said.choices and "stem" in said.parts else ""
@@ -217,7 +218,7 @@ def _item(said: SaidPick, reading: TableReading) -> LoggedItem:
 
 
 def _numbers(said: SaidPick) -> list[float]:
-    """Return the finite scores of a row: of several columns, or a list in one."""
+    """Return the finite scores of a row, from several columns or from a list in one column."""
     match said.parts.get("scores"):
         case [list(values)] | list(values):
             return [number for value in values if (number := _number(value)) is not None]
@@ -233,13 +234,13 @@ def _number(value: object) -> float | None:
 
 
 def _require_agreement(correct: str, item: LoggedItem, pick: int | None, scores: tuple[float, ...]) -> None:
-    """Refuse a row that contradicts itself: a wrong column, or a key that is read wrongly."""
+    """Refuse a row that contradicts itself, because a column or the key was read incorrectly."""
     best = tied_best(scores) if scores else ()
     if best and pick is not None and pick not in best:
-        raise ItemError("the pick is not the best of its own scores; expected both to name one choice")
+        raise ItemError("the pick is not the choice with the best score; expected the same choice")
     if pick is None or item.key is None or correct not in ("0", "1", "true", "false"):
         return
     if (correct in ("1", "true")) != (pick == item.key):
         raise ItemError(
-            f"its column of right and wrong is {correct}, but key and pick say otherwise; expected the same"
+            f"the `correct` column is {correct}, but key and pick imply the opposite; expected the same"
         )

@@ -1,11 +1,10 @@
-"""How a log's items were asked, by its prompts, never by its file name; and how it names choices.
+"""Detection of the view from the prompts of a log, and of the choice that a reply names.
 
-A prompt of ours is recognised word for word. Of others' prompts only so much is read as the words prove: whether
-letters or texts were scored, and whether the question was shown at all.
+The file name is never used. A prompt from a robustify template is recognized word for word. For other prompts, only two
+facts are read: whether letters or texts were scored, and whether the question was shown.
 
-A choice is named by letter, by number or by its text. What names no choice, or several, is no answer. In a table the
-form is that of most cells, so that one odd cell is not read in another way than its neighbours; whole numbers that may
-count from 0 or from 1 are refused.
+A choice is named by letter, number, or text. A reply that names no choice, or several, is not an answer. In a table, the
+format of most cells applies to all cells of the column. Whole numbers that could count from 0 or from 1 are refused.
 """
 
 import re
@@ -28,10 +27,8 @@ _DIGITS = re.compile(r"([0-9]{1,2})(?:\.0*)?")
 
 
 def position_named(said: object, k: int, choices: Sequence[str] = (), *, lettered: bool = True) -> int | None:
-    """The position from 0 that a reply names among `k` choices; None where it names none, or several.
-
-    `lettered`: replies are letters, so that "C" is the third choice even where another one's text is "C".
-    """
+    """Return the position from 0 that a reply names among `k` choices, or None if it names no choice or several. If
+    `lettered` is true, replies are letters, so that "C" is the third choice even if the text of another choice is "C"."""
     text = said.strip() if isinstance(said, str) else ""
     position = letter_index(text)
     by_letter = [position] if position is not None and position < k else []
@@ -41,14 +38,14 @@ def position_named(said: object, k: int, choices: Sequence[str] = (), *, lettere
 
 
 def mostly_letters(replies: Iterable[object]) -> bool:
-    """Whether most of the replies that are there, one at least, are a letter each."""
+    """Return whether at least one reply is not empty and most of these replies are letters."""
     texts = [text.strip() for text in replies if isinstance(text, str) and text.strip()]
     return sum(letter_index(text) is not None for text in texts) * 2 > len(texts)
 
 
 @lru_cache
 def are_letters(texts: tuple[str, ...]) -> bool:
-    """Whether these are the letters from A on, or the numbers from 1 on, in whatever brackets."""
+    """Return whether the texts are letters from A or numbers from 1, possibly in brackets."""
     bare = [text.strip().strip("().:").strip() for text in texts]
     if bare[:1] not in ([], ["A"], ["1"]):
         return False
@@ -57,13 +54,13 @@ def are_letters(texts: tuple[str, ...]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """The form of most cells of a column, and what whole numbers count from."""
+    """Format of most cells of a column, and the number from which whole numbers count."""
 
     form: Literal["letter", "number", "text"]
     first: int = 0
 
     def position(self, said: object, k: int, choices: Sequence[str]) -> int | None:
-        """The position from 0 that a cell names among `k` choices; None where it names none, or several."""
+        """Return the position from 0 that a cell names among `k` choices, or None if it names no choice or several."""
         number = whole_number(said)
         if number is not None and (self.form == "number" or not isinstance(said, str)):
             return number - self.first if 0 <= number - self.first < k else None
@@ -71,14 +68,11 @@ class Naming:
 
 
 def naming(file: str, keys: Sequence[object], picks: Sequence[object], first: str) -> tuple[Naming, Naming]:
-    """How keys and how picks are named. `first`: what the user says that numbers count from, "" for nothing.
-
-    Raises:
-        DataError: whole numbers, and nothing says what they count from.
-        UsageError: `first` is neither 0 nor 1.
-    """
+    """Return the formats in which keys and picks name choices.
+    `first` is the user's setting for counting, or "". Raise `DataError` if keys or picks are whole numbers, and it is
+    unknown whether they count from 0 or 1, or `UsageError` if `first` is neither 0 nor 1."""
     if first not in ("", "=0", "=1"):
-        raise UsageError(f"--map first={first}: expected first==0 or first==1")
+        raise UsageError(f"--map first={first} is not valid; expected --map first==0 or --map first==1")
     forms = [_form(cells) for cells in (keys, picks)]
     pairs = [(cell, form) for cells, form in zip((keys, picks), forms, strict=True) for cell in cells]
     numbers = {
@@ -86,15 +80,15 @@ def naming(file: str, keys: Sequence[object], picks: Sequence[object], first: st
     } - {None}
     if not first and numbers and 0 not in numbers:
         raise DataError(
-            f"{file}: keys and picks are whole numbers and never 0, so that they may count from 0 or from 1; "
-            "expected it to be said: --map first==0 or --map first==1"
+            f"{file}: keys and picks are whole numbers and never 0, so they may count from 0 or from 1. Set the first "
+            "number with --map first==0 or --map first==1."
         )
     start = int(first[1:] or 0)
     return Naming(forms[0], start), Naming(forms[1], start)
 
 
 def whole_number(said: object) -> int | None:
-    """A whole number, also one written as text or as 2.0 (a column with gaps); None for anything else."""
+    """Return a whole number, even if it is written as text or as 2.0 (as in a column with gaps), otherwise None."""
     match = _DIGITS.fullmatch(said.strip()) if isinstance(said, str) else None
     return int(match[1]) if match else whole(said)
 
@@ -113,7 +107,7 @@ BLIND: tuple[View, ...] = ("choices_only", "choices_only_text")
 
 @dataclass(frozen=True, repr=False)
 class Prompt(KeptHere):
-    """What was put before a model: one context and one continuation a choice, and the item they show."""
+    """Prompts of one item, with one context and one continuation per choice."""
 
     item: LoggedItem
     contexts: tuple[str, ...]
@@ -121,7 +115,7 @@ class Prompt(KeptHere):
 
     @cached_property
     def by_letter(self) -> bool:
-        """Whether letters (or numbers) were scored, not texts; choices that are letters themselves are texts."""
+        """Whether letters or numbers were scored instead of texts. Choices that are themselves letters count as texts."""
         if not are_letters(self.continuations):
             return False
         return [text.strip() for text in self.continuations] != [c.strip() for c in self.item.choices]
@@ -129,7 +123,7 @@ class Prompt(KeptHere):
 
 @dataclass(frozen=True, slots=True)
 class AskedAs:
-    """The view and template of a log; `digest` where the template is ours, and what was assumed."""
+    """View and template of a log. `digest` is set if the template is one of robustify, and `note` states an assumption."""
 
     view: View
     template: str
@@ -138,26 +132,23 @@ class AskedAs:
 
 
 def asked_as(file: str, kind: str, prompts: Sequence[Prompt], options: LogOptions) -> AskedAs:
-    """How the items of a log were asked; its template is named `kind` unless every prompt is one of ours.
-
-    Raises:
-        UsageError: `options.view` is not what our own prompts show.
-        DataError: asked without the question, says `options.view`, and the prompts show it.
-    """
+    """Return the view and template in which the items of a log were asked. The template is named `kind` unless all prompts
+    match a template of robustify. Raise `UsageError` if `options.view` contradicts the robustify template of the prompts,
+    or `DataError` if `options.view` is a view without the question, but the prompts show the question."""
     seen = prompts[:: max(1, len(prompts) // LOOKED_AT)][:LOOKED_AT]
     ours = _ours(seen)
     if ours is not None and all(_is_template(prompt, ours.view, ours.template) for prompt in prompts):
         if options.view not in (None, ours.view):
             raise UsageError(
-                f"{file}: is asked as {ours.view} (its prompts are template {ours.template}), not as "
-                f"{options.view}; leave the view out"
+                f"{file}: the prompts match the template {ours.template} of the view {ours.view}, not "
+                f"{options.view}. Remove the view."
             )
         return ours
     with_stem = sum(_shows_stem(prompt) for prompt in seen)
     if options.view in BLIND and options.hidden == "question" and with_stem * 2 > len(seen):
         raise DataError(
-            f"{file}: {with_stem} of {len(seen)} prompts looked at show the question; expected none of a log "
-            f"of {options.view}"
+            f"{file}: {with_stem} of {len(seen)} inspected prompts show the question; expected none in the view "
+            f"{options.view}"
         )
     if options.view is not None:
         return AskedAs(options.view, kind)
@@ -165,13 +156,13 @@ def asked_as(file: str, kind: str, prompts: Sequence[Prompt], options: LogOption
     view: View = "full" if by_letter or not seen else "cloze"
     said = assumed(view)
     if seen and not with_stem:
-        said += "; its prompts do not show the question: if so, say choices_only"
+        said += ". Its prompts do not seem to show the question; if so, use choices_only"
     return AskedAs(view, kind, note=said)
 
 
 def assumed(view: View) -> str:
-    """The note where nobody said how the items were asked."""
-    return f"taken as asked in the view {view} (--view says otherwise)"
+    """Return a note for a log whose view is not specified."""
+    return f"the view was assumed to be {view} (to change this, use --view)"
 
 
 def _ours(prompts: Sequence[Prompt]) -> AskedAs | None:

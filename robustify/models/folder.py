@@ -1,6 +1,6 @@
-"""A model's folder: where it is, the record beside its weights, and whether the files still match it.
+"""Model folders: location, the record of a model's files, and checks before loading.
 
-It refuses pickled weights, custom model code and files that differ from the record. It loads no model.
+Folders with pickled weights, custom model code, or files that differ from the record are refused. No model is loaded.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ _PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.pickle", "*.ckpt")
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What `robustify-model.json` says: `files` maps each file's name to its sha256."""
+    """Contents of `robustify-model.json`. `files` maps file names to sha256 digests."""
 
     name: str
     source: str
@@ -33,7 +33,7 @@ class Record:
 
 
 def cache_folder(given: Path | None = None) -> Path:
-    """Return the cache: `given`, else $ROBUSTIFY_CACHE, else $XDG_CACHE_HOME/robustify, else ~/.cache/robustify."""
+    """Return the cache folder: the given one, $ROBUSTIFY_CACHE, $XDG_CACHE_HOME/robustify, or ~/.cache/robustify."""
     if given is not None:
         return given.expanduser()
     if own := os.environ.get("ROBUSTIFY_CACHE"):
@@ -43,38 +43,42 @@ def cache_folder(given: Path | None = None) -> Path:
 
 
 def models_folder(cache: Path) -> Path:
-    """Return the folder of a cache that holds its models."""
+    """Return the folder for models inside a cache folder."""
     return cache / "models"
 
 
 def write_record(folder: Path, record: Record) -> None:
-    """Put the record beside the weights."""
+    """Write the record into the folder of a model."""
     text = json.dumps(asdict(record), indent=2, sort_keys=True) + "\n"
     (folder / RECORD).write_text(text, encoding="utf-8")
 
 
 def read_record(folder: Path) -> Record | None:
-    """Return the record of a folder, or None if it has none. Raises `ModelError`: the record is damaged."""
+    """Return the record of a folder, or None if it has none. Raise `ModelError` if the record is damaged."""
     path = folder / RECORD
     if not path.is_file():
         return None
     try:
         return Record(**json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, TypeError) as e:
-        raise ModelError(f"{path}: is not a model record; delete its folder and pull the model again") from e
+        raise ModelError(
+            f"{path}: the file is not a model record. Delete its folder and pull the model again."
+        ) from e
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse what must not be loaded, and what is not as it was recorded.
-    Raises `ModelError`: files missing, pickled weights only, custom code asked for, or a digest that does not match."""
+    """Check that a model folder is safe to load and matches its record.
+    Raise `ModelError` if files are missing, weights are pickled, custom code is requested, or a digest does not match."""
     config = folder / "config.json"
     weights = sorted(folder.glob("*.safetensors"))
     if not weights:
         if any(path for pattern in _PICKLES for path in folder.glob(pattern)):
-            raise ModelError(f"{folder}: pickled weights are never loaded; convert to safetensors")
-        raise ModelError(f"{folder}: has no *.safetensors; expected a model's folder")
+            raise ModelError(
+                f"{folder}: the weights are pickled, which is never loaded. Convert them to safetensors."
+            )
+        raise ModelError(f"{folder}: no *.safetensors found; expected the folder of a model")
     if not config.is_file():
-        raise ModelError(f"{folder}: has no config.json; expected a model's folder")
+        raise ModelError(f"{folder}: no config.json found; expected the folder of a model")
     for name in ("config.json", "tokenizer_config.json"):
         _check_no_code(folder / name)
     record = read_record(folder)
@@ -83,7 +87,7 @@ def check_folder(folder: Path) -> None:
 
 
 def has_chat_template(folder: Path) -> bool:
-    """Return whether the model's tokenizer brings a chat template, by its files: nothing is loaded."""
+    """Return whether the tokenizer files contain a chat template, without loading the tokenizer."""
     if any((folder / name).is_file() for name in ("chat_template.jinja", "chat_template.json")):
         return True
     try:
@@ -95,7 +99,7 @@ def has_chat_template(folder: Path) -> bool:
 
 
 def digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    """Return the sha256 of these files. A file whose size and time are as last seen is not read again."""
+    """Return the sha256 of each file. Files with unchanged size and modification time are not read again."""
     path = _seen_file(folder)
     try:
         seen = dict(json.loads(path.read_text(encoding="utf-8")))
@@ -110,7 +114,7 @@ def digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
             entry = {"stamp": stamp, "sha256": sha256(folder / name)}
         fresh[name] = entry
     if any(seen.get(name) != entry for name, entry in fresh.items()):
-        # A cache that cannot be written costs time: the files are hashed each time.
+        # If the cache cannot be written, the files are hashed every time.
         with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             write_atomic(path, json.dumps({**seen, **fresh}, sort_keys=True).encode(), sync=False)
@@ -123,19 +127,22 @@ def _check_no_code(path: Path) -> None:
     try:
         tree = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as e:
-        raise ModelError(f"{path}: is not JSON; expected a model's settings") from e
+        raise ModelError(f"{path}: the file is not valid JSON; expected the settings of a model") from e
     if isinstance(tree, dict) and "auto_map" in tree:
-        raise ModelError(f"{path}: asks for custom code (auto_map); only what transformers knows is loaded")
+        raise ModelError(
+            f"{path}: the model needs custom code (auto_map), which is never loaded. Use a model that transformers "
+            "supports."
+        )
 
 
 def _check_digests(folder: Path, record: Record) -> None:
-    mend = f"run: robustify models pull {record.name}"
+    mend = f"To restore it, run `robustify models pull {record.name}`."
     missing = [name for name in sorted(record.files) if not (folder / name).is_file()]
     if missing:
-        raise ModelError(f"{folder}: {', '.join(missing)} missing; {mend}")
+        raise ModelError(f"{folder}: files are missing ({', '.join(missing)}). {mend}")
     sums = digests(folder, sorted(record.files))
     wrong = [
-        f"{folder / name}: sha256 {sums[name][:12]}..., expected {digest[:12]}...; {mend}"
+        f"{folder / name}: found sha256 {sums[name][:12]}..., expected {digest[:12]}... {mend}"
         for name, digest in sorted(record.files.items())
         if sums[name] != digest
     ]
@@ -144,7 +151,7 @@ def _check_digests(folder: Path, record: Record) -> None:
 
 
 def _seen_file(folder: Path) -> Path:
-    # Nothing is written into a folder that is not ours: a user's own model, or the hub's cache.
+    # Never write into a folder that robustify did not create, such as a user's model or the hub cache.
     if (folder / RECORD).is_file():
         return folder / ".digests.json"
     key = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:32]
@@ -152,12 +159,8 @@ def _seen_file(folder: Path) -> Path:
 
 
 def info(name: str, cache: Path) -> dict[str, Any]:
-    """Return what is known about an embedded model: source, licence, terms, and the digests of its files if it is here.
-
-    Raises:
-        UsageError: no embedded model has this name.
-        ModelError: its record is damaged.
-    """
+    """Return a summary of an embedded model: source, licence, terms, and the digests of its files if it was pulled.
+    Raise `UsageError` if no embedded model has this name, or `ModelError` if the record of the model is damaged."""
     model = known(name)
     folder = models_folder(cache) / model.name
     record = read_record(folder)

