@@ -234,7 +234,7 @@ def test_two_logs_of_one_run_are_refused_and_both_are_named(tmp_path: Path, item
     assert len(error.value.lines) == 1
     assert "samples_again.jsonl:1: the row repeats samples_boxes.jsonl:1 (model one" in error.value.lines[0]
     assert "8 such rows" in error.value.lines[0]
-    with pytest.raises(UsageError, match="named twice"):
+    with pytest.raises(UsageError, match="listed twice"):
         import_logs([LogPath(log), LogPath(log)], tmp_path / "out")
 
 

@@ -254,7 +254,7 @@ def test_a_condition_that_is_not_known_is_refused_and_counted(tmp_path: Path) ->
     ("said", "told"),
     [
         ("key", "expected PART=COLUMN"),
-        ("kee=gold", "no part is called 'kee'"),
+        ("kee=gold", "unknown part 'kee'"),
         ("key=nowhere", "a column 'nowhere' that does not exist"),
         ("first==2", "expected --map first==0 or --map first==1"),
         ("key_is=word", "expected one of auto, index"),
@@ -263,7 +263,7 @@ def test_a_condition_that_is_not_known_is_refused_and_counted(tmp_path: Path) ->
 def test_a_wrong_mapping_is_refused(tmp_path: Path, said: str, told: str) -> None:
     with pytest.raises(UsageError, match=told):
         log_of(tmp_path / "a.csv", LONG, said)
-    with pytest.raises(UsageError, match="said twice"):
+    with pytest.raises(UsageError, match="given twice"):
         mapping(["key=a", "key=b"])
 
 
