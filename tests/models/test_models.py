@@ -243,7 +243,7 @@ def test_a_local_gguf_is_converted_once(gguf: Path, tmp_path: Path) -> None:
 def test_pickled_weights_are_refused(copied: Path, name: str) -> None:
     (copied / "model.safetensors").rename(copied / name)
     with pytest.raises(
-        ModelError, match="the weights are pickled, which is never loaded\. Convert them to safetensors"
+        ModelError, match=r"the weights are pickled, which is never loaded\. Convert them to safetensors"
     ):
         locate(str(copied), copied)
     for missing in (name, "config.json"):
