@@ -361,7 +361,9 @@ def test_a_run_without_items_is_judged_and_says_what_is_absent(textless: Run, tm
     assert summary["benchmark"]["topics"] == {"bank 0": 4, "bank 1": 4}
     assert summary["screen"]["voters"]["two"]["unanswered"] == 1
     assert summary["screen"]["voters"]["two"]["choices_only_accuracy"]["n"] == 7
-    assert any("the texts of the 8 items are unknown" in note for note in textless.manifest["config"]["notes"])
+    assert any(
+        "the texts of the 8 items are unknown" in note for note in textless.manifest["config"]["notes"]
+    )
     assert "the texts of the 8 items" in (textless.folder / "report.html").read_text()
 
 
