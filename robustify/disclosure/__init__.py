@@ -1,1 +1,1 @@
-"""Decide what may leave a restricted set: one released page for a run, counts and whole percents for its data."""
+"""Disclosure control for restricted sets: the released page, the record of releases, and rounded numbers."""

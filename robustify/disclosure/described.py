@@ -1,6 +1,6 @@
-"""Say what `validate` and `heuristics` may say of a restricted set: counts that are large enough, and whole percents.
+"""Rounded output of `validate` and `heuristics` for a restricted set.
 
-Nothing here names a line, an id, a file or a topic.
+The output names no line, ID, file or topic.
 """
 
 from collections import Counter
@@ -12,7 +12,7 @@ from robustify.loaders import Loaded
 
 
 def described(bench: Loaded, k: int) -> dict[str, Any]:
-    """Return the benchmark in counts. A count between 0 and `k` is "< k", and none follows by subtraction."""
+    """Return the benchmark in counts. A count between 0 and `k` is shown as "< k", and no hidden count can be derived."""
     items = bench.items
     defects = Counter(defect.kind for defect in bench.defects)
     return {
@@ -29,7 +29,7 @@ def described(bench: Loaded, k: int) -> dict[str, Any]:
 
 
 def rules(table: Mapping[str, Any], k: int) -> dict[str, Any]:
-    """Return the table of `heuristics` in whole percents, without counts of ties."""
+    """Return the table of `heuristics` in whole percents and without counts of ties."""
     chance = table["chance_accuracy"]
     return {
         "n": table["n"],
@@ -49,7 +49,7 @@ def _cell(n: int, k: int) -> int | str:
 
 
 def _partition(counts: Mapping[int, int], k: int) -> dict[str, int] | None:
-    """Return the parts of all items, or nothing if one of them is too small to be shown."""
+    """Return a partition of all items, or None if one of its parts is smaller than `k`."""
     if any(n < k for n in counts.values()):
         return None
     return {str(number): n for number, n in sorted(counts.items())}

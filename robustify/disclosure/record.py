@@ -1,18 +1,17 @@
-"""Keep the record of releases: what was published under one key, so that two releases together reveal no item.
+"""Record of releases under one key, which prevents two releases from revealing an item together.
 
-The record is a file of mode 0600 beside the key (`KEY FILE.releases`). Each line is one release: keyed digests of the set
-and of its split, and the bits that were spent. It is sealed with the key and holds the sha256 of the line before it, so
-that no line is changed, moved or taken out unseen.
+The record is a file of mode 0600 beside the key (`KEY FILE.releases`). Each line is one release, with keyed digests of
+the set and its split and the number of bits spent. A line is sealed with the key and contains the SHA-256 of the line
+before it, so that changed, moved or removed lines are detected.
 
-A reader of two releases can subtract them. Therefore
+Because a reader can subtract two releases, these rules apply:
 
-1. the same set and version with other items is refused: give the items another version;
-2. the split of a set is released once: a release with another split of the same choices is refused, whatever the set and
-   its stems are called now;
-3. sets that share items must differ by no items at all, or by at least a cell of them;
-4. the bits of all releases over shared items add up, and stay within the budget of the split.
+1. The same set and version cannot be released with other items. Other items need another version.
+2. The split of a set is released once. Another split of the same choices is refused, even under another name.
+3. Two sets that share items must have the same items or differ by at least one cell (`min_cell` items).
+4. The bits of all releases over shared items must fit the budget of the split.
 
-The record is local. It knows nothing of releases under another key, or in another laboratory.
+The record is local. It does not include releases under another key or from another laboratory.
 """
 
 import contextlib
@@ -42,12 +41,12 @@ FORMAT = "robustify.releases/1"
 BEGIN = "robustify restricted key releases --begin"
 _MOST_BYTES = 256 << 20
 _DIGEST = 16
-"""Hex digits of an item's digest: 64 bits."""
+"""Number of hex digits in the digest of an item (64 bits)."""
 
 
 @dataclass(frozen=True, slots=True)
 class SplitOf:
-    """A set and its split in keyed digests: of the ids, of each item's choices alone (sorted), and of the split."""
+    """Keyed digests of a set and its split: of the IDs, of the sorted choices of each item, and of the split."""
 
     items: str
     digests: tuple[str, ...]
@@ -56,7 +55,7 @@ class SplitOf:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """One publication: `what` is the page or a list, `content` a keyed digest of it, `bits` what it may reveal."""
+    """One publication. `what` is "page" or the name of a split, and `content` its keyed digest."""
 
     dataset: str
     version: str
@@ -68,7 +67,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A release as it was recorded."""
+    """A release with the time at which it was recorded."""
 
     at: str
     release: Release
@@ -78,10 +77,10 @@ _ENTRIES = TypeAdapter(list[Entry])
 
 
 def split_of(key: Key, items: Sequence[Item], verdicts: Mapping[str, str]) -> SplitOf:
-    """Return the digests of these items and of their verdicts by id.
+    """Return the digests of items and of their verdicts, which are given by ID.
 
-    Choices alone decide what a screen flags, so that new stems or another name make no new set; nor do case, spaces and
-    punctuation.
+    An item is identified by its choices, because a screen sees nothing else. New stems, another name, case, spaces and
+    punctuation do not change a digest.
     """
     own = {item.id: digest(key, sorted(map(_folded, item.choices)))[:_DIGEST] for item in items}
     return SplitOf(
@@ -92,7 +91,7 @@ def split_of(key: Key, items: Sequence[Item], verdicts: Mapping[str, str]) -> Sp
 
 
 def digest(key: Key, content: object) -> str:
-    """Return the keyed digest of what is published: equal content has one digest."""
+    """Return the keyed digest of published content. Equal content has equal digests."""
     return hmac.new(key.derived("releases"), _written(content).encode(), "sha256").hexdigest()
 
 
@@ -102,34 +101,34 @@ def _folded(choice: str) -> str:
 
 
 def refusal(new: Release, earlier: Sequence[Release], k: int, budget: float) -> str | None:
-    """Return why `new` must not be published beside the earlier releases, or None. `budget` is that of its split."""
+    """Return the reason why `new` must not be published after the earlier releases, or None. `budget` is in bits."""
     named = [one for one in earlier if (one.dataset, one.version) == (new.dataset, new.version)]
     if any(one.of.items != new.of.items for one in named):
-        return "was released with other items under the same version; expected the same items, or another version"
+        return "This version was released with other items. Release the same items, or use another version."
     mine = set(new.of.digests)
     related = [one for one in earlier if one in named or len(mine & set(one.of.digests)) >= k]
     same = [one for one in related if one.of.digests == new.of.digests or one.of.items == new.of.items]
     if any(one.of.split != new.of.split for one in same):
-        return "was released with another split; expected the same criterion and voters: a set's split is released once"
+        return "The set was released with another split, and only one is allowed. Use the same criterion and voters."
     sets = [set(digests) for digests in dict.fromkeys(one.of.digests for one in (new, *related))]
     parts = Counter(tuple(name in one for one in sets) for name in set().union(*sets))
     if len(sets) > 1 and min(parts.values()) < k:
-        return f"shares items with an earlier release and differs by fewer than {k}, which describes single items"
+        return f"The set differs from an earlier release by fewer than {k} items, which would reveal single items."
     spent = sum(one.bits for one in related)
     if spent + new.bits > budget + 0.01 and new.bits:
         return (
-            f"exceeds the budget of its split: {spent:.0f} of {budget:.0f} bits are spent, and this release takes "
-            f"{new.bits:.0f}; expected fewer numbers (--only)"
+            f"The release exceeds the budget of its split: {spent:.0f} of {budget:.0f} bits are spent, and it needs "
+            f"{new.bits:.0f}. Publish fewer numbers with `--only`."
         )
     return None
 
 
 def record(key: Key, file: Path, release: Release, k: int, budget: float) -> Entry:
-    """Record a release before anything of it is written. The same content again is not recorded again and costs nothing.
+    """Record a release before any of its files is written. The same content is recorded and charged only once.
 
     Raises:
-        AuthorisationError: `refusal` says why it must not be published, or the record is not sound.
-        ResourceError: the record cannot be written.
+        AuthorisationError: The release must not be published, or the record is damaged.
+        ResourceError: The record cannot be written.
     """
     with _writing(file):
         lines, entries = _read(key, file)
@@ -146,32 +145,32 @@ def record(key: Key, file: Path, release: Release, k: int, budget: float) -> Ent
 
 
 def entries_of(key: Key, file: Path) -> list[Entry]:
-    """Return the releases under this key.
-    Raises `AuthorisationError`: the record is missing, edited, of another key, or others may read it."""
+    """Return the releases under a key. Raises `AuthorisationError` if the record is missing, edited, of another key, or
+    readable by others."""
     return _read(key, file)[1]
 
 
 def begin(key: Key, file: Path) -> None:
-    """Make the record of a key under which nothing was published yet.
+    """Create the record of a key under which nothing has been published.
 
     Raises:
-        UsageError: there is one already.
-        AuthorisationError: the place is inside a git work tree.
-        ResourceError: it cannot be written.
+        UsageError: The record exists already.
+        AuthorisationError: The folder is in a Git work tree.
+        ResourceError: The record cannot be written.
     """
     if work_tree(file.resolve().parent) is not None:
         raise AuthorisationError(
-            f"{file}: lies inside a git work tree, one `git add` from a commit; move it out"
+            f"{file} is inside a Git work tree, one `git add` away from a commit. Choose another folder."
         )
     with _writing(file):
         if os.path.lexists(file):
-            raise UsageError(f"{file}: already exists; a record of releases is never overwritten")
+            raise UsageError(f"{file} already exists. A record of releases is never overwritten.")
         head = {"format": FORMAT, "key_id": key.id, "at": utc_now()}
         write_atomic(file, _line(key, head, "").encode(), private=True)
 
 
 def record_file(key_file: Path | None = None) -> Path:
-    """Return the record of a key file, or of the key in force."""
+    """Return the path of the record for a key file, by default for `$ROBUSTIFY_KEY_FILE`."""
     file = key_file or Path(os.environ.get(FILE_VARIABLE, ""))
     return file.with_name(f"{file.name}.releases")
 
@@ -179,21 +178,21 @@ def record_file(key_file: Path | None = None) -> Path:
 def _read(key: Key, file: Path) -> tuple[list[str], list[Entry]]:
     if not os.path.lexists(file):
         raise AuthorisationError(
-            f"{file}: no record of the releases under key {key.id}; restore it, or if nothing was published under this "
-            f"key yet: {BEGIN}"
+            f"{file} with the record of releases under key {key.id} does not exist. Restore it. If nothing was published "
+            f"under this key, run `{BEGIN}`."
         )
-    lines = read_private(str(file), f"{file}:", _MOST_BYTES).splitlines(keepends=True)
+    lines = read_private(str(file), str(file), _MOST_BYTES).splitlines(keepends=True)
     rows: list[Any] = []
     for n, (before, line) in enumerate(zip(["", *lines], lines, strict=False), start=1):
         row = _opened(key, line, before)
         if row is None or not line.endswith("\n"):
             raise AuthorisationError(
-                f"{file}:{n}: was edited, a line before it is missing, or it is of another key than {key.id}; "
-                "expected the record as robustify wrote it: restore it"
+                f"{file}:{n}: The line was edited, a line before it is missing, or the key is not {key.id}. "
+                "Restore the record as robustify wrote it."
             )
         rows.append(row)
     if not rows or rows[0].get("format") != FORMAT:
-        raise AuthorisationError(f"{file}: is not a record of releases ({FORMAT}): restore it")
+        raise AuthorisationError(f"{file} is not a record of releases ({FORMAT}). Restore it.")
     return lines, _ENTRIES.validate_python(rows[1:])
 
 
@@ -209,7 +208,7 @@ def _line(key: Key, row: Mapping[str, object], before: str) -> str:
 
 
 def _opened(key: Key, line: str, before: str) -> Any:
-    """Return what a line says, or None if its seal or its place in the chain is wrong."""
+    """Return the content of a line, or None if its seal or its position in the chain is wrong."""
     try:
         row = json.loads(line)
         mac = row.pop("mac")

@@ -1,10 +1,10 @@
-"""Make the released page of a restricted run: the only numbers of it that anybody may see.
+"""The released page of a restricted run, which contains the only numbers that may be published.
 
-A set of n items of which m are flagged is one of C(n, m) sets. Numbers that reveal less than half of the log2 C(n, m) bits
-fit so many of these sets that no arithmetic finds the right one. So a page holds n, the verdict, and as many numbers, in a
-fixed order of importance, as that budget pays for. Every number is charged for all values that it could have had. The
-count of flagged items is charged as well, because a published list of ids shows it. What is shown therefore depends on
-counts alone, and the choice reveals nothing.
+If m of n items are flagged, the split is one of C(n, m). Numbers that reveal less than half of the log2 C(n, m) bits fit
+so many splits that the right one cannot be computed. The page has n, the verdict, and as many numbers as this budget
+allows, in a fixed order of importance. Every number is charged for all values that it could have. The number of flagged
+items is charged too, because a published list of IDs reveals it. The choice of numbers depends only on counts and
+reveals nothing.
 """
 
 import math
@@ -31,11 +31,11 @@ from robustify.summary.quantity import Quantity
 from robustify.summary.result import Summary
 
 SMALL = 500
-"""Sets of fewer items are shown in steps of 5 points instead of whole percents."""
+"""Number of items below which shares are rounded to 5 percentage points instead of whole percents."""
 MOST = 24
-"""Most numbers on a page."""
+"""Maximum number of numbers on a page."""
 BUDGET = 0.5
-"""The share of the bits of a split that all releases together may spend."""
+"""Share of the bits of a split that all its releases together may spend."""
 _VERDICT_BITS = 2.0
 _NAME = re.compile(r"[!-~]{1,80}")
 
@@ -44,7 +44,7 @@ GROUPS: tuple[Group, ...] = get_args(Group)
 
 
 class ReleasedNumber(BaseModel):
-    """One number. `value` is null if it rests on too few items, too few right answers or too few wrong ones."""
+    """A released number. `value` is null if too few items, right answers or wrong answers are behind it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -58,13 +58,13 @@ class ReleasedNumber(BaseModel):
 
 
 class Released(BaseModel):
-    """What may be shown of a restricted run.
+    """The released page of a restricted run.
 
-    The gate refuses the evaluator's page by its `release_level`: only what the record has is published.
-    `step` is the rounding of every share. `withheld` names what the budget does not pay for. `owed` is charged in any
-    case; `available` is null if nothing was screened, or if too few items are flagged or kept to show any number.
-    `failed` are the guardrails that said no, `halting` those of them that stop exports: both are for the evaluator and
-    are left out of the page that is published.
+    `step` is the rounding step of shares, and `withheld` names the numbers that exceed the budget. `owed` is charged for
+    every release. `available` is null if nothing was screened, or if too few items are flagged or kept to show any
+    number. `failed` names the failed guardrails and `halting` those that stop exports. Both are removed before
+    publication. The gate refuses a page with the `release_level` of the evaluator, because such a page is not in the
+    record.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -87,17 +87,17 @@ class Released(BaseModel):
 
     @property
     def bits(self) -> float:
-        """The bits that the numbers and the topics of this page spend."""
+        """Number of bits that the numbers and topics on this page spend."""
         table = 0.0 if self.topics is None else self.topics.bits
         return round(table + sum(number.bits for number in self.numbers), 2)
 
     @property
     def spent(self) -> float:
-        """The same with what is owed in any case, once for all releases of a split."""
+        """Number of bits on this page, including the bits owed once for all releases of a split."""
         return self.bits + self.owed
 
     def only(self, groups: Sequence[str]) -> "Released":
-        """Return the page to publish: the numbers of these groups, or all of them if no group is named."""
+        """Return the page to publish, with the numbers of some groups or, by default, of all groups."""
         wanted = groups or GROUPS
         return self.model_copy(
             update={
@@ -111,7 +111,7 @@ class Released(BaseModel):
 
 
 def released(summary: Summary, min_cell: int = CELL) -> Released:
-    """Return what may be shown of this summary. `min_cell` is the manifest's, which counts if it is above `CELL`."""
+    """Return the released page of a summary. `min_cell` comes from the manifest and applies if it is larger than `CELL`."""
     page = _Page.of(summary, max(CELL, min_cell))
     owed = _VERDICT_BITS + math.log2(page.n + 1) if page.screened else 0.0
     available = BUDGET * log2_choose(page.n, page.flagged) if page.screened else math.inf
@@ -144,7 +144,7 @@ def released(summary: Summary, min_cell: int = CELL) -> Released:
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """The counts of a split, and how its numbers are written and charged."""
+    """Counts of a split, and the rounding and charging of its numbers."""
 
     n: int
     kept: int
@@ -168,11 +168,11 @@ class _Page:
         return COARSE if self.n < SMALL else FINE
 
     def numbers(self, summary: Summary) -> Iterator[ReleasedNumber | ReleasedTopics]:
-        """Yield everything that may be shown, the most important first."""
+        """Yield all numbers that may be shown, the most important first."""
         screen, residual, cues = summary.screen, summary.residual, summary.heuristics
         scores = [(_name(name, i), one) for i, (name, one) in enumerate((summary.accuracy or {}).items(), 1)]
         if screen is not None:
-            # Its count is charged already.
+            # The number of flagged items is already charged.
             flagged = self._share("flagged", "screen", self.flagged / self.n if self.n else None, self.n)
             yield flagged.model_copy(update={"bits": 0.0})
             expected, excess = screen.expected_flags, screen.excess_over_chance
@@ -209,7 +209,7 @@ class _Page:
     def _rates(
         self, name: str, group: Group, on_all: Quantity | None, on_kept: Quantity | None
     ) -> Iterator[ReleasedNumber]:
-        """Yield a rate on all items and on those kept. Of a view that not all items have, sizes are rounded down."""
+        """Yield a rate on all items and on the kept items. Sizes are rounded down if not all items have the view."""
         answered = (on_all and on_all.n) or 0
         size = self.n if answered == self.n else answered // self.k * self.k
         yield self._rate(f"{name}, all items", group, on_all, size)

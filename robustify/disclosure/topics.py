@@ -1,6 +1,6 @@
-"""Make the topic table of a released page.
+"""Topic table of a released page.
 
-Small topics are merged into one, never left out: totals stay true, and nothing is found by subtraction.
+Small topics are merged, not left out, so that totals stay correct and no topic can be found by subtraction.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,11 +12,11 @@ from robustify.disclosure.rounding import bits, interval, rounded
 from robustify.summary.screened import TopicRow
 
 LONGEST, MOST_WORDS = 60, 8
-"""A longer topic is perhaps a text, and is numbered instead."""
+"""Maximum number of characters and words in a topic name. A longer name may be text and is replaced by a number."""
 
 
 class ReleasedTopic(BaseModel):
-    """A topic, or several small ones together: its items, and the share of them that the filter kept."""
+    """A topic or several merged topics, with the number of items and the share that the filter kept."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -27,7 +27,7 @@ class ReleasedTopic(BaseModel):
 
 
 class ReleasedTopics(BaseModel):
-    """The topic table. `merged`: how many topics are shown as one."""
+    """Topic table of a released page. `merged` is the number of topics that were merged."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -37,13 +37,13 @@ class ReleasedTopics(BaseModel):
 
     @property
     def name(self) -> str:
-        """How the table is called among the numbers."""
+        """Name of the table among the released numbers."""
         return "topic table"
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Topics shown as one: how many items they had, and how many were kept."""
+    """A topic or several merged topics, with the number of items before and after the filter."""
 
     name: str
     before: int
@@ -52,12 +52,12 @@ class Block:
 
     @property
     def least(self) -> int:
-        """The smallest cell: the items kept, or those not kept."""
+        """Size of the smaller cell: the kept or the removed items."""
         return min(self.after, self.before - self.after)
 
 
 def topic_table(topics: Mapping[str, TopicRow], k: int, step: float) -> ReleasedTopics:
-    """Return the table; without rows if its topics are too small even together."""
+    """Return the topic table, which has no rows if the topics are too small even when merged."""
     blocks = partition(
         [
             Block(_shown_name(name, i), row.before, row.after)
@@ -70,7 +70,7 @@ def topic_table(topics: Mapping[str, TopicRow], k: int, step: float) -> Released
         ReleasedTopic(name=block.name, n=block.before, kept=kept, ci=interval(kept, block.before))
         for block, kept in zip(blocks, shares, strict=True)
     ]
-    # Charged for each topic: its share, and whether it is shown by itself.
+    # Each topic is charged for its share and for whether it is shown separately.
     cost = len(topics) * (1 + bits("share", step))
     return ReleasedTopics(
         rows=tuple(rows), merged=sum(b.topics for b in blocks if b.topics > 1), bits=round(cost, 2)
@@ -78,7 +78,7 @@ def topic_table(topics: Mapping[str, TopicRow], k: int, step: float) -> Released
 
 
 def partition(blocks: Sequence[Block], k: int) -> list[Block]:
-    """Return the topics with the small ones as one "Other" of two or more; nothing if even that is too small."""
+    """Merge small topics into one block "Other" of two or more topics. Return an empty list if this block is too small."""
     kept = sorted((b for b in blocks if b.least >= k), key=lambda b: (-b.least, b.name))
     small = [b for b in blocks if b.least < k]
     while small and kept and (len(small) < 2 or _merged(small).least < k):

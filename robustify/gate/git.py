@@ -66,10 +66,8 @@ class Repository:
         return found
 
     def commits(self, tips: Iterable[str], known: Iterable[str]) -> list[str]:
-        """Return the commits reachable from `tips` but not from `known`, newest first.
-
-        Raises `UsageError` if the parents of one of them are missing in a shallow clone.
-        """
+        """Return the commits reachable from `tips` but not from `known`, newest first. Raises `UsageError` if the parents
+        of one of them are missing in a shallow clone."""
         commits = self._run("rev-list", "--stdin", given=_lines(tips, known)).decode().split()
         shallow = self._folder / (self.ask("rev-parse", "--git-path", "shallow") or "")
         if shallow.is_file() and not set(shallow.read_text(encoding="ascii").split()).isdisjoint(commits):

@@ -86,10 +86,8 @@ def load_key(
     path: str | None = None, file_variable: str = FILE_VARIABLE, variable: str = VARIABLE
 ) -> Key | None:
     """Return the key in a file, in the file that `$file_variable` names, or in `$variable`. Return None if none is set.
-
-    Raises `AuthorisationError` (exit 4) if the key is damaged or weak, was given as a path, or has an unsafe file: a
-    link, not a regular file, of another user, readable by others, or in a Git work tree.
-    """
+    Raises `AuthorisationError` (exit 4) if the key is damaged or weak, was given as a path, or has an unsafe file: a link,
+    not a regular file, of another user, readable by others, or in a Git work tree."""
     name = path or os.environ.get(file_variable)
     if not name:
         text = os.environ.get(variable)
@@ -104,10 +102,8 @@ def load_key(
 
 
 def read_private(name: str, source: str, most: int) -> str:
-    """Return the ASCII text of a file that only its owner may read. Errors call the file `source`.
-
-    Raises `AuthorisationError` for a file that is a link, not regular, of another user, readable by others, or in Git.
-    """
+    """Return the ASCII text of a file that only its owner may read. Errors call the file `source`. Raises
+    `AuthorisationError` for a file that is a link, not regular, of another user, readable by others, or in Git."""
     try:
         handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:

@@ -1,9 +1,9 @@
-"""Authorise the reading of a restricted set: four facts, asked in this order, each with a refusal of its own.
+"""Authorisation to read a restricted set, with four requirements that are checked in order.
 
-Accepted terms, data that are here and as pinned, a key, a private output folder. It is attestation and possession,
-not authentication: the real access control is the file system. No item is parsed here, and no model is loaded.
-Text goes to this machine and to the hosts that the manifest names, which is asked before any model is looked at, because
-looking at a server already talks to it.
+The requirements are accepted terms, complete data that match their pins, a key, and a private output folder. They prove
+acceptance and possession, not identity, so the file system controls access. No item is parsed and no model is loaded
+here. Text may go to this machine and to the hosts in the manifest. Hosts are checked before any model is looked up,
+because looking up a model on a server already contacts it.
 """
 
 import os
@@ -27,7 +27,7 @@ from robustify.restricted.terms import accepted, require
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Access:
-    """Leave to read one restricted set. It holds the key: its repr shows the set and the key's id alone."""
+    """Permission to read one restricted set. The repr shows the set and the ID of the key, but not the key."""
 
     manifest: Manifest
     key: Key
@@ -37,8 +37,8 @@ class Access:
         return f"Access({self.manifest.id!r}, key {self.key.id})"
 
     def read(self, *, skip_bad: bool = False) -> Loaded:
-        """Return the items under keyed ids. `skip_bad`: rows that cannot be items are set aside.
-        Raises `DataError`: another number of records than the manifest pins; as the loaders and `ids.keyed`."""
+        """Return the items with keyed IDs. If `skip_bad`, rows that cannot be items are set aside. Raises `DataError` if
+        the number of records differs from the manifest, or if the files cannot be loaded."""
         bad = {"skip_bad": True} if skip_bad else {}
         sources = [source.model_copy(update=bad) for source in self.sources]
         bench = load_many(sources)
@@ -46,41 +46,47 @@ class Access:
         found, n = len(bench.items) + len(bench.quarantined), sum(pinned)
         if found < n or (found > n and len(pinned) == len(self.manifest.data.files)):
             raise DataError(
-                f"{self.manifest.id}: {found:,} records; expected {n:,}, as its manifest pins: partial data are refused"
+                f"{self.manifest.id} has {found:,} records; expected {n:,}, as its manifest pins. Partial data are refused."
             )
         about, skip_bad = self.manifest, any(source.skip_bad for source in sources)
         return ids.keyed(bench, self.key.derived("ids"), about.id, about.version, skip_bad=skip_bad)
 
 
 def authorised(name: str, adapter: str | None, folder: Path | None, *, public: bool) -> Access | None:
-    """Leave to read the set of this name and adapter and to write into this folder; None for a public set.
+    """Return the permission to read a set and to write into `folder`, or None for a public set.
 
-    `public`: the config says so. `folder` None: nothing will be written. The manifest is read anew: it counts as it is
-    now, and no config lowers a label.
+    `public` is what the config claims, and `folder` is None if nothing will be written. The manifest is read again for
+    every call, and a config cannot lower its label.
 
     Raises:
-        AuthorisationError: a restricted set without an adapter, or one of the four facts is missing.
-        DataError: data that are not the pinned ones.
-        UsageError: an adapter or a data file that is none.
+        AuthorisationError: A restricted set has no adapter, or a requirement is not met.
+        DataError: The data differ from the pinned data.
+        UsageError: The adapter or a data file is invalid.
     """
     found = None if adapter is None else find_adapter(adapter)
     if public and not (found and found.manifest.restricted):
         changed = (found.manifest.id, found.sha256) if found else ("", "")
         if any(row.id == changed[0] and row.manifest_sha256 != changed[1] for row in accepted()):
             raise AuthorisationError(
-                f"{changed[0]}: its terms were accepted as those of a restricted set, and its manifest says public "
-                "now; expected the manifest as it was, or another id"
+                f"{changed[0]}: The manifest now says public, but the terms were accepted for a restricted set. "
+                "Restore the manifest, or use another ID."
             )
         return None
     return admitted(name, found, folder)
 
 
 def admitted(name: str, adapter: Adapter | None, folder: Path | None) -> Access:
-    """The same for a set that is restricted, whatever its adapter says. Raises as `authorised`."""
+    """Return the permission to read a restricted set, even if its adapter calls it public.
+
+    Raises:
+        AuthorisationError: The adapter is missing, or a requirement is not met.
+        DataError: The data differ from the pinned data.
+        UsageError: The adapter or a data file is invalid.
+    """
     if adapter is None:
         raise AuthorisationError(
-            f"{name}: is a restricted set; expected `adapter: NAME` in the config, with its licence, key and "
-            "private folder (robustify restricted adapter list; docs/adapters.md): nothing was read"
+            f"{name} is a restricted set, so nothing was read. Write `adapter: NAME` into the config, and provide the "
+            "licence, key and private folder (`robustify restricted adapter list`, docs/adapters.md)."
         )
     require(adapter)
     sources = facts_present(adapter)
@@ -91,21 +97,19 @@ def admitted(name: str, adapter: Adapter | None, folder: Path | None) -> Access:
 
 
 def facts_present(adapter: Adapter) -> tuple[Source, ...]:
-    """The set's files, all of them here, regular, below the root and with the pinned digests.
+    """Return the files of a set after checking that they are regular, below the root, and equal to the pinned data.
 
     Raises:
-        AuthorisationError: no root, or a file is missing.
-        UsageError: a file that is a link, a pipe, outside the root or too large.
-        DataError: not the pinned data.
+        AuthorisationError: The root or a file is missing.
+        UsageError: A file is a link, not regular, outside the root, or too large.
+        DataError: A file differs from the pinned data.
     """
     manifest = adapter.manifest
     variable = manifest.data.root_env
     root = Path(os.environ.get(variable or "") or ".")
     if not root.is_absolute() or not root.is_dir():
-        named = f"${variable} names no absolute path of a folder" if variable else "data.root_env is null"
-        raise AuthorisationError(
-            f"{manifest.id}: {named}; expected the folder that holds your own copy of the data"
-        )
+        fault = f"${variable} is not the absolute path of a folder" if variable else "data.root_env is null"
+        raise AuthorisationError(f"{manifest.id}: {fault}. Set it to the folder with your copy of the data.")
     for file in manifest.data.files:
         _require(f"{manifest.id}: {file.path}", root.resolve(), file)
     return manifest.sources(root.resolve())
@@ -114,31 +118,24 @@ def facts_present(adapter: Adapter) -> tuple[Source, ...]:
 def _require(name: str, root: Path, file: DataFile) -> None:
     place = root / file.path
     if not os.path.lexists(place):
-        raise AuthorisationError(
-            f"{name} is not in the data folder; expected your own copy there (it is never downloaded)"
-        )
+        raise AuthorisationError(f"{name} is not in the data folder. Copy it there; it is never downloaded.")
     if not place.resolve().is_relative_to(root) or place.is_symlink() or not place.is_file():
-        raise UsageError(
-            f"{name} is a link, no regular file, or outside the data folder; expected a file in it"
-        )
+        raise UsageError(f"{name} is a link, not a regular file, or outside the data folder.")
     try:
         pinned = file.sha256 is None or sha256(place) == file.sha256
     except OSError as error:
-        raise AuthorisationError(
-            f"{name} cannot be read ({error.strerror}); expected your own copy of the data"
-        ) from None
+        raise AuthorisationError(f"{name} cannot be read ({error.strerror}).") from None
     if not pinned:
-        raise DataError(
-            f"{name} is not the pinned data (another sha256); expected the set as published, whole"
-        )
+        raise DataError(f"{name} has another SHA-256 than the pinned data. Use the complete published set.")
 
 
 def require_inside(models: Iterable[engines.Runnable], manifest: Manifest) -> None:
-    """Refuse models whose prompts would leave this machine for a host that the manifest does not name, or unencrypted
-    for one that it names. The traffic of a Ray cluster is guarded by the cluster.
+    """Refuse models that would send prompts unencrypted, or to a host that the manifest does not name.
+
+    Traffic inside a Ray cluster is checked by the Ray engine.
 
     Raises:
-        AuthorisationError: all of them, with their hosts.
+        AuthorisationError: One line per refused model, with its host.
     """
     refused = []
     for model in models:
@@ -149,12 +146,12 @@ def require_inside(models: Iterable[engines.Runnable], manifest: Manifest) -> No
         host = (urlsplit(f"//{bare}").hostname or bare).casefold()
         if host not in manifest.egress:
             refused.append(
-                f"{model.name}: would send the items of {manifest.id} to {host!a}, which egress of its manifest does not "
-                "name; expected a model on this machine"
+                f"{model.name} would send the items of {manifest.id} to {host!a}, which `egress` in the manifest does not "
+                "name. Use a model on this machine."
             )
         elif isinstance(model, OpenAIModel) and urlsplit(model.base_url).scheme != "https":
             refused.append(
-                f"{model.name}: would send the items of {manifest.id} to {host!a} in the clear; expected https"
+                f"{model.name} would send the items of {manifest.id} to {host!a} unencrypted; expected https."
             )
     if refused:
         raise AuthorisationError(*refused)

@@ -1,9 +1,9 @@
-"""An adapter: its manifest, which says what a set is, where its files lie below the user's own folder and who may see its
-text; and where adapters are found: those that ship with the package, those in the user's folders, or one by its path.
+"""Adapters: the manifests of data sets, and the lookup of adapters by name or path.
 
-Settings without content. Everything unknown is refused, `sensitivity` has no default, and nothing here reads data. A
-shipped name cannot be taken by another folder, so that no label is lowered, no host let in and no acceptance taken over
-by a copy.
+A manifest names a set, its files below the user's data folder, and the hosts that may receive its text. It has no
+content of the set, and nothing here reads data. Unknown keys are refused, and `sensitivity` has no default. Adapters
+ship with the package or are in the user's folders. No other folder can take the ID of a shipped adapter, because such a
+copy could lower a label, permit a host, or reuse an acceptance.
 """
 
 import difflib
@@ -37,13 +37,13 @@ def _below(path: str) -> str:
     parts = PurePosixPath(path).parts
     bare = path.isprintable() and "\\" not in path and not path.startswith("~")
     if not parts or not bare or PurePosixPath(path).is_absolute() or ".." in parts:
-        raise ValueError("leaves the data folder; expected a path below it, without `..`")
+        raise ValueError("is outside the data folder; expected a path below it, without `..`")
     return path
 
 
 def _host(name: str) -> str:
     if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name):
-        raise ValueError("no host; expected a name in small letters, without an address and a port")
+        raise ValueError("is not a host name; expected lowercase letters, without a scheme or port")
     return name
 
 
@@ -52,7 +52,7 @@ class _Part(Settings):
 
 
 class Licence(_Part):
-    """The terms. `sha256` is that of `licence.txt` beside the manifest, which the user accepts."""
+    """Terms of a set. `sha256` is the digest of `licence.txt` beside the manifest, which the user accepts."""
 
     name: str = Field(min_length=1, max_length=100)
     url: str | None = None
@@ -60,7 +60,7 @@ class Licence(_Part):
 
 
 class DataFile(_Part):
-    """One file below the root; `sha256` and `records` pin it, null where they are not known."""
+    """A file below the root. `sha256` and `records` pin its content, and are null if unknown."""
 
     path: Annotated[str, Field(min_length=1, max_length=300), AfterValidator(_below)]
     sha256: Digest | None = None
@@ -69,9 +69,8 @@ class DataFile(_Part):
 
 
 class Data(_Part):
-    """`root_env` names the environment variable that holds the user's folder; a public set may leave it null:
-    the data that ship with the package. `skip_bad` sets rows aside that cannot be items.
-    """
+    """Location of the data. `root_env` names the environment variable with the user's folder, or is null for a public
+    set that ships with the package. If `skip_bad`, rows that cannot be items are set aside."""
 
     root_env: Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]{0,63}$")] | None
     files: Annotated[tuple[DataFile, ...], Field(min_length=1)]
@@ -79,7 +78,7 @@ class Data(_Part):
 
 
 class Attestation(_Part):
-    """Somebody's word that a file which looks sensitive is not, bound to the digest of its content."""
+    """A person's statement that content which looks sensitive is not, bound to the digest of this content."""
 
     by: str = Field(min_length=1, max_length=100)
     date: date
@@ -88,13 +87,13 @@ class Attestation(_Part):
 
 
 class Attest(_Part):
-    """What somebody vouches for."""
+    """Attestations in a manifest."""
 
     not_sensitive: Attestation | None = None
 
 
 class Manifest(_Part):
-    """`manifest.yaml` of an adapter."""
+    """Manifest of an adapter (`manifest.yaml`)."""
 
     format: Literal["robustify.adapter/1"]
     id: Annotated[str, Field(pattern=rf"^{ID.pattern}$")]
@@ -106,9 +105,9 @@ class Manifest(_Part):
     fields: FieldMap | None = None
     canary_sha256: tuple[Digest, ...] = ()
     names: tuple[str, ...] = ()
-    """Other names of the set, by which a file of it is recognised."""
+    """Other names of the set, by which its files are recognised."""
     columns: tuple[str, ...] = ()
-    """Names of columns that together mark a file of the set; none where they are everybody's."""
+    """Column names that together identify a file of the set. Empty if other sets have them too."""
     egress: tuple[Annotated[str, AfterValidator(_host)], ...] = ()
     min_cell: int = Field(default=10, ge=1, le=1000)
     attest: Attest = Attest()
@@ -116,11 +115,11 @@ class Manifest(_Part):
     @model_validator(mode="after")
     def _consistent(self) -> "Manifest":
         if self.sensitivity == "restricted" and self.attest.not_sensitive is not None:
-            raise ValueError("attest.not_sensitive on a restricted set; expected one or the other")
+            raise ValueError("attest.not_sensitive: not allowed for a restricted set")
         if len(self.columns) == 1:
-            raise ValueError("columns: one name marks nothing; expected two or more, or none")
+            raise ValueError("columns: one name does not identify a set; expected none, or at least two")
         if self.sensitivity == "restricted" and self.data.root_env is None:
-            raise ValueError("data.root_env: null on a restricted set; expected the variable of your folder")
+            raise ValueError("data.root_env: null for a restricted set; expected the variable of your folder")
         return self
 
     @property
@@ -129,7 +128,7 @@ class Manifest(_Part):
         return self.sensitivity == "restricted"
 
     def sources(self, root: Path) -> tuple[Source, ...]:
-        """The files as the loaders take them, with their pins."""
+        """Return the files below `root` as sources with their pins."""
         return tuple(
             Source(
                 path=str(root / file.path),
@@ -148,7 +147,7 @@ VARIABLE = "ROBUSTIFY_ADAPTERS"
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """One set's entrance: its folder, what its manifest says, and the digest of the file that says it."""
+    """Manifest of a set, with its folder and digest."""
 
     folder: Path
     manifest: Manifest
@@ -156,53 +155,52 @@ class Adapter:
 
     @property
     def licence(self) -> str:
-        """The text of its terms.
-        Raises `UsageError`: no regular file of UTF-8 text, or not the text that the manifest pins."""
+        """Text of the terms. Raises `UsageError` if the file is not a regular UTF-8 file or differs from the digest in the
+        manifest."""
         name, pinned = f"{self.manifest.id}/{LICENCE}", self.manifest.licence.sha256
         raw = read_expected(self.folder / LICENCE, "the terms of the set as UTF-8 text", MOST_BYTES)
         digest = sha256(raw).hexdigest()
         if digest != pinned:
-            raise UsageError(f"{name}: sha256 is {digest}; expected {pinned}, as the manifest pins it")
+            raise UsageError(f"{name}: The SHA-256 is {digest}, but the manifest pins {pinned}.")
         try:
             return raw.decode("utf-8")
         except UnicodeDecodeError:
-            raise UsageError(f"{name}: is no UTF-8 text") from None
+            raise UsageError(f"{name} is not UTF-8 text.") from None
 
 
 def find_adapter(name: str) -> Adapter:
-    """Return the adapter of this name or path (its folder, or the manifest in it).
+    """Find an adapter by its name, its folder, or the path of its manifest.
 
     Raises:
-        UsageError: there is none; the known names are listed, with the nearest as a suggestion. Or its manifest is no
-            plain YAML, has unknown keys or wrong values (all of them), or another id than the folder's name.
-        AuthorisationError: it carries the id of an adapter that ships with the package, and is not that one; or it is
-            of a restricted set with cells smaller than the floor.
+        UsageError: The adapter does not exist, its manifest is invalid, or its ID is not the name of its folder.
+        AuthorisationError: The adapter has the ID of another, shipped adapter, or its `min_cell` is too small for a
+            restricted set.
     """
     folder = place(name)
     adapter = _read(folder)
     known, own = adapter.manifest, _in(shipped("adapters")).get(adapter.manifest.id)
     if known.id != folder.resolve().name.replace("_", "-"):
-        raise UsageError(f"{folder.name}/{FILE}: id is {known.id}; expected the name of its folder")
+        raise UsageError(f"{folder.name}/{FILE}: The id is {known.id}; expected the name of the folder.")
     if known.restricted and known.min_cell < FEWEST_IN_A_CELL:
         raise AuthorisationError(
-            f"{known.id}: min_cell {known.min_cell} on a restricted set; expected {FEWEST_IN_A_CELL} or more"
+            f"{known.id}: min_cell is {known.min_cell}; expected {FEWEST_IN_A_CELL} or more for a restricted set."
         )
     if own is not None and own.resolve() != folder.resolve():
-        # A copy could name other hosts, smaller cells or a lower label, and take over what was accepted.
+        # A copy could name other hosts, smaller cells or a lower label, and reuse an acceptance.
         raise AuthorisationError(
-            f"{known.id}: is the id of an adapter that ships with robustify, and this manifest lies elsewhere; "
-            f"expected `adapter: {known.id}` (the shipped one), or a folder and an id of its own"
+            f"{known.id} is the ID of an adapter that ships with robustify, but this manifest is in another folder. "
+            f"To use the shipped adapter, write `adapter: {known.id}`. Otherwise, choose another folder name and ID."
         )
     return adapter
 
 
 def _read(folder: Path) -> Adapter:
-    """Return the adapter in a folder, with the sha256 of the very bytes that were read."""
+    """Read the adapter in a folder. The SHA-256 is that of the bytes that were parsed."""
     what = "the manifest of an adapter (robustify.adapter/1)"
     raw = read_expected(folder / FILE, what, MOST_YAML)
     tree = read_yaml(raw, FILE, what)
     if not isinstance(tree, dict):
-        raise UsageError(f"{FILE}: a {type(tree).__name__}; expected keys and values")
+        raise UsageError(f"{FILE} contains a {type(tree).__name__}; expected keys and values.")
     try:
         return Adapter(folder, Manifest.model_validate_json(json.dumps(tree)), sha256(raw).hexdigest())
     except ValidationError as error:
@@ -211,8 +209,8 @@ def _read(folder: Path) -> Adapter:
 
 
 def unplaced(adapter: Adapter) -> tuple[Source, ...]:
-    """The files of a set: of a public one where they lie, of a restricted one by their paths below the root, which only
-    `access` puts together. Raises `UsageError`: the folder of a public set is not known."""
+    """Return the files of a set. Paths of a restricted set are relative, because only `access` may resolve them. Raises
+    `UsageError` if the folder of a public set is unknown."""
     manifest = adapter.manifest
     if manifest.restricted:
         return manifest.sources(Path())
@@ -220,35 +218,35 @@ def unplaced(adapter: Adapter) -> tuple[Source, ...]:
         return manifest.sources(shipped() / "data")
     root = os.environ.get(manifest.data.root_env)
     if not root:
-        raise UsageError(f"{manifest.id}: ${manifest.data.root_env} is not set; expected the data's folder")
+        raise UsageError(f"{manifest.id}: ${manifest.data.root_env} is not set. Set it to the data folder.")
     return manifest.sources(Path(root).expanduser().absolute())
 
 
 def place(name: str) -> Path:
-    """The folder of the adapter of this name or path."""
+    """Return the folder of an adapter, given its name or path."""
     if is_path(name):
         path = Path(name).expanduser()
         folder = path.parent if path.name == FILE else path
         if not folder.is_dir():
-            raise UsageError(f"adapter {name!a}: no such folder; expected one that holds a {FILE}")
+            raise UsageError(f"adapter {name!a} does not exist. Expected a folder that contains {FILE}.")
         return folder
     known = _named()
     if name.replace("_", "-") in known:
         return known[name.replace("_", "-")]
     near = difflib.get_close_matches(name, known, n=1)
     raise UsageError(
-        f"adapter {name!a}: not known{f' (did you mean {near[0]}?)' if near else ''}; expected a folder or one of "
-        f"{', '.join(known)} (your own: ${VARIABLE})"
+        f"adapter {name!a} is unknown{f' (did you mean {near[0]}?)' if near else ''}. Expected a folder or one of "
+        f"{', '.join(known)}. To add folders of adapters, set ${VARIABLE}."
     )
 
 
 def is_path(name: str) -> bool:
-    """Whether a name is written as a path."""
+    """Return whether an adapter is given as a path."""
     return os.sep in name or name in (".", "..") or name.endswith((".yaml", ".yml"))
 
 
 def all_adapters() -> Iterator[Adapter | RobustifyError]:
-    """All adapters that can be found by name, or why one of them cannot be used."""
+    """Yield each adapter that can be found by name, or the error that makes it unusable."""
     for name in _named():
         try:
             yield find_adapter(name)
@@ -257,18 +255,18 @@ def all_adapters() -> Iterator[Adapter | RobustifyError]:
 
 
 def require_every() -> list[Adapter]:
-    """All of them, for recognition: a set whose manifest cannot be read is not recognised.
-    Raises `AuthorisationError`: why one of them cannot be used, or a folder of adapters that is not there."""
+    """Return all adapters for the recognition of their sets. Raises `AuthorisationError` if an adapter is unusable or a
+    folder of adapters is missing, because the sets in it would not be recognised."""
     found = list(all_adapters())
     broken = [line for one in found if isinstance(one, RobustifyError) for line in one.lines]
     gone = [
-        f"{folder!a}: no folder that can be read"
+        f"{folder!a} is not a readable folder"
         for folder in _own()
         if not os.access(folder, os.R_OK | os.X_OK)
     ]
     if broken or gone:
         raise AuthorisationError(
-            *(f"${VARIABLE}: {line}; the set of a broken adapter is not recognised: mend it or take it out"
+            *(f"${VARIABLE}: {line.rstrip('.')}. A broken adapter cannot recognise its set. Repair or remove it."
               for line in (*gone, *broken))
         )  # fmt: skip
     return [one for one in found if isinstance(one, Adapter)]
@@ -286,7 +284,7 @@ def _own() -> list[str]:
 
 
 def _in(folder: Path) -> dict[str, Path]:
-    """The adapters in a folder by id; a folder may write its name with underscores."""
+    """Return the adapters in a folder by ID. A folder name may have underscores for hyphens."""
     folders = (path.parent for path in sorted(folder.glob(f"*/{FILE}")))
     return {
         place.name.replace("_", "-"): place for place in folders if re.fullmatch(r"[a-z0-9_-]+", place.name)

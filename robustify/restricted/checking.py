@@ -1,4 +1,4 @@
-"""Say fact by fact whether a run on the set of an adapter would be allowed, before anything is asked."""
+"""Check of each requirement for a run on the set of an adapter, without asking any model."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,20 +15,18 @@ from robustify.restricted.terms import require
 
 
 def checked(name: str, out: Path | None) -> dict[str, Any]:
-    """Return `{adapter, sensitivity, facts: [{fact, holds, says}], content_sha256}`.
-    Raises `UsageError`, `AuthorisationError`: there is no such adapter, or its manifest is none."""
+    """Return `{adapter, sensitivity, facts: [{fact, holds, says}], content_sha256}`. Raises `UsageError` or
+    `AuthorisationError` if the adapter does not exist or its manifest is invalid."""
     adapter = find_adapter(name)
     manifest, content = adapter.manifest, None
     if manifest.restricted:
         facts = [
             _fact("licence", lambda: f"accepted by {require(adapter).name}"),
-            _fact("data", lambda: f"all files here ({len(facts_present(adapter))}), as pinned"),
+            _fact("data", lambda: f"all {len(facts_present(adapter))} files match the pins"),
             _fact("key", lambda: f"key {evaluator_key().id}"),
         ]
         if all(fact["holds"] for fact in facts):
-            facts.append(
-                _fact("records", lambda: f"{_records(adapter):,} records, each with an id of its own")
-            )
+            facts.append(_fact("records", lambda: f"{_records(adapter):,} records, each with a distinct ID"))
         if out is not None:
             facts.append(_fact("folder", lambda: _private(out)))
     else:
@@ -39,14 +37,15 @@ def checked(name: str, out: Path | None) -> dict[str, Any]:
         )
         facts = [
             _fact(
-                "licence", lambda: f"{manifest.licence.name}, {len(adapter.licence):,} characters as pinned"
+                "licence",
+                lambda: f"{manifest.licence.name}, {len(adapter.licence):,} characters, matches the pin",
             )
         ]
         facts += [_row("content", False, f"looks sensitive (sign {one.code}): {one.says}") for one in found]
         facts += (
             []
             if found
-            else [_row("content", True, f"{len(bench.items):,} items without a sign, or vouched for")]
+            else [_row("content", True, f"{len(bench.items):,} items without a sign, or attested")]
         )
     return {
         "adapter": manifest.id,

@@ -1,7 +1,7 @@
-"""Confine what holds sensitive text: a process that is offline, and a folder that its owner alone reads.
+"""Confinement of sensitive text: an offline process, and a folder that only its owner can read.
 
-The process is set up before the engines are imported, because the libraries read these variables once. Refused are
-folders that others may enter or replace, that git would take up, that a program synchronises, or that a web server shows.
+The process is set up before the engines are imported, because libraries read these variables only once. A folder is
+refused if others may enter or replace it, if Git would commit it, or if it is synchronised or on a web root.
 """
 
 import contextlib
@@ -31,9 +31,9 @@ OFFLINE = {
     "RAY_USAGE_STATS_ENABLED": "0",
 }
 SECRETS = (VARIABLE, IDS_VARIABLES[1])
-"""Variables that hold a key itself and not the name of its file."""
+"""Variables that contain a key, not the name of a key file."""
 PROXIES = tuple(f"{kind}_proxy" for kind in ("http", "https", "all", "ws", "wss"))
-"""Variables, also in capitals, that would send what goes to a permitted host through another one."""
+"""Variables, in lower or upper case, that would route traffic for a permitted host through another host."""
 TEMPORARY = ".run-tmp-"
 _NOT_PRIVATE = {
     "is on a web root": re.compile(r"public_html|htdocs|wwwroot|webroot|docroot", re.I),
@@ -43,10 +43,10 @@ _NOT_PRIVATE = {
         re.I,
     ),
 }
-"""Names of folders whose files are shown or copied elsewhere."""
+"""Names of folders whose files are published or copied to other machines."""
 _OTHER_TREES = (".hg", ".svn", ".jj", ".bzr")
 RESULTS = ("run.json", "summary.json", "splits/robust.json", "lm_eval_tasks/robust.yaml")
-"""Files that a run might have."""
+"""Files that a run may contain."""
 _SUFFIXES = (
     "",
     ".json",
@@ -61,18 +61,18 @@ _SUFFIXES = (
     ".log",
     ".tmp",
 )
-"""Kinds of files that a run might have."""
+"""File extensions that a run may contain."""
 
 
 @contextlib.contextmanager
 def confined(folder: Path) -> Iterator[None]:
-    """Keep the process off model hubs, proxies and core dumps, and keys out of the environment of children.
+    """Disable model hubs, proxies and core dumps for the process, and hide keys from child processes.
 
-    Files are for their owner alone, and temporary ones are inside `folder`, which is made if it is not there and removed
-    if nothing was left in it. Everything is undone on leaving, but for the limit on dumps.
+    New files are readable only by their owner. Temporary files are in `folder`, which is created if necessary, and
+    removed afterwards if it is empty. On exit, everything but the limit on core dumps is restored.
 
     Raises:
-        ResourceError: the folder cannot be written.
+        ResourceError: The folder cannot be written.
     """
     folder = folder.resolve()
     was_there = folder.is_dir()
@@ -103,16 +103,16 @@ def confined(folder: Path) -> Iterator[None]:
 
 
 def require_private(folder: Path, names: Iterable[str] = RESULTS) -> None:
-    """Refuse a folder for the results of a restricted set that is not private; nothing is made or changed.
+    """Refuse a folder that is not private enough for the results of a restricted set. Nothing is created or changed.
 
-    `names`: of the files that will be written there, or were.
+    `names` are the files that are or will be in the folder.
 
     Raises:
-        AuthorisationError: a link, not a folder, others may enter or replace it, git does not ignore it, it is
-            synchronised with other machines, or on a web root.
+        AuthorisationError: The folder is a link or not a folder, others may enter or replace it, Git does not ignore it,
+            it is synchronised with other machines, or it is on a web root.
     """
     if fault := _fault(folder, list(names)):
-        raise AuthorisationError(f"{str(folder)!a}: {fault}; expected a private folder of your own (-o DIR)")
+        raise AuthorisationError(f"{str(folder)!a} {fault}. Choose a private folder that you own (`-o DIR`).")
 
 
 def _fault(folder: Path, names: Sequence[str]) -> str:
@@ -128,25 +128,25 @@ def _fault(folder: Path, names: Sequence[str]) -> str:
             return f"has mode {mode:04o}, so others may enter it (chmod 700)"
     place = folder.resolve()
     if any((place / name).resolve() != place / name for name in names):
-        return "holds a symbolic link where results are written"
-    # On the way to a link and behind it.
+        return "contains a symbolic link in place of a result"
+    # Check the parents of the given path and, if it is a link, of its target.
     for above in dict.fromkeys([*folder.absolute().parents, *place.parents]):
         mode = above.stat().st_mode if above.exists() else 0
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-            return f"is below a folder of mode {stat.S_IMODE(mode):04o}, where anybody may replace it"
+            return f"is below a folder of mode {stat.S_IMODE(mode):04o}, in which anybody may replace it"
         if any((above / name).is_dir() for name in _OTHER_TREES):
-            return "is inside a work tree of another version control than git"
+            return "is inside a work tree of a version control system other than Git"
     for fault, pattern in _NOT_PRIVATE.items():
         if place.is_relative_to("/var/www") or any(map(pattern.fullmatch, place.parts)):
             return fault
     tree = work_tree(place)
     if tree is not None and not _ignored(tree, place, names):
-        return "is inside a git work tree that does not ignore all of it, one `git add` away from a commit"
+        return "is inside a Git work tree that does not ignore all of it, one `git add` away from a commit"
     return ""
 
 
 def _ignored(tree: Path, place: Path, names: Iterable[str]) -> bool:
-    """Return whether git ignores the folder, whatever a file in it is called, and follows none that is there."""
+    """Return whether Git ignores the folder for any file name and tracks no file in it."""
     unknown = f"r{secrets.token_hex(8)}"
     asked = [f"{unknown}{suffix}" for suffix in _SUFFIXES] + [f"{unknown}/{unknown}", *names]
     paths = b"".join(os.fsencode(place / name) + b"\0" for name in asked)
@@ -155,8 +155,8 @@ def _ignored(tree: Path, place: Path, names: Iterable[str]) -> bool:
 
 
 def _git(tree: Path, *asked: str, given: bytes = b"") -> bytes | None:
-    """Return what git says, with the hooks and programs of a repository switched off; None if it fails or says no."""
-    # A variable of git's may name another repository than the one that the folder is in.
+    """Return the output of Git with hooks and programs of the repository switched off, or None if Git fails."""
+    # A GIT_ variable may name another repository than the one that contains the folder.
     given_here = {name for name in os.environ if name.startswith("GIT_")}
     without = {*SECRETS, *given_here, "GIT_LITERAL_PATHSPECS"}
     clean = {name: value for name, value in environment().items() if name not in without}

@@ -1,13 +1,13 @@
-"""Keyed ids of items, and hashed splits, which are lists of them: without the key nobody can say what an id names.
+"""Keyed item IDs, and hashed splits, which are lists of these IDs.
 
-An id depends on the set, its version, the stem and the choices in any order; not on the key of the item, so that
-a corrected key keeps its id. The benchmark's own ids, which often say where an item comes from, end here. Ids are made
-of canonical texts, so that the same words give the same id anywhere; case is kept, and what has no stable form (lone
-surrogates, NUL, unassigned code points) is refused.
+An ID is an HMAC of the set, its version, the stem, and the choices in any order. The right answer is not included, so an
+item keeps its ID if its answer is corrected. Without the key, nobody can find the item of an ID. IDs replace those of
+the benchmark, which often name the source of an item. They are made from canonical text, so that the same words give the
+same ID anywhere. Case is kept. Text without a stable form (lone surrogates, NUL, unassigned code points) is refused.
 
-A hashed split says which items of a set belong together, in the order of the bytes of their ids. Anyone with the key and
-the data finds the items again; nobody else learns more than their number. No topic, length, score or order stands beside
-an id, for each would be a way to find the item without the key.
+A hashed split lists the items of a split, sorted by ID. With the key and the data, anyone can find the items again.
+Others learn only their number. No topic, length, score or order is stored, because it could identify an item without the
+key.
 """
 
 import base64
@@ -28,29 +28,29 @@ from robustify.restricted.adapters import FEWEST_IN_A_CELL
 
 PREFIX = "rb1_"
 LENGTH = 16
-"""Bytes of an id: 128 bits."""
+"""Number of bytes in an ID (128 bits)."""
 CANON = "rbcanon-1"
-"""The name of the canonical form: NFKC, without default-ignorable characters, every run of white space one space."""
+"""Name of the canonical form: NFKC, no default-ignorable characters, and a single space for each run of white space."""
 UNICODE = unicodedata.unidata_version
-"""The Unicode version of this Python: an unassigned code point here may be assigned elsewhere."""
+"""Unicode version of this Python. A code point that is unassigned here may be assigned elsewhere."""
 
 _IGNORABLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 _SPACE = re.compile("[\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
-"""The characters of Unicode's White_Space; `str.split` knows four more."""
+"""Characters of Unicode's White_Space. `str.split` has four others."""
 _PLAIN = re.compile(r"[!-~]+(?: [!-~]+)*")
 
 
 def canonical(text: str) -> str:
-    """The canonical form; a text that is canonical already stays as it is.
-    Raises `ItemError`: a lone surrogate, NUL or an unassigned code point, named by its number and not by its text."""
+    """Return the canonical form of a text. A canonical text is returned unchanged. Raises `ItemError`, which names only
+    the code point, for a lone surrogate, NUL, or an unassigned code point."""
     if _PLAIN.fullmatch(text):
         return text
     _refuse(text)
     plain = _IGNORABLE.sub("", unicodedata.normalize("NFKC", text))
-    # What stood around an ignorable may compose now.
+    # The characters around an ignorable character may compose now.
     return _SPACE.sub(" ", unicodedata.normalize("NFKC", plain)).strip(" ")
 
 
@@ -61,18 +61,18 @@ def _refuse(text: str) -> None:
         if char == "\0" or category in kinds:
             kind = kinds.get(category, "NUL")
             raise ItemError(
-                f"text holds {kind} (U+{ord(char):04X}), which has no canonical form; expected Unicode {UNICODE} text"
+                f"text contains {kind} (U+{ord(char):04X}), which has no canonical form; expected Unicode {UNICODE}"
             )
 
 
 def item_id(key: bytes, dataset: str, version: str, stem: str, choices: Sequence[str]) -> str:
-    """`rb1_` and 26 letters: base32 of the first 16 bytes of HMAC-SHA256 over length-prefixed parts.
+    """Return the keyed ID of an item: `rb1_` and 26 letters.
 
-    `key` is the subkey for ids. The parts: "item", the set, its version, the canonical stem, the number of
-    choices, the canonical choices sorted (reference/safety.md, section 3.4).
+    The letters are base32 of the first 16 bytes of HMAC-SHA256 over length-prefixed parts: "item", the set, its version,
+    the canonical stem, the number of choices, and the sorted canonical choices. `key` is the subkey for IDs.
 
     Raises:
-        ItemError: text without a canonical form.
+        ItemError: A text has no canonical form.
     """
     asked = (canonical(stem), str(len(choices)), *sorted(canonical(c) for c in choices))
     parts = ("item", dataset, version, *asked)
@@ -81,19 +81,18 @@ def item_id(key: bytes, dataset: str, version: str, stem: str, choices: Sequence
 
 
 def prefixed(part: str) -> bytes:
-    """A part behind its length in 8 bytes, so that no two lists of parts give the same bytes."""
+    """Return a part with its length in 8 bytes before it, so that different lists of parts give different bytes."""
     raw = part.encode()
     return len(raw).to_bytes(8, "big") + raw
 
 
 def keyed(bench: Loaded, key: bytes, dataset: str, version: str, *, skip_bad: bool = False) -> Loaded:
-    """The benchmark with keyed ids in the place of its own, also in its defects; passages are only numbered.
+    """Return the benchmark with keyed IDs in items and defects, and with numbers in place of passages.
 
-    Two items with one id cannot be distinguished in a split. `skip_bad`: later ones of them are set aside, and so
-    are items without a canonical form.
+    If `skip_bad`, repeated items and items without a canonical form are set aside.
 
     Raises:
-        DataError: items with one id, or without a canonical form, by line; nothing is said of their text.
+        DataError: Items have the same ID or no canonical form. Their line numbers are given, but not their text.
     """
     first: dict[str, int] = {}
     faults: dict[int, str] = {}
@@ -129,7 +128,7 @@ def _same(bench: Loaded, at: int, twin: int) -> str:
     same = canonical(here.choices[here.key]) == canonical(there.choices[there.key])
     return (
         f"the same item as {bench.files[twin]}:{bench.lines[twin]}, {'with the same key' if same else 'with another key'}"
-        "; expected each item once (data: skip_bad: true in the manifest sets later ones aside)"
+        "; expected each item once (to set later ones aside, use `data: skip_bad: true` in the manifest)"
     )
 
 
@@ -139,7 +138,7 @@ MOST_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """One split of a set under one key; `ids` are sorted and each stands once."""
+    """A split of a set under one key, with sorted and distinct `ids`."""
 
     dataset: str
     version: str
@@ -149,55 +148,54 @@ class Split:
 
     @property
     def title(self) -> str:
-        """What it is a split of, for messages."""
+        """Name of the split in messages."""
         return f"{self.dataset} {self.version}, split {self.name}"
 
     @property
     def text(self) -> str:
-        """The file: JSON with the keys of the format and nothing else."""
+        """Content of the split file: JSON with only the keys of the format."""
         tree = {"format": SPLIT, "dataset": self.dataset, "dataset_version": self.version, "split": self.name,
                 "canon": CANON, "key_id": self.key_id, "n": len(self.ids), "ids": self.ids}  # fmt: skip
         return json.dumps(tree, indent=1) + "\n"
 
 
 def hashed(dataset: str, version: str, name: str, key_id: str, ids: Iterable[str]) -> Split:
-    """The split of these keyed ids. Raises `DataError`: an id that is not keyed; nothing is said of it."""
+    """Return the hashed split of keyed IDs. Raises `DataError`, without the IDs, if some are not keyed."""
     chosen = tuple(sorted(set(ids)))
     bare = sum(not KEYED_ID.fullmatch(i) for i in chosen)
     if bare:
-        raise DataError(f"split {name}: {bare} of {len(chosen)} ids are no keyed ids; expected rb1_ ids")
+        raise DataError(f"split {name}: {bare} of {len(chosen)} IDs are not keyed; expected rb1_ IDs.")
     return Split(dataset, version, name, key_id, chosen)
 
 
 def read_split(path: Path) -> Split:
-    """The hashed split in this file.
+    """Read a hashed split.
 
     Raises:
-        DataError: no file of this format: other keys, ids that are unsorted, repeated or not keyed, another n, or one
-            below the floor of every cell.
-        UsageError: no regular file, or larger than 64 MiB.
+        DataError: The file has another format, invalid IDs, a wrong number of IDs, or fewer IDs than a cell.
+        UsageError: The file is not a regular file, or is larger than 64 MiB.
     """
     raw = read_expected(path, f"a hashed split ({SPLIT})", MOST_BYTES)
     try:
         tree = json.loads(raw)
     except (ValueError, RecursionError):
-        raise DataError(f"{path.name}: no JSON; expected a hashed split ({SPLIT})") from None
-    # The canon is of ids alone: the gate knows none.
+        raise DataError(f"{path.name} is not JSON; expected a hashed split ({SPLIT}).") from None
+    # `is_split`, which the gate uses too, does not check the canonical form.
     if not is_split(tree) or tree["canon"] != CANON:
-        raise DataError(f"{path.name}: no hashed split ({SPLIT}) as robustify wrote it; restore it")
+        raise DataError(f"{path.name} is not a hashed split ({SPLIT}) as robustify writes it. Restore it.")
     if tree["n"] < FEWEST_IN_A_CELL:
-        raise DataError(f"{path.name}: hashed split of fewer than {FEWEST_IN_A_CELL} ids; expected more")
+        raise DataError(f"{path.name} is a hashed split of fewer than {FEWEST_IN_A_CELL} IDs; expected more.")
     return Split(tree["dataset"], tree["dataset_version"], tree["split"], tree["key_id"], tuple(tree["ids"]))
 
 
 def matched(split: Split, items: Sequence[Item]) -> tuple[Item, ...]:
-    """The items of the split, in the order of the data.
-    Raises `DataError`: some of the ids belong to no item; the error gives two numbers."""
+    """Return the items of a split, in the order of the data. Raises `DataError`, with two counts, if some of the IDs match
+    no item."""
     wanted = set(split.ids)
     there = tuple(item for item in items if item.id in wanted)
     if len(there) != len(wanted):
         raise DataError(
-            f"split {split.name} of {split.dataset}: {len(there):,} of {len(wanted):,} ids matched; expected all of them, "
-            "so the data or their version differ from those of the split: nothing was written"
+            f"split {split.name} of {split.dataset}: {len(there):,} of {len(wanted):,} IDs matched; expected all. "
+            "The data or their version differ from those of the split. Nothing was written."
         )
     return there

@@ -1,8 +1,7 @@
-"""The local copy of a restricted set for those who have its licence, its data and its key; nothing else opens it.
+"""Access to the items of hashed splits for users with the licence, the data and the key of a restricted set.
 
-Here the hashed splits meet the data again. What comes out holds text: it goes into files for their owner alone, or into
-the memory of lm-eval. A task file names `local_items`, so that no code and no text travels with a task; it refuses to
-load where lm-eval was asked to write prompts or answers down.
+Item text goes only into files readable by their owner, or into the memory of lm-eval. A task file names `local_items`,
+so that a task contains neither code nor text. The loader refuses to work if lm-eval would save prompts or answers.
 """
 
 import json
@@ -27,37 +26,37 @@ def open_for(split: Split, adapter: str) -> Access:
     """Return the permission to read the set of a split.
 
     Raises:
-        AuthorisationError: as `admitted`; also another key than the split's, or a split smaller than a cell of the set.
-        DataError: the split is of another set or version.
+        AuthorisationError: A requirement is not met, the split has another key, or it is smaller than a cell of the set.
+        DataError: The split belongs to another set or version.
     """
     found = find_adapter(adapter)
     manifest = found.manifest
     if (manifest.id, manifest.version) != (split.dataset, split.version):
         raise DataError(
-            f"split {split.name}: is of {split.dataset} version {split.version}, the adapter of {manifest.id} "
-            f"version {manifest.version}; expected the same"
+            f"split {split.name} belongs to {split.dataset} version {split.version}, but the adapter of {manifest.id} has "
+            f"version {manifest.version}. Use the adapter of the split's set and version."
         )
     access = admitted(manifest.id, found, None)
     if split.key_id != access.key.id:
         raise AuthorisationError(
-            f"split {split.name} of {split.dataset}: was made under key {split.key_id}, the key here is {access.key.id}; "
-            "expected the same key ($ROBUSTIFY_KEY_FILE)"
+            f"split {split.name} of {split.dataset} was made with key {split.key_id}, but your key is {access.key.id}. "
+            "Set $ROBUSTIFY_KEY_FILE to the key of the split."
         )
     if len(split.ids) < manifest.min_cell:
         raise AuthorisationError(
-            f"split {split.name} of {split.dataset}: has fewer than {manifest.min_cell} ids, which describes single items; "
-            "expected a split that a run let out"
+            f"split {split.name} of {split.dataset} has fewer than {manifest.min_cell} IDs, which describes single items. "
+            "Use a split that a run wrote."
         )
     return access
 
 
 def write_copy(path: Path, chosen: Iterable[Item]) -> None:
-    """The items as JSON lines, each with its label, in a new file of mode 0600 in a private folder.
+    """Write items as labelled JSON lines into a new file of mode 0600 in a private folder.
 
     Raises:
-        AuthorisationError: the folder is not private.
-        UsageError: the file is there already.
-        ResourceError: it cannot be written.
+        AuthorisationError: The folder is not private.
+        UsageError: The file exists already.
+        ResourceError: The file cannot be written.
     """
     require_private(path.absolute().parent, [path.name])
     rows = (
@@ -70,19 +69,20 @@ def write_copy(path: Path, chosen: Iterable[Item]) -> None:
 
 WRITES = ("--log_samples", "--predict_only", "--write_out", "--use_cache", "--cache_requests", "--wandb_args",
           "--hf_hub_log_args")  # fmt: skip
-"""Options with which lm-eval writes text, or digests of it, to disk or sends it elsewhere."""
+"""Options with which lm-eval saves text or its digests, or sends them to a service."""
 SHORT = "sxwc"
-"""Their letters. lm-eval takes several at once, and a value behind one (`-ws`): a letter in a value is refused too."""
+"""Short forms of these options. lm-eval accepts several in one argument with a value (`-ws`), so these letters are
+refused anywhere in such an argument."""
 
 
 def local_items(splits: Sequence[str], cloze: str | None = None, **_given: object) -> Mapping[str, Any]:
-    """`{"test": dataset}` of all items of the hashed splits in these files, kept in memory.
+    """Return `{"test": dataset}` with the items of all hashed splits in the given files. The items stay in memory.
 
-    `cloze`: a profile; items that cannot be asked without their choices are left out by their local text.
+    `cloze` names a profile that excludes items which cannot be asked without their choices.
 
     Raises:
-        AuthorisationError: licence, data or key is missing, or lm-eval would write text down.
-        DataError: splits of several sets, or ids that no local item has.
+        AuthorisationError: The licence, data or key is missing, or lm-eval would save text.
+        DataError: The splits belong to several sets, or IDs match no local item.
     """
     from datasets import Dataset
 
@@ -91,10 +91,10 @@ def local_items(splits: Sequence[str], cloze: str | None = None, **_given: objec
 
 
 def documents(splits: Sequence[Split], cloze: str | None = None) -> list[dict[str, object]]:
-    """The items of these splits, in the order of the data, with the fields that our task files read."""
+    """Return the items of some splits in the order of the data, with the fields that task files read."""
     sets = {(s.dataset, s.version) for s in splits}
     if len(sets) != 1:
-        raise DataError(f"splits of {len(sets)} sets; expected hashed splits of one set")
+        raise DataError(f"Found splits of {len(sets)} sets; expected hashed splits of one set.")
     access = None
     for split in splits:
         access = open_for(split, split.dataset)
@@ -115,20 +115,20 @@ def _profile(name: str) -> ClozeSettings:
         case "cross-ref" | "seed" | "strict":
             return ClozeSettings(profile=name)
         case _:
-            raise DataError(f"cloze: {name[:40]!a} is no profile; expected cross-ref, seed or strict")
+            raise DataError(f"cloze: {name[:40]!a} is not a profile; expected cross-ref, seed or strict.")
 
 
 def require_silence(argv: Sequence[str]) -> None:
-    """Refuse an lm-eval that writes prompts or answers down: by an option, in full or abbreviated, or by its log.
+    """Refuse an lm-eval call that saves prompts or answers, through an option (even abbreviated) or through its log.
 
-    What a config file of lm-eval (`--config`) or a program of its own asks for is not seen here.
+    A config file of lm-eval (`--config`) or a program that calls lm-eval is not checked.
 
     Raises:
-        AuthorisationError: the option, or the level of the log.
+        AuthorisationError: An option or the log level would save text.
     """
     if logging.getLogger("lm_eval.api.task").isEnabledFor(logging.DEBUG):
         raise AuthorisationError(
-            "lm-eval: its log is at DEBUG and would hold texts of a restricted set; expected INFO or above"
+            "The log level of lm-eval is DEBUG, which logs text of a restricted set. Use INFO or above."
         )
     if not argv or not any(name in argv[0] for name in ("lm_eval", "lm-eval")):
         return
@@ -138,5 +138,5 @@ def require_silence(argv: Sequence[str]) -> None:
         short = re.fullmatch(r"-[^-].*", name, re.DOTALL) is not None
         if (full and any(o.startswith(name) for o in WRITES)) or (short and set(SHORT) & set(name)):
             raise AuthorisationError(
-                f"{name}: lm-eval would write down texts of a restricted set, or digests of them; leave it out"
+                f"{name} makes lm-eval save text of a restricted set, or digests of it. Remove this option."
             )

@@ -1,7 +1,7 @@
-"""Recognise a set that calls itself public as a sensitive one: by its digest, a canary, its name, or the lexicon.
+"""Recognition of sensitive sets that are labelled public, by a digest, a canary, a name, or the lexicon.
 
-A sign that a person may judge is lifted by a person's word, which is written into a manifest and bound to the digest of the
-content; no option of a command lifts any. A message names the sign, in counts and names of sets, never the content.
+Signs that need judgement can be lifted by an attestation in a manifest, which is bound to the digest of the content. No
+command option lifts a sign. Messages contain counts and names of sets, but no content.
 """
 
 import hashlib
@@ -19,9 +19,9 @@ from robustify.restricted.adapters import FILE, Manifest, find_adapter, require_
 from robustify.restricted.terms import accepted
 
 FEW, LEXICON_SHARE = 5, 0.05
-"""As many records, and such a share of them, that speak of controlled categories are more than chance."""
+"""Number and share of records on controlled categories that together exceed chance."""
 MOST_READ = 20_000
-"""Records that the lexicon is asked about; of a larger set every so many."""
+"""Maximum number of records to search with the lexicon. A larger set is sampled evenly."""
 _TOKEN = re.compile(rb"[0-9A-Za-z][0-9A-Za-z_-]{11,127}")
 _WORDS = re.compile(r"[a-z0-9]+")
 _BLOCK, _OVERLAP = 8 << 20, 256
@@ -29,10 +29,10 @@ _BLOCK, _OVERLAP = 8 << 20, 256
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """One sign, and what was recognised.
+    """A sign that a set is sensitive.
 
-    S1: the digest of a file that an adapter of a restricted set pins. S2: a canary string whose digest such an adapter
-    holds. S4: the name or the columns of such a set. S5: words of the reviewed lexicon.
+    S1: a file has a digest that the adapter of a restricted set pins. S2: a file contains the canary of such a set. S4:
+    a name or the columns are those of such a set. S5: records contain words of the reviewed lexicon.
     """
 
     code: Literal["S1", "S2", "S4", "S5"]
@@ -40,36 +40,36 @@ class Sign:
 
     @property
     def attestable(self) -> bool:
-        """Whether a person may vouch against it."""
+        """Whether an attestation by a person can lift the sign."""
         return self.code in ("S4", "S5")
 
 
 def require_ordinary(
     bench: Loaded, sources: Sequence[Source], adapter: str | None = None, names: Iterable[str] = ()
 ) -> None:
-    """Refuse a set that is recognised as a sensitive one. `names`: what it is called besides its files.
-    Raises `AuthorisationError`: every sign that nobody vouches against."""
+    """Refuse a set that is recognised as sensitive. `names` are other names of the set. Raises `AuthorisationError` with
+    every sign that no attestation lifts."""
     _refuse(bench.name, not_attested(recognised(bench, sources, names), bench, adapter))
 
 
 def require_ordinary_files(
     name: str, items: Sequence[Item], files: Iterable[Path], names: Iterable[str] = ()
 ) -> None:
-    """Refuse items that came out of logs, if they are recognised; nobody can vouch for these.
-    Raises `AuthorisationError`: every sign."""
+    """Refuse items from logs that are recognised as sensitive. No attestation applies to them. Raises `AuthorisationError`
+    with every sign."""
     _refuse(name, list(_signs(items, list(files), list(names))))
 
 
 def recognised(bench: Loaded, sources: Sequence[Source], names: Iterable[str] = ()) -> list[Sign]:
-    """Return every sign of sensitive content, also those that somebody vouches against.
-    Raises `AuthorisationError`: an adapter cannot be read, so its set cannot be recognised."""
+    """Return every sign of sensitive content, including those that an attestation lifts. Raises `AuthorisationError` if an
+    adapter cannot be read, because its set cannot be recognised."""
     paths = [Path(source.path) for source in sources if source.path]
     called = [bench.name, *names, *(name for s in sources for name in (s.name, s.hub) if name)]
     return list(_signs(bench.items, paths, called))
 
 
 def not_attested(found: Sequence[Sign], bench: Loaded, adapter: str | None) -> list[Sign]:
-    """Return the signs that no attestation of this adapter, bound to this content, lifts."""
+    """Return the signs that remain after the adapter's attestation for this content."""
     word = None if adapter is None else find_adapter(adapter).manifest.attest.not_sensitive
     vouched = word is not None and word.content_sha256 == bench.sha256
     return [sign for sign in found if not (vouched and sign.attestable)]
@@ -78,7 +78,7 @@ def not_attested(found: Sequence[Sign], bench: Loaded, adapter: str | None) -> l
 def _signs(items: Sequence[Item], paths: Sequence[Path], names: Sequence[str]) -> Iterator[Sign]:
     known = _restricted()
     for path in paths:
-        # What was fetched from elsewhere is a folder.
+        # A downloaded set is a folder.
         files = sorted([*path.glob("*.arrow"), *path.glob("*.parquet")]) if path.is_dir() else [path]
         for file in filter(Path.is_file, files):
             yield from _in_a_file(file, known)
@@ -87,7 +87,7 @@ def _signs(items: Sequence[Item], paths: Sequence[Path], names: Sequence[str]) -
 
 
 def _restricted() -> list[Manifest]:
-    """Return the manifests of all restricted sets: those found by name, and those accepted where they still are."""
+    """Return the manifests of all restricted sets that are found by name, or were accepted and still exist."""
     places = [Path(row.folder) for row in accepted() if row.folder]
     mine = [find_adapter(str(place)).manifest for place in places if (place / FILE).is_file()]
     found = {one.id: one for one in (*mine, *(adapter.manifest for adapter in require_every()))}
@@ -101,7 +101,7 @@ def _in_a_file(file: Path, known: Sequence[Manifest]) -> Iterator[Sign]:
     with file.open("rb") as stream:
         while block := stream.read(_BLOCK):
             digest.update(block)
-            # What crosses the end of a block is seen with the next one.
+            # Tokens across the end of a block are found with the next block.
             raw, tail = tail + block, block[-_OVERLAP:]
             tokens = {token.lower() for token in _TOKEN.findall(raw)} if canaries else set()
             found |= {hashlib.sha256(token).hexdigest() for token in tokens}
@@ -112,7 +112,7 @@ def _in_a_file(file: Path, known: Sequence[Manifest]) -> Iterator[Sign]:
         if manifest.columns and {name.encode() for name in manifest.columns} <= there:
             yield Sign("S4", f"a file has the columns of {manifest.id}")
     for name in sorted({canaries[one] for one in canaries.keys() & found}):
-        yield Sign("S2", f"holds the canary of {name}")
+        yield Sign("S2", f"a file contains the canary of {name}")
 
 
 def _named(names: Iterable[str], known: Sequence[Manifest]) -> Iterator[Sign]:
@@ -124,11 +124,11 @@ def _named(names: Iterable[str], known: Sequence[Manifest]) -> Iterator[Sign]:
         if any(one in name for one in own for name in called)
     ]
     if found:
-        yield Sign("S4", f"a file, its folder or the set is called like {', '.join(found)}")
+        yield Sign("S4", f"the name of a file, its folder or the set contains that of {', '.join(found)}")
 
 
 def _spaced(name: str) -> str:
-    """Return the words of a name between blanks, so that one name is found in another by whole words alone."""
+    """Return the words of a name between blanks, for a search by complete words."""
     return f" {' '.join(_WORDS.findall(name.lower()))} "
 
 
@@ -137,17 +137,16 @@ def _lexical(items: Sequence[Item]) -> Iterator[Sign]:
     texts = ("\n".join((item.stem, *item.choices)) for item in some)
     n = sum(terms_named(streams(text)[0]) >= LEAST_TERMS for text in texts)
     if n >= FEW and n >= LEXICON_SHARE * len(some):
-        yield Sign("S5", f"{n:,} of {len(some):,} records speak of controlled categories")
+        yield Sign("S5", f"{n:,} of {len(some):,} records name controlled categories")
 
 
 def _refuse(name: str, found: Sequence[Sign]) -> None:
-    mend = (
-        "run it through an adapter of a restricted set, or vouch for this very content (attest.not_sensitive in a "
-        "manifest of its own)"
+    remedy = (
+        "Use an adapter for a restricted set, or attest this content with attest.not_sensitive in a manifest."
         if all(sign.attestable for sign in found)
-        else "run it through its adapter (robustify restricted adapter list)"
+        else "Use the adapter of the set (`robustify restricted adapter list`)."
     )
     if found:
         raise AuthorisationError(
-            *(f"{name}: looks sensitive (sign {sign.code}): {sign.says}; {mend}" for sign in found)
+            *(f"{name} looks sensitive (sign {sign.code}): {sign.says}. {remedy}" for sign in found)
         )

@@ -1,11 +1,12 @@
-"""The evaluator's secret: where it comes from, how one is made; and the seal of a restricted run made with it.
+"""The evaluator's key, and the seal of restricted runs.
 
-It comes from a file of mode 0600, never from an argument, a variable or a config, and passphrases are refused.
-The gate has a key of its own: CI needs that one, and CI must not be able to open lists of ids. Subkeys are used in
-its place: "ids", "cache", "manifest", "releases".
+The key comes from a file of mode 0600, never from an argument, a variable or a config, and passphrases are refused. The
+gate has another key, because CI needs that key but must not be able to read lists of IDs. Subkeys serve the purposes
+"ids", "cache", "manifest" and "releases".
 
-The seal is an HMAC over run.json, which holds the label and the digest of every other file. Without the key nobody
-changes a label, number or digest unseen. It keeps nobody from reading; what was edited is not built upon.
+The seal is an HMAC over run.json, which contains the label and the digest of every other file. Without the key, nobody
+can change a label, number or digest undetected. The seal does not prevent reading, but an edited run is not used
+further.
 """
 
 import hmac
@@ -27,38 +28,38 @@ LABELS = ("sensitivity", "key_id", "adapter", "release", MAC)
 
 
 def evaluator_key(path: Path | str | None = None) -> Key:
-    """Return the key of a given file, or of `$ROBUSTIFY_KEY_FILE`.
+    """Load the key from a file, by default from `$ROBUSTIFY_KEY_FILE`.
 
     Raises:
-        AuthorisationError: none is set, or the one that is must not be used: a link, no regular file, somebody
-            else's, readable by others, inside a git work tree, damaged or weak, or the gate's own key.
+        AuthorisationError: The variable is not set, or the key is unsafe: its file is a link or not regular, belongs to
+            another user, is readable by others or is in a Git work tree; the key is damaged, weak, or the gate's key.
     """
     named = str(path or os.environ.get(FILE_VARIABLE) or "")
     key = key_file.load_key(named) if named else None
     if key is None:
         raise AuthorisationError(
-            f"no key: ${FILE_VARIABLE} is not set; expected a key file of mode 0600: "
-            "robustify restricted key new --out FILE"
+            f"${FILE_VARIABLE} is not set; expected the path of a key file of mode 0600. "
+            "To make a key, run `robustify restricted key new --out FILE`."
         )
     if key.id == _gate_key_id():
         raise AuthorisationError(
-            f"the key {key.id} is the gate's key too; expected a separate one: anyone who scans with the gate's key "
-            "could open the lists of ids (robustify restricted key new --out FILE)"
+            f"The key {key.id} is the gate's key too, so anyone who scans with it could open the lists of IDs. "
+            "Make a separate key with `robustify restricted key new --out FILE`."
         )
     return key
 
 
 def new_key(out: Path) -> Key:
-    """Make a key in a new file of mode 0600.
+    """Create a key in a new file of mode 0600.
 
     Raises:
-        AuthorisationError: the place lies inside a git work tree.
-        UsageError: the file is there already; a key is never overwritten.
-        ResourceError: the file cannot be written.
+        AuthorisationError: The folder is in a Git work tree.
+        UsageError: The file exists already. A key is never overwritten.
+        ResourceError: The file cannot be written.
     """
     if work_tree(out.resolve().parent) is not None:
         raise AuthorisationError(
-            f"{str(out)!a}: lies inside a git work tree, one `git add` away from a commit; choose another place"
+            f"{str(out)!a} is inside a Git work tree, one `git add` away from a commit. Choose another folder."
         )
     key = Key.of(os.urandom(key_file.SIZE))
     write_new(out, key.as_text())
@@ -66,30 +67,31 @@ def new_key(out: Path) -> Key:
 
 
 def sealed(manifest: Mapping[str, Any], key: Key) -> dict[str, Any]:
-    """Return the manifest of a run with its HMAC-SHA-256 under the subkey for manifests."""
+    """Return the manifest of a run with its HMAC-SHA256 under the subkey for manifests."""
     return {**manifest, MAC: _mac(manifest, key)}
 
 
 def marked(manifest: Mapping[str, Any]) -> bool:
-    """Return whether anything in run.json says that the run is restricted; the highest label wins."""
+    """Return whether any field of run.json indicates a restricted run."""
     files = manifest.get("files")
     names = list(files) if isinstance(files, Mapping) else []
     return any(name in manifest for name in LABELS) or any(n.startswith("splits/") for n in names)
 
 
 def require_seal(folder: Path, manifest: Mapping[str, Any]) -> Key:
-    """Return the key under which this run.json was sealed.
-    Raises `AuthorisationError`: no key, another key, or a manifest that was edited."""
+    """Return the key that sealed a run.json. Raises `AuthorisationError` if the key is missing or different, or if the
+    manifest was edited."""
     key = evaluator_key()
     if manifest.get("key_id") != key.id:
         raise AuthorisationError(
-            f"{folder}: was sealed under another key than {key.id}; expected the key of the run (${FILE_VARIABLE})"
+            f"{folder} was sealed with another key than {key.id}. Set ${FILE_VARIABLE} to the key of the run."
         )
     mac = manifest.get(MAC)
     labelled = manifest.get("sensitivity") == "restricted"
     if not labelled or not isinstance(mac, str) or not hmac.compare_digest(_mac(manifest, key), mac):
         raise AuthorisationError(
-            f"{folder}/run.json: is not as the run sealed it (a label or a digest was edited); run the same command again"
+            f"{folder}/run.json was edited after the run sealed it (a label or a digest differs). Run the same command "
+            "again."
         )
     return key
 
@@ -104,6 +106,6 @@ def _gate_key_id() -> str | None:
     try:
         gate = key_file.load_key()
     except AuthorisationError:
-        # The gate itself reports what is wrong with its own key.
+        # The gate itself reports a fault of its key.
         return None
     return None if gate is None else gate.id

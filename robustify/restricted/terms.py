@@ -1,7 +1,7 @@
-"""Record who accepted the terms of a set, on the user's account.
+"""Record of accepted terms in the user's account.
 
-A changed text voids an acceptance, and so does a changed manifest, because it names the hosts that may receive the items
-and the cells that are shown.
+An acceptance becomes invalid if the terms change, or if the manifest changes, because it names the hosts that may
+receive items and the size of published cells.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ from robustify.settings_files import MOST_BYTES, Settings
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """One accepted text, under the manifest as it was then."""
+    """Acceptance of one version of the terms under one version of the manifest."""
 
     id: str
     licence_sha256: str
@@ -31,25 +31,25 @@ class Acceptance:
     robustify: str
     manifest_sha256: str = ""
     folder: str = ""
-    """Where the adapter was: its set is recognised also where nothing names that folder."""
+    """Folder of the adapter, so that its set is recognised even if no variable names this folder."""
 
 
 class _Accepted(Settings):
-    """The record of accepted terms on this account."""
+    """Record of accepted terms."""
 
     format: Literal["robustify.licences/1"] = "robustify.licences/1"
     accepted: tuple[Acceptance, ...]
 
 
 def licences_file() -> Path:
-    """Return where acceptances are kept: `$XDG_CONFIG_HOME/robustify/licences.json`, else below ~/.config."""
+    """Return the path of the record: `robustify/licences.json` in `$XDG_CONFIG_HOME` or ~/.config."""
     base = os.environ.get("XDG_CONFIG_HOME")
     return (Path(base) if base else Path.home() / ".config") / "robustify" / "licences.json"
 
 
 def accepted() -> tuple[Acceptance, ...]:
-    """Return what was accepted on this account.
-    Raises `AuthorisationError`: the record is not a regular file, or is damaged."""
+    """Return all acceptances in this account. Raises `AuthorisationError` if the record is not a regular file, or is
+    damaged."""
     file = licences_file()
     if not os.path.lexists(file):
         return ()
@@ -57,38 +57,38 @@ def accepted() -> tuple[Acceptance, ...]:
         return _Accepted.model_validate_json(read_expected(file, "a record", MOST_BYTES)).accepted
     except (UsageError, ValidationError):
         raise AuthorisationError(
-            f"{file}: is not a record of accepted terms as robustify writes it; move it away and accept again: "
-            "robustify restricted licence show ID"
+            f"{file} is not a record of accepted terms as robustify writes it. Move it away and accept the terms again "
+            "with `robustify restricted licence show ID`."
         ) from None
 
 
 def require(adapter: Adapter) -> Acceptance:
-    """Return the acceptance in force of a set's terms.
-    Raises `AuthorisationError`: not accepted, or the text or the manifest has changed since."""
+    """Return the current acceptance of a set's terms. Raises `AuthorisationError` if the terms are not accepted, or if
+    they or the manifest changed afterwards."""
     name, digest = adapter.manifest.id, hashlib.sha256(adapter.licence.encode()).hexdigest()
     mine = [row for row in accepted() if row.id == name]
     same = [row for row in mine if row.licence_sha256 == digest]
     match = next((row for row in same if row.manifest_sha256 == adapter.sha256), None)
     if match is None:
-        why = "were changed since they were accepted" if mine else "are not accepted"
-        why = "were accepted under another manifest, which was changed since" if same else why
+        why = "have changed since they were accepted" if mine else "are not accepted"
+        why = "were accepted before its manifest changed" if same else why
         raise AuthorisationError(
-            f"{name}: is a restricted set, and its terms {why}; read and accept them: "
-            f"robustify restricted licence show {name}"
+            f"{name} is a restricted set, and its terms {why}. To read and accept them, run "
+            f"`robustify restricted licence show {name}`."
         )
     return match
 
 
 def accept(adapter: Adapter, name: str) -> Acceptance:
-    """Record that `name` accepts the terms as they are now.
+    """Record that a person accepts the current terms.
 
     Raises:
-        UsageError: no name.
-        ResourceError: the record cannot be written.
+        UsageError: The name is empty, too long or not printable.
+        ResourceError: The record cannot be written.
     """
     called = " ".join(name.split())
     if not called or not called.isprintable() or len(called) > 100:
-        raise UsageError("the name is empty, too long or not printable; expected a person's name")
+        raise UsageError("The name is empty, too long or not printable; expected the name of a person.")
     digest = hashlib.sha256(adapter.licence.encode()).hexdigest()
     place = str(adapter.folder.resolve())
     new = Acceptance(adapter.manifest.id, digest, called, utc_now(), __version__, adapter.sha256, place)
@@ -102,5 +102,5 @@ def accept(adapter: Adapter, name: str) -> Acceptance:
 
 
 def utc_now() -> str:
-    """Return the time in a record of this account."""
+    """Return the current UTC time in ISO 8601 format."""
     return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

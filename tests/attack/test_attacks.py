@@ -193,7 +193,7 @@ def test_three_releases_leave_every_item_open_because_the_record_refuses_two(
     assert reconstructed(found, whole) == [7, 50]
     publish(open_run(whole.folder / "out" / "run"), tmp_path / "whole")
     for lab in found[1:]:
-        with pytest.raises(AuthorisationError, match="differs by fewer than 10") as refused:
+        with pytest.raises(AuthorisationError, match="by fewer than 10") as refused:
             publish(open_run(lab.folder / "out" / "run"), tmp_path / lab.folder.name)
         assert refused.value.exit_code == 4
         assert not (tmp_path / lab.folder.name).exists()

@@ -130,7 +130,7 @@ def test_check_and_report_work_and_judging_anew_says_the_mend(run: Run, spoilt: 
     assert checked.output.startswith("every guardrail passes\n")
     assert checked.output.endswith(": evaluator\n")
     for judging in (lambda: reprint(run), lambda: rejudge(run, {"screen.criterion": "majority"}, spoilt)):
-        with pytest.raises(AuthorisationError, match="run the same command again"):
+        with pytest.raises(AuthorisationError, match=r"(?i)run the (same )?command again"):
             judging()
 
 
@@ -212,7 +212,7 @@ def test_the_loader_finds_the_items_of_the_splits_with_the_key(run: Run) -> None
         documents([replace(robust, version="2")])
     with pytest.raises(AuthorisationError, match="describes single items"):
         documents([replace(robust, ids=robust.ids[:9])])
-    with pytest.raises(DataError, match="'labels' is no profile"):
+    with pytest.raises(DataError, match="'labels' is not a profile"):
         documents([robust], "labels")
 
 
@@ -249,7 +249,7 @@ def test_what_cannot_be_asked_as_cloze_is_left_out_by_the_local_text(
     ],
 )
 def test_lm_eval_is_refused_where_it_would_write_texts_down(argv: list[str], refused: bool) -> None:
-    with pytest.raises(AuthorisationError, match="leave it out") if refused else nullcontext():
+    with pytest.raises(AuthorisationError, match="Remove this option") if refused else nullcontext():
         require_silence(argv)
 
 

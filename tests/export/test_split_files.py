@@ -92,7 +92,7 @@ def test_a_file_with_anything_else_is_refused(tmp_path: Path, change: dict[str, 
 
 
 def test_plain_ids_make_no_split() -> None:
-    with pytest.raises(DataError, match="1 of 1 ids are no keyed ids") as refused:
+    with pytest.raises(DataError, match="1 of 1 IDs are not keyed") as refused:
         hashed("mock-restricted", "1", "robust", "0", ["wmdp-bio-17"])
     assert "wmdp-bio-17" not in str(refused.value)
 

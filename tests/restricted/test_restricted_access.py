@@ -128,12 +128,12 @@ def record_is(text: str) -> Callable[[Path], object]:
     return lambda mock: (mock / "config" / "robustify" / "licences.json").write_text(text)
 
 
-ANOTHER = "another manifest, which was changed since"
+ANOTHER = "before its manifest changed"
 NO_RECORD = "is not a record of accepted terms"
 MISSING: dict[str, tuple[Callable[[Path], object], str]] = {
     "no licence": (no_licence, "terms are not accepted"),
-    "a changed licence": (changed_licence, "terms were changed since"),
-    "terms that are not the pinned ones": (other_terms, "as the manifest pins it"),
+    "a changed licence": (changed_licence, "terms have changed since"),
+    "terms that are not the pinned ones": (other_terms, "but the manifest pins"),
     "another host": (manifest_with(egress=["evil.example"]), ANOTHER),
     "another cell": (manifest_with(min_cell=5), ANOTHER),
     "another version": (manifest_with(version="2"), ANOTHER),
@@ -143,14 +143,14 @@ MISSING: dict[str, tuple[Callable[[Path], object], str]] = {
     "a list for a record": (record_is("[]"), NO_RECORD),
     "another record": (record_is('{"format": "x", "accepted": []}'), NO_RECORD),
     "a damaged record": (record_is('{"format": "robustify.licences/1", "accepted": [{}]}'), NO_RECORD),
-    "no root": (no_root, r"\$ROBUSTIFY_DATA names no absolute path"),
-    "a relative root": (relative_root, "no absolute path"),
+    "no root": (no_root, r"\$ROBUSTIFY_DATA is not the absolute path"),
+    "a relative root": (relative_root, "not the absolute path"),
     "no data": (no_data, "is not in the data folder"),
     "a link for data": (linked_data, "is a link"),
     "a linked folder of data": (linked_data_folder, "outside the data folder"),
-    "a pipe for data": (piped_data, "is a pipe or device"),
-    "other data": (other_data, "not the pinned data"),
-    "no key": (no_key, "no key: .*is not set"),
+    "a pipe for data": (piped_data, "not a regular file"),
+    "other data": (other_data, "another SHA-256 than the pinned data"),
+    "no key": (no_key, "is not set"),
     "an open folder": (open_folder, "others may enter it"),
 }  # fmt: skip
 
@@ -194,7 +194,7 @@ def test_partial_data_are_refused(mock: Path) -> None:
 
 def test_a_restricted_set_without_an_adapter_is_refused_and_told_what_to_do(mock: Path) -> None:
     (mock / "bare.yaml").write_text(f"name: bare\nsensitivity: restricted\ndata: {items_of(mock)}\n")
-    with pytest.raises(AuthorisationError, match="expected `adapter: NAME`"):
+    with pytest.raises(AuthorisationError, match="Write `adapter: NAME`"):
         authorised(configs.load(mock / "bare.yaml"), mock / "out" / "run")
 
 
@@ -213,7 +213,7 @@ def test_a_copy_of_a_shipped_adapter_takes_over_no_acceptance(mock: Path) -> Non
     copy = mock / "repo" / "wmdp-bio"
     shutil.copytree(shipped("adapters") / "wmdp-bio", copy)
     (mock / "repo" / "study.yaml").write_text("adapter: ./wmdp-bio\n")
-    with pytest.raises(AuthorisationError, match="is the id of an adapter that ships"):
+    with pytest.raises(AuthorisationError, match="is the ID of an adapter that ships"):
         authorised(configs.load(mock / "repo" / "study.yaml"), mock / "out" / "run")
     assert find_adapter(str(shipped("adapters") / "wmdp-bio")).manifest.id == "wmdp-bio"
 

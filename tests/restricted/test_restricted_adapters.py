@@ -69,22 +69,22 @@ FAULTS: dict[str, tuple[dict, str]] = {
     "a misspelt label": ({"sensitivity": "restrictd"}, "sensitivity: Input should be 'public' or 'restricted'"),
     "a true label": ({"sensitivity": True}, "sensitivity: "),
     "no file": ({"data": {"root_env": "R", "files": []}}, "data.files: "),
-    "a traversal": ({"data": {"root_env": "R", "files": [{"path": "../../x.jsonl"}]}}, "leaves the data folder"),
-    "a hidden traversal": ({"data": {"root_env": "R", "files": [{"path": "a/../../x"}]}}, "leaves the data folder"),
-    "an absolute path": ({"data": {"root_env": "R", "files": [{"path": "/etc/x"}]}}, "leaves the data folder"),
-    "a home": ({"data": {"root_env": "R", "files": [{"path": "~/x"}]}}, "leaves the data folder"),
-    "an escape in a path": ({"data": {"root_env": "R", "files": [{"path": "a\x1b[1m"}]}}, "leaves the data folder"),
+    "a traversal": ({"data": {"root_env": "R", "files": [{"path": "../../x.jsonl"}]}}, "is outside the data folder"),
+    "a hidden traversal": ({"data": {"root_env": "R", "files": [{"path": "a/../../x"}]}}, "is outside the data folder"),
+    "an absolute path": ({"data": {"root_env": "R", "files": [{"path": "/etc/x"}]}}, "is outside the data folder"),
+    "a home": ({"data": {"root_env": "R", "files": [{"path": "~/x"}]}}, "is outside the data folder"),
+    "an escape in a path": ({"data": {"root_env": "R", "files": [{"path": "a\x1b[1m"}]}}, "is outside the data folder"),
     "a root that is a path": ({"data": {"root_env": "/data", "files": [{"path": "x"}]}}, "data.root_env: "),
-    "no root": ({"data": {"root_env": None, "files": [{"path": "x"}]}}, "data.root_env: null on a restricted set"),
+    "no root": ({"data": {"root_env": None, "files": [{"path": "x"}]}}, "data.root_env: null for a restricted set"),
     "an id with a slash": ({"id": "a/b"}, "id: "),
     "a digest that is none": ({"canary_sha256": ["26b5"]}, "canary_sha256"),
-    "an address for a host": ({"egress": ["https://host/v1"]}, "no host"),
-    "one column": ({"columns": ["x"]}, "one name marks nothing"),
+    "an address for a host": ({"egress": ["https://host/v1"]}, "is not a host name"),
+    "one column": ({"columns": ["x"]}, "one name does not identify a set"),
     "a word for a number": ({"min_cell": "10"}, "min_cell: "),
     "an attestation": (
         {"attest": {"not_sensitive": {"by": "x", "date": "2026-01-01", "reason": "long enough",
                                       "content_sha256": "0" * 64}}},
-        "attest.not_sensitive on a restricted set",
+        "attest.not_sensitive: not allowed for a restricted set",
     ),
 }  # fmt: skip
 
@@ -123,7 +123,7 @@ def test_a_shipped_name_cannot_be_taken(mock: Path) -> None:
     assert find_adapter("wmdp-bio").folder == shipped("adapters") / "wmdp-bio"
     for label in ("public", "restricted"):
         (forged / FILE).write_text(json.dumps({**held, "id": "wmdp-bio", "sensitivity": label}))
-        with pytest.raises(AuthorisationError, match="is the id of an adapter that ships"):
+        with pytest.raises(AuthorisationError, match="is the ID of an adapter that ships"):
             find_adapter(str(forged))
 
 

@@ -113,7 +113,7 @@ def test_a_set_whose_adapter_cannot_be_read_lets_nothing_pass(
             (folder / "manifest.yaml").write_text("a: [1")
         case _:
             monkeypatch.setenv("ROBUSTIFY_ADAPTERS", str(mock / "gone"))
-    with pytest.raises(AuthorisationError, match="mend it or take it out") as refused:
+    with pytest.raises(AuthorisationError, match="Repair or remove it") as refused:
         require_ordinary(load(Source(path=str(file))), [Source(path=str(file))])
     assert refused.value.exit_code == 4
 
@@ -229,7 +229,7 @@ def test_a_model_elsewhere_is_refused_unless_the_manifest_names_its_host(
     )
     asked = models({"name": "a", **engine}, {"name": "b"}, {"name": "c", "engine": "ray"})
     if host:
-        with pytest.raises(AuthorisationError, match=f"'{host}', which egress"):
+        with pytest.raises(AuthorisationError, match=f"'{host}', which `egress`"):
             require_inside(asked, manifest)
     require_inside(asked, manifest.model_copy(update={"egress": (host,) if host else ()}))
 

@@ -145,5 +145,5 @@ def test_later_ones_of_them_can_be_set_aside() -> None:
 
 
 def test_text_without_a_canonical_form_refuses_the_file_by_line() -> None:
-    with pytest.raises(DataError, match=r"^f:2: text holds an unassigned code point"):
+    with pytest.raises(DataError, match=r"^f:2: text contains an unassigned code point"):
         keyed(bench(TWINS[0], Item("x", "which \u0378?", ("one", "two"), 0)), KEY, "m", "1")

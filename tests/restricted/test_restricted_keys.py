@@ -43,7 +43,7 @@ def in_a_work_tree(folder: Path) -> Path:
 NO_PLACES: dict[str, tuple[Callable[[Path], Path], type[RobustifyError], str]] = {
     "another key": (key_file, UsageError, "never overwritten"),
     "nowhere": (lambda folder: folder / "nowhere" / "a.key", ResourceError, "cannot be written"),
-    "a work tree": (in_a_work_tree, AuthorisationError, "git work tree"),
+    "a work tree": (in_a_work_tree, AuthorisationError, "Git work tree"),
 }
 
 
