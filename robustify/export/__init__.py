@@ -1,1 +1,1 @@
-"""A run's splits in the formats of other tools: the same prompts as ours, or no export at all."""
+"""Exports of a run to other tools, with the same prompts as the run."""

@@ -1,7 +1,7 @@
-"""A run's splits as a dataset folder: a JSON Lines file for each split and a card. Nothing is uploaded.
+"""Export of a run's splits as a dataset folder: one JSON Lines file per split, and a dataset card.
 
-Beside the splits, `balanced` is the largest subset that was found in which no cue of the adjusted score pays. A split
-without items gets no file, because a reader could not tell its types.
+Nothing is uploaded. A further split, `balanced`, is the largest subset found in which no cue of the adjusted score
+predicts the key. An empty split gets no file, because a reader could not infer its types.
 """
 
 import shutil
@@ -19,14 +19,21 @@ from robustify.stats.balance import balanced_subset
 SAYS = {
     "robust": "not answered in the screen",
     "shortcut": "answered in the screen",
-    "undecided": "missing answers could still turn the verdict",
+    "undecided": "missing answers could still change the verdict",
     "cloze": "can be asked without choices",
 }
 
 
 def export_dataset(run: Run, folder: Path, force: bool = False, licence: str = "") -> list[Path]:
-    """Write `SPLIT.jsonl` for each split with items, and `README.md`. Return their paths.
-    Raises as `exporting`; DataError also if no split holds an item."""
+    """Write `SPLIT.jsonl` for each nonempty split, and `README.md`. Return their paths.
+
+    Raises:
+        AuthorisationError: the run is restricted.
+        DataError: the run was changed, does not contain the text of its items, or has no items in any split.
+        GuardrailError: a guardrail stops the export, and `force` is not set.
+        UsageError: the folder is not empty.
+        ResourceError: the folder cannot be written.
+    """
     with exporting(run, folder, force) as (staging, heading):
         splits = []
         for name in SPLITS:
@@ -36,10 +43,10 @@ def export_dataset(run: Run, folder: Path, force: bool = False, licence: str = "
                 splits.append({"name": name, "n": n, "says": SAYS[name]})
         if WEIGHTS in run.manifest["files"]:
             n, off = write_balanced(run, staging / "balanced.jsonl")
-            says = f"no listed cue pays: each sums to {off:.2f} of its deviations at most"
+            says = f"no listed cue predicts the key: imbalance at most {off:.2f} deviations"
             splits.append({"name": "balanced", "n": n, "says": says})
         if not splits:
-            raise DataError(f"{run.folder}: no split holds an item; expected robust or cloze items")
+            raise DataError(f"{run.folder}: all splits are empty. Expected robust or cloze items.")
         text = ENVIRONMENT.get_template("card.md.j2").render(
             name=one_line(heading.benchmark),
             warning=one_line(heading.warning) if heading.warning else "",
@@ -54,8 +61,11 @@ def export_dataset(run: Run, folder: Path, force: bool = False, licence: str = "
 
 
 def write_balanced(run: Run, path: Path) -> tuple[int, float]:
-    """Write the items of a balanced subset. Return their number, and by how many deviations its worst cue is off.
-    Raises `DataError`: the weights are not as the run left them."""
+    """Write the items of a balanced subset. Return their number, and the imbalance of the worst cue in deviations.
+
+    Raises:
+        DataError: the weights were changed since the run.
+    """
     import pandas as pd  # type: ignore[import-untyped]
 
     run.require_unchanged(WEIGHTS)

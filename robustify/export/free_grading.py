@@ -1,9 +1,9 @@
-"""Items as questions without options: rows that other tools read, and the lm-eval task over them.
+"""Export of items as open-ended questions, and the lm-eval task that asks them.
 
-Only what rules can grade is exported (numbers and short texts); what cannot be asked so is counted. The task lets our
-graders read the replies, so it needs robustify beside lm-eval: it names `process_results` of this module. The rules
-alone grade. What they cannot decide has no score: it is counted beside the accuracy and never as wrong. Nor has a reply
-that was cut off, where the other tool says so (Inspect does).
+Only questions that rules can grade (numbers and short texts) are exported. The others are counted. The task calls
+`process_results` of this module to grade replies, so it needs robustify installed with lm-eval. Only rules grade. An
+answer that they cannot decide has no score. It is counted beside the accuracy and never as wrong. The same applies to a
+truncated reply if the other tool reports the truncation, as Inspect does.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,7 +41,7 @@ _GRADED = (
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FreeRows:
-    """Rows to ask, and of how many items they are; `left_out` counts the others by reason."""
+    """Rows to ask. `n_items` counts all items, and `left_out` counts those that cannot be asked, by reason."""
 
     rows: tuple[dict[str, Any], ...]
     n_items: int
@@ -52,13 +52,13 @@ class FreeRows:
 
     @property
     def says(self) -> str:
-        """How many items are asked, and why the others are not."""
+        """Number of items that are asked, and the reasons for the others."""
         reasons = ", ".join(f"{name} {n}" for name, n in sorted(self.left_out.items()))
         return f"{len(self.rows)} of {self.n_items} items" + (f" (left out: {reasons})" if reasons else "")
 
 
 def free_rows(items: Sequence[Item]) -> FreeRows:
-    """Return the items that can be asked without options and graded by rules, in their own order."""
+    """Return the items that can be asked without options and graded by rules, in order."""
     rows, left_out = [], dict[str, int]()
     for item in items:
         free = convert_item(item)
@@ -83,7 +83,7 @@ def _row(item: Item, free: FreeItem, prompt: str) -> dict[str, Any]:
 
 
 def write_free_task(folder: Path, heading: Heading, free: FreeRows) -> list[Path]:
-    """Write the task for `robust_free.jsonl` in the parent folder; none if no item can be asked so. Return its path."""
+    """Write the lm-eval task for `robust_free.jsonl` in the parent folder, if it has rows. Return its path."""
     if not free.rows:
         return []
     name = task_name(heading.benchmark, "robust_free_graded")
@@ -107,7 +107,7 @@ def write_free_task(folder: Path, heading: Heading, free: FreeRows) -> list[Path
 
 
 def grade(doc: Mapping[str, Any], reply: str, *, cut: bool = False) -> GradeResult:
-    """Return the grade of a reply to one row of a free task; `cut`: it was cut off, so it is not decided."""
+    """Grade a reply to one row of a free-response task. With `cut`, the reply was truncated and is undecided."""
     item = FreeItem(
         id=doc["id"],
         question=doc["question"],
@@ -122,10 +122,10 @@ def grade(doc: Mapping[str, Any], reply: str, *, cut: bool = False) -> GradeResu
 
 
 def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, float]:
-    """Return what lm-eval averages for one reply.
+    """Return the metrics that lm-eval averages, for one reply.
 
-    `decided` is 1 where the rules could decide; `acc` is there for those alone, so its n is n times `decided`; `acc_low`
-    and `acc_high` take what is undecided as wrong and as right, so they are over all.
+    `decided` is 1 if the rules could decide, otherwise 0. `acc` is present only for decided replies, so its n is n
+    times `decided`. `acc_low` and `acc_high` cover all replies and count undecided ones as wrong and as right.
     """
     score = grade(doc, results[0]).score
     always = {"decided": float(score is not None)}

@@ -1,4 +1,4 @@
-"""robustify inside Inspect: solvers that turn the choices or hide the question, and scorers with coverage and bounds.
+"""Inspect solvers that permute choices or hide the question, and scorers that report coverage and bounds.
 
 ```console
 inspect eval TASK --no-score --solver robustify/permute
@@ -6,12 +6,12 @@ inspect eval TASK --no-score --solver robustify/choices_only
 inspect score LOG --scorer robustify/picked
 ```
 
-The prompt and the reading of a reply are Inspect's own `multiple_choice`. What it could not read is unanswered:
-`accuracy` is over the answers, `coverage` is their share, `low` and `high` take the others as wrong and as right. A task's
-own `choice` scorer knows the most frequent pick, and counts what could not be read as wrong. inspect-ai loads this module
-by its entry point; nothing else of robustify does.
+Inspect's `multiple_choice` writes the prompt and parses the reply. A reply that it cannot parse is unanswered.
+`accuracy` is over the answers, and `coverage` is their share. `low` and `high` count the others as wrong and as right.
+A task's own `choice` scorer only sees the most frequent pick, and counts unparsed replies as wrong. Only inspect-ai
+loads this module, through its entry point.
 """
-# inspect-ai lives in an environment of its own, so its types are not seen where this package is checked.
+# inspect-ai is installed in a separate environment, so mypy does not see its types.
 # mypy: disable-error-code="import-not-found, untyped-decorator, misc"
 
 import math
@@ -34,26 +34,26 @@ from robustify.orders import Order, base, own, rotations, spread
 
 WITHOUT_QUESTION = "The question is not shown. Which choice is most likely its right answer?"
 PICKS = "robustify:picks"
-"""In a sample's store: its picks, one an order, in its own numbering from 0."""
+"""Key in a sample's store for its picks, one per order, as indices of the original choices."""
 Orders = Literal["rotations", "spread", "own"]
 _ANSWER = re.compile(r"(?im)^ANSWER\s*:\s*\(?([A-Z])\)?\s*\.?\s*$")
 METRICS = {"accuracy": [mean(), stderr()], "coverage": [mean()], "low": [mean()], "high": [mean()]}
 
 
 def _named(name: str) -> str:
-    """Inspect puts a package's name before its objects' where it lies among the installed ones, and only there."""
+    """Return the registered name. Inspect adds the package name only to an installed package."""
     installed = {"site-packages", "dist-packages"} & set(Path(__file__).parts)
     return name if installed else f"robustify/{name}"
 
 
 @solver(name=_named("permute"))
 def permute(orders: Orders = "rotations", n: int = 5, seed: int = 0) -> Solver:
-    """Ask every sample in several orders of its choices, fixed by its id.
+    """Ask every sample in several orders of its choices, determined by its ID.
 
     Args:
-        orders: `rotations` (each choice once at each position), `spread` (the own order and others) or `own`.
-        n: how many orders `spread` has.
-        seed: of the orders.
+        orders: `rotations` (each choice once at each position), `spread` (the original order and others) or `own`.
+        n: number of orders for `spread`.
+        seed: seed of the orders.
     """
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
@@ -64,7 +64,13 @@ def permute(orders: Orders = "rotations", n: int = 5, seed: int = 0) -> Solver:
 
 @solver(name=_named("choices_only"))
 def choices_only(orders: Orders = "rotations", n: int = 5, seed: int = 0) -> Solver:
-    """Ask every sample without its question: what do the choices alone give away? Arguments as in `permute`."""
+    """Ask every sample without its question, to measure what the choices alone reveal.
+
+    Args:
+        orders: `rotations` (each choice once at each position), `spread` (the original order and others) or `own`.
+        n: number of orders for `spread`.
+        seed: seed of the orders.
+    """
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         state.user_prompt.text = WITHOUT_QUESTION
@@ -75,7 +81,7 @@ def choices_only(orders: Orders = "rotations", n: int = 5, seed: int = 0) -> Sol
 
 @scorer(metrics=METRICS, name=_named("picked"))
 def picked() -> Scorer:
-    """What was picked, in one order or in several; a reply that could not be read is unanswered and never wrong."""
+    """Score the picks of one or several orders. An unparsed reply is unanswered, never wrong."""
 
     async def score(state: TaskState, target: Target) -> Score:
         picks = state.store.get(PICKS)
@@ -96,7 +102,7 @@ def picked() -> Scorer:
 
 @scorer(metrics=METRICS, name=_named("graded"))
 def graded() -> Scorer:
-    """robustify's deterministic graders on a reply in words; a cut-off reply is undecided, be it right or wrong so far."""
+    """Score a written reply with robustify's rules. A truncated reply is undecided, whatever it says."""
 
     async def score(state: TaskState, target: Target) -> Score:
         found = grade(state.metadata["row"], state.output.completion, cut=_cut(state.output))
@@ -112,7 +118,7 @@ def graded() -> Scorer:
 
 
 def bounded(right: float, answered: int, asked: int) -> dict[str, str | int | float | bool | None]:
-    """What Inspect averages over the samples for one of them."""
+    """Return the metrics of one sample, which Inspect averages."""
     return {
         "accuracy": right / answered if answered else math.nan,
         "coverage": answered / asked,
@@ -124,7 +130,7 @@ def bounded(right: float, answered: int, asked: int) -> dict[str, str | int | fl
 def _orders(state: TaskState, orders: Orders, n: int, seed: int) -> tuple[Order, ...]:
     name, k = str(state.sample_id), len(state.choices)
     if not k:
-        raise UsageError(f"sample {name}: has no choices; expected a multiple-choice task")
+        raise UsageError(f"Sample {name} has no choices. Expected a multiple-choice task.")
     match orders:
         case "rotations":
             return rotations(base(name, k, seed))
@@ -133,11 +139,11 @@ def _orders(state: TaskState, orders: Orders, n: int, seed: int) -> tuple[Order,
         case "own":
             return (own(k),)
         case _:
-            raise UsageError(f"orders={orders}: expected rotations, spread or own")
+            raise UsageError(f"The value orders={orders} is unknown. Expected rotations, spread or own.")
 
 
 async def _ask(state: TaskState, generate: Generate, orders: Sequence[Order]) -> TaskState:
-    """The sample asked once in each order; the picks are in its own numbering, and so are its choices afterwards."""
+    """Ask a sample once per order, and store the picks as indices of the original choices."""
     ask, first, picks = multiple_choice(), deepcopy(state.messages), list[int | None]()
     texts = [choice.value for choice in state.choices]
     for order in orders:
@@ -155,13 +161,13 @@ async def _ask(state: TaskState, generate: Generate, orders: Sequence[Order]) ->
 
 
 def _marked(state: TaskState) -> int | None:
-    """The one choice that the reply names, by its position in the sample; None where it names none, or several."""
+    """Return the index of the only choice that the reply names, or None."""
     marked = [choice.original_position for choice in state.choices if choice.correct]
     return marked[0] if len(marked) == 1 else None
 
 
 def _written(state: TaskState) -> int | None:
-    """The choice that the reply names, read again: a log that is scored later has no marks."""
+    """Parse the choice from the reply again, because a log that is scored later has no marks."""
     found = _ANSWER.findall(state.output.completion)
     position = (
         ascii_uppercase.index(found[-1].upper()) if found and not _cut(state.output) else len(state.choices)
@@ -175,5 +181,5 @@ def _cut(output: ModelOutput) -> bool:
 
 def _position(target: Target) -> int:
     if len(target.text) != 1 or target.text.upper() not in ascii_uppercase:
-        raise UsageError("target: is no single letter; expected the letter of one right choice")
+        raise UsageError("The target is not a single letter. Expected the letter of one correct choice.")
     return ascii_uppercase.index(target.text.upper())

@@ -1,4 +1,4 @@
-"""A run's split as instructions to train on, as fields and as Mistral's text."""
+"""Export of a run's split as training instructions, as separate fields and in Mistral's format."""
 
 import re
 from collections.abc import Sequence
@@ -20,42 +20,55 @@ Form = Literal["mcq", "free"]
 BY_LETTER = "Answer the multiple-choice question with the letter of the right choice."
 WARNING = "A model that was trained on these items can no longer be evaluated on them."
 _MARKS = re.compile(r"\[/?INST\]|</?s>", re.IGNORECASE)
-"""Mistral's own marks: an item that holds one would end the instruction."""
+"""Mistral's format markers. An item that contains one would end the instruction early."""
 
 
 def export_instruct(
     run: Run, folder: Path, force: bool = False, *, form: Form = "mcq", split: str = "robust"
 ) -> list[Path]:
-    """A split as instructions to train on, as fields and as Mistral's text; the files.
-    Raises as `export_lm_eval`; DataError also for an item that holds Mistral's own marks, or a split
-    without items."""
+    """Write a split as training instructions, as separate fields and in Mistral's format. Return the paths.
+
+    Raises:
+        AuthorisationError: the run is restricted.
+        DataError: the run was changed or lacks text, the split is empty, or an item contains a marker of Mistral's
+            format.
+        GuardrailError: a guardrail stops the export, and `force` is not set.
+        UsageError: the folder is not empty.
+        ResourceError: the folder cannot be written.
+    """
     with exporting(run, folder, force) as (staging, heading):
         write_instruct(staging, heading, items_of(run, split), form)
     return files_of(folder)
 
 
 def mistral(instruction: str, input_: str, output: str) -> str:
-    """`[INST] instruction\\n\\ninput [/INST] output`; an empty input is left out with its blank line."""
+    r"""Format an instruction as `[INST] instruction\n\ninput [/INST] output`. An empty input is omitted."""
     asked = f"{instruction}\n\n{input_}" if input_ else instruction
     return f"[INST] {asked} [/INST] {output}"
 
 
 def write_instruct(folder: Path, heading: Heading, items: Sequence[Item], form: Form) -> None:
-    """`instruct.jsonl` with instruction, input and output, `mistral.jsonl` with the text, `README.md`.
+    """Write `instruct.jsonl` (separate fields), `mistral.jsonl` (Mistral's format) and `README.md`.
 
-    `mcq`: the input is the question with its choices, the output a letter. `free`: the instruction is the question,
-    the output the right choice's text, and there is no input; items that cannot be asked so are left out.
-    Raises `DataError`: nothing to write, or items that hold Mistral's marks (by id)."""
+    With `mcq`, the input is the question with its choices, and the output is a letter. With `free`, the instruction is
+    the question, and the output is the text of the correct choice. Items that cannot be asked without choices are
+    omitted.
+
+    Raises:
+        DataError: there is nothing to write, or items contain markers of Mistral's format.
+    """
     free = free_rows(items)
     in_words = [(row["id"], row["question"].strip(), "", row["reference"]) for row in free.rows]
     rows = _by_letter(items) if form == "mcq" else in_words
     if not rows:
         raise DataError(
-            f"{heading.benchmark}: no item of this split can be written so; expected another --split"
+            f"{heading.benchmark}: no item of this split can be written in this form. Choose another --split."
         )
     marked = [id_ for id_, *parts in rows if any(_MARKS.search(part) for part in parts)]
     if marked:
-        raise DataError.gather([f"{id_}: holds a mark of Mistral's format; expected none" for id_ in marked])
+        raise DataError.gather(
+            [f"{id_}: contains a marker of Mistral's format. Remove the item." for id_ in marked]
+        )
     fields = [{"id": i, "instruction": said, "input": given, "output": out} for i, said, given, out in rows]
     texts = [{"id": i, "text": mistral(said, given, out)} for i, said, given, out in rows]
     says = f"{len(rows)} of {len(items)} items" if form == "mcq" else free.says

@@ -1,10 +1,10 @@
-"""Tasks for lm-eval: the splits of a run under our own prompts, and tasks over hashed splits.
+"""lm-eval tasks for the splits of a public run, and for the hashed splits of a restricted run.
 
-A task is plain YAML over the split file beside it: no code travels, and the prompt is the text of our own template, so
-that lm-eval asks what we asked. A split without items gets no task, because lm-eval could not load it.
+A task is plain YAML that refers to the split file beside it. It contains no code, and its prompt is the text of the
+run's template, so that lm-eval asks the same question. An empty split gets no task, because lm-eval could not load it.
 
-A task of a restricted run holds neither text nor code: it names a function of the installed package, which finds the
-items in the reader's own copy with the reader's own key. Where either is missing nothing is loaded.
+A task of a restricted run contains neither text nor code. It names a function of the installed package, which finds the
+items in the reader's copy of the set with the reader's key. If either is missing, nothing is loaded.
 """
 
 import re
@@ -24,12 +24,12 @@ from robustify.views import DEFAULT_TEMPLATE, View, template
 
 VERSION = 1
 LETTERS = f"{{% set letters = '{string.ascii_uppercase}' %}}"
-"""lm-eval gives a template the fields of an item and nothing else, so it has to bring the letters along."""
+"""Template prefix that defines the letters, because lm-eval passes only the fields of an item."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One task: a split asked under a view."""
+    """One task: a split that is asked under a view."""
 
     ending: str
     splits: tuple[str, ...]
@@ -52,14 +52,17 @@ TASKS = (
 
 
 def write_tasks(folder: Path, benchmark: str, *, signature: str, warning: str = "") -> list[Path]:
-    """Write one YAML a task into `folder`, for the split files in its parent folder; the paths written.
+    """Write one YAML file per task into `folder`, for the split files in its parent folder. Return their paths.
 
-    `warning` (why the export should not be used) goes into the head of every task.
-    Raises `DataError`: none of the split files holds an item."""
+    The `warning` (why the export should not be used) is in the heading of every task.
+
+    Raises:
+        DataError: all split files are missing or empty.
+    """
     tasks = [(task, data) for task in TASKS if (data := _data(folder.parent, task))]
     if not tasks:
         raise DataError(
-            f"{folder.parent}: no split file with items; expected robust.jsonl or cloze.jsonl of a run"
+            f"{folder.parent}: contains no split file with items. Expected robust.jsonl or cloze.jsonl of a run."
         )
     folder.mkdir(parents=True, exist_ok=True)
     heading = Heading(benchmark, signature, warning)
@@ -74,19 +77,19 @@ def write_tasks(folder: Path, benchmark: str, *, signature: str, warning: str = 
 
 
 def write_yaml(path: Path, head: list[str], tree: Mapping[str, Any]) -> Path:
-    """One YAML file: comments, then the tree; its path."""
+    """Write a YAML file of comments and a tree. Return its path."""
     body = yaml.dump(tree, Dumper=_Quoted, sort_keys=False, allow_unicode=False, width=10_000)
     path.write_text(commented(head) + body, encoding="utf-8", newline="\n")
     return path
 
 
 def task_name(benchmark: str, ending: str) -> str:
-    """The task's name: `demo-benign` and `robust` give `demo_benign_robust`."""
+    """Build the task name: `demo-benign` and `robust` give `demo_benign_robust`."""
     return f"{re.sub(r'[^a-z0-9]+', '_', benchmark.lower()).strip('_') or 'benchmark'}_{ending}"
 
 
 def _data(folder: Path, task: Task) -> list[str]:
-    # A task over several splits stands for their whole, so it needs all of the files; empty ones add nothing.
+    # A task over several splits needs all of their files, but empty files add nothing.
     paths = [folder / f"{split}.jsonl" for split in task.splits]
     return [p.name for p in paths if p.stat().st_size] if all(p.is_file() for p in paths) else []
 
@@ -97,7 +100,7 @@ def _prompt(view: View) -> str:
 
 
 def starting(folder: str, name: str) -> list[str]:
-    """How a task of this folder is run."""
+    """Return instructions for running a task of this folder."""
     return [
         "lm-eval looks for the data from the folder in which it is started, so start it in the folder above",
         "this one, the one that holds the .jsonl files:",
@@ -107,7 +110,9 @@ def starting(folder: str, name: str) -> list[str]:
 
 
 def task_tree(name: str, task: Task, data: Sequence[str], *, tag: str = "") -> dict[str, Any]:
-    """A task as lm-eval reads it: `data` are files beside which it is started, `tag` starts all that carry it."""
+    """Build a task for lm-eval. `data` are file names in its working directory, and `tag` starts all tasks that have
+    it.
+    """
     words = _words(task.view)
     by_letter = template(task.view).by_letter
     metrics = ("acc",) if by_letter else ("acc", "acc_norm")
@@ -130,13 +135,13 @@ def task_tree(name: str, task: Task, data: Sequence[str], *, tag: str = "") -> d
 
 
 def data_of(files: Sequence[str]) -> dict[str, Any]:
-    """Return where lm-eval finds the items: in files beside which it is started."""
+    """Build the dataset options of a task from files in lm-eval's working directory."""
     kwargs = {"data_files": {"test": list(files)}}
     return {"dataset_path": "json", "dataset_kwargs": kwargs, "test_split": "test"}
 
 
 def accuracies(*metrics: str) -> list[dict[str, Any]]:
-    """lm-eval's list of metrics that are averaged, and better when higher."""
+    """Build lm-eval's list of metrics that are averaged and better if higher."""
     return [{"metric": m, "aggregation": "mean", "higher_is_better": True} for m in metrics]
 
 
@@ -146,7 +151,9 @@ def _words(view: View) -> dict[str, str]:
 
 
 class _Quoted(yaml.SafeDumper):
-    """Texts with a line break in double quotes: in single ones lm-eval would get a backslash and an n."""
+    """YAML dumper that puts texts with line breaks in double quotes. In single quotes, lm-eval would read a backslash
+    and an n.
+    """
 
 
 def _quoted(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
@@ -158,7 +165,7 @@ _Quoted.add_representer(str, _quoted)
 
 
 class Function(str):
-    """A function that lm-eval imports by its name."""
+    """Name of a function that lm-eval imports."""
 
 
 def _function(dumper: yaml.SafeDumper, name: Function) -> yaml.ScalarNode:
@@ -180,11 +187,11 @@ HEAD = (
 def write_restricted_tasks(
     folder: Path, benchmark: str, *, signature: str, there: Collection[str], profile: Profile
 ) -> list[Path]:
-    """The tasks whose splits (`there`, by name) are in `../splits`; the paths written.
+    """Write the tasks whose splits (`there`, by name) are in `../splits`. Return their paths.
 
-    The undecided items are often too few for a split of their own; a task over all items says that it lacks them.
-    Cloze has no split: its task names all items and the `profile`, by which the loader leaves out those that cannot be
-    asked without choices. Decisions of a person (`labels`) are not here, so that profile has no task.
+    There are often too few undecided items for a separate split. The task over all items then states that they are
+    missing. Cloze has no split, so its task names all items and the `profile`. The loader then skips items that cannot
+    be asked without choices. The profile `labels` has no task, because human decisions are not exported.
     """
     folder.mkdir(parents=True, exist_ok=True)
     written = []
@@ -194,7 +201,7 @@ def write_restricted_tasks(
             continue
         name = task_name(benchmark, task.ending)
         tree = task_tree(name, task, [], tag=task_name(benchmark, "robustify"))
-        # Instead of `dataset_path`: lm-eval calls the loader with these arguments.
+        # Instead of reading `dataset_path`, lm-eval calls the loader with these arguments.
         del tree["dataset_path"], tree["dataset_kwargs"]
         kwargs: dict[str, object] = {"splits": [f"splits/{s}.json" for s in present]}
         kwargs |= {"cloze": profile} if task.view == "cloze" else {}

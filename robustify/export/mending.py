@@ -1,7 +1,7 @@
-"""Mend what needs no knowledge of the subject: shuffle the options, and list what only an author can mend.
+"""Automatic repair of a benchmark: shuffle the options, and list the problems that need an author.
 
-No text is rewritten. An item whose options speak of one another keeps its order, because a shuffle would change what it
-asks.
+No text is rewritten. An item whose options refer to each other keeps its order, because shuffling would change its
+meaning.
 """
 
 import csv
@@ -24,12 +24,14 @@ from robustify.run import write_items
 ALPHA = 0.05
 _LENGTHS = ("longest_answer", "shortest_answer")
 _LETTER = re.compile(r"\b(?:option|choice|answer)s?\s+\(?[A-Z]\b")
-"""A letter in a stem that names an option."""
+"""Pattern for an option that a stem names by its letter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Uneven:
-    """An item whose key stands out by its length, in characters; `others` are the least and the greatest of the rest."""
+    """An item whose key has a conspicuous length, in characters. `others` are the smallest and largest length of the
+    rest.
+    """
 
     at: int
     key: int
@@ -38,11 +40,11 @@ class Uneven:
 
 @dataclass(frozen=True, slots=True)
 class Mended:
-    """Items with their options shuffled, in the order of the file, and what is left to the author.
+    """Items with shuffled options, in the order of the file, and a list of remaining problems.
 
-    `bound`: positions of the items that keep their order. `rule`: the rule of length that is right more often than chance
-    explains, "" if none is; `right` how often it is, `expected` how often it would be by chance; `uneven` the items whose
-    key it finds.
+    `bound` are the indices of items that keep their order. `rule` is the length rule that is correct significantly more
+    often than chance, or "". `right` is its number of correct picks, `expected` is the number by chance, and `uneven`
+    lists the items whose key it finds.
     """
 
     items: tuple[Item, ...]
@@ -54,8 +56,8 @@ class Mended:
 
 
 def mended(items: Sequence[Item], seed: int) -> Mended:
-    """Return the items in a random order of their options, fixed by their ids and the seed, and what is left to do."""
-    bound = tuple(at for at, item in enumerate(items) if _speaks_of_places(item))
+    """Shuffle the options of each item by its ID and the seed, and list the remaining problems."""
+    bound = tuple(at for at, item in enumerate(items) if _depends_on_order(item))
     kept = set(bound)
     shuffled = tuple(
         item if at in kept else item.permuted(base(item.id, item.k, seed)) for at, item in enumerate(items)
@@ -74,7 +76,7 @@ def mended(items: Sequence[Item], seed: int) -> Mended:
     )
 
 
-def _speaks_of_places(item: Item) -> bool:
+def _depends_on_order(item: Item) -> bool:
     return cross_reference(item) is not None or _LETTER.search(item.stem) is not None
 
 
@@ -87,12 +89,13 @@ def _uneven(items: Sequence[Item], rule: str) -> Iterator[Uneven]:
 
 
 def write_mended(result: Mended, path: Path) -> None:
-    """Write the items as CSV or, if the name ends in `.jsonl`, in our own layout; the file must read back the same.
+    """Write the items as CSV, or as JSON Lines if the name ends in `.jsonl`, and check that the file reads back
+    unchanged.
 
     Raises:
-        UsageError: another ending.
-        DataError: a CSV that would read otherwise (passages; options that look like letters of options).
-        ResourceError: it cannot be written.
+        UsageError: the name has another ending.
+        DataError: CSV would change the items (passages, or options that look like letters of options).
+        ResourceError: the file cannot be written.
     """
     with writable(path), staging(path.parent, ".mending-") as place:
         part = place / path.name
@@ -102,9 +105,13 @@ def write_mended(result: Mended, path: Path) -> None:
             case ".csv":
                 _write_csv(part, result.items)
             case ending:
-                raise UsageError(f"-o {path.name}: ends in {ending or 'nothing'}; expected .csv or .jsonl")
+                raise UsageError(
+                    f"-o {path.name}: {f'ends in {ending}' if ending else 'has no ending'}. Expected .csv or .jsonl."
+                )
         if _content(_read_back(part)) != _content(result.items):
-            raise DataError(f"{path}: would not read back the same; expected -o FILE.jsonl, which keeps all")
+            raise DataError(
+                f"{path}: CSV would change some items. Use -o FILE.jsonl, which keeps all fields."
+            )
         move_up(place, path.parent, path.name)
 
 

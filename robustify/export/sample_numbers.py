@@ -1,7 +1,7 @@
-"""The robust items of a task that lm-eval has itself, as the file of sample numbers that its `--samples` reads.
+"""Export of robust items as row numbers for lm-eval's `--samples` option and its built-in tasks.
 
-The file holds no text and no ids, so it can be published beside any benchmark. lm-eval counts samples by their row, so
-the run must hold every row of the file that it audited.
+The file contains neither text nor IDs, so it can be published with any benchmark. lm-eval counts samples by row, so the
+run must contain every row of the audited file.
 """
 
 from pathlib import Path
@@ -15,24 +15,25 @@ SPLITS = ("robust", "shortcut")
 
 
 def export_sample_numbers(run: Run, folder: Path, task: str, force: bool = False) -> list[Path]:
-    """Write `TASK_SPLIT.json` for each of the two splits, each `{TASK: [row, ...]}` counted from 0. Return their paths.
+    """Write `TASK_SPLIT.json` for each of two splits, as `{TASK: [row, ...]}` counted from 0. Return the paths.
 
     Raises:
-        AuthorisationError: a restricted run.
-        DataError: the run was changed, flags no row as robust, or does not hold every row of one file.
-        GuardrailError: a guardrail halts the export and `force` is not given.
-        UsageError, ResourceError: as `staged`.
+        AuthorisationError: the run is restricted.
+        DataError: the run was changed, has no robust items, or does not contain every row of one file.
+        GuardrailError: a guardrail stops the export, and `force` is not set.
+        UsageError: the folder is not empty.
+        ResourceError: the folder cannot be written.
     """
     require_public(run)
     heading_of(run, force)
     run.require_unchanged("summary.json", VERDICTS)
     if missing := _missing(run):
-        raise DataError(f"{run.folder}: {missing}, so its rows are not those of lm-eval's own set; expected one file "
-                        "of which every row is an item")  # fmt: skip
+        raise DataError(f"{run.folder}: the run {missing}, so its row numbers differ from lm-eval's. Expected a run of one "
+                        "file in which every row is an item.")  # fmt: skip
     rows = list(run.verdicts.values())
     numbers = {split: [at for at, verdict in enumerate(rows) if verdict == split] for split in SPLITS}
     if not numbers["robust"]:
-        raise DataError(f"{run.folder}: no item is robust; expected a run that kept some")
+        raise DataError(f"{run.folder}: no item is robust. Expected a run with robust items.")
     with staged(folder) as staging:
         for split, samples in numbers.items():
             if samples:
@@ -41,12 +42,12 @@ def export_sample_numbers(run: Run, folder: Path, task: str, force: bool = False
 
 
 def _missing(run: Run) -> str:
-    """Say why a row of the run may not be the same row of the file, "" if it is."""
+    """Return the reason why row numbers of the run may differ from the file's, or ""."""
     data, origin = run.manifest["data"], run.manifest.get("import")
     if len(run.manifest["config"]["data"]) > 1:
         return "audited several files"
     if data["quarantined"]:
         return f"set {len(data['quarantined'])} rows aside"
     if origin and (origin["items"]["from"] != "data" or origin["items"]["left_out"]):
-        return "was imported from logs that need not hold every item"
+        return "was imported from logs that may lack items"
     return ""

@@ -1,7 +1,7 @@
-"""Findings about single items as SARIF 2.1.0, so that a code host shows each on the line of the benchmark's file.
+"""Export of findings as SARIF 2.1.0, so that a code host shows each one at its line of the benchmark's file.
 
-A finding is a flagged item, with the cue that gave it away as its rule, or a defect of the file. Lines are those of the
-very bytes that were audited. Of a restricted set there is no finding: every one is about a single item.
+A finding is a flagged item, with its first cue as the rule, or a defect of the file. Line numbers refer to the audited
+bytes. A restricted set has no findings, because each one would reveal a single item.
 """
 
 import hashlib
@@ -28,25 +28,25 @@ SAYS = {
     },
     **{f"{DEFECT}/{kind}": f"{says[:1].upper()}{says[1:]}." for kind, says in catalogue()["defects"].items()},
 }
-"""What each rule finds."""
+"""Description of each rule."""
 Finding = tuple[str, str, str]
-"""The rule, the item's id, and what is said of it."""
+"""A finding: rule, item ID and message."""
 
 
 def export_sarif(run: Run, path: Path, data: Sequence[Path]) -> int:
-    """Write the findings of a public run on the files that it audited; how many there are.
+    """Write the findings of a public run on the files that it audited. Return their number.
 
     Raises:
-        AuthorisationError: a restricted run.
-        DataError: files other than those that were audited, or a run without evidence.
+        AuthorisationError: the run is restricted.
+        DataError: the files differ from the audited ones, or the run has no evidence.
         ResourceError: the file cannot be written.
     """
     require_public(run)
     bench = load_many([Source(path=str(file), skip_bad=True) for file in data])
     if bench.sha256 != run.manifest["data"]["sha256"]:
         raise DataError(
-            f"{', '.join(file.name for file in data)}: not the bytes that {run.folder} audited, so its lines are not "
-            "known; expected the same files"
+            f"{', '.join(file.name for file in data)}: differs from the data that {run.folder} audited, so lines are "
+            "unknown. Expected the audited files."
         )
     found = [*_flagged(run), *_defects(run)]
     write_json(path, sarif(found, _locations(bench, data)))
@@ -76,7 +76,7 @@ def _defects(run: Run) -> Iterator[Finding]:
 
 
 def _locations(bench: Loaded, data: Sequence[Path]) -> dict[str, tuple[str, int]]:
-    """Where each item stands: the file as it was named, and the line from 1."""
+    """Return the file, as named by the user, and the line of each item, counted from 1."""
     named = {file.name: file.as_posix() for file in data}
     files = bench.files or (data[0].name,) * len(bench.items)
     return {
@@ -86,7 +86,7 @@ def _locations(bench: Loaded, data: Sequence[Path]) -> dict[str, tuple[str, int]
 
 
 def sarif(findings: Sequence[Finding], locations: Mapping[str, tuple[str, int]]) -> dict[str, Any]:
-    """The log of these findings; an item of no known location has none in it."""
+    """Build the SARIF log of the findings. An item without a known location gets none."""
     rules = list(dict.fromkeys(rule for rule, _, _ in findings))
     driver = {
         "name": "robustify",
@@ -110,6 +110,6 @@ def _result(finding: Finding, rules: Sequence[str], location: tuple[str, int] | 
         "level": "warning",
         "message": {"text": f"{plain(item)}: {says}"},
         **where,
-        # One finding stays one, whatever line its item moves to.
+        # A finding keeps its identity if its item moves to another line.
         "partialFingerprints": {"robustifyItem/v1": hashlib.sha256(f"{rule}\0{item}".encode()).hexdigest()},
     }

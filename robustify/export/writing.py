@@ -1,7 +1,7 @@
-"""A finished run in the formats of other tools: what every export refuses, and the folder it leaves.
+"""Common checks of all exports, atomic output folders, and the lm-eval and Inspect exports.
 
-Nothing is exported that a guardrail halts (unless it is forced, and then the export says so), that was changed since
-the run, whose text is not here or not ours to give. A folder is written whole or not at all.
+An export stops if a guardrail fails, unless it is forced, and then it contains a warning. It also stops if the run was
+changed, contains no text, or is restricted. A folder is written completely or not at all.
 """
 
 import contextlib
@@ -21,28 +21,27 @@ from robustify.report.messages import guardrail_sentence
 from robustify.run import SPLIT_FILES, Run, split_items, write_lines
 
 SPLITS = (*(name.removesuffix(".jsonl") for name in SPLIT_FILES), "cloze")
-"""The parts of a run that hold items; cloze overlaps with the others."""
+"""Splits of a run. Cloze overlaps with the others."""
 _WRITING = ".writing-"
 
 
 def require_public(run: Run) -> None:
-    """Refuse what would put the text of a restricted set into a file for others.
-    Raises `AuthorisationError`: the run is of a restricted set."""
+    """Raise `AuthorisationError` if the run is of a restricted set, whose text must not be exported."""
     if run.manifest["config"].get("sensitivity") != "public":
         raise AuthorisationError(
-            f"{run.folder}: is of a restricted set; expected a public one: this export holds the text of items"
+            f"{run.folder}: is a restricted run, and this export contains item text. Expected a public run."
         )
 
 
 def export_lm_eval(run: Run, folder: Path, force: bool = False) -> list[Path]:
-    """A run's splits as lm-eval tasks with their data beside them, without options too; the files.
+    """Write a run's splits as lm-eval tasks with their data, including a task without options. Return the paths.
 
     Raises:
-        AuthorisationError: a restricted set.
-        DataError: the run was changed, or does not hold the text of its items (it was imported without).
-        GuardrailError: a guardrail halts the export and `force` is not given.
-        UsageError: the folder holds something already.
-        ResourceError: it cannot be written.
+        AuthorisationError: the run is restricted.
+        DataError: the run was changed, or does not contain the text of its items (it was imported without it).
+        GuardrailError: a guardrail stops the export, and `force` is not set.
+        UsageError: the folder is not empty.
+        ResourceError: the folder cannot be written.
     """
     with exporting(run, folder, force) as (staging, heading):
         free, tasks = _copied(run, staging, SPLITS), staging / "lm_eval_tasks"
@@ -52,8 +51,15 @@ def export_lm_eval(run: Run, folder: Path, force: bool = False) -> list[Path]:
 
 
 def export_inspect(run: Run, folder: Path, force: bool = False) -> list[Path]:
-    """A run's splits as Inspect tasks, a Python file with its data for each; the files.
-    Raises as `export_lm_eval`."""
+    """Write a run's splits as Inspect tasks, each a Python file with its data. Return the paths.
+
+    Raises:
+        AuthorisationError: the run is restricted.
+        DataError: the run was changed, or does not contain the text of its items.
+        GuardrailError: a guardrail stops the export, and `force` is not set.
+        UsageError: the folder is not empty.
+        ResourceError: the folder cannot be written.
+    """
     with exporting(run, folder, force) as (staging, heading):
         splits = [n for n in SPLITS if n != "cloze" and (run.folder / f"{n}.jsonl").stat().st_size]
         write_inspect(staging, heading, splits, _copied(run, staging, splits))
@@ -61,11 +67,12 @@ def export_inspect(run: Run, folder: Path, force: bool = False) -> list[Path]:
 
 
 def write_inspect(folder: Path, heading: Heading, splits: Sequence[str], free: FreeRows) -> list[Path]:
-    """A task file for each of these splits, and for the questions without options where there are any; the paths.
+    """Write an Inspect task file for each split, and for the questions without options if there are any. Return the
+    paths.
 
-    `folder` holds `SPLIT.jsonl` and `robust_free.jsonl`. A task is a small Python file to be read: no text of an item is
-    in it, and nothing but the split's name differs from one file to the next. Choices may be shuffled, because a log is
-    read back by the text of the choices and never by a letter.
+    `folder` contains `SPLIT.jsonl` and `robust_free.jsonl`. A task is a short readable Python file without item text,
+    and files differ only by the name of their split. Choices may be shuffled, because logs are matched by the text of
+    the choices and not by letters.
     """
     written = []
     for split in splits:
@@ -87,13 +94,16 @@ def _inspect_task(path: Path, template: str, heading: Heading, head: str, split:
 
 
 def heading_of(run: Run, force: bool) -> Heading:
-    """The head of an export; one that was forced says why it should not be used.
-    Raises `GuardrailError`: one halts it, and it is not forced."""
+    """Build the heading of an export. A forced export gets a warning.
+
+    Raises:
+        GuardrailError: a guardrail stops the export, and `force` is not set.
+    """
     halted = run.summary.halting
     if halted and not force:
         raise GuardrailError(
             *(
-                f"{g.name}: {guardrail_sentence(g)}; export halted (--force exports all the same)"
+                f"{g.name}: {guardrail_sentence(g)}. The export stopped. To export anyway, use --force."
                 for g in halted
             )
         )
@@ -103,11 +113,13 @@ def heading_of(run: Run, force: bool) -> Heading:
 
 @contextlib.contextmanager
 def exporting(run: Run, folder: Path, force: bool) -> Iterator[tuple[Path, Heading]]:
-    """Refuse what every export refuses, then yield a folder whose files move to `folder` when all are written."""
+    """Check that the run can be exported, then yield a temporary folder. Its files move to `folder` when all are
+    written.
+    """
     require_public(run)
     if not run.holds_text:
         raise DataError(
-            f"{run.folder}: holds no text of its items (imported without); import the logs with --data ITEMS"
+            f"{run.folder}: does not contain the text of its items. Import the logs with --data ITEMS."
         )
     heading = heading_of(run, force)
     run.require_unchanged("summary.json", *(f"{name}.jsonl" for name in SPLITS))
@@ -117,11 +129,11 @@ def exporting(run: Run, folder: Path, force: bool) -> Iterator[tuple[Path, Headi
 
 @contextlib.contextmanager
 def staged(folder: Path) -> Iterator[Path]:
-    """Yield a folder inside the folder whose files move up when all of them are on the disk.
+    """Yield a temporary subfolder. Its files move up when all of them are on disk.
 
     Raises:
-        UsageError: the folder holds something already.
-        ResourceError: it cannot be written.
+        UsageError: the folder is not empty.
+        ResourceError: the folder cannot be written.
     """
     new = not folder.exists()
     staging = folder / f"{_WRITING}{os.getpid()}"
@@ -136,7 +148,7 @@ def staged(folder: Path) -> Iterator[Path]:
         finally:
             shutil.rmtree(staging, ignore_errors=True)
             if new:
-                # Only an empty folder goes: nothing was exported into it.
+                # This removes the new folder only if it is empty, after a failed export.
                 with contextlib.suppress(OSError):
                     folder.rmdir()
 
@@ -144,22 +156,22 @@ def staged(folder: Path) -> Iterator[Path]:
 def _refuse_full(folder: Path) -> None:
     names = sorted(p.name for p in folder.iterdir()) if folder.is_dir() else [folder.name]
     for name in [name for name in names if name.startswith(_WRITING)]:
-        # An export that was killed left it.
+        # A killed export left this folder behind.
         shutil.rmtree(folder / name, ignore_errors=True)
         names.remove(name)
     if names:
         raise UsageError(
-            f"{folder}: holds {counted(len(names), 'file')} already; expected an empty or new folder (-o DIR)"
+            f"{folder}: already contains {counted(len(names), 'file')}. Choose an empty or new folder with -o DIR."
         )
 
 
 def items_of(run: Run, split: str) -> list[Item]:
-    """Return the items of a split."""
+    """Read the items of a split."""
     return list(split_items(run.folder / f"{split}.jsonl"))
 
 
 def _copied(run: Run, staging: Path, splits: Iterable[str]) -> FreeRows:
-    """The files of these splits, and of the robust items without options; these rows."""
+    """Copy the files of these splits, and write the robust items without options. Return those rows."""
     for name in splits:
         shutil.copyfile(run.folder / f"{name}.jsonl", staging / f"{name}.jsonl")
     free = free_rows(items_of(run, "robust"))
@@ -169,5 +181,5 @@ def _copied(run: Run, staging: Path, splits: Iterable[str]) -> FreeRows:
 
 
 def files_of(folder: Path) -> list[Path]:
-    """All files below a folder."""
+    """Return all files below a folder, sorted."""
     return sorted(path for path in folder.rglob("*") if path.is_file())

@@ -67,7 +67,7 @@ def test_no_length_rule_pays_in_the_balanced_subset(tmp_path: Path) -> None:
         assert credit.sum() > len(items) / 4 + 50, name
         assert abs(listed_credit(kept, [name])[name].sum() - len(kept) / 4) <= 0.5
     card = (tmp_path / "out" / "README.md").read_text("utf-8")
-    off = re.search(rf"`balanced` \| {len(kept)} \| .* to (\d\.\d\d) of its", card)
+    off = re.search(rf"`balanced` \| {len(kept)} \| .* at most (\d\.\d\d) deviations", card)
     assert off
     assert float(off[1]) <= 0.5
 

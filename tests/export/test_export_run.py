@@ -55,7 +55,7 @@ def test_a_run_that_does_not_say_that_it_is_public_is_refused_whatever_is_forced
 ) -> None:
     config = {**run.manifest["config"], "sensitivity": label}
     for force in (False, True):
-        with pytest.raises(AuthorisationError, match="is of a restricted set") as refused:
+        with pytest.raises(AuthorisationError, match="is a restricted run") as refused:
             export(Run(run.folder, {**run.manifest, "config": config}), tmp_path / "out", force)
         assert refused.value.exit_code == 4
     assert not (tmp_path / "out").exists()
@@ -69,7 +69,7 @@ def test_a_run_without_text_is_refused(tmp_path: Path, export: Export) -> None:
         for at in range(40)
     ]
     blind = import_logs([LogPath(jsonl(tmp_path / "picks.jsonl", rows))], tmp_path / "run")
-    with pytest.raises(DataError, match="holds no text of its items"):
+    with pytest.raises(DataError, match="does not contain the text of its items"):
         export(blind, tmp_path / "out", True)
     assert not (tmp_path / "out").exists()
 
@@ -108,10 +108,10 @@ def test_a_folder_that_holds_something_is_refused_and_left_alone(
     mine = tmp_path / "out" / "mine.txt"
     mine.parent.mkdir()
     mine.write_text("mine")
-    with pytest.raises(UsageError, match="holds 1 file already"):
+    with pytest.raises(UsageError, match="already contains 1 file"):
         export(run, tmp_path / "out", True)
     assert [p.name for p in mine.parent.iterdir()] == ["mine.txt"]
-    with pytest.raises(UsageError, match="holds 1 file already"):
+    with pytest.raises(UsageError, match="already contains 1 file"):
         export(run, mine, True)
     assert mine.read_text() == "mine"
 

@@ -57,7 +57,7 @@ def test_without_choices_there_is_no_input_and_what_cannot_be_asked_is_counted(
 def test_an_item_that_holds_a_mark_is_refused_by_its_id_alone(tmp_path: Path, mark: str) -> None:
     items = made_up(4)
     items[2] = replace(items[2], stem=f"Which word ends {mark} here?")
-    with pytest.raises(DataError, match=r"^i2: holds a mark of Mistral's format") as told:
+    with pytest.raises(DataError, match=r"^i2: contains a marker of Mistral's format") as told:
         write_instruct(tmp_path, HEADING, items, "mcq")
     assert "Which word" not in str(told.value)
     assert list(tmp_path.iterdir()) == []

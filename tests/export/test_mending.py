@@ -89,13 +89,13 @@ def test_a_csv_that_would_read_otherwise_is_refused_and_the_old_file_stays(tmp_p
     out.write_text("mine")
     code, said = _mend(grouped, out, "--force")
     assert (code, out.read_text()) == (1, "mine")
-    assert "expected -o FILE.jsonl" in said
+    assert "Use -o FILE.jsonl" in said
     assert "Which letter" not in said
     assert _mend(grouped, tmp_path / "m.jsonl")[0] == 0
 
 
 @pytest.mark.parametrize(
-    ("out", "says"), [("a.jsonl", "is the file of items itself"), ("m.txt", "expected .csv or .jsonl")]
+    ("out", "says"), [("a.jsonl", "is the file of items itself"), ("m.txt", "Expected .csv or .jsonl")]
 )
 def test_odd_outputs_are_refused(tmp_path: Path, out: str, says: str) -> None:
     code, said = _mend(_write(tmp_path / "a.jsonl", _sums(5)), tmp_path / out)
