@@ -1,7 +1,7 @@
-"""robustify: how much of a multiple-choice score is knowledge, and how much is test-taking.
+"""robustify measures how much of a multiple-choice score is knowledge and how much is test-taking.
 
-`import robustify as rb` gives `audit`, `open`, `judge`, `heuristics`, `adjusted`, `import_logs`, what they return (`Audit`)
-and what they raise (`RobustifyError`); they are described in `robustify.api` and loaded when first used.
+`import robustify as rb` provides `audit`, `open`, `judge`, `heuristics`, `adjusted`, `import_logs`, their result `Audit`,
+and their exception `RobustifyError`. All are documented in `robustify.api` and imported on first use.
 """
 
 import importlib
@@ -13,7 +13,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """A public name on its first use, so that importing the package costs nothing; `__init__.pyi` has the types."""
+    """Import a public name on first use, so that importing the package stays fast. `__init__.pyi` has the types."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(_api(), name)

@@ -1,4 +1,4 @@
-"""`python -m robustify` and the console script."""
+"""Entry point of `python -m robustify` and the console script."""
 
 from robustify import cli
 

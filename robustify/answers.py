@@ -1,8 +1,8 @@
-"""The answer table: the file that asking writes and judging reads.
+"""Answer table, which asking writes and judging reads.
 
-One row is one asking of one item by one model in one order under one template; nothing here holds the text of an
-item. The rows of an item are in the order in which it was asked, and the first of them is the plain one (D.4's for
-the screen, the benchmark's own order for the full view).
+A row records one item, asked of one model in one order under one template. The table contains no item text. The rows of
+an item are in the order in which it was asked. The first row has the plain order: the first rotation for the screen, and
+the benchmark's order for the full view.
 """
 
 from collections.abc import Iterable, Sequence
@@ -42,19 +42,19 @@ SCHEMA = pa.schema(
     ]
 )
 OPTIONAL = pa.schema([("draws", pa.int16()), ("at_most", pa.float64())])
-"""Columns of a table with letters that were drawn, or that a server did not show; no table without has them."""
+"""Optional columns for letters that were sampled or that a server did not return."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One row. `scores`, `n_chars`, `n_bytes`, `n_tokens` are in the item's own order, one entry a choice.
+    """Row of the answer table. `scores`, `n_chars`, `n_bytes`, and `n_tokens` have one entry per choice, in benchmark
+    order.
 
-    `pick` is the best choice in the item's own order (the lowest index among ties) or None when there is no
-    readable answer; `tie` counts the choices that share the best score; `correct` is the credit 1/tie if the
-    key is among them, 0 if not, None when unanswered. `error` says why there is no answer, without text.
-    `draws`: scores are logs of the letters' shares of so many replies; None of log-probabilities. `at_most`: those
-    letters whose score is NaN were not shown, and are no likelier than that; the pick is likelier.
-    """
+    `pick` is the index of the best choice (the lowest among ties), or None if there is no readable answer. `tie` counts
+    the choices that share the best score. `correct` is the credit: 1/tie if the key is among the best choices, 0 if not,
+    and None if unanswered. `error` is the reason why there is no answer, without item text. If `draws` is set, scores are
+    logs of each letter's share of that many replies. If `at_most` is set, the server did not return the letters whose
+    score is NaN, and `at_most` is an upper bound on their log-probability, below that of the pick."""
 
     item: str
     view: str
@@ -75,11 +75,11 @@ class Answer:
 
     def __post_init__(self) -> None:
         if (self.pick is None) != (self.correct is None):
-            raise ValueError(f"{self.item}: pick and correct must both be there or both be missing")
+            raise ValueError(f"{self.item}: pick and correct must both be set or both be None")
 
 
 class Asked(NamedTuple):
-    """What was asked of whom: the columns that an answer does not change."""
+    """Columns of a row that are known before the answer."""
 
     item: str
     view: str
@@ -90,7 +90,7 @@ class Asked(NamedTuple):
 
 
 class Details(TypedDict, total=False):
-    """Columns of a scored row that not every source knows; as in `Answer`."""
+    """Optional columns of a scored row, with the same names as in `Answer`."""
 
     n_chars: Sequence[int]
     n_bytes: Sequence[int]
@@ -105,29 +105,25 @@ def answer(
     ranked_by: Sequence[float] | None = None,
     **details: Unpack[Details],
 ) -> Answer:
-    """Return a scored row: pick, tie and credit follow from `ranked_by` (the scores themselves by default).
-
-    All sequences have one entry a choice, in the item's own order.
-    """
+    """Build a scored row from its scores, and compute pick, tie, and credit from `ranked_by` or, by default, the scores.
+    All sequences have one entry per choice, in benchmark order."""
     best = tied_best(scores if ranked_by is None else ranked_by)
     credit = 1 / len(best) if asked.key in best else 0.0
     return Answer(*asked, best[0], credit, tuple(map(float, scores)), tie=len(best), **details)
 
 
 def unanswered(asked: Asked, why: str) -> Answer:
-    """Return a row without a readable answer: the item stays undecided, never wrong and never robust."""
+    """Build a row without a readable answer. Its item stays undecided, so it is never counted as wrong or robust."""
     return Answer(*asked, None, None, (), tie=0, error=why)
 
 
 class Block:
-    """Some rows of a table as arrays: r rows, K the largest number of choices among them.
+    """Rows of an answer table as arrays, with r rows and at most K choices per row.
 
-    `item` (r,) indexes `Answers.items`; `key`, `pick` (r,), pick -1 where unanswered; `correct` (r,) credit,
-    NaN where unanswered; `tie` (r,); `k` (r,) number of choices; `scores`, `n_chars`, `n_bytes`, `n_tokens`
-    (r, K), NaN beyond a row's choices or where absent; `order` (r, K), -1 beyond a row's choices; `draws` (r,), 0 where
-    scores are log-probabilities; `at_most` (r,), NaN where every score is there. A column is read when it is first
-    asked for: most questions need few of them.
-    """
+    Arrays of shape (r,): `item` (index into `Answers.items`), `key`, `pick` (-1 if unanswered), `correct` (credit, NaN if
+    unanswered), `tie`, `k` (number of choices), `draws` (0 for log-probabilities), and `at_most` (NaN if all scores are
+    known). Arrays of shape (r, K): `scores`, `n_chars`, `n_bytes`, `n_tokens` (NaN if missing), and `order` (-1 beyond
+    the choices of a row). Columns are read on first use, because most callers need only a few."""
 
     item: Ints
     key: Ints
@@ -146,7 +142,7 @@ class Block:
     def __init__(
         self, table: pa.Table, item: Ints, rows: Ints | None = None, width: int | None = None
     ) -> None:
-        """`rows` (r,) of the table, all where None; `item` (r,); `width` is K where it is known."""
+        """Select `rows` (r,) of the table, or all rows if None. `item` has shape (r,), and `width` is K if known."""
         self.item, self._table, self._rows = item, table, rows
         self._width = int(self.k.max(initial=0)) if width is None else width
 
@@ -178,7 +174,7 @@ class Block:
         return _padded(column, np.float64, self._width, fill=np.nan)
 
     def where(self, mask: npt.NDArray[np.bool_]) -> "Block":
-        """Return the rows where `mask` (r,) is true."""
+        """Return the rows for which `mask` (r,) is true."""
         if mask.all():
             return self
         rows = np.flatnonzero(mask) if self._rows is None else self._rows[mask]
@@ -188,7 +184,7 @@ class Block:
         return part
 
     def first(self) -> "Block":
-        """Return of each item only its first row: the plain asking."""
+        """Return only the first row of each item, in which it was asked in the plain order."""
         if (self.item[1:] > self.item[:-1]).all():
             return self
         keep = np.zeros(len(self), dtype=bool)
@@ -196,14 +192,14 @@ class Block:
         return self.where(keep)
 
     def scored(self, scores: Floats) -> "Block":
-        """Return these rows with other scores."""
+        """Return a copy of these rows with new scores."""
         new = copy(self)
         new.scores = scores
         return new
 
 
 class Answers:
-    """An answer table in memory; columns as in `SCHEMA`."""
+    """Answer table in memory, with the columns of `SCHEMA`."""
 
     def __init__(self, table: pa.Table) -> None:
         self.table = table
@@ -213,9 +209,9 @@ class Answers:
 
     @classmethod
     def of(cls, rows: Iterable[Answer]) -> "Answers":
-        """A table of these rows, in this order."""
+        """Build a table of the rows, in the given order."""
         answers = list(rows)
-        # Typed columns at once: a table made of lists of lists guesses its types row by row.
+        # Build typed columns, because pyarrow would infer the types of nested lists row by row.
         schema = pa.schema(
             [*SCHEMA, *(f for f in OPTIONAL if any(getattr(one, f.name) is not None for one in answers))]
         )
@@ -224,7 +220,7 @@ class Answers:
 
     @classmethod
     def concat(cls, tables: Iterable["Answers"]) -> "Answers":
-        """All rows, one table after the other."""
+        """Concatenate tables."""
         parts = [SCHEMA.empty_table(), *(t.table for t in tables)]
         return cls(pa.concat_tables(parts, promote_options="default").combine_chunks())
 
@@ -233,20 +229,20 @@ class Answers:
         """Read `answers.parquet`.
 
         Raises:
-            DataError: no Parquet file, a damaged one, or one whose columns are not those of `SCHEMA`.
+            DataError: the file is missing, damaged, or not Parquet, or its columns do not match `SCHEMA`.
         """
         try:
-            # The reader of one file: that of data sets imports far more.
+            # ParquetFile imports far less than the reader of data sets.
             with pq.ParquetFile(path) as file:
                 table = file.read(use_threads=False)
         except (pa.ArrowInvalid, OSError) as error:
             raise DataError(
-                f"{path}: no readable answer table ({type(error).__name__}); run the asking again"
+                f"{path}: the answer table cannot be read ({type(error).__name__}). Run the audit again"
             ) from None
         missing = [f.name for f in SCHEMA if f.name not in table.column_names]
         if missing:
             raise DataError(
-                f"{path}: columns {', '.join(missing)} are missing; expected an answer table of robustify"
+                f"{path}: columns {', '.join(missing)} are missing; expected an answer table written by robustify"
             )
         empty = [c for c in ("item", "view", "model", "template", "order") if table[c].null_count]
         if empty:
@@ -255,15 +251,17 @@ class Answers:
             schema = pa.schema([*SCHEMA, *(f for f in OPTIONAL if f.name in table.column_names)])
             return cls(table.select(schema.names).cast(schema).combine_chunks())
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
-            raise DataError(f"{path}: a column has another type than an answer table of robustify") from None
+            raise DataError(
+                f"{path}: a column has the wrong type; expected an answer table written by robustify"
+            ) from None
 
     def write(self, path: Path) -> None:
-        """Write the table; the same rows give the same bytes."""
+        """Write the table to a Parquet file. The same rows always give the same bytes."""
         pq.write_table(self.table, path, compression="zstd", write_statistics=False, store_schema=False)
 
     @cached_property
     def items(self) -> tuple[str, ...]:
-        """The item ids in the order of their first row."""
+        """Item IDs in the order of their first row."""
         return tuple(self._encoded.dictionary.to_pylist())
 
     @cached_property
@@ -272,16 +270,16 @@ class Answers:
 
     @cached_property
     def item_of(self) -> Ints:
-        """Of each row its item, as an index of `items`, (rows,)."""
+        """Index into `items` for each row (rows,)."""
         return np.asarray(self._encoded.indices, dtype=np.int64)
 
     def askings(self) -> list[tuple[str, str, str]]:
-        """The distinct (view, model, template) in the order of their first row."""
+        """Return the distinct (view, model, template) triples in the order of their first row."""
         return list(self._rows)
 
     @cached_property
     def _rows(self) -> dict[tuple[str, str, str], Ints]:
-        """The rows of each (view, model, template), in the order of their first row."""
+        """Row numbers for each (view, model, template), in the order of their first row."""
         names: list[list[str]] = []
         asking = np.zeros(len(self), dtype=np.int64)
         for column in ("view", "model", "template"):
@@ -300,14 +298,14 @@ class Answers:
         return rows
 
     def block(self, view: str, model: str, template: str | None = None) -> Block:
-        """The rows of one model under one view (and one template), in table order, as arrays."""
+        """Return the rows of one model under one view, and optionally one template, as arrays in table order."""
         asked = [
             rows
             for (v, m, t), rows in self._rows.items()
             if (v, m) == (view, model) and template in (None, t)
         ]
         rows = np.sort(np.concatenate([np.empty(0, dtype=np.int64), *asked]))
-        # Rows that follow one another are not copied.
+        # Contiguous rows are sliced without a copy.
         whole = len(rows) and rows[-1] - rows[0] + 1 == len(rows)
         table = self.table.slice(int(rows[0]), len(rows)) if whole else self.table
         return Block(table, self.item_of[rows], None if whole else rows)
@@ -322,7 +320,7 @@ def _ints(column: pa.ChunkedArray) -> Ints:
 
 
 def _padded(column: pa.ChunkedArray, dtype: type, width: int, *, fill: float) -> npt.NDArray[Any]:
-    """Lists as rows (r, `width` or the longest), filled up."""
+    """Convert lists to an array with one padded row per list (r, `width` or the longest)."""
     lengths = np.maximum(_ints(pc.list_value_length(column)), 0)
     widest = max(width, int(lengths.max(initial=0)))
     flat: npt.NDArray[Any] = np.asarray(pc.list_flatten(column).to_numpy(zero_copy_only=False), dtype=dtype)

@@ -1,12 +1,8 @@
 """robustify from Python and in a notebook: `import robustify as rb`.
 
-```python
-run = rb.audit("items.jsonl", public=True, models=["smollm2-135m"])
-run                                   # the first screen of the report
-run.verdicts.query("verdict == 'shortcut'")
-rb.judge(run, criterion="majority").verdict
-rb.adjusted("items.jsonl", {"my model": hits})
-```
+```python run = rb.audit("items.jsonl", public=True, models=["smollm2-135m"]) run                                   # the
+first screen of the report run.verdicts.query("verdict == 'shortcut'") rb.judge(run, criterion="majority").verdict
+rb.adjusted("items.jsonl", {"my model": hits}) ```
 
 Tables are pandas DataFrames. A restricted run gives its summary, and no row of a single item.
 """
@@ -49,21 +45,18 @@ if TYPE_CHECKING:
 __all__ = ["Audit", "RobustifyError", "adjusted", "audit", "heuristics", "import_logs", "judge", "open"]
 
 Data: TypeAlias = "str | Path | Sequence[Item] | Sequence[Mapping[str, Any]] | pd.DataFrame"
-"""A config, a file of items, or items: made ones, or rows in any layout that a file of items may have."""
+"""Config, items file, `Item` objects, or rows in any layout that an items file may have."""
 NUMBERS = (
     "votes", "of", "pick", "weight", "chance", "posterior", "p_shortcut", "p_key", "adjusted_weight",
     "difficulty", "discrimination",
 )  # fmt: skip
-"""The columns of `verdicts.csv` that hold numbers."""
+"""Numeric columns of `verdicts.csv`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """A finished run. In a notebook it shows the report's first screen.
-
-    `folder` holds its files (docs/files.md). Without a folder of its own a run is in a temporary one, which is removed
-    with this object.
-    """
+    """Finished run. A notebook displays the first screen of its report. `folder` contains its files (docs/files.md). If
+    no `out` folder was given, the folder is temporary and is removed with this object."""
 
     folder: Path
     run: Run = field(repr=False)
@@ -71,7 +64,7 @@ class Audit:
 
     @property
     def verdict(self) -> str:
-        """The certificate's verdict: `certified`, `not certified`, `inconclusive`, `not judged` or `trial`."""
+        """Verdict of the certificate: `certified`, `not certified`, `inconclusive`, `not judged`, or `trial`."""
         if self.run.restricted:
             return "trial" if self.run.released.trial else self.run.released.verdict
         summary = self.run.summary
@@ -79,7 +72,7 @@ class Audit:
 
     @property
     def passed(self) -> bool:
-        """Whether every guardrail passes, as in `robustify check`."""
+        """Whether the run passes every guardrail. `robustify check` applies the same test."""
         if self.run.restricted:
             return self.run.released.trial or not self.run.released.failed
         summary = self.run.summary
@@ -87,13 +80,15 @@ class Audit:
 
     @property
     def answers(self) -> "pd.DataFrame":
-        """One row per asking: item, view, model, order, template, key, pick, correct (credit, 0 to 1), scores (nats)."""
+        """Answers with one row per asking: item, view, model, order, template, key, pick, correct (credit, 0 to 1),
+        scores (nats)."""
         self._require_rows("answers.parquet")
         return cast("pd.DataFrame", self.run.answers.table.to_pandas())
 
     @property
     def verdicts(self) -> "pd.DataFrame":
-        """One row per item, by its id: verdict (shortcut, robust or undecided), votes, reason, pick without question."""
+        """Verdicts by item ID, with votes, reason, and pick without the question. Verdicts: shortcut, robust, or
+        undecided."""
         import pandas as pd
 
         self._require_rows(VERDICTS)
@@ -104,7 +99,7 @@ class Audit:
 
     @property
     def evidence(self) -> "pd.DataFrame":
-        """One row per item, by its id: what carried the pick without the question (docs/files.md, `evidence.jsonl`)."""
+        """Evidence by item ID for the pick without the question (docs/files.md, `evidence.jsonl`)."""
         import pandas as pd
 
         self._require_rows(EVIDENCE)
@@ -112,10 +107,8 @@ class Audit:
 
     @property
     def summary(self) -> "pd.DataFrame":
-        """One row per value of `summary.json`, by its dotted name: value, n, low and high (95 % interval).
-
-        A restricted run has the numbers of its released page, by their names.
-        """
+        """Values of `summary.json` by dotted name, with columns value, n, low, and high (95 % interval). For a restricted
+        run, only the numbers of its released page."""
         import pandas as pd
 
         if self.run.restricted:
@@ -128,11 +121,13 @@ class Audit:
     def _require_rows(self, name: str) -> None:
         if self.run.restricted:
             raise AuthorisationError(
-                f"{self.folder}: is a restricted run, which holds no row of a single item; expected a public one, or "
-                "its `summary`"
+                f"{self.folder} is a restricted run, which keeps no data on single items. Use its `summary`, or open a "
+                "public run"
             )
         if name not in self.run.manifest["files"]:
-            raise DataError(f"{self.folder}: holds no {name}; expected a run that has it (docs/files.md)")
+            raise DataError(
+                f"{self.folder} does not contain {name}. docs/files.md lists the runs that write this file"
+            )
         self.run.require_unchanged(name)
 
     def __str__(self) -> str:
@@ -147,10 +142,10 @@ class Audit:
 
 
 class Rule(TypedDict, total=False):
-    """`criterion` (`fdr`, `unanimous`, `majority`, `K-of-N`), `mode` (answers by `letter`, or by the options' own `text`:
-    for small models), `rotation` (a voter's pick over the orders: `averaged`, `every`, `most`), `limit` (only the first
-    so many items), `name` (of the benchmark), `adjust` (what the weights of the adjusted score balance: `form`, or
-    `form+meaning`)."""
+    """Settings of a screen: `criterion` (`fdr`, `unanimous`, `majority`, or `K-of-N`), `mode` (ask for a `letter`, or
+    score each option's `text`, for small models), `rotation` (combine a voter's picks over the orders: `averaged`,
+    `every`, or `most`), `limit` (use only the first items), `name` (of the benchmark), and `adjust` (balance the weights
+    of the adjusted score for `form` or `form+meaning`)."""
 
     criterion: str
     mode: str
@@ -170,19 +165,21 @@ def audit(
     progress: bool = False,
     **rule: Unpack[Rule],
 ) -> Audit:
-    """Audit a benchmark: `robustify CONFIG` from Python.
+    """Audit a benchmark, as `robustify CONFIG` does.
 
     Args:
-        data: a config (a YAML file, or the name of one that ships with the package), a file of items, or items.
-        public: that the text of items may be shown, like `--public`. A config says it itself.
-        models: names of models, instead of the config's own. Without any, rules and a probe audit the options.
-        out: the run's folder; without one, a temporary folder that is removed with the result.
-        device: where the models run, e.g. `cuda:0`.
-        progress: whether progress is shown on stderr.
-        rule: as in `Rule`.
+        data: a config (a YAML file or the name of a shipped config), an items file, or items.
+        public: whether item texts may be shown, like `--public`. A config contains this setting.
+        models: names of the models to use instead of those in the config. Without models, rules and a probe
+        audit the options.
+        out: the folder of the run. By default, a temporary folder that is removed with the result.
+        device: the device on which models run, such as `cuda:0`.
+        progress: whether to show progress on stderr.
+        rule: settings of the screen, with the keys of `Rule`.
 
     Raises:
-        RobustifyError: a wrong setting, items without `public`, a restricted set without `out`, or as each step says.
+        RobustifyError: a setting is invalid, items come without `public`, a restricted set without `out`, or
+            a step fails.
     """
     overrides = _overrides(rule)
     if "mode" in rule:
@@ -191,42 +188,46 @@ def audit(
         path = _path(data, Path(place))
         if not public and not names_config(path):
             raise UsageError(
-                f"{Path(path).name}: is not a config; if the text of its items may be shown say public=True"
+                f"{Path(path).name} is not a config. If the texts of its items may be shown, set public=True"
             )
         config = config_of(path, models, overrides, public=public, columns=())
         config = configs.with_models(config, tuple(models), device)
         if config.sensitivity != "public" and out is None:
-            raise UsageError(f"{config.name}: is a restricted set; expected its private folder: out=FOLDER")
+            raise UsageError(f"{config.name} is a restricted set. Set out=FOLDER to its private folder")
         return _in(out, lambda to: pipeline.robustify(config, to, cache_folder(None), watcher(progress)))
 
 
 def open(run: str | Path) -> Audit:
-    """Open the finished run in this folder.
+    """Open a finished run.
 
     Raises:
-        RobustifyError: there is no run, or one of another format.
+        RobustifyError: the folder does not contain a run, or the run has another format.
     """
     found = open_run(Path(run))
     return Audit(found.folder, found)
 
 
 def judge(run: Audit | str | Path, *, out: str | Path | None = None, **rule: Unpack[Rule]) -> Audit:
-    """Judge a run's answers under another `criterion`, `mode` or `rotation`; seconds, no model.
+    """Judge the answers of a run again with another `criterion`, `mode`, or `rotation`. This takes seconds
+    and needs no model.
 
-    The run itself stays as it is. Without `out` the new one is in a temporary folder that is removed with the result.
+    The original run is unchanged. By default, the new run is in a temporary folder that is removed with the
+    result.
 
     Raises:
-        RobustifyError: a restricted run, which keeps no answers of single items, or as `robustify judge`.
+        RobustifyError: the run is restricted and keeps no answers to single items, or `robustify judge` would
+            refuse it.
     """
     found = run.run if isinstance(run, Audit) else open_run(Path(run))
     return _in(out, lambda to: pipeline.rejudge(found, _overrides(rule), to))
 
 
 def heuristics(data: Data) -> "pd.DataFrame":
-    """Score simple rules on the choices alone, one row per rule: value, n, low and high (95 %), ties; no model.
+    """Score simple rules that see only the choices, without a model. Return one row per rule: value, n, low, high (95 %),
+    ties.
 
-    `attrs` has the number of items and the accuracy by chance. A restricted set shows whole percents, and no ties.
-    """
+    `attrs` has the number of items and the accuracy by chance. For a restricted set, values are rounded to whole percents
+    and ties are omitted."""
     import pandas as pd
 
     from robustify.baselines.heuristics import table
@@ -243,19 +244,22 @@ def heuristics(data: Data) -> "pd.DataFrame":
 
 
 def adjusted(data: Data, hits: Mapping[str, Sequence[float]], *, adjust: "Adjust" = "form") -> "pd.DataFrame":
-    """Score models under weights that make the cues in the options worthless (docs/filter.md), one row per model.
+    """Score models with item weights that make cues in the options worthless (docs/filter.md). Return one row
+    per model.
 
     Args:
-        data: the items, as in `heuristics`; a public set.
-        hits: by model 1 or 0 for each item, or a share of one; NaN if it was not answered.
-        adjust: `form`, or `form+meaning` if the sentence encoder was pulled.
+        data: a config, an items file, or items of a public set.
+        hits: for each model, the credit (0 to 1) for each item, or NaN if it was not answered.
+        adjust: `form`, or `form+meaning` if the sentence encoder is installed.
 
     Returns:
-        `value`, `n`, `low` and `high` (95 %) of the adjusted score, and the mean of all hits, `raw`. `attrs` has what the
-        weights are worth and what auditors still find, as `adjustment` of a run's summary.
+        `value`, `n`, `low`, and `high` (95 %) of the adjusted score, and `raw`, the mean of all hits. `attrs`
+        has the worth of
+        the weights and the remaining cues found by auditors, in the form of `adjustment` in a run's summary.
 
     Raises:
-        RobustifyError: a restricted set, other numbers of hits than items, too few items, or no encoder.
+        RobustifyError: the set is restricted, hits do not match the items, there are too few items, or the
+            encoder is missing.
     """
     import numpy as np
     import pandas as pd
@@ -263,13 +267,15 @@ def adjusted(data: Data, hits: Mapping[str, Sequence[float]], *, adjust: "Adjust
     with tempfile.TemporaryDirectory(prefix="robustify-") as place:
         bench, policy = loaded(_path(data, Path(place)), skip_bad=False)
     if policy.access is not None:
-        raise AuthorisationError(f"{bench.name}: is a restricted set; expected a public one")
+        raise AuthorisationError(f"{bench.name} is a restricted set; expected a public set")
     credit = {name: np.asarray(won, dtype=np.float64) for name, won in hits.items()}
     if odd := [name for name, won in credit.items() if won.shape != (len(bench.items),)]:
-        raise UsageError(f"hits of {odd[0]}: {len(credit[odd[0]])} numbers; expected {len(bench.items)}")
+        raise UsageError(
+            f"hits of {odd[0]}: found {len(credit[odd[0]])} numbers; expected {len(bench.items)}, one per item"
+        )
     found = weighed(bench, adjust, cache_folder(None))
     if found is None:
-        raise DataError(f"{bench.name}: {len(bench.items)} items, too few to be weighed")
+        raise DataError(f"{bench.name} has only {len(bench.items)} items, too few to compute weights")
     rates = {name: (found.rate(won), np.nanmean(won)) for name, won in credit.items()}
     rows = {
         name: {**_flat({} if rate is None else rate.tree()), "raw": raw}
@@ -288,18 +294,19 @@ def import_logs(
     out: str | Path | None = None,
     **rule: Unpack[Rule],
 ) -> Audit:
-    """Judge the answers in logs of lm-eval, Inspect, lighteval, or in a table of picks: `robustify import`.
+    """Judge the answers in lm-eval, Inspect, or lighteval logs or a table of picks, as `robustify import`
+    does.
 
     Args:
-        logs: files, each written `[MODEL=][VIEW:]FILE`.
-        data: the benchmark's own file, to match the logs with.
-        view: how the items were asked, if the logs do not show it.
-        columns: which column holds what, if a table does not say it.
-        out: as in `audit`.
-        rule: `name` and `criterion`, as in `audit`.
+        logs: log files, each written as `[MODEL=][VIEW:]FILE`.
+        data: the benchmark file, whose items are matched with the logs.
+        view: the view in which the items were asked, if the logs do not show it.
+        columns: a mapping of parts to columns, if those of a table are not recognised.
+        out: the folder of the run. By default, a temporary folder that is removed with the result.
+        rule: `name` of the benchmark and `criterion` of the screen.
 
     Raises:
-        RobustifyError: as `robustify import`.
+        RobustifyError: `robustify import` would refuse the logs.
     """
     paths = [parse_log_path(str(log)) for log in logs]
     items = [] if data is None else [Path(data)]
@@ -319,7 +326,7 @@ def _overrides(rule: Rule) -> dict[str, object]:
 
 
 def _in(out: str | Path | None, work: Callable[[Path], Run]) -> Audit:
-    """Return what `work` writes into this folder, or into a temporary one."""
+    """Run `work` in the given folder or a temporary one, and return its audit."""
     if out is not None:
         done = work(Path(out))
         return Audit(done.folder, done)
@@ -329,18 +336,20 @@ def _in(out: str | Path | None, work: Callable[[Path], Run]) -> Audit:
 
 
 def _path(data: Data, place: Path) -> str:
-    """Return the file or config that was given, or a file in `place` with the items that were."""
+    """Return the path of the given config or file. Write given items to a file in `place`."""
     if isinstance(data, str | Path):
         return str(data)
     path = place / "items.jsonl"
     rows: Any = data.to_dict("records") if hasattr(data, "to_dict") else data
     if not isinstance(rows, Sequence):
-        raise UsageError(f"items: {type(rows).__name__}; expected a list of items, a DataFrame or a file")
+        raise UsageError(
+            f"items are of type {type(rows).__name__}; expected a list of items, a DataFrame, or a file"
+        )
     kind = Item if isinstance(next(iter(rows), None), Item) else Mapping
     if odd := [n for n, row in enumerate(rows) if not isinstance(row, kind)]:
         found = type(rows[odd[0]]).__name__
         raise UsageError(
-            f"items: {len(odd)} of {len(rows)} are no {kind.__name__}; the first is number {odd[0]}: {found}"
+            f"items: {len(odd)} of {len(rows)} are not of type {kind.__name__}. The first is number {odd[0]}, of type {found}"
         )
     if kind is Item:
         write_items(path, rows)
@@ -350,13 +359,13 @@ def _path(data: Data, place: Path) -> str:
         write_text(path, "".join(json.dumps(row, default=_plain, ensure_ascii=False) + "\n" for row in there))
     except (AttributeError, TypeError, ValueError, RecursionError) as error:
         raise UsageError(
-            f"items: a row cannot be written as JSON ({type(error).__name__}); expected texts, numbers and lists of them"
+            f"items: a row cannot be written as JSON ({type(error).__name__}); expected texts, numbers, and lists of them"
         ) from None
     return str(path)
 
 
 def _missing(value: object) -> bool:
-    """Whether pandas would call a cell empty."""
+    """Return whether pandas treats a cell as missing."""
     return (
         value is None
         or type(value).__name__ in ("NAType", "NaTType")
@@ -365,16 +374,16 @@ def _missing(value: object) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Return a number or a list of numpy as JSON has it."""
+    """Convert a NumPy number or array to its JSON value."""
     if not hasattr(value, "tolist"):
         raise UsageError(
-            f"items: a cell is a {type(value).__name__}; expected texts, numbers and lists of them"
+            f"items: a cell is of type {type(value).__name__}; expected texts, numbers, and lists of them"
         )
     return value.tolist()
 
 
 def _rows(tree: object, name: str) -> Iterator[dict[str, Any]]:
-    """Yield a row for each number, word or truth value of a summary."""
+    """Yield one row for each number, string, or Boolean of a summary."""
     match tree:
         case {"value": value, "n": n, "ci": ci, **more}:
             if value is not None:

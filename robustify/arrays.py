@@ -1,4 +1,4 @@
-"""The array types of the project, by their element, the distinct values of a long one, and which scores share the best."""
+"""Array types of the project, and helpers for coding values and finding tied best scores."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -13,8 +13,9 @@ T = TypeVar("T", np.float64, np.int64)
 
 
 def coded(values: npt.NDArray[T]) -> tuple[npt.NDArray[T], Ints]:
-    """As `np.unique(values, return_inverse=True)`, (n,): by hashing, which of few kinds is far faster than sorting."""
-    import pyarrow as pa  # only what needs it pays for the import
+    """Return the sorted distinct values and the index of each value (n,), as `np.unique` does. Hashing is much faster
+    than sorting if there are few distinct values."""
+    import pyarrow as pa  # slow to import, so only on use
 
     found = pa.array(values).dictionary_encode()
     kinds = np.asarray(found.dictionary)
@@ -25,7 +26,7 @@ def coded(values: npt.NDArray[T]) -> tuple[npt.NDArray[T], Ints]:
 
 
 def numbered(names: Sequence[str]) -> tuple[list[str], Ints]:
-    """The sorted distinct names, and the place among them of each (n,)."""
+    """Return the sorted distinct names and the index of each name among them (n,)."""
     kinds = sorted(set(names))
     place = {name: i for i, name in enumerate(kinds)}
     return kinds, np.fromiter(map(place.__getitem__, names), np.int64, len(names))
@@ -35,10 +36,8 @@ RELATIVE_TIE = 1e-6
 
 
 def tied_best(scores: Sequence[float]) -> tuple[int, ...]:
-    """The indices that share the best score, lowest first; equal means within a relative 1e-6.
-
-    An argmax alone gives every tie to the first place: on public bf16 logs that moved accuracy by a point.
-    """
+    """Return the indices of all choices with the best score, lowest first. Scores within a relative 1e-6 are equal. An
+    argmax would give every tie to the first choice. On public bf16 logs, that changed accuracy by one point."""
     best = max(scores)
     slack = RELATIVE_TIE * max(abs(best), 1e-300)
     return tuple(i for i, s in enumerate(scores) if best - s <= slack)

@@ -1,7 +1,7 @@
-"""The config: a table of contents of the settings that live beside the code that reads them.
+"""Config of a run, composed of settings classes that are defined next to the code that uses them.
 
-A config is YAML. It may extend another one, name data relative to itself or under an environment variable,
-and is checked whole: every fault is reported at once, with its path and never with its value.
+A config is a YAML file. It may extend other configs, and name data relative to itself or by environment variable.
+Validation reports all faults at once, each with its path and without its value.
 """
 
 import copy
@@ -40,17 +40,17 @@ from robustify.summary.adjusted import WITH_MEANING, Adjust
 from robustify.views import BEFORE_A_QUESTION, NO_PASSAGE, Hidden
 
 MOST_EXTENDED = 32
-"""Files that one config is made of, counted as often as they are named."""
+"""Maximum number of files in a chain of configs, with repeats."""
 _FILES = (
     "cloze.labels", "contamination.files.[]", "free.answers.[]", "free.facts", "free.people",
     "free.template_dir.[]", "infer_question.tables.[]", "data", "data.[]", "data.path", "data.[].path",
 )  # fmt: skip
-"""Where a config names files, which it does relative to itself."""
+"""Paths of config keys whose values are file names relative to the config."""
 Model = HFModel | OpenAIModel | RayModel
 
 
 def _named(value: object) -> Any:
-    """Return a model as keys and values; one that is given by its place alone gets the last part of that as its name."""
+    """Convert a model entry to a mapping. If only a path or address is given, its last part becomes the name."""
     match value:
         case str() if served := served_at(value):
             return {"name": _short(served[0]), "engine": "openai", "model": served[0], "base_url": served[1]}
@@ -74,12 +74,12 @@ def _listed(value: object) -> object:
 
 
 class Config(Settings):
-    """Everything that a run depends on."""
+    """All settings of a run."""
 
     name: str = Field(pattern=NAME_PATTERN)
     sensitivity: Literal["public", "restricted"]
     adapter: str | None = None
-    """A sensitive set's entrance, by name or folder: it says the data, their fields and the sensitivity."""
+    """Adapter of a sensitive set, by name or folder, which defines its data, fields, and sensitivity."""
     data: Annotated[
         tuple[
             Annotated[Source, BeforeValidator(lambda one: {"path": one} if isinstance(one, str) else one)],
@@ -92,31 +92,31 @@ class Config(Settings):
         Annotated[Annotated[Model, Field(discriminator="engine")], BeforeValidator(_named)], ...
     ] = ()
     hidden: Hidden = "question"
-    """What the screen does not show of an item: its question, or the passage or context before that."""
+    """Part of an item that the screen hides: the question, or the passage or context before it."""
     asking: Asking = Asking()
     screen: ScreenRules = ScreenRules()
     alternatives: tuple[ScreenRules, ...] = ()
     cloze: ClozeSettings = ClozeSettings()
     probe: ProbeSettings = ProbeSettings()
     encoder: bool = True
-    """Whether a sentence encoder audits what is kept, if it was pulled (`models pull minilm-l6-v2`)."""
+    """Whether a sentence encoder audits the kept items, if installed (`models pull minilm-l6-v2`)."""
     adjust: Adjust = "form"
-    """What the weights of the adjusted score balance; under `form+meaning` the encoder does not audit them."""
+    """Cues balanced by the weights of the adjusted score. With `form+meaning`, the encoder does not audit them."""
     contamination: ContaminationSettings | None = None
     free: FreeSettings | None = None
-    """Ask the questions without their options too, and grade the answers in words."""
+    """Settings for asking the questions without options and grading the free-text answers."""
     infer_question: Inferring | None = None
-    """Ask for the question of which the options alone are shown, and measure how like the real one it is."""
+    """Settings for asking models to infer the question from its options."""
     limits: Limits = Limits()
     limit: int | None = Field(default=None, ge=1, strict=True)
     explore: bool = True
-    """Whether a public run gets explorer.html, which holds the text of its items."""
+    """Whether a public run writes explorer.html, which contains the text of its items."""
     notes: tuple[str, ...] = ()
 
     @model_validator(mode="before")
     @classmethod
     def _one_mode(cls, tree: Any) -> Any:
-        """`asking.mode` is the mode of every screen that names none."""
+        """Copy `asking.mode` to each screen without a mode."""
         match tree:
             case {"asking": {"mode": mode}} if isinstance(tree.get("alternatives") or [], list | tuple):
                 rules = tree.get("screen", {}), *(tree.get("alternatives") or ())
@@ -127,7 +127,7 @@ class Config(Settings):
     @model_validator(mode="before")
     @classmethod
     def _words_without(cls, tree: Any) -> Any:
-        """If a passage is hidden, the default templates of the screen show the question without it."""
+        """Set the default screen templates to those without a passage if a passage is hidden."""
         match tree:
             case {"hidden": hidden} if hidden in BEFORE_A_QUESTION:
                 asking = tree.get("asking") or {}
@@ -142,57 +142,57 @@ class Config(Settings):
         names = [m.name for m in models]
         references = [(m.reference, m.dtype if isinstance(m, HFModel | RayModel) else "") for m in models]
         if len(set(names)) < len(names):
-            raise ValueError("two models have one name; expected a name for each")
+            raise ValueError("two models have the same name; expected a different name for each")
         if len(set(references)) < len(references):
-            raise ValueError("one model stands twice; a model must not vote twice")
+            raise ValueError("a model is listed twice and would vote twice. Remove one entry")
         return models
 
     @model_validator(mode="after")
     def _restricted_sets_are_local(self) -> "Config":
         if self.sensitivity == "restricted" and any(source.hub for source in self.data):
-            raise ValueError(
-                "a restricted set is read from local files only; expected data with `path`, not `hub`"
-            )
+            raise ValueError("a restricted set is read only from local files. Use `path` instead of `hub`")
         return self
 
     @model_validator(mode="after")
     def _meaning_needs_the_encoder(self) -> "Config":
         if self.adjust == WITH_MEANING and not self.encoder:
-            raise ValueError("adjust: form+meaning needs the encoder; expected no `encoder: false` beside it")
+            raise ValueError("`adjust: form+meaning` needs the encoder. Remove `encoder: false`")
         return self
 
     @property
     def voters(self) -> tuple[str, ...]:
-        """The names of the models that vote in the screen."""
+        """Names of the models that vote in the screen."""
         return tuple(m.name for m in self.models if m.role == "voter")
 
 
 def skipping_bad(config: Config) -> Config:
-    """The config with rows that cannot be items set aside instead of refusing the file."""
+    """Return a config that sets aside rows that cannot become items, instead of refusing the file."""
     return config.model_copy(
         update={"data": tuple(s.model_copy(update={"skip_bad": True}) for s in config.data)}
     )
 
 
 def load(path: Path, overrides: Mapping[str, object] | None = None) -> Config:
-    """Read a config with everything it extends; `overrides` (dotted names) win over the file.
+    """Read a config and the configs that it extends. `overrides` maps dotted names to values that replace
+    those in the file.
 
     Raises:
-        UsageError: unreadable YAML, unknown keys (with a suggestion), wrong values; all faults at once.
+        UsageError: the YAML is unreadable, keys are unknown (with a suggestion), or values are invalid. All
+            faults are listed.
     """
     return parse(_adapted(overridden(_tree(path, (), []), overrides or {}), path.name), path.name)
 
 
 def free_block(path: Path) -> Mapping[str, Any]:
-    """Return the `free:` block of a config, which needs no other key; raise `UsageError` if there is none."""
+    """Return the `free:` block of a config, which needs no other key. Raise `UsageError` if it is missing."""
     block = _tree(path, (), []).get("free")
     if not isinstance(block, dict):
-        raise UsageError(f"{path.name}: no free block; expected `free:` with keys and values")
+        raise UsageError(f"{path.name} has no free block; expected `free:` with keys and values")
     return block
 
 
 def overridden(tree: Mapping[str, Any], overrides: Mapping[str, object]) -> dict[str, Any]:
-    """A copy of plain data in which values have been put at dotted names."""
+    """Return a copy of a tree with the values at dotted names replaced."""
     out: dict[str, Any] = copy.deepcopy(dict(tree))
     for dotted, value in overrides.items():
         *steps, last = dotted.split(".")
@@ -204,7 +204,7 @@ def overridden(tree: Mapping[str, Any], overrides: Mapping[str, object]) -> dict
 
 
 def parse(tree: Mapping[str, Any], name: str) -> Config:
-    """A checked config from plain data; `name` stands before every fault."""
+    """Validate a config tree. Each fault in an error begins with `name`."""
     try:
         return Config.model_validate(tree)
     except ValidationError as error:
@@ -213,39 +213,40 @@ def parse(tree: Mapping[str, Any], name: str) -> Config:
 
 
 def _adapted(tree: dict[str, Any], name: str) -> dict[str, Any]:
-    """The config with what its adapter says; a config may raise an adapter's label and never lower it."""
+    """Add the settings of the adapter. A config may raise an adapter's sensitivity, but never lower it."""
     if tree.get("adapter") is None:
         return tree
     if "data" in tree:
-        raise UsageError(f"{name}: data: the adapter says it; expected one of the two")
+        raise UsageError(f"{name}: data: the adapter already defines the data. Remove `data` or `adapter`")
     adapter = adapters.find_adapter(str(tree["adapter"]))
     manifest = adapter.manifest
     if manifest.restricted and tree.get("sensitivity", "restricted") != "restricted":
         raise AuthorisationError(
-            f"{name}: sensitivity: {manifest.id} is a restricted set; a config never lowers the label of an adapter"
+            f"{name}: sensitivity: {manifest.id} is a restricted set, and a config cannot lower the sensitivity of its "
+            "adapter. Remove `sensitivity`"
         )
     sources = [source.model_dump() for source in adapters.unplaced(adapter)]
     return {"name": manifest.id, "sensitivity": manifest.sensitivity, **tree, "data": sources}
 
 
 def _tree(path: Path, seen: tuple[Path, ...], read: list[int]) -> dict[str, Any]:
-    """What a config and all that it extends say; `read` are the sizes of the files so far, in bytes."""
+    """Read a config and merge it with the configs that it extends. `read` collects the file sizes in bytes."""
     path = path.resolve()
     if path in seen:
-        raise UsageError(f"{path.name}: extends itself; expected a chain that ends")
+        raise UsageError(f"{path.name} extends itself, directly or through another config. Remove the cycle")
     raw = read_expected(path, "a config (keys and values in YAML)", MOST_YAML)
     read.append(len(raw))
     if len(read) > MOST_EXTENDED or sum(read) > MOST_YAML:
         raise UsageError(
-            f"{path.name}: is number {len(read)} of the files that are extended, {sum(read):,} bytes together; "
-            f"expected at most {MOST_EXTENDED} and {MOST_YAML:,} bytes"
+            f"{path.name} is file {len(read)} of a chain of configs with {sum(read):,} bytes in total; "
+            f"expected at most {MOST_EXTENDED} files and {MOST_YAML:,} bytes"
         )
     tree = read_yaml(raw, path.name)
-    # A question that somebody pasted into a config must not appear in an error.
+    # A question pasted into a config must not appear in an error.
     firewall.withhold(tree)
     if not isinstance(tree, dict):
-        found = "is empty" if tree is None else f"a {type(tree).__name__}"
-        raise UsageError(f"{path.name}: {found}; expected keys and values")
+        found = "is empty" if tree is None else f"contains a {type(tree).__name__}"
+        raise UsageError(f"{path.name} {found}; expected keys and values")
     parent = tree.pop("extends", None)
     match tree.get("adapter"):
         case str(name) if adapters.is_path(name):
@@ -265,7 +266,7 @@ def _tree(path: Path, seen: tuple[Path, ...], read: list[int]) -> dict[str, Any]
 
 
 def _parent(name: str, path: Path) -> Path:
-    """What a config extends: a file beside it, else one that ships with the package."""
+    """Return the path of a parent config, which is next to the config or shipped with the package."""
     for folder in (path.parent, shipped()):
         if (folder / name).is_file():
             return folder / name
@@ -273,7 +274,7 @@ def _parent(name: str, path: Path) -> Path:
 
 
 def _anchored(node: Any, steps: Sequence[str], path: Path) -> Any:
-    """The tree with the files at this place, a path of `_FILES`, where they are from here."""
+    """Resolve the files at `steps`, a path of `_FILES`, relative to the config."""
     match node, steps:
         case str(), []:
             return _resolved(node, path)
@@ -287,7 +288,7 @@ def _anchored(node: Any, steps: Sequence[str], path: Path) -> Any:
 def _with_variable(model: object) -> object:
     match model:
         case {"model": str(folder), **rest} if "$" in folder:
-            # A variable that is not set stays as it is: what asks no model must not need one.
+            # Keep an unset variable, because commands that use no model must not need it.
             return {**rest, "model": os.path.expandvars(folder)}
     return model
 
@@ -295,7 +296,9 @@ def _with_variable(model: object) -> object:
 def _resolved(where: str, path: Path) -> str:
     missing = [v for v in re.findall(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)", where) if v not in os.environ]
     if missing:
-        raise UsageError(f"{path.name}: ${missing[0]} is not set; expected the folder that holds the data")
+        raise UsageError(
+            f"{path.name}: the environment variable ${missing[0]} is not set. Set it to the folder that contains the data"
+        )
     expanded = Path(os.path.expandvars(where)).expanduser()
     return str(expanded if expanded.is_absolute() else (path.parent / expanded))
 
@@ -309,12 +312,12 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
 
 
 def with_models(config: Config, names: Sequence[str], device: str | None = None) -> Config:
-    """Return the config asked with these models instead of its own; names it already has keep their settings.
+    """Return a config with these models. Models that the config already has keep their settings.
 
-    `ID=openai:URL` names a model at a server.
+    `ID=openai:URL` names a model on a server.
 
     Raises:
-        UsageError: two models of one name, or an address that is none.
+        UsageError: two models share a name, or an address is invalid.
     """
     have = {m.name: m.model_dump() for m in config.models}
     models = [have.get(name) or _named(name) for name in names] or list(have.values())
@@ -324,12 +327,12 @@ def with_models(config: Config, names: Sequence[str], device: str | None = None)
 
 
 def require_public(config: Config) -> None:
-    """What `--safe-demo` asks for.
+    """Refuse a set that is not public, as `--safe-demo` requires.
 
     Raises:
         AuthorisationError: the set is restricted.
     """
     if config.sensitivity != "public":
         raise AuthorisationError(
-            f"{config.name}: is a {config.sensitivity} set; --safe-demo runs public sets only"
+            f"{config.name} is a {config.sensitivity} set, and --safe-demo only runs public sets"
         )

@@ -1,7 +1,7 @@
-"""Typed errors, one kind for each exit code.
+"""Typed errors, each with an exit code.
 
-A message names the thing, what was found, what was expected and how to mend it. It never holds the
-text of an item: messages end up in logs and screenshots, and a sensitive set must not follow them.
+A message names the problem, what was found, what was expected, and what to do. Messages never contain item text, because
+they end up in logs and screenshots.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from typing import ClassVar
 
 
 class RobustifyError(Exception):
-    """Anything the user can mend. `lines` are printed one by one on stderr; `exit_code` ends the process."""
+    """Base class of errors that the user can fix. `lines` are printed to stderr, and `exit_code` is the exit status."""
 
     exit_code: ClassVar[int] = 1
 
@@ -19,26 +19,26 @@ class RobustifyError(Exception):
 
 
 class UsageError(RobustifyError):
-    """A wrong command line or config."""
+    """Invalid command line or config."""
 
     exit_code = 2
 
 
 class DataError(RobustifyError):
-    """A file that does not hold what it should."""
+    """File with missing or invalid contents."""
 
     exit_code = 3
 
     @classmethod
     def gather(cls, faults: Sequence[str], *, most: int = 20) -> "DataError":
-        """All faults of a file in one error; past `most` only their number is given."""
+        """Combine the faults of a file into one error. Only the number of faults beyond `most` is given."""
         more = len(faults) - most
         shown = list(faults[:most]) + ([f"... and {more} more faults of this kind"] if more > 0 else [])
         return cls(*shown)
 
 
 class RequestError(DataError):
-    """Requests that a model cannot take. `faults` says by position what was found; the lines say it too."""
+    """Requests that a model cannot accept. `faults` maps positions to reasons, which the message lines repeat."""
 
     def __init__(self, *lines: str, faults: Mapping[int, str] | None = None) -> None:
         super().__init__(*lines)
@@ -46,12 +46,12 @@ class RequestError(DataError):
 
     @classmethod
     def of(cls, faults: Mapping[int, str]) -> "RequestError":
-        """One line for each position."""
+        """Build an error with one line per position."""
         return cls(*(f"request {place}: {fault}" for place, fault in faults.items()), faults=faults)
 
 
 class UnaskableError(DataError):
-    """Items that a model cannot be asked, by their ids; `counted` says it without an id or a length."""
+    """Items that a model cannot be asked, listed by ID. `counted` is a message without IDs or lengths."""
 
     def __init__(self, *lines: str, counted: str) -> None:
         super().__init__(*lines)
@@ -59,38 +59,38 @@ class UnaskableError(DataError):
 
 
 class ItemError(DataError):
-    """Something that cannot be an item. The message says why, without its text."""
+    """Data that cannot become an item. The message gives the reason without the item's text."""
 
 
 class AuthorisationError(RobustifyError):
-    """Refused: a restricted set without its licence, key or private folder; or a gate refusal."""
+    """Access refused: a restricted set without its licence, key, or private folder, or a refusal by the gate."""
 
     exit_code = 4
 
 
 class ModelError(RobustifyError):
-    """A model that is missing, damaged, refused, or that returns unusable numbers."""
+    """Model that is missing, damaged, refused, or returns unusable numbers."""
 
     exit_code = 5
 
 
 class ResourceError(RobustifyError):
-    """Disk, lock or memory."""
+    """Problem with disk space, a lock, or memory."""
 
     exit_code = 6
 
 
 class GuardrailError(RobustifyError):
-    """A guardrail said no. The results are on disk all the same."""
+    """Failed guardrail. The results are still written to disk."""
 
     exit_code = 7
 
 
 def first_line(error: BaseException) -> str:
-    """The beginning of what another library says of an error; never of code that is given item text."""
+    """Return the start of another library's error message. Do not use this for code that receives item text."""
     return (str(error).splitlines() or [""])[0][:200]
 
 
 def counted(n: int, one: str) -> str:
-    """`1 item`, `1,200 items`."""
+    """Format a count with its noun, such as `1 item` or `1,200 items`."""
     return f"{n:,} {one}{'s' * (n != 1)}"

@@ -1,7 +1,7 @@
-"""Files: written whole or not at all, locked, opened only where they are regular, and CSV cells that are no formulas.
+"""Atomic writes, locks, safe reads of regular files, and CSV cells that are safe in spreadsheets.
 
-Functions here raise `OSError`, which a caller words for its user, unless they say otherwise. Only the standard library
-is imported, so that the gate can use it, and `filelock` where a lock is taken.
+Unless documented otherwise, functions raise `OSError`, and the caller words the message. Only the standard library is
+imported, so that the gate can use this module. `filelock` is imported when a lock is taken.
 """
 
 import contextlib
@@ -20,8 +20,8 @@ from typing import BinaryIO
 from robustify.errors import DataError, ResourceError, UsageError
 
 _CHUNK = 1 << 20
-OTHER_FOLDER = "expected a folder of yours (-o DIR)"
-"""What mends a folder of results that cannot be written."""
+OTHER_FOLDER = "choose a writable folder with -o DIR"
+"""Hint for a results folder that cannot be written."""
 _FORMULA = re.compile("'*[=+\\-@\t\r\n\0\uff1d\uff0b\uff0d\uff20]")
 _QUOTED = re.compile("'+[=+\\-@\t\r\n\0\uff1d\uff0b\uff0d\uff20]")
 
@@ -31,10 +31,8 @@ _QUOTED = re.compile("'+[=+\\-@\t\r\n\0\uff1d\uff0b\uff0d\uff20]")
 
 @contextlib.contextmanager
 def writing(path: Path, *, private: bool = False, sync: bool = True) -> Iterator[BinaryIO]:
-    """A new file that takes the place of `path` once the block has ended, and is removed when the block raises.
-
-    `private`: mode 0600. `sync`: on the disk before it takes its place; a cache can do without.
-    """
+    """Open a temporary file that replaces `path` when the block ends, and is removed if the block raises. With `private`,
+    its mode is 0600. With `sync`, it is flushed to disk before it replaces `path`. Caches can skip this."""
     part = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.part")
     try:
         with os.fdopen(_new(part, private=private), "wb") as file:
@@ -50,39 +48,37 @@ def writing(path: Path, *, private: bool = False, sync: bool = True) -> Iterator
 
 @contextlib.contextmanager
 def writable(what: Path | str, mend: str = "") -> Iterator[None]:
-    """Word what goes wrong while the block writes `what`; `mend` says what to do then.
+    """Convert an `OSError` while the block writes `what` into a message with the hint `mend`.
 
     Raises:
-        ResourceError: it cannot be written.
+        ResourceError: `what` cannot be written.
     """
     try:
         yield
     except OSError as error:
         end = f"; {mend}" if mend else ""
-        raise ResourceError(f"{what}: cannot be written ({error.strerror}){end}") from None
+        raise ResourceError(f"{what} cannot be written ({error.strerror}){end}") from None
 
 
 def write_atomic(path: Path, data: bytes, *, private: bool = False, sync: bool = True) -> None:
-    """The whole file in one step; options as in `writing`."""
+    """Write a file atomically. With `private`, its mode is 0600. With `sync`, it is flushed to disk."""
     with writing(path, private=private, sync=sync) as file:
         file.write(data)
 
 
 def write_new(path: Path, text: str) -> None:
-    """A new file of mode 0600, on the disk before it returns; what was begun is removed when it cannot be finished.
+    """Write a new file with mode 0600 and flush it to disk. A partial file is removed if writing fails.
 
     Raises:
-        UsageError: the file is there already; nothing is ever overwritten.
-        ResourceError: it cannot be written.
+        UsageError: the file already exists. It is never overwritten.
+        ResourceError: the file cannot be written.
     """
     name = f"{str(path)!a}"
     with writable(name, "free space or choose another place"):
         try:
             opened = _new(path, private=True)
         except FileExistsError:
-            raise UsageError(
-                f"{name}: is there already, and is never overwritten; expected a new file"
-            ) from None
+            raise UsageError(f"{name} already exists and is never overwritten. Choose a new file") from None
         try:
             with os.fdopen(opened, "w", encoding="utf-8", newline="\n") as file:
                 os.fchmod(file.fileno(), 0o600)
@@ -96,7 +92,7 @@ def write_new(path: Path, text: str) -> None:
 
 @contextlib.contextmanager
 def owner_only() -> Iterator[None]:
-    """Make files inside with mode 0600 and folders with mode 0700."""
+    """Create files inside the block with mode 0600, and folders with mode 0700."""
     before = os.umask(0o077)
     try:
         yield
@@ -105,12 +101,12 @@ def owner_only() -> Iterator[None]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """UTF-8 with plain line ends, on the disk before it returns."""
+    """Write text as UTF-8 with LF line ends, and flush it to disk."""
     write_texts(path, (text,))
 
 
 def write_texts(path: Path, texts: Iterable[str]) -> None:
-    """As `write_text`, of texts that are never in memory all at once."""
+    """Write texts as UTF-8 with LF line ends, without keeping all of them in memory, and flush them to disk."""
     with open(path, "w", encoding="utf-8", errors="surrogatepass", newline="\n") as file:
         file.writelines(texts)
         file.flush()
@@ -118,17 +114,16 @@ def write_texts(path: Path, texts: Iterable[str]) -> None:
 
 
 def write_json(path: Path, value: object) -> None:
-    """Indented JSON; a NaN in it is a bug and raises `ValueError`."""
+    """Write indented JSON. Raise `ValueError` for NaN, which is a bug."""
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 @contextlib.contextmanager
 def staging(folder: Path, prefix: str = ".staging-") -> Iterator[Path]:
-    """A folder inside `folder` for files that are moved up when all of them are there; it is removed at the end.
+    """Create a temporary folder inside `folder` for files to be moved up once all are written. It is removed at the end.
 
-    Folders of this prefix that killed processes left are removed first, so the caller holds a lock on `folder` or is
-    its only writer.
-    """
+    Folders with this prefix that killed processes left behind are removed first. The caller must hold a lock on `folder`
+    or be its only writer."""
     for left in folder.glob(f"{prefix}*"):
         shutil.rmtree(left, ignore_errors=True)
     place = Path(tempfile.mkdtemp(prefix=prefix, dir=folder))
@@ -139,7 +134,7 @@ def staging(folder: Path, prefix: str = ".staging-") -> Iterator[Path]:
 
 
 def move_up(place: Path, folder: Path, name: str) -> None:
-    """Move the file or folder `name` (a relative path) from a staging folder to the same path in `folder`."""
+    """Move the file or folder `name`, a relative path, from a staging folder to the same path in `folder`."""
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
     os.replace(place / name, folder / name)
 
@@ -154,13 +149,14 @@ def _new(path: Path, *, private: bool) -> int:
 
 @contextlib.contextmanager
 def locked(path: Path, *, wait: bool) -> Iterator[None]:
-    """Hold the lock file `path`, which is made and left in place; the lock ends with the process.
+    """Hold a lock on the file `path`, which is created if missing and never deleted. The lock ends with the
+    process.
 
     Raises:
-        BlockingIOError: another holds it, and `wait` is false.
-        OSError: the file cannot be made.
+        BlockingIOError: another process holds the lock, and `wait` is false.
+        OSError: the file cannot be created.
     """
-    from filelock import FileLock, Timeout  # here, because the gate needs the standard library alone
+    from filelock import FileLock, Timeout  # local, because the gate only has the standard library
 
     lock = FileLock(path, timeout=-1 if wait else 0)
     try:
@@ -177,10 +173,11 @@ def locked(path: Path, *, wait: bool) -> Iterator[None]:
 
 
 def open_regular(path: str | Path, *, follow: bool = False) -> BinaryIO:
-    """A regular file opened to read its bytes, without waiting for a pipe; `follow`: also through a symbolic link.
+    """Open a regular file for binary reading without waiting for a pipe. `follow` allows symbolic links.
 
     Raises:
-        OSError: it cannot be opened; `errno.ELOOP` for a link, `errno.EINVAL` for a folder, a pipe or a device.
+        OSError: the file cannot be opened. `errno` is `ELOOP` for a link and `EINVAL` for a folder, pipe, or
+            device.
     """
     link = 0 if follow else os.O_NOFOLLOW
     opened = os.open(path, os.O_RDONLY | link | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -194,10 +191,12 @@ def open_regular(path: str | Path, *, follow: bool = False) -> BinaryIO:
 
 
 def read_regular(path: str | Path, most: int, *, follow: bool = False) -> bytes:
-    """All bytes of a regular file of at most `most` bytes.
+    """Read a regular file of at most `most` bytes.
 
     Raises:
-        OSError: as `open_regular`; `errno.EFBIG` for a larger file.
+        OSError: the file cannot be opened. `errno` is `EFBIG` for a larger file, `ELOOP` for a link, and
+            `EINVAL` for a folder,
+            pipe, or device.
     """
     with open_regular(path, follow=follow) as file:
         data = file.read(most + 1)
@@ -207,10 +206,10 @@ def read_regular(path: str | Path, most: int, *, follow: bool = False) -> bytes:
 
 
 def read_expected(path: Path, what: str, most: int) -> bytes:
-    """The bytes of a regular file that a user named; `what` says in an error what was expected.
+    """Read a regular file that a user named. `what` describes the expected file in error messages.
 
     Raises:
-        UsageError: a link, a pipe or device, more than `most` bytes, or a file that cannot be read.
+        UsageError: the file is a link, pipe, or device, is larger than `most` bytes, or cannot be read.
     """
     name = f"{str(path)!a}"
     try:
@@ -218,31 +217,36 @@ def read_expected(path: Path, what: str, most: int) -> bytes:
     except OSError as error:
         match error.errno:
             case errno.EINVAL:
-                raise UsageError(f"{name}: no regular file (a pipe or device); expected {what}") from None
+                raise UsageError(f"{name} is a folder, pipe, or device; expected {what}") from None
             case errno.EFBIG:
                 size = path.stat().st_size
-                raise UsageError(f"{name}: {size:,} bytes; expected {what}, at most {most:,}") from None
+                raise UsageError(
+                    f"{name} has {size:,} bytes; expected {what}, of at most {most:,} bytes"
+                ) from None
         why = "is a symbolic link" if path.is_symlink() else f"cannot be opened ({error.strerror})"
-        raise UsageError(f"{name}: {why}; expected {what}") from None
+        raise UsageError(f"{name} {why}; expected {what}") from None
 
 
 def text_lines(path: Path, what: str) -> list[str]:
-    """The lines of a UTF-8 file that a user named, without a byte-order mark; `what` says what was expected.
+    """Read the lines of a UTF-8 file without its byte-order mark. `what` describes the expected file in error
+    messages.
 
     Raises:
-        UsageError: there is no such file.
-        DataError: it cannot be read as UTF-8 text.
+        UsageError: the file does not exist.
+        DataError: the file cannot be read as UTF-8 text.
     """
     try:
         return path.read_text(encoding="utf-8-sig").split("\n")
     except FileNotFoundError:
         raise UsageError(f"{path} does not exist; expected {what}") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot be read as UTF-8 text ({type(error).__name__})") from None
+        raise DataError(
+            f"{path} cannot be read as UTF-8 text ({type(error).__name__}). Save it as UTF-8"
+        ) from None
 
 
 def sha256(path: Path) -> str:
-    """The sha256 of a file, in hexadecimal."""
+    """Return the hexadecimal SHA-256 digest of a file."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):
@@ -254,14 +258,12 @@ def sha256(path: Path) -> str:
 
 
 def neutral(text: str) -> str:
-    """A CSV cell as it is written: with a leading quote where a spreadsheet would take it for a formula.
-
-    Source: OWASP ASVS 5.0, 1.2.10. A cell that already looks quoted in this way gets one more quote, so that
-    `original` gives every text back; numbers are written by number formatters and are not passed here.
-    """
+    """Prefix a CSV cell with a quote if a spreadsheet would take it for a formula. Source: OWASP ASVS 5.0, 1.2.10. A cell
+    that already looks quoted gets one more quote, so that `original` restores every text. Numbers are formatted
+    elsewhere."""
     return f"'{text}" if _FORMULA.match(text) else text
 
 
 def original(cell: str) -> str:
-    """The text that `neutral` wrote as this cell."""
+    """Return the text from which `neutral` made a CSV cell."""
     return cell[1:] if _QUOTED.match(cell) else cell

@@ -1,7 +1,7 @@
-"""One multiple-choice question, checked when it is made. Its text stays in the process: repr shows the id alone.
+"""Multiple-choice items, which are validated on creation and whose text does not leave the process.
 
-The text is sealed (`redaction`): `asdict`, `vars`, pickling and JSON of an item, or of anything that holds items, give
-an error or `<text redacted>`. The properties `stem` and `choices` are the one place that opens it.
+The text is sealed (`redaction`). `asdict`, `vars`, pickle, and JSON of an item or its containers raise an error or give
+`<text redacted>`, and repr shows only the ID. Only the properties `stem` and `choices` open the text.
 """
 
 import gc
@@ -21,15 +21,16 @@ FEWEST, MOST = 2, 26
 
 @dataclass(frozen=True, slots=True, repr=False, init=False)
 class Item(KeptHere):
-    """One question.
+    """Multiple-choice question.
 
-    `choices` are the options in the benchmark's own order, `key` the index of the right one from 0,
-    `topic` the benchmark's own category ("" where it has none), `group` names what several items share
-    (a passage): intervals are clustered by it ("" where the item stands alone). `sealed` is how
-    `dataclasses.replace` hands on the text that it does not change; no other caller gives it.
+    `choices` are in the benchmark's order, `key` is the zero-based index of the correct choice, and `topic`
+    is the benchmark's
+    category, or "". `group` names a passage that several items share, by which intervals are clustered, or
+    "". `sealed` carries
+    unchanged text through `dataclasses.replace`. Other callers must not set it.
 
     Raises:
-        ItemError: fewer than 2 or more than 26 choices, or a key out of range.
+        ItemError: there are fewer than 2 or more than 26 choices, or the key is out of range.
     """
 
     id: str
@@ -63,18 +64,18 @@ class Item(KeptHere):
 
     @property
     def stem(self) -> str:
-        """The question without its choices: open text."""
+        """Question without its choices, as open text."""
         return self.sealed.open_text()[0]
 
     @property
     def question(self) -> str | None:
-        """The stem without the passage before it: open text. None if there is no passage."""
+        """Stem without its passage, as open text, or None if there is no passage."""
         at = self.sealed.question_at
         return self.stem[at:] if at else None
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The options: open text."""
+        """Options, as open text."""
         return self.sealed.open_text()[1]
 
     def __repr__(self) -> str:
@@ -82,20 +83,20 @@ class Item(KeptHere):
 
     @property
     def k(self) -> int:
-        """The number of choices."""
+        """Number of choices."""
         return len(self.choices)
 
     def permuted(self, order: Sequence[int]) -> "Item":
-        """The same item with choice `order[j]` at place j; the key follows its choice."""
+        """Return the item with choice `order[j]` at position j and the key adjusted to match."""
         if sorted(order) != list(range(self.k)):
-            raise ItemError(f"order {tuple(order)} is no permutation of {self.k} choices")
+            raise ItemError(f"order {tuple(order)} is not a permutation of {self.k} choices")
         choices = self.choices
         moved = tuple(choices[i] for i in order)
         key = list(order).index(self.key)
         return Item(self.id, None, moved, key, self.topic, self.group, self.sealed)
 
     def key_text_repeated(self) -> bool:
-        """Whether another choice has the key's text, so that no text scoring can distinguish them."""
+        """Return whether another choice has the same text as the key, so that scoring by text cannot distinguish them."""
         texts = [unspaced(c) for c in self.choices]
         return texts.count(texts[self.key]) > 1
 
@@ -104,39 +105,37 @@ def _check(id: str, text: ItemText, key: int) -> None:
     stem, choices = text.open_text()
     n = len(choices)
     if not id:
-        raise ItemError("id is empty; expected a name that no other item has")
+        raise ItemError("the ID is empty; expected a unique name")
     if not stem.strip():
-        raise ItemError("stem is empty; expected the text of the question")
+        raise ItemError("the stem is empty; expected the text of the question")
     if not FEWEST <= n <= MOST:
-        raise ItemError(f"{n} choice{'s' if n != 1 else ''}; expected {FEWEST} to {MOST}")
+        raise ItemError(f"expected {FEWEST} to {MOST} choices, found {n}")
     if isinstance(key, bool) or not isinstance(key, int):
-        raise ItemError(f"key is a {type(key).__name__}; expected a whole number from 0 to {n - 1}")
+        raise ItemError(f"the key is a {type(key).__name__}; expected a whole number from 0 to {n - 1}")
     if not 0 <= key < n:
-        raise ItemError(f"key {key}, but only {n} choices (0 to {n - 1})")
+        raise ItemError(f"the key is {key}, but there are only {n} choices (0 to {n - 1})")
 
 
 def unspaced(text: str) -> str:
-    """Text as a model may distinguish it: NFC, white space collapsed, case kept ("Rr" is not "RR")."""
+    """Normalise text as a model may distinguish it: NFC, collapsed white space, same case ("Rr" is not "RR")."""
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
 def folded(text: str) -> str:
-    """Text as near-duplicates are compared: NFKC, case folded, white space collapsed."""
+    """Normalise text for near-duplicate comparison: NFKC, folded case, collapsed white space."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def kept_for_last(work: "Callable[[Sequence[Item]], T]") -> "Callable[[Sequence[Item]], T]":
-    """`work`, with its answer for the last items kept: probe, ranking and audit ask for that of the same ones.
-
-    Everybody gets the same answer, so an array must be read-only. It stays until other items are asked about.
-    """
+    """Cache the result of `work` for the most recent items, because probe, ranking, and audit use the same ones. All
+    callers share the result, so arrays in it must be read-only."""
     kept = lru_cache(maxsize=1)(work)
     return wraps(work)(lambda items: kept(tuple(items)))
 
 
 @contextmanager
 def no_collector() -> Iterator[None]:
-    """Without Python's garbage collector: where millions of rows all stay alive it takes a third of the time."""
+    """Disable Python's garbage collector, which takes a third of the time if millions of rows stay alive."""
     was_on = gc.isenabled()
     gc.disable()
     try:

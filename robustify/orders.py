@@ -1,7 +1,7 @@
-"""In which orders the choices of an item are shown.
+"""Orders in which the choices of an item are shown.
 
-Every order is a function of the item's id alone. One generator that runs down the list would re-letter
-every later item as soon as one item is dropped, and cached answers would be scored against the wrong key.
+Every order depends only on the item's ID. With one generator for the whole list, dropping an item would change the
+letters of all later items, and cached answers would be scored against the wrong key.
 """
 
 import functools
@@ -10,27 +10,27 @@ import math
 from collections.abc import Iterator
 
 Order = tuple[int, ...]
-"""`order[j]` is the choice, in the item's own numbering, that stands at place j."""
+"""Permutation of choices: `order[j]` is the benchmark's index of the choice shown at position j."""
 
 
 @functools.cache
 def own(k: int) -> Order:
-    """The benchmark's own order of k choices."""
+    """Return the identity order of k choices, which is the benchmark's order."""
     return tuple(range(k))
 
 
 def base(item_id: str, k: int, seed: int = 0) -> Order:
-    """The item's fixed order: a Fisher-Yates shuffle of k choices driven by SHA-256 of the id."""
+    """Return the base order of an item: a Fisher-Yates shuffle of k choices seeded by the SHA-256 of its ID."""
     return next(_shuffles(item_id, k, f"base/{seed}"))
 
 
 def rotations(order: Order) -> tuple[Order, ...]:
-    """All cyclic rotations of an order: each choice stands once at each place."""
+    """Return all cyclic rotations of an order. Each choice is once at each position."""
     return tuple(order[r:] + order[:r] for r in range(len(order)))
 
 
 def spread(item_id: str, k: int, n: int, seed: int = 0) -> tuple[Order, ...]:
-    """The own order and n-1 other distinct ones fixed by the id (fewer where k! < n)."""
+    """Return the benchmark's order and n-1 distinct random orders fixed by the ID, or fewer if k! < n."""
     orders = [own(k)]
     for order in _shuffles(item_id, k, f"spread/{seed}"):
         if len(orders) >= min(n, math.factorial(min(k, 12))):
@@ -41,10 +41,8 @@ def spread(item_id: str, k: int, n: int, seed: int = 0) -> tuple[Order, ...]:
 
 
 def spread_and_turned(item_id: str, k: int, n: int, seed: int = 0) -> tuple[Order, ...]:
-    """The orders of `spread`, then the rotations of the own order that are not yet among them.
-
-    The first min(n, k!) are the random ones; all k rotations are somewhere in the whole.
-    """
+    """Return random orders followed by the missing rotations of the benchmark's order. The first min(n, k!) orders are
+    random, except that the benchmark's order is first. All k rotations are included."""
     return tuple(dict.fromkeys((*spread(item_id, k, n, seed), *rotations(own(k)))))
 
 
@@ -59,7 +57,7 @@ def _shuffles(item_id: str, k: int, purpose: str) -> Iterator[Order]:
 
 
 def _draws(name: str) -> Iterator[int]:
-    # 64-bit draws make the modulo bias of at most 26 choices smaller than 1e-17.
+    # With 64-bit draws, the modulo bias for at most 26 choices is below 1e-17.
     block = 0
     while True:
         digest = hashlib.sha256(f"{name}/{block}".encode("utf-8", "surrogatepass")).digest()

@@ -1,10 +1,10 @@
-"""A run: one execution and its folder.
+"""Run folders: their files, manifest, lock, and atomic replacement.
 
-Files are written beside their place and moved in, `run.json` last: a folder without it is no run. It holds
-the sha256 of every other file, so that a reader can tell what was changed since. No clock, user, host or
-absolute path gets in: the same inputs give the same bytes.
+Files are written to a staging folder and moved into place, with `run.json` last. A folder without `run.json` is not a
+run. `run.json` contains the SHA-256 of every other file, so that changes are detected. No clock, user, host, or absolute
+path is recorded, so that the same inputs give the same bytes.
 """
-# pandas brings no types of its own.
+# pandas has no type hints.
 # mypy: disable-error-code="import-untyped"
 
 import contextlib
@@ -44,11 +44,11 @@ FORMAT = 1
 MANIFEST = "run.json"
 _WRITING = ".run.writing"
 FREE = "free.jsonl"
-"""Graded answers in words of a public run."""
+"""Graded free-text answers of a public run."""
 EVIDENCE = "evidence.jsonl"
-"""Why each item of a public run is flagged, or is not."""
+"""Evidence for the verdict of each item of a public run."""
 EXPLORER = "explorer.html"
-"""Every item of a public run with its evidence, to be looked through in a browser."""
+"""Browser page with every item of a public run and its evidence."""
 VERDICTS = "verdicts.csv"
 WEIGHTS = "weights.csv"
 OUTSIDE_THE_CLAIM = ("run.log", ".run.lock", _WRITING)
@@ -57,46 +57,46 @@ SPLIT_FILES = ("robust.jsonl", "shortcut.jsonl", "undecided.jsonl")
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A finished run on disk. `manifest` is `run.json`; the rest is read on demand."""
+    """Finished run on disk. `manifest` is the parsed `run.json`, and other files are read on demand."""
 
     folder: Path
     manifest: Mapping[str, Any]
 
     @property
     def restricted(self) -> bool:
-        """Whether it is the run of a restricted set, which holds no row of a single item."""
+        """Whether the run is of a restricted set, and therefore keeps no data on single items."""
         return marked(self.manifest)
 
     @property
     def summary(self) -> Summary:
-        """`summary.json`, of this format or an older one.
-        Raises `AuthorisationError`: a restricted run, of which there is a released page alone."""
+        """Summary from `summary.json`, in this or an older format. Raises `AuthorisationError` for a restricted run,
+        which only has a released page."""
         if self.restricted:
             raise AuthorisationError(
-                f"{self.folder}: is a restricted run, which shows its released page alone (report.html, summary.json); "
+                f"{self.folder} is a restricted run, which only shows its released page (report.html, summary.json); "
                 "expected a public run"
             )
         return read(_read_json(self.folder / "summary.json"))
 
     @property
     def released(self) -> Released:
-        """`summary.json` of a restricted run: what may be shown of it. Raises `DataError`: it is not such a page."""
+        """Released summary of a restricted run, from `summary.json`. Raises `DataError` if the file has another format."""
         path = self.folder / "summary.json"
         try:
             return Released.model_validate(_read_json(path))
         except ValidationError:
             raise DataError(
-                f"{path}: is not a released page as this version writes it; run the same command again"
+                f"{path} is not a released page of this version. Run the same command again"
             ) from None
 
     @property
     def answers(self) -> Answers:
-        """`answers.parquet`."""
+        """Answer table from `answers.parquet`."""
         return Answers.read(self.folder / "answers.parquet")
 
     @property
     def free(self) -> FreeGrades | None:
-        """The graded answers of `free.jsonl`, or None if nothing was asked in words."""
+        """Graded answers from `free.jsonl`, or None if no free-text answers were asked for."""
         if FREE not in self.manifest["files"]:
             return None
         self.require_unchanged(FREE)
@@ -105,12 +105,12 @@ class Run:
 
     @property
     def holds_text(self) -> bool:
-        """Whether the text of the items is here; it is not where answers were imported without any."""
+        """Whether the folder contains item texts. Imported answers may come without them."""
         return any(name in self.manifest["files"] for name in SPLIT_FILES)
 
     @property
     def items(self) -> tuple[Item, ...] | None:
-        """All items of a public run, in the order in which they were asked; None if it holds no text."""
+        """Items of a public run in the order in which they were asked, or None if the folder has no item texts."""
         if not self.holds_text:
             return None
         items = [item for name in SPLIT_FILES for item in split_items(self.folder / name)]
@@ -119,12 +119,12 @@ class Run:
 
     @property
     def topics(self) -> dict[str, str]:
-        """The topic of every item, "" where it has none, as `verdicts.csv` says."""
+        """Topic of each item, or "" if it has none, from `verdicts.csv`."""
         return self._column("topic")
 
     @property
     def verdicts(self) -> dict[str, str]:
-        """The verdict of every item, as `verdicts.csv` says."""
+        """Verdict of each item, from `verdicts.csv`."""
         return self._column("verdict")
 
     def _column(self, name: str) -> dict[str, str]:
@@ -133,18 +133,18 @@ class Run:
             return dict(zip(table["item"], table[name], strict=True))
         except KeyError:
             raise DataError(
-                f"{self.folder / VERDICTS}: no column {name}; expected the file as robustify wrote it"
+                f"{self.folder / VERDICTS} has no column {name}; expected the unchanged file from robustify"
             ) from None
 
     def verdict_rows(self) -> list[dict[str, str]]:
-        """Return the rows of `verdict_table`."""
+        """Return the rows of `verdicts.csv` as dictionaries."""
         return cast("list[dict[str, str]]", self.verdict_table().to_dict("records"))
 
     def verdict_table(self) -> "pd.DataFrame":
-        """Read `verdicts.csv`, every cell as text and as it was before it was quoted.
+        """Read `verdicts.csv` with every cell as text, without the quotes added for spreadsheets.
 
         Raises:
-            DataError: it is missing or no such table.
+            DataError: the file is missing or is not such a table.
         """
         import pandas as pd
 
@@ -153,23 +153,23 @@ class Run:
             table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding_errors="surrogatepass")
         except (OSError, ValueError):
             raise DataError(
-                f"{path}: no verdicts of a run; expected the file as robustify wrote it"
+                f"{path} is missing or unreadable; expected the unchanged file from robustify"
             ) from None
         return table.map(original)
 
     def require_unchanged(self, *names: str) -> None:
-        """Refuse to build on files that are not as the run left them.
+        """Refuse to use files that changed since the run. Without `names`, check all files.
 
         Raises:
-            DataError: one of these files (all of them where none is named) is missing or was changed.
+            DataError: a file is missing or was changed.
         """
         changed = [name for name in self.changed() if not names or name in names]
         if changed:
-            mend = "is not as the run left it; expected the file unchanged: judge again or restore it"
-            raise DataError(*(f"{self.folder / name}: {mend}" for name in changed))
+            hint = "is missing or was changed after the run. Restore it or judge again"
+            raise DataError(*(f"{self.folder / name} {hint}" for name in changed))
 
     def changed(self) -> list[str]:
-        """Return the files that are missing or no longer have the sha256 in `run.json`."""
+        """Return the files that are missing or no longer have the SHA-256 recorded in `run.json`."""
         return [
             name
             for name, digest in self.manifest["files"].items()
@@ -200,32 +200,33 @@ _PARTS: dict[str, Any] = {
 _RESTRICTED, _PUBLIC = (
     _part("Manifest", data=(_part("Data", **data), ...), **_PARTS) for data in (_DATA, _DATA_IN_FULL)
 )
-"""The parts of `run.json` on which commands build; a file that was edited by hand is refused if one is missing."""
+"""Models of the required parts of `run.json`. A file without one of them is refused."""
 
 
 def open_run(folder: Path) -> Run:
-    """Open the run in this folder.
+    """Open the run in a folder.
 
     Raises:
-        UsageError: no such folder, or one without `run.json` (unfinished or not ours).
-        DataError: a `run.json` of another format.
-        AuthorisationError: a restricted run whose seal does not hold, or no key to tell.
+        UsageError: the folder does not exist, or has no `run.json` because the run is unfinished or the
+            folder is not a run.
+        DataError: `run.json` has another format.
+        AuthorisationError: the seal of a restricted run is invalid, or the key to verify it is missing.
     """
     if not folder.is_dir():
-        raise UsageError(f"{folder}: no such folder; expected a run's folder")
+        raise UsageError(f"{folder} is not a folder; expected the folder of a run")
     if not (folder / MANIFEST).is_file():
-        mend = f"expected a finished run (run `robustify CONFIG -o {folder}`)"
-        raise UsageError(f"{folder}: holds no {MANIFEST}; {mend}")
+        hint = f"Create one with `robustify CONFIG -o {folder}`"
+        raise UsageError(f"{folder} has no {MANIFEST}; expected a finished run. {hint}")
     manifest = _read_json(folder / MANIFEST)
     try:
         _RESTRICTED.model_validate(manifest)
         if not marked(manifest):
             _PUBLIC.model_validate(manifest)
             if FREE in manifest["files"] and not manifest.get("free"):
-                raise ValueError("grades of which nothing is known")
+                raise ValueError("free.jsonl without a free block")
     except ValueError:
-        expected = f"expected a run of format {FORMAT}, as this version writes it"
-        raise DataError(f"{folder / MANIFEST}: {expected}") from None
+        expected = f"expected a run of format {FORMAT}, written by this version"
+        raise DataError(f"{folder / MANIFEST} is invalid; {expected}. Run the audit again") from None
     if marked(manifest):
         require_seal(folder, manifest)
     return Run(folder, manifest)
@@ -233,10 +234,11 @@ def open_run(folder: Path) -> Run:
 
 @contextlib.contextmanager
 def run_lock(folder: Path) -> Iterator[None]:
-    """Hold the folder for one run; the lock ends with the process. A folder made for it and left empty is removed.
+    """Lock the folder for one run, until the block or the process ends. A folder created here is removed if
+    it stays empty.
 
     Raises:
-        ResourceError: another run holds it, or it cannot be written.
+        ResourceError: another run holds the lock, or the folder cannot be written.
     """
     there = folder.is_dir()
     lock = folder / ".run.lock"
@@ -247,7 +249,7 @@ def run_lock(folder: Path) -> Iterator[None]:
                 stack.enter_context(locked(lock, wait=False))
             except BlockingIOError:
                 raise ResourceError(
-                    f"{folder}: in use by another run; wait for it or choose another -o DIR"
+                    f"{folder} is in use by another run. Wait for it to finish, or choose another folder with -o DIR"
                 ) from None
         try:
             yield
@@ -259,22 +261,28 @@ def run_lock(folder: Path) -> Iterator[None]:
 
 
 def refuse_foreign(folder: Path) -> None:
-    """Refuse a folder that holds something else than a run, so that nobody's files are overwritten.
+    """Refuse a folder with files but without a run, so that no other files are overwritten.
 
     Raises:
-        ResourceError: files, but no `run.json`.
+        ResourceError: the folder contains files but no `run.json`.
     """
     if not folder.is_dir() or any((folder / name).is_file() for name in (MANIFEST, _WRITING)):
         return
     others = [p.name for p in folder.iterdir() if not p.name.startswith((".run", ".staging-"))]
     if others:
-        found = f"{len(others)} files and no {MANIFEST}"
-        raise ResourceError(f"{folder}: holds {found}; expected an empty folder or an earlier run (-o DIR)")
+        found = f"{len(others)} files but no {MANIFEST}"
+        raise ResourceError(
+            f"{folder} contains {found}; expected an empty folder or an earlier run. Choose another folder with -o DIR"
+        )
 
 
 @contextlib.contextmanager
 def beginning(folder: Path) -> Iterator[Path]:
-    """A staging folder whose files stand in `folder` until a run's replace them. Raises `ResourceError` as `replacing`."""
+    """Create a staging folder whose files are moved to `folder` until a run replaces them.
+
+    Raises:
+        ResourceError: the disk is full, or the folder cannot be written.
+    """
     with writable(folder, "free space or choose another -o DIR"), staging(folder) as place:
         yield place
         names = [str(p.relative_to(place)) for p in place.rglob("*") if p.is_file()]
@@ -290,22 +298,24 @@ def replacing(
     beside: Mapping[str, str] | None = None,
     finish: Callable[[dict[str, Any]], dict[str, Any]] = dict,
 ) -> Iterator[Path]:
-    """A staging folder whose files take the place of the run's own, with `run.json` (and its digests) last.
+    """Create a staging folder whose files replace those of the run, with `run.json` and its digests last.
 
-    `beside`: digests of files that stay as they are (a report printed again); without it what the run no
-    longer has is removed. `finish` seals run.json once all digests are known.
+    `beside` contains the digests of files to keep, when only a report is printed again. Without `beside`,
+    files that the new run
+    does not write are removed. `finish` seals run.json once all digests are known.
 
     Raises:
-        ResourceError: the disk is full or the folder cannot be written; the old run is then gone or whole,
-            never a mixture that still calls itself a run.
+        ResourceError: the disk is full, or the folder cannot be written. The old run is then intact or gone,
+            never mixed with the
+            new one.
     """
     with writable(folder, "free space or choose another -o DIR"), staging(folder) as place:
         yield place
-        # The files that an earlier run in this folder says are its own, also one that was killed while it wrote.
+        # Files listed by earlier runs in this folder, including a run that was killed while writing.
         before = {*_listed(folder / MANIFEST), *_listed(folder / _WRITING)}
         names = sorted(str(p.relative_to(place)) for p in place.rglob("*") if p.is_file())
         digests = {name: sha256(place / name) for name in names}
-        # Between the old run.json and the new one this file lists which of the others are a run's own.
+        # This file lists the files of the run while run.json is missing.
         write_json(place / _WRITING, {"files": sorted(before | set(names))})
         move_up(place, folder, _WRITING)
         (folder / MANIFEST).unlink(missing_ok=True)
@@ -320,7 +330,7 @@ def replacing(
 
 
 def write_items(path: Path, items: Sequence[Item]) -> None:
-    """Write one JSON object per line: id, stem, choices, key (from 0), topic, and group if there is one."""
+    """Write items as JSON Lines: id, stem, choices, key (from 0), topic, and group if there is one."""
     rows = (
         {"id": i.id, "stem": i.stem, "choices": list(i.choices), "key": i.key, "topic": i.topic}
         | ({"group": i.group} if i.group else {})
@@ -330,19 +340,19 @@ def write_items(path: Path, items: Sequence[Item]) -> None:
 
 
 def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write one JSON object per line."""
+    """Write rows as JSON Lines."""
     encode = json.JSONEncoder(ensure_ascii=False).encode
     write_texts(path, (encode(row) + "\n" for row in rows))
 
 
 def json_values(path: Path) -> Iterator[Any]:
-    """Yield the values of a file with one JSON value per line, as `write_lines` writes it."""
+    """Yield the values of a JSON Lines file."""
     with path.open(encoding="utf-8", errors="surrogatepass", newline="\n") as lines:
         yield from map(json.loads, filter(str.strip, lines))
 
 
 def split_items(path: Path) -> Iterator[Item]:
-    """Yield the items of a split file of a run; none if there is no such file."""
+    """Yield the items of a run's split file, or nothing if the file does not exist."""
     if not path.is_file():
         return
     for n, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
@@ -353,12 +363,12 @@ def split_items(path: Path) -> Iterator[Item]:
             yield Item(**{**row, "choices": tuple(row["choices"])})
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise DataError(
-                f"{path.name}:{n}: no item of a run; expected the file as robustify wrote it"
+                f"{path.name}:{n}: the line is not an item of a run; expected the unchanged file from robustify"
             ) from None
 
 
 def write_quarantine(path: Path, rows: Sequence[Quarantined]) -> None:
-    """Write where each row that was set aside stood and why; not its content."""
+    """Write the location of each row that was set aside and the reason, without its content."""
     write_lines(path, ({"file": q.file, "line": q.line, "reason": q.reason} for q in rows))
 
 
@@ -367,12 +377,12 @@ def _read_json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         raise DataError(
-            f"{path}: missing or no readable JSON; expected the file as robustify wrote it"
+            f"{path} is missing or is not readable JSON; expected the unchanged file from robustify"
         ) from None
 
 
 def _listed(path: Path) -> list[str]:
-    """The names of files in `run.json`, or in the list of a run that is being written."""
+    """Return the file names listed in `run.json` or in the list of an unfinished run."""
     try:
         return [str(name) for name in json.loads(path.read_text(encoding="utf-8"))["files"]]
     except (OSError, ValueError, KeyError, TypeError):
@@ -380,7 +390,7 @@ def _listed(path: Path) -> list[str]:
 
 
 def _remove_stale(folder: Path, names: set[str]) -> None:
-    # What an earlier run wrote and this one does not (tasks of a halted export) must not look current.
+    # Files that only an earlier run wrote, such as tasks of a halted export, must not look current.
     for name in sorted(names):
         place = folder / name
         if place.resolve().is_relative_to(folder.resolve()):

@@ -1,6 +1,6 @@
-"""How continuations are compared: norms, ties and tie-fair credit.
+"""Comparison of choices: score norms, ties, and tie-fair credit.
 
-Scores are those of the continuation alone: nothing here ever sees the probability of a stem.
+Scores are log-probabilities of continuations only. The probability of a stem is never used.
 """
 
 from collections.abc import Sequence
@@ -16,16 +16,15 @@ if TYPE_CHECKING:
 Norm = Literal["chars", "tokens", "bytes", "sum", "pmi"]
 NORMS: tuple[Norm, ...] = ("chars", "tokens", "bytes", "sum", "pmi")
 BY_TEXT = ("choices_only_text", "full_text", "cloze")
-"""The views in which each choice's own text is scored."""
+"""Views in which the text of each choice is scored."""
 
 
 def normalised(block: "Block", norm: Norm, unconditional: "Block | None" = None) -> Floats:
-    """Return the scores by which choices are compared, (r, K), NaN where something needed is absent.
+    """Return the scores by which choices are compared (r, K), NaN if a value is missing.
 
-    `chars` divides by code points (lm-eval's acc_norm), `bytes` by UTF-8 bytes, `tokens` by tokens; `sum`
-    leaves the sum of log probabilities as it is; `pmi` subtracts the score of the same choice without the
-    stem, taken from `unconditional` (the first row of each item there).
-    """
+    `chars` divides by code points (lm-eval's acc_norm), `bytes` by UTF-8 bytes, and `tokens` by tokens. `sum` keeps the
+    sum of log-probabilities. `pmi` subtracts the score of the same choice without the stem, from the first row of each
+    item in `unconditional`."""
     match norm:
         case "sum":
             return block.scores
@@ -40,12 +39,12 @@ def normalised(block: "Block", norm: Norm, unconditional: "Block | None" = None)
 
 
 def as_compared(block: "Block", view: str) -> "Block":
-    """Return the block with the scores by which its choices were compared: of views by text those per character."""
+    """Return the block with the scores that decide the pick: per character in text views, and unchanged in others."""
     return block.scored(normalised(block, "chars")) if view in BY_TEXT else block
 
 
 def per_character(scores: Sequence[float], n_chars: Sequence[int]) -> list[float]:
-    """Return scores in nats divided by code points, both (k,), as lm-eval's acc_norm does."""
+    """Return scores in nats divided by code points (k,), as in lm-eval's acc_norm."""
     return [score / n for score, n in zip(scores, n_chars, strict=True)]
 
 
@@ -68,10 +67,10 @@ def _pmi(block: "Block", unconditional: "Block | None") -> Floats:
 
 
 def best(scores: Floats, k: Ints) -> Bools:
-    """Return which of the first `k` (r,) choices share the best score (r, K), equal within a relative 1e-6.
+    """Return a mask (r, K) of the choices that share the best score, within a relative 1e-6.
 
-    A row with a score missing, or without a finite best one, has none: it is unanswered.
-    """
+    `scores` is (r, K), and `k` (r,) is the number of choices. A row is unanswered, with no best choice, if a score is
+    missing or the best score is not finite."""
     there = np.arange(scores.shape[1]) < k[:, None]
     whole = ~(np.isnan(scores) & there).any(axis=1) & (k > 0)
     present = np.where(there & whole[:, None], scores, -np.inf)
@@ -83,10 +82,8 @@ def best(scores: Floats, k: Ints) -> Bools:
 
 
 def credit(scores: Floats, key: Ints, k: Ints) -> tuple[Floats, Ints, Ints]:
-    """Return tie-fair credit, pick and tie of each row: 1/t if the key is among the t best, else 0.
-
-    `scores` (r, K), `key` and `k` (r,). An unanswered row has credit NaN, pick -1 and tie 0.
-    """
+    """Return the credit, pick, and tie count of each row. Credit is 1/t if the key is among the t best, and 0 otherwise.
+    `scores` is (r, K), `key` and `k` are (r,). An unanswered row has credit NaN, pick -1, and tie 0."""
     top = best(scores, k)
     tie = top.sum(axis=1)
     if not scores.shape[1]:

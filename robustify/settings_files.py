@@ -1,6 +1,6 @@
-"""Settings in YAML: where configs lie, one strict loader, and the faults of a pydantic model by their place.
+"""YAML settings: config lookup, a strict loader, and the faults of a pydantic model with their paths.
 
-No error repeats a value of a file: somebody may have pasted a question into it.
+No error repeats a value of a file, because someone may have pasted a question into it.
 """
 
 import difflib
@@ -17,35 +17,36 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from robustify.errors import UsageError
 
 MOST_BYTES = 1 << 20
-"""No file of settings is larger."""
+"""Maximum size of a settings file in bytes."""
 MOST_YAML = 1 << 18
-"""No file of YAML is larger: PyYAML reads about a megabyte in ten seconds."""
+"""Maximum size of a YAML file in bytes. PyYAML needs ten seconds per megabyte."""
 MOST_DEEP = 20
 MOST_FAULTS = 20
 
 
 class Settings(BaseModel):
-    """Settings, or a part of them: they do not change, an unknown name is refused, and no error repeats a value."""
+    """Base class of immutable settings that refuse unknown names and never repeat values in errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
 def is_config(name: str) -> bool:
-    """Return whether a name on the command line is a config: a YAML file, or one that ships with the package."""
+    """Return whether a command-line argument names a config: a YAML file or a shipped config."""
     return name.endswith((".yaml", ".yml")) or (not os.path.exists(name) and f"{name}.yaml" in _known())
 
 
 def find_config(name: str) -> Path:
-    """Return the path of a config, given its path or the name of one that ships with the package.
+    """Return the path of a config, given its path or the name of a shipped config.
 
     Raises:
-        UsageError: there is none; for a bare name with the nearest one that ships as a suggestion.
+        UsageError: the config does not exist. If only a name is given, the closest shipped config is
+            suggested.
     """
-    # Of os.path, because a name that is too long for any file is no error there.
+    # os.path accepts names that are too long for any file.
     if os.path.isfile(name):
         return Path(name)
     if os.path.isdir(name):
-        raise UsageError(f"{name}: is a folder; expected a config (a YAML file) or a file of items")
+        raise UsageError(f"{name} is a folder; expected a config (a YAML file) or a file of items")
     known = _known()
     for candidate in (name, f"{name}.yaml"):
         if candidate in known:
@@ -53,12 +54,12 @@ def find_config(name: str) -> Path:
     if os.path.basename(name) != name or os.path.splitext(name)[1] not in ("", ".yaml", ".yml"):
         raise UsageError(f"{name} does not exist; expected a config (a YAML file) or a file of items")
     near = difflib.get_close_matches(name, known, n=1)
-    others = "expected a YAML file, a file of items, or a config that ships, such as demo_benign.yaml"
-    raise UsageError(f"{name}: no such config ({f'did you mean {near[0]}?' if near else others})")
+    others = "Give a YAML file, a file of items, or a shipped config such as demo_benign.yaml"
+    raise UsageError(f"{name} is not a known config. {f'Did you mean {near[0]}?' if near else others}")
 
 
 def shipped(name: str = "configs") -> Path:
-    """Return the folder of the configs that ship with the package, or of its adapters."""
+    """Return the folder of the shipped configs or adapters."""
     packed = Path(str(files("robustify"))) / name
     return packed if packed.is_dir() else packed.parent.parent / name
 
@@ -68,34 +69,35 @@ def _known() -> dict[str, Path]:
 
 
 def read_yaml(raw: bytes, name: str, what: str = "keys and values") -> Any:
-    """Read plain values from a file of settings: no aliases (they multiply), tags, repeated keys or deep nesting.
+    """Read plain values from YAML without aliases (they multiply), tags, repeated keys, or deep nesting.
 
-    Scalars are those of YAML 1.2: `3:30`, `no` and a date are text; `010` is the number 10. `what` says in an error
-    what was expected.
+    Scalars follow YAML 1.2: `3:30`, `no`, and dates are text, and `010` is the number 10. `what` describes
+    the expected content
+    in error messages.
 
     Raises:
-        UsageError: no such YAML, by its line.
+        UsageError: the YAML is invalid. The message names the line.
     """
     try:
         return yaml.load(raw, _Strict)
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
-        # What PyYAML says itself may repeat a word of the file.
+        # PyYAML's messages may repeat a word of the file.
         why = error.problem if isinstance(error, _Refused) else "syntax"
-        raise UsageError(f"{name}{line}: no readable YAML ({why}); expected {what}") from None
+        raise UsageError(f"{name}{line}: the YAML cannot be read ({why}); expected {what}") from None
     except (yaml.YAMLError, UnicodeDecodeError):
-        raise UsageError(f"{name}: no readable YAML (syntax); expected {what} in UTF-8") from None
+        raise UsageError(f"{name}: the YAML cannot be read (syntax); expected {what} in UTF-8") from None
 
 
 class _Refused(yaml.constructor.ConstructorError):
-    """A refusal by `_Strict`; its words repeat no value of the file."""
+    """Refusal by `_Strict`, with a message that repeats no value of the file."""
 
     def __init__(self, why: str, mark: Any) -> None:
         super().__init__(None, None, why, mark)
 
 
 class _Strict(yaml.SafeLoader):
-    """A safe loader without what settings do not need and an attacker does."""
+    """Safe loader without YAML features that settings do not need and attacks use."""
 
     yaml_implicit_resolvers = {}  # noqa: RUF012
     deep = 0
@@ -104,9 +106,9 @@ class _Strict(yaml.SafeLoader):
         event = self.peek_event()  # type: ignore[no-untyped-call]
         mark = event.start_mark
         if isinstance(event, yaml.AliasEvent):
-            raise _Refused("an alias; write the value out", mark)
+            raise _Refused("aliases are not allowed, so repeat the value", mark)
         if getattr(event, "tag", None) is not None:
-            raise _Refused("a tag", mark)
+            raise _Refused("tags are not allowed", mark)
         if self.deep >= MOST_DEEP:
             raise _Refused(f"more than {MOST_DEEP} levels", mark)
         self.deep += 1
@@ -122,7 +124,7 @@ class _Strict(yaml.SafeLoader):
                 raise _Refused("a key that is not a plain word", key.start_mark)
             if key.value in seen:
                 shown = f" {key.value}" if re.fullmatch(r"[\w.-]{1,40}", key.value) else ""
-                raise _Refused(f"key{shown} is written twice", key.start_mark)
+                raise _Refused(f"the key{shown} is repeated", key.start_mark)
             seen.add(key.value)
         return super().construct_mapping(node, deep)
 
@@ -144,10 +146,8 @@ for _kind, _form, _first in (
 def faults(
     error: ValidationError, model: type[BaseModel], whole: str, *, also: Sequence[str] = ()
 ) -> list[str]:
-    """Return one line for each of the first 20 faults, with its place; an unknown key with the nearest known one.
-
-    `whole` names the file if a fault has no place of its own; `also` are further keys of the file.
-    """
+    """Return one line with its path for each of the first 20 faults. For an unknown key, suggest the closest known key.
+    `whole` is the path of faults without a path, and `also` lists further known keys."""
     known = {*also, *_keys(model)}
     found = error.errors(include_url=False, include_input=False)
     more = [f"... and {len(found) - MOST_FAULTS} more faults"] if len(found) > MOST_FAULTS else []
@@ -156,13 +156,13 @@ def faults(
 
 def _fault(fault: dict[str, Any], known: set[str], whole: str) -> str:
     steps: Sequence[str | int] = fault["loc"]
-    # pydantic puts the tag of a union (a model's engine) between a place and its key; the file does not.
+    # pydantic inserts the tag of a union (a model's engine) between an index and its key, unlike the file.
     shown = [
         f"[{step}]" if isinstance(step, int) else f".{step}"
         for i, step in enumerate(steps)
         if not (0 < i < len(steps) - 1 and isinstance(steps[i - 1], int) and step not in known)
     ]
-    # A key of several words may be text.
+    # A key of several words may be item text.
     plain = [
         step if re.fullmatch(r"[\w.\[\]-]{1,60}", step) else ".(a key that is not shown)" for step in shown
     ]
@@ -170,16 +170,16 @@ def _fault(fault: dict[str, Any], known: set[str], whole: str) -> str:
     match fault["type"]:
         case "extra_forbidden":
             near = difflib.get_close_matches(str(steps[-1]), known, n=1)
-            return f"{where}: unknown key" + (f" (did you mean {near[0]}?)" if near else "")
+            return f"{where}: unknown key" + (f". Did you mean {near[0]}?" if near else "")
         case "union_tag_invalid":
-            return f"{where}.engine: unknown; expected {fault['ctx']['expected_tags']}"
+            return f"{where}.engine: unknown engine; expected {fault['ctx']['expected_tags']}"
         case "missing":
-            return f"{where}: missing; expected a value"
+            return f"{where}: missing. Add this setting"
     return f"{where}: {str(fault['msg']).removeprefix('Value error, ')}"
 
 
 def _keys(annotation: Any) -> Iterator[str]:
-    """Yield the keys of a model and of every model inside it."""
+    """Yield the keys of a model and its nested models."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         for name, field in annotation.model_fields.items():
             yield name

@@ -1,7 +1,7 @@
-"""How an item is asked. The only prompt text of the project, and the only module where letters exist.
+"""Prompts: views, templates, and the requests made from an item. This is the only module that contains prompt text.
 
-A view says what a model gets to see; a template says in which words. Templates are files, versioned by name
-and hashed, because a removed set is only as reproducible as the prompt that removed it.
+A view determines what a model sees, and a template determines the wording. Templates are versioned and hashed files,
+because a filtered set is only as reproducible as the prompt that filtered it.
 """
 
 import hashlib
@@ -30,10 +30,10 @@ View = Literal[
 ]
 VIEWS: tuple[View, ...] = get_args(View)
 Hidden = Literal["question", "passage", "context", "image"]
-"""The part of an item that the screen does not show. What comes before a question is a passage or a context."""
+"""Part of an item that the screen hides. A passage or context comes before the question."""
 BEFORE_A_QUESTION = ("passage", "context")
 NO_PASSAGE = "no-passage-v1"
-"""The template of the screen, by letter and by text, that shows a question without what comes before it."""
+"""Screen template, for letters and for text, that shows a question without its passage."""
 DEFAULT_TEMPLATE: dict[View, str] = {
     "choices_only": "d4-like-v1",
     "choices_only_text": "answer-v1",
@@ -45,18 +45,15 @@ DEFAULT_TEMPLATE: dict[View, str] = {
 BY_CHAT = (
     "Reply with one letter alone and no reason: {letters}. If you cannot know, reply with the likeliest."
 )
-"""What a server that only chats is asked after a context, because a chat does not go on with it."""
+"""Instruction after a context for a chat server, because a chat does not continue the context."""
 
 _JINJA = ImmutableSandboxedEnvironment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Request(KeptHere):
-    """How likely is `continuation` after `context`?
-
-    The continuation carries its own leading space. Trailing blanks of the context belong to the
-    continuation; an engine moves them there as lm-eval does (`_encode_pair`).
-    """
+    """Query for the likelihood of `continuation` after `context`. The continuation includes its leading space. An engine
+    moves trailing blanks of the context to the continuation, as lm-eval does (`_encode_pair`)."""
 
     context: str
     continuation: str
@@ -67,10 +64,8 @@ class Request(KeptHere):
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """The words of one view. `by_letter`: the continuation is a letter, not the text of a choice.
-
-    `hides_passage`: the question is shown without what comes before it, so an item must have a passage.
-    """
+    """Wording of one view. With `by_letter`, the continuation is a letter instead of the text of a choice. With
+    `hides_passage`, the question is shown without its passage, so an item must have a passage."""
 
     view: View
     name: str
@@ -82,10 +77,8 @@ class Template:
     hides_passage: bool
 
     def requests(self, item: Item, order: Order, shots: Sequence[Item] = ()) -> tuple[Request, ...]:
-        """Return one request for each choice, in the order in which the choices are shown.
-
-        Few-shot items are shown in their own order with their key as the answer, separated by an empty line.
-        """
+        """Return one request per choice, in the displayed order. Few-shot items come first, each in its original order
+        with the correct answer, and separated by an empty line."""
         shown = item.permuted(order)
         answered = (
             self._context(shot) + self._continuations(shot)[shot.key] for shot in shots if self.can_ask(shot)
@@ -95,7 +88,7 @@ class Template:
         return tuple(Request(context, c) for c in self._continuations(shown))
 
     def can_ask(self, item: Item) -> bool:
-        """Return whether the item has what this template leaves out, so that something is hidden."""
+        """Return whether the item has the passage that this template hides, if it hides one."""
         return not self.hides_passage or item.question is not None
 
     def _context(self, item: Item) -> str:
@@ -109,7 +102,7 @@ class Template:
 
 
 def inferring_prompt(item: Item) -> str:
-    """Return the prompt that asks for the question of an item of which the choices alone are shown."""
+    """Return the prompt that shows only the choices of an item and asks for its question."""
     parts = yaml.safe_load(
         (files("robustify") / "templates/infer_question/choices-v1.yaml").read_text("utf-8")
     )
@@ -118,16 +111,16 @@ def inferring_prompt(item: Item) -> str:
 
 @cache
 def template(view: View, name: str | None = None) -> Template:
-    """Return the template of this name; without a name the view's default.
+    """Return the template with the given name, or the default template of the view.
 
     Raises:
-        UsageError: no such template; the ones there are are listed.
+        UsageError: the template does not exist. The message lists the available ones.
     """
     wanted = name or DEFAULT_TEMPLATE[view]
     path = files("robustify") / "templates" / view / f"{wanted}.yaml"
     if wanted not in names(view):
         raise UsageError(
-            f"template {wanted!r} of view {view}: unknown; expected one of {', '.join(names(view))}"
+            f"template {wanted!r} of view {view} is unknown; expected one of {', '.join(names(view))}"
         )
     raw = path.read_bytes()
     parts = yaml.safe_load(raw)
@@ -147,12 +140,12 @@ def template(view: View, name: str | None = None) -> Template:
 
 
 def by_chat(context: str, letters: Sequence[str]) -> str:
-    """Return the turn of a chat that asks for one of these letters, because a chat does not continue a context."""
+    """Return a chat turn that ends by asking for one of the letters, because a chat does not continue a context."""
     named = ", ".join(letters[:-1]) + f" or {letters[-1]}" if len(letters) > 1 else letters[0]
     return f"{context}\n\n{BY_CHAT.format(letters=named)}"
 
 
 def names(view: View) -> tuple[str, ...]:
-    """Return the templates that a view has, in alphabetical order."""
+    """Return the template names of a view in alphabetical order."""
     folder = files("robustify") / "templates" / view
     return tuple(sorted(f.name.removesuffix(".yaml") for f in folder.iterdir() if f.name.endswith(".yaml")))

@@ -120,7 +120,7 @@ def test_adjusted_scores_of_hits_are_those_of_a_run(tmp_path: Path) -> None:
     assert found.loc["longest", "low"] <= found.loc["longest", "value"] <= found.loc["longest", "high"]
     assert found.loc["longest", "value"] == pytest.approx(0.25, abs=0.02)
     assert found.loc["none", ["value", "n", "raw"]].tolist() == [0, 299, 0]
-    with pytest.raises(rb.RobustifyError, match="hits of m: 2 numbers; expected 300"):
+    with pytest.raises(rb.RobustifyError, match="hits of m: found 2 numbers; expected 300"):
         rb.adjusted(items, {"m": [1, 0]})
     with pytest.raises(rb.RobustifyError, match="too few"):
         rb.adjusted(items[:30], {})
@@ -140,13 +140,13 @@ def test_items_in_memory_are_audited_and_nothing_of_them_stays_behind(
 
 
 def test_items_of_which_nobody_says_that_they_are_public_and_a_cell_without_json_are_refused() -> None:
-    with pytest.raises(rb.RobustifyError, match="say public=True"):
+    with pytest.raises(rb.RobustifyError, match="set public=True"):
         rb.audit(rows_of(made_up()))
-    with pytest.raises(rb.RobustifyError, match="a cell is a set"):
+    with pytest.raises(rb.RobustifyError, match="a cell is of type set"):
         rb.heuristics([{"id": "a", "stem": "s", "choices": {"x", "y"}, "key": 0}])
-    with pytest.raises(rb.RobustifyError, match="2 of 3 are no Mapping; the first is number 1: NoneType"):
+    with pytest.raises(rb.RobustifyError, match="2 of 3 are not of type Mapping"):
         rb.heuristics([{"stem": "s"}, None, 42])
-    with pytest.raises(rb.RobustifyError, match="items: int; expected a list of items"):
+    with pytest.raises(rb.RobustifyError, match="of type int; expected a list of items"):
         rb.heuristics(42)
 
 
@@ -169,7 +169,7 @@ def restricted(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("name", ROWS_ALONE)
 def test_a_restricted_run_has_no_row_of_an_item(restricted: Path, name: str) -> None:
-    with pytest.raises(rb.RobustifyError, match="no row of a single item") as refused:
+    with pytest.raises(rb.RobustifyError, match="no data on single items") as refused:
         getattr(rb.open(restricted), name)
     assert refused.value.exit_code == 4
 

@@ -76,7 +76,7 @@ def test_configs_that_extend_many_are_refused_before_they_multiply(tmp_path: Pat
     write(tmp_path, PLAIN, "c0.yaml")
     for i in range(1, 20):
         write(tmp_path, f"extends: [c{i - 1}.yaml, c{i - 1}.yaml]\n", f"c{i}.yaml")
-    with pytest.raises(UsageError, match="is number 33 of the files"):
+    with pytest.raises(UsageError, match="is file 33 of a chain"):
         configs.load(tmp_path / "c19.yaml")
 
 
@@ -90,7 +90,7 @@ def test_a_model_gets_its_name_from_where_it_lies(tmp_path: Path) -> None:
         ("x-y", "x y", "under_test"),
     ]
     shown = faults(tmp_path, PLAIN.replace("[smollm2-135m, gemma3-270m]", "[hf:a/m@r, ./m]"))
-    assert shown == ["c.yaml: models: two models have one name; expected a name for each"]
+    assert shown == ["c.yaml: models: two models have the same name; expected a different name for each"]
 
 
 def test_models_of_the_command_line_replace_the_config_s(tmp_path: Path) -> None:

@@ -45,10 +45,10 @@ def test_permuting_never_moves_the_key_off_its_choice(drawn: tuple[Item, list[in
     [
         (("a",), 0, "expected 2 to 26 choices, found 1"),
         (tuple("abcdefghijklmnopqrstuvwxyzä"), 0, "expected 2 to 26 choices, found 27"),
-        (("a", "b"), 2, "key 2, but only 2 choices (0 to 1)"),
-        (("a", "b"), -1, "key -1, but only 2 choices (0 to 1)"),
-        (("a", "b"), True, "key is a bool; expected a whole number from 0 to 1"),
-        (("a", "b"), 1.0, "key is a float; expected a whole number from 0 to 1"),
+        (("a", "b"), 2, "the key is 2, but there are only 2 choices (0 to 1)"),
+        (("a", "b"), -1, "the key is -1, but there are only 2 choices (0 to 1)"),
+        (("a", "b"), True, "the key is a bool; expected a whole number from 0 to 1"),
+        (("a", "b"), 1.0, "the key is a float; expected a whole number from 0 to 1"),
     ],
 )
 def test_what_cannot_be_an_item_is_refused_at_birth(choices: tuple[str, ...], key: int, told: str) -> None:
@@ -168,7 +168,7 @@ def test_a_dataclass_with_text_has_a_repr_of_its_own() -> None:
 
 
 def test_an_order_that_is_no_permutation_is_refused() -> None:
-    with pytest.raises(ItemError, match="no permutation"):
+    with pytest.raises(ItemError, match="is not a permutation"):
         Item("i", "s", ("a", "b"), 0).permuted((0, 0))
 
 

@@ -198,6 +198,6 @@ def test_a_second_run_on_a_folder_is_refused_and_the_first_is_not_disturbed(
         told = ended(first)
     assert second.code == 6, second.err
     line = one_line(second)
-    assert line.startswith(f"robustify: {out}: in use by another run")
+    assert line.startswith(f"robustify: {out} is in use by another run")
     assert told.code in (0, 7), told.err
     assert_undisturbed(out, bench)

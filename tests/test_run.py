@@ -156,9 +156,9 @@ def _full_disk(*_: object) -> None:
 def test_a_run_that_lacks_run_json_is_no_run(config: Config, tmp_path: Path) -> None:
     run = audit(config, tmp_path / "out")
     (run.folder / "run.json").unlink()
-    with pytest.raises(UsageError, match=r"holds no run\.json"):
+    with pytest.raises(UsageError, match=r"has no run\.json"):
         open_run(run.folder)
-    with pytest.raises(UsageError, match="no such folder"):
+    with pytest.raises(UsageError, match="is not a folder"):
         open_run(tmp_path / "nowhere")
 
 
@@ -176,7 +176,7 @@ def test_a_manifest_edited_by_hand_is_refused(
     without = ({"data": {k: v for k, v in data.items() if k != name}} for name in data)
     for edit in ({part: value}, *without, {"files": {"free.jsonl": "0"}}):
         (folder / "run.json").write_text(json.dumps(tree | edit))
-        with pytest.raises(DataError, match=r"run\.json: expected a run of format 1"):
+        with pytest.raises(DataError, match=r"run\.json is invalid; expected a run of format 1"):
             open_run(folder)
 
 

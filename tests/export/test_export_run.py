@@ -96,7 +96,7 @@ def test_a_run_that_was_changed_since_is_refused(tmp_path: Path, run: Run, expor
     copy = rejudge(run, {}, tmp_path / "run")
     with (copy.folder / name).open("a") as file:
         file.write("\n")
-    with pytest.raises(DataError, match=rf"{name}: is not as the run left it"):
+    with pytest.raises(DataError, match=rf"{name} is missing or was changed after the run"):
         export(open_run(copy.folder), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

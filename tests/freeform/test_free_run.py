@@ -252,7 +252,7 @@ def test_grades_changed_on_disk_are_not_judged(rules_alone: Run, tmp_path: Path)
     folder = shutil.copytree(rules_alone.folder, tmp_path / "changed")
     path = folder / "free.jsonl"
     path.write_text(path.read_text().replace('"score": 0.0', '"score": 1.0', 1))
-    with pytest.raises(DataError, match=r"free\.jsonl: is not as the run left it"):
+    with pytest.raises(DataError, match=r"free\.jsonl is missing or was changed after the run"):
         pipeline.rejudge(open_run(folder), {}, folder)
 
 

@@ -86,7 +86,7 @@ def test_what_may_not_or_cannot_be_fetched_is_refused(monkeypatch: pytest.Monkey
                 load(source(hub="somebody/WMDP-mirror"))
         case "restricted config":
             tree = {"name": "x", "sensitivity": "restricted", "data": {"hub": REPO, "revision": SHA}}
-            with pytest.raises(UsageError, match="a restricted set is read from local files only"):
+            with pytest.raises(UsageError, match="a restricted set is read only from local files"):
                 configs.parse(tree, "c.yaml")
         case _:
             monkeypatch.setitem(__import__("sys").modules, "datasets", None)

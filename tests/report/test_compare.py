@@ -140,12 +140,12 @@ def test_a_changed_table_and_a_restricted_run_are_refused(
     shutil.copytree(run.folder, tmp_path / "copy")
     with (tmp_path / "copy" / "verdicts.csv").open("a") as file:
         file.write("i99,,robust,0,2,,\n")
-    with pytest.raises(DataError, match=r"verdicts\.csv: is not as the run left it"):
+    with pytest.raises(DataError, match=r"verdicts\.csv is missing or was changed after the run"):
         compared([run.folder, tmp_path / "copy"])
     base = restricted_run.once(tmp_path_factory)
     for name, value in restricted_run.environment(base).items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(AuthorisationError, match="shows its released page alone"):
+    with pytest.raises(AuthorisationError, match="only shows its released page"):
         compared([run.folder, base / "out" / "run"])
 
 

@@ -63,8 +63,8 @@ def test_the_shipped_restricted_configs_load_anywhere_and_ask_for_the_terms_firs
 
 
 FAULTS: dict[str, tuple[dict, str]] = {
-    "an unknown key": ({"sensitivty": "public"}, r"sensitivty: unknown key \(did you mean sensitivity\?\)"),
-    "an unknown key below": ({"licence": {"name": "x", "sha256": "0" * 64, "urll": ""}}, r"did you mean url\?"),
+    "an unknown key": ({"sensitivty": "public"}, r"sensitivty: unknown key. Did you mean sensitivity\?"),
+    "an unknown key below": ({"licence": {"name": "x", "sha256": "0" * 64, "urll": ""}}, r"Did you mean url\?"),
     "another format": ({"format": "robustify.adapter/2"}, "format: Input should be 'robustify.adapter/1'"),
     "a misspelt label": ({"sensitivity": "restrictd"}, "sensitivity: Input should be 'public' or 'restricted'"),
     "a true label": ({"sensitivity": True}, "sensitivity: "),
