@@ -349,7 +349,7 @@ def _path(data: Data, place: Path) -> str:
     if odd := [n for n, row in enumerate(rows) if not isinstance(row, kind)]:
         found = type(rows[odd[0]]).__name__
         raise UsageError(
-            f"items: {len(odd)} of {len(rows)} are not of type {kind.__name__}. The first is number {odd[0]}, of type {found}"
+            f"items: {len(odd)} of {len(rows)} are not of type {kind.__name__}. The first is item {odd[0]}: {found}"
         )
     if kind is Item:
         write_items(path, rows)
