@@ -125,9 +125,7 @@ class Audit:
                 "public run"
             )
         if name not in self.run.manifest["files"]:
-            raise DataError(
-                f"{self.folder} does not contain {name}. docs/files.md lists the runs that write this file"
-            )
+            raise DataError(f"{self.folder} does not contain {name}. See docs/files.md for the runs that do")
         self.run.require_unchanged(name)
 
     def __str__(self) -> str:
@@ -142,10 +140,12 @@ class Audit:
 
 
 class Rule(TypedDict, total=False):
-    """Settings of a screen: `criterion` (`fdr`, `unanimous`, `majority`, or `K-of-N`), `mode` (ask for a `letter`, or
-    score each option's `text`, for small models), `rotation` (combine a voter's picks over the orders: `averaged`,
-    `every`, or `most`), `limit` (use only the first items), `name` (of the benchmark), and `adjust` (balance the weights
-    of the adjusted score for `form` or `form+meaning`)."""
+    """Settings of a screen.
+
+    `criterion` is `fdr`, `unanimous`, `majority`, or `K-of-N`. `mode` asks for a `letter`, or scores each option's `text`
+    (for small models). `rotation` combines a voter's picks over the orders: `averaged`, `every`, or `most`. `limit` uses
+    only the first items. `name` names the benchmark. `adjust` balances the adjusted weights by `form` or `form+meaning`.
+    """
 
     criterion: str
     mode: str
@@ -170,16 +170,16 @@ def audit(
     Args:
         data: a config (a YAML file or the name of a shipped config), an items file, or items.
         public: whether item texts may be shown, like `--public`. A config contains this setting.
-        models: names of the models to use instead of those in the config. Without models, rules and a probe
-        audit the options.
+        models: names of the models to use instead of those in the config. Without models, rules and a probe audit the
+            options.
         out: the folder of the run. By default, a temporary folder that is removed with the result.
         device: the device on which models run, such as `cuda:0`.
         progress: whether to show progress on stderr.
         rule: settings of the screen, with the keys of `Rule`.
 
     Raises:
-        RobustifyError: a setting is invalid, items come without `public`, a restricted set without `out`, or
-            a step fails.
+        RobustifyError: a setting is invalid, items come without `public`, a restricted set without `out`, or a step
+            fails.
     """
     overrides = _overrides(rule)
     if "mode" in rule:
@@ -208,26 +208,23 @@ def open(run: str | Path) -> Audit:
 
 
 def judge(run: Audit | str | Path, *, out: str | Path | None = None, **rule: Unpack[Rule]) -> Audit:
-    """Judge the answers of a run again with another `criterion`, `mode`, or `rotation`. This takes seconds
-    and needs no model.
+    """Judge the answers of a run again with another `criterion`, `mode`, or `rotation`. This takes seconds and needs no
+    model.
 
-    The original run is unchanged. By default, the new run is in a temporary folder that is removed with the
-    result.
+    The original run is unchanged. By default, the new run is in a temporary folder that is removed with the result.
 
     Raises:
-        RobustifyError: the run is restricted and keeps no answers to single items, or `robustify judge` would
-            refuse it.
+        RobustifyError: the run is restricted, or `robustify judge` would refuse it.
     """
     found = run.run if isinstance(run, Audit) else open_run(Path(run))
     return _in(out, lambda to: pipeline.rejudge(found, _overrides(rule), to))
 
 
 def heuristics(data: Data) -> "pd.DataFrame":
-    """Score simple rules that see only the choices, without a model. Return one row per rule: value, n, low, high (95 %),
-    ties.
+    """Score simple rules that see only the choices, without a model.
 
-    `attrs` has the number of items and the accuracy by chance. For a restricted set, values are rounded to whole percents
-    and ties are omitted."""
+    Each rule has a row with value, n, low and high (95 %), and ties. `attrs` has the number of items and the accuracy by
+    chance. For a restricted set, values are rounded to whole percents and ties are omitted."""
     import pandas as pd
 
     from robustify.baselines.heuristics import table
@@ -244,8 +241,7 @@ def heuristics(data: Data) -> "pd.DataFrame":
 
 
 def adjusted(data: Data, hits: Mapping[str, Sequence[float]], *, adjust: "Adjust" = "form") -> "pd.DataFrame":
-    """Score models with item weights that make cues in the options worthless (docs/filter.md). Return one row
-    per model.
+    """Score models with item weights that make cues in the options worthless (docs/filter.md). Return one row per model.
 
     Args:
         data: a config, an items file, or items of a public set.
@@ -253,13 +249,12 @@ def adjusted(data: Data, hits: Mapping[str, Sequence[float]], *, adjust: "Adjust
         adjust: `form`, or `form+meaning` if the sentence encoder is installed.
 
     Returns:
-        `value`, `n`, `low`, and `high` (95 %) of the adjusted score, and `raw`, the mean of all hits. `attrs`
-        has the worth of
-        the weights and the remaining cues found by auditors, in the form of `adjustment` in a run's summary.
+        `value`, `n`, `low`, and `high` (95 %) of the adjusted score, and `raw`, the mean of all hits. `attrs` has the
+        worth of the weights and the remaining cues found by auditors, in the form of `adjustment` in a run's summary.
 
     Raises:
-        RobustifyError: the set is restricted, hits do not match the items, there are too few items, or the
-            encoder is missing.
+        RobustifyError: the set is restricted, hits do not match the items, there are too few items, or the encoder is
+            missing.
     """
     import numpy as np
     import pandas as pd
@@ -270,9 +265,7 @@ def adjusted(data: Data, hits: Mapping[str, Sequence[float]], *, adjust: "Adjust
         raise AuthorisationError(f"{bench.name} is a restricted set; expected a public set")
     credit = {name: np.asarray(won, dtype=np.float64) for name, won in hits.items()}
     if odd := [name for name, won in credit.items() if won.shape != (len(bench.items),)]:
-        raise UsageError(
-            f"hits of {odd[0]}: found {len(credit[odd[0]])} numbers; expected {len(bench.items)}, one per item"
-        )
+        raise UsageError(f"hits of {odd[0]}: found {len(credit[odd[0]])}; expected {len(bench.items)}")
     found = weighed(bench, adjust, cache_folder(None))
     if found is None:
         raise DataError(f"{bench.name} has only {len(bench.items)} items, too few to compute weights")
@@ -294,8 +287,7 @@ def import_logs(
     out: str | Path | None = None,
     **rule: Unpack[Rule],
 ) -> Audit:
-    """Judge the answers in lm-eval, Inspect, or lighteval logs or a table of picks, as `robustify import`
-    does.
+    """Judge the answers in lm-eval, Inspect, or lighteval logs or a table of picks, as `robustify import` does.
 
     Args:
         logs: log files, each written as `[MODEL=][VIEW:]FILE`.
@@ -355,8 +347,10 @@ def _path(data: Data, place: Path) -> str:
         write_items(path, rows)
         return str(path)
     try:
-        there = [{str(k): v for k, v in row.items() if not _missing(v)} for row in rows]
-        write_text(path, "".join(json.dumps(row, default=_plain, ensure_ascii=False) + "\n" for row in there))
+        there = [{str(k): v for k, v in row.items() if not _is_missing(v)} for row in rows]
+        write_text(
+            path, "".join(json.dumps(row, default=_jsonable, ensure_ascii=False) + "\n" for row in there)
+        )
     except (AttributeError, TypeError, ValueError, RecursionError) as error:
         raise UsageError(
             f"items: a row cannot be written as JSON ({type(error).__name__}); expected texts, numbers, and lists of them"
@@ -364,8 +358,7 @@ def _path(data: Data, place: Path) -> str:
     return str(path)
 
 
-def _missing(value: object) -> bool:
-    """Return whether pandas treats a cell as missing."""
+def _is_missing(value: object) -> bool:
     return (
         value is None
         or type(value).__name__ in ("NAType", "NaTType")
@@ -373,8 +366,7 @@ def _missing(value: object) -> bool:
     )
 
 
-def _plain(value: Any) -> Any:
-    """Convert a NumPy number or array to its JSON value."""
+def _jsonable(value: Any) -> Any:
     if not hasattr(value, "tolist"):
         raise UsageError(
             f"items: a cell is of type {type(value).__name__}; expected texts, numbers, and lists of them"

@@ -173,12 +173,12 @@ def skipping_bad(config: Config) -> Config:
 
 
 def load(path: Path, overrides: Mapping[str, object] | None = None) -> Config:
-    """Read a config and the configs that it extends. `overrides` maps dotted names to values that replace
-    those in the file.
+    """Read a config and the configs that it extends. `overrides` maps dotted names to values that replace those in the
+    file.
 
     Raises:
-        UsageError: the YAML is unreadable, keys are unknown (with a suggestion), or values are invalid. All
-            faults are listed.
+        UsageError: the YAML is unreadable, keys are unknown (with a suggestion), or values are invalid. All faults are
+            listed.
     """
     return parse(_adapted(overridden(_tree(path, (), []), overrides or {}), path.name), path.name)
 

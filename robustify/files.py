@@ -149,8 +149,7 @@ def _new(path: Path, *, private: bool) -> int:
 
 @contextlib.contextmanager
 def locked(path: Path, *, wait: bool) -> Iterator[None]:
-    """Hold a lock on the file `path`, which is created if missing and never deleted. The lock ends with the
-    process.
+    """Hold a lock on the file `path`, which is created if missing and never deleted. The lock ends with the process.
 
     Raises:
         BlockingIOError: another process holds the lock, and `wait` is false.
@@ -176,8 +175,7 @@ def open_regular(path: str | Path, *, follow: bool = False) -> BinaryIO:
     """Open a regular file for binary reading without waiting for a pipe. `follow` allows symbolic links.
 
     Raises:
-        OSError: the file cannot be opened. `errno` is `ELOOP` for a link and `EINVAL` for a folder, pipe, or
-            device.
+        OSError: the file cannot be opened. `errno` is `ELOOP` for a link and `EINVAL` for a folder, pipe, or device.
     """
     link = 0 if follow else os.O_NOFOLLOW
     opened = os.open(path, os.O_RDONLY | link | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -194,9 +192,8 @@ def read_regular(path: str | Path, most: int, *, follow: bool = False) -> bytes:
     """Read a regular file of at most `most` bytes.
 
     Raises:
-        OSError: the file cannot be opened. `errno` is `EFBIG` for a larger file, `ELOOP` for a link, and
-            `EINVAL` for a folder,
-            pipe, or device.
+        OSError: the file cannot be opened. `errno` is `EFBIG` for a larger file, `ELOOP` for a link, and `EINVAL` for a
+            folder, pipe, or device.
     """
     with open_regular(path, follow=follow) as file:
         data = file.read(most + 1)
@@ -228,8 +225,7 @@ def read_expected(path: Path, what: str, most: int) -> bytes:
 
 
 def text_lines(path: Path, what: str) -> list[str]:
-    """Read the lines of a UTF-8 file without its byte-order mark. `what` describes the expected file in error
-    messages.
+    """Read the lines of a UTF-8 file without its byte-order mark. `what` describes the expected file in error messages.
 
     Raises:
         UsageError: the file does not exist.

@@ -23,11 +23,9 @@ FEWEST, MOST = 2, 26
 class Item(KeptHere):
     """Multiple-choice question.
 
-    `choices` are in the benchmark's order, `key` is the zero-based index of the correct choice, and `topic`
-    is the benchmark's
-    category, or "". `group` names a passage that several items share, by which intervals are clustered, or
-    "". `sealed` carries
-    unchanged text through `dataclasses.replace`. Other callers must not set it.
+    `choices` are in the benchmark's order, `key` is the zero-based index of the correct choice, and `topic` is the
+    benchmark's category, or "". `group` names a passage that several items share, by which intervals are clustered, or
+    "". `sealed` carries unchanged text through `dataclasses.replace`. Other callers must not set it.
 
     Raises:
         ItemError: there are fewer than 2 or more than 26 choices, or the key is out of range.

@@ -207,8 +207,8 @@ def open_run(folder: Path) -> Run:
     """Open the run in a folder.
 
     Raises:
-        UsageError: the folder does not exist, or has no `run.json` because the run is unfinished or the
-            folder is not a run.
+        UsageError: the folder does not exist, or has no `run.json` because the run is unfinished or the folder is not a
+            run.
         DataError: `run.json` has another format.
         AuthorisationError: the seal of a restricted run is invalid, or the key to verify it is missing.
     """
@@ -234,8 +234,8 @@ def open_run(folder: Path) -> Run:
 
 @contextlib.contextmanager
 def run_lock(folder: Path) -> Iterator[None]:
-    """Lock the folder for one run, until the block or the process ends. A folder created here is removed if
-    it stays empty.
+    """Lock the folder for one run, until the block or the process ends. A folder created here is removed if it stays
+    empty.
 
     Raises:
         ResourceError: another run holds the lock, or the folder cannot be written.
@@ -300,14 +300,12 @@ def replacing(
 ) -> Iterator[Path]:
     """Create a staging folder whose files replace those of the run, with `run.json` and its digests last.
 
-    `beside` contains the digests of files to keep, when only a report is printed again. Without `beside`,
-    files that the new run
-    does not write are removed. `finish` seals run.json once all digests are known.
+    `beside` contains the digests of files to keep, when only a report is printed again. Without `beside`, files that the
+    new run does not write are removed. `finish` seals run.json once all digests are known.
 
     Raises:
-        ResourceError: the disk is full, or the folder cannot be written. The old run is then intact or gone,
-            never mixed with the
-            new one.
+        ResourceError: the disk is full, or the folder cannot be written. The old run is then intact or gone, never mixed
+            with the new one.
     """
     with writable(folder, "free space or choose another -o DIR"), staging(folder) as place:
         yield place

@@ -39,8 +39,7 @@ def find_config(name: str) -> Path:
     """Return the path of a config, given its path or the name of a shipped config.
 
     Raises:
-        UsageError: the config does not exist. If only a name is given, the closest shipped config is
-            suggested.
+        UsageError: the config does not exist. If only a name is given, the closest shipped config is suggested.
     """
     # os.path accepts names that are too long for any file.
     if os.path.isfile(name):
@@ -71,9 +70,8 @@ def _known() -> dict[str, Path]:
 def read_yaml(raw: bytes, name: str, what: str = "keys and values") -> Any:
     """Read plain values from YAML without aliases (they multiply), tags, repeated keys, or deep nesting.
 
-    Scalars follow YAML 1.2: `3:30`, `no`, and dates are text, and `010` is the number 10. `what` describes
-    the expected content
-    in error messages.
+    Scalars follow YAML 1.2: `3:30`, `no`, and dates are text, and `010` is the number 10. `what` describes the expected
+    content in error messages.
 
     Raises:
         UsageError: the YAML is invalid. The message names the line.

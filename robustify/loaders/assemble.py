@@ -28,8 +28,7 @@ def load(source: Source) -> Loaded:
 
     Raises:
         UsageError: the path does not exist, the folder has no data, or no row has a mapped field.
-        DataError: the layout is unknown, the digest differs, or rows cannot become items (all rows in one
-            error).
+        DataError: the layout is unknown, the digest differs, or rows cannot become items (all rows in one error).
     """
     return _load(source, _base(source))
 

@@ -52,8 +52,7 @@ def decode(text: str, start: int = 0) -> tuple[object, int]:
     """Decode the JSON value that begins at `start`. Return the value and the index of its end.
 
     Raises:
-        ValueError: the text is not valid JSON, or contains NaN, a repeated field, or a number with thousands
-            of digits.
+        ValueError: the text is not valid JSON, or contains NaN, a repeated field, or a number with thousands of digits.
         RecursionError: the value is nested too deeply.
     """
     value, end = _DECODER.raw_decode(text, start)
