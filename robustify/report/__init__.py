@@ -1,7 +1,7 @@
-"""The report of a run: one offline page, a short Markdown file and the figures, printed from the summary alone.
+"""Report of a public run: an HTML page, a Markdown file, and figures.
 
-It computes nothing that the summary does not say, and it has no text of any item. To print a new number, write its
-dotted path into a table of `page.html.j2`.
+The report is printed from the summary alone. It computes no new numbers and contains no item text. To print another
+number, add its dotted path to a table in `page.html.j2`.
 """
 
 import json
@@ -20,14 +20,14 @@ from robustify.summary.result import Summary
 
 Tree = Mapping[str, Any]
 SETTINGS = ("asking", "screen", "alternatives", "cloze", "probe", "limits", "limit")
-"""Settings of method; others name paths of the machine, which do not belong in a report."""
+"""Settings that the report prints. Others contain paths of the machine."""
 
 
 def render(summary: Summary, provenance: Tree) -> dict[str, str]:
-    """Return the report's files by their path in the run's folder; the same input gives the same text.
+    """Return the text of each report file by its path in the run's folder.
 
-    `provenance` may have versions, models (name to fingerprint), templates (name to sha256), config, data, seed,
-    signature, notes, and as `explorer` whether the run has one.
+    The same input gives the same text. `provenance` may contain `versions`, `models` (name to fingerprint), `templates`
+    (name to SHA-256), `config`, `data`, `seed`, `signature`, `notes`, and `explorer` (whether the run has one).
     """
     values = _values(tree(summary), provenance)
     drawn = {
@@ -43,12 +43,12 @@ def render(summary: Summary, provenance: Tree) -> dict[str, str]:
 
 
 def first_screen(summary: Summary, provenance: Tree) -> str:
-    """Return the verdict and the headline numbers as a page in a frame of its own, for a notebook."""
+    """Return the first screen as an HTML frame for a notebook."""
     return framed(html("base.html.j2", **_values(tree(summary), provenance)))
 
 
 def write_report(folder: Path, summary: Summary, provenance: Tree) -> list[Path]:
-    """Write report.html, report.md and figures/*.svg into `folder`. Return their paths."""
+    """Write report.html, report.md, and the figures into `folder`. Return their paths."""
     written = []
     for name, text in render(summary, provenance).items():
         path = folder / name
@@ -59,7 +59,7 @@ def write_report(folder: Path, summary: Summary, provenance: Tree) -> list[Path]
 
 
 def _values(s: Tree, provenance: Tree) -> dict[str, Any]:
-    """Return everything that the templates print beyond the summary itself."""
+    """Return the variables of the templates."""
     explorer = provenance.get("explorer") is True
     signature = s["signature"] or provenance.get("signature") or "not signed"
     verdict, kept = certificate(s), facts(s).kept

@@ -1,6 +1,6 @@
-"""Say in a sentence whether a benchmark may be trusted, in another how much of it is not, and what to do about it.
+"""Verdict on a benchmark and the actions to take.
 
-Rules say when each verdict and each piece of advice applies; their texts are in `messages.yaml`. The page, the Markdown
+The rules here decide when a verdict or an advice applies. Their texts are in `messages.yaml`. The page, the Markdown
 file, and the terminal print the same texts.
 """
 
@@ -18,28 +18,29 @@ from robustify.stats.tests import LEVEL, items_to_detect, significantly_positive
 
 MOST, MOST_CUES = 8, 3
 ONE_PLACE = 0.9
-"""The share of keys at one position from which that is the verdict, if nothing else was found."""
+"""Share of keys at one position that decides the verdict if no item is flagged."""
 MARGIN = 0.05
-"""The share of items with a shortcut up to which a full score may be used with care, if no margin is recorded."""
+"""Largest share of items with a shortcut for the verdict `few` if the run records no margin."""
 Words = Mapping[str, Any]
 Tree = Mapping[str, Any]
 State = Literal["passed", "failed", "not evaluated"]
 STATES: Mapping[str | None, State] = {
     "certified": "passed", "not certified": "failed", "adjusted": "passed",
 }  # fmt: skip
-"""What came of the audit of what was kept, and of the adjusted score; anything else is `not evaluated`."""
+"""State of the audit of kept items and of the adjusted score. Any other value is `not evaluated`."""
 UNSEEN = {"no_independent_auditor", "no_auditor", "nothing_to_see", "could_not_see"}
-"""Reasons of a certificate for which another auditor would help."""
+"""Reasons of a certificate that another auditor could remove."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a summary says of its benchmark as a whole: the derived values of the verdict and of the advice.
+    """Values derived from a summary that decide the verdict and the advice.
 
-    `flagged` of `of` items, of which `judged` have a verdict; `by_chance` is the share of chance among the flagged, a
-    quantity; `real` the share of all items that is flagged beyond chance, 0 if that may be none. `audit`: what came of the
-    audit of what was kept. `reasons`: of the certificate, their parameters by code. `one_place`: the position of nearly
-    all keys, None if there is none. `hidden`: the part of an item that voters did not see.
+    `flagged` of `of` items are flagged, and `judged` items have a verdict. `by_chance` is the share of flagged items that
+    are flagged by chance, as a quantity. `real` is the share of all items that are flagged beyond chance, or 0 if there may
+    be none. `audit` is the result of the audit of the kept items. `reasons` maps the codes of the certificate's reasons to
+    their parameters. `one_place` is the position of nearly all keys, or None. `hidden` is the part of an item that voters
+    did not see.
     """
 
     verdict: str | None
@@ -59,30 +60,30 @@ class Facts:
 
     @property
     def whole(self) -> str:
-        """What the flagged are a part of: `of 360 items`, or `of the 143 items judged`."""
+        """Set that the flagged items belong to: `of 360 items` or `of the 143 items judged`."""
         if self.judged is None or self.judged == self.of:
             return "items" if not self.of else f"of {counted(self.of, 'item')}"
         return f"of the {counted(self.judged, 'item')} judged"
 
     @property
     def kept(self) -> str:
-        """The word for what the filter left; only an audit that passed makes it robust."""
+        """Word for the items that were not flagged: `robust` if their audit passed, otherwise `kept`."""
         return "robust" if self.audit == "passed" else "kept"
 
     @property
     def flagged_by_chance(self) -> int | None:
-        """Number of flagged items that are flagged by chance, or None if it is not known."""
+        """Number of items flagged by chance, or None if it is unknown."""
         return self.flagged - self.answerable[0] if self.flagged and self.by_chance else None
 
     @property
     def answerable(self) -> tuple[int, ...]:
-        """How many items are answerable without their question: flagged, less those by chance; then its interval."""
+        """Number of items answerable without their question, followed by the ends of its interval."""
         share, n = self.by_chance or {"value": 0.0, "ci": None}, self.flagged or 0
         return tuple(round(n * (1 - x)) for x in (share["value"], *(share["ci"] or ())[::-1]))
 
 
 def facts(s: Tree) -> Facts:
-    """Return the derived values of a summary; what it does not say is None."""
+    """Return the facts of a summary."""
     flagged = at(s, "screen.flagged")
     share, n = at(flagged, "value"), at(flagged, "n")
     found, of = at(s, "splits.shortcut") if s["screen"] else None, at(s, "splits.all")
@@ -90,7 +91,7 @@ def facts(s: Tree) -> Facts:
         found, of = None if share is None or n is None else round(share * n), n
     margin, place = at(s, "residual.margin"), at(s, "benchmark.key_places.off")
     verdict = at(s, "certificate.verdict")
-    # A failed guardrail lowers a certificate, and finds no shortcut.
+    # A failed guardrail changes the certificate, but it is not evidence of a shortcut.
     audit = verdict if verdict in (None, "not judged") else at(s, "residual.verdict") or verdict
     return Facts(
         verdict=verdict,
@@ -113,9 +114,10 @@ def facts(s: Tree) -> Facts:
 
 
 def by_chance(s: Tree) -> Mapping[str, Any] | None:
-    """Return the share of chance among the flagged: as the screen gives it, or what latent shortcuts leave of them.
+    """Return the share of flagged items that are flagged by chance.
 
-    It is not the expected over the flagged: that expectation is of a benchmark without a single shortcut.
+    The share comes from the screen, or from the latent shortcut rate if the screen does not estimate it. It is not the
+    number expected under the null, which assumes a benchmark without any shortcut.
     """
     screen = at(s, "screen") or {}
     given = at(screen, "cut.false_share") if at(screen, "cut") else at(screen, "false_share")
@@ -147,7 +149,7 @@ def _real_share(s: Tree) -> float | None:
 
 
 def verdict_of(s: Tree, f: Facts) -> tuple[Tone, str]:
-    """Return whether the benchmark may be trusted: the tone, and one short sentence."""
+    """Return the tone and the sentence of the verdict."""
     tone, text = catalogue()["verdicts"][_verdict_code(f)]
     return tone, filled(text, {"f": f})
 
@@ -177,14 +179,14 @@ def _verdict_code(f: Facts) -> str:
 
 
 When = Callable[[Tree, Facts], Sequence[Words]]
-"""The words of each case in which a kind of advice applies; `n` among them is the number of items it is about."""
+"""Function that returns the template values for each case in which an advice applies. `n` is the number of items."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """One thing to do; its texts are in `messages.yaml`.
+    """Advice with the number of items that it concerns.
 
-    `action` begins with how many items it is about; `section` of the report shows why.
+    `action` begins with that number. `section` is the anchor of the report section with the evidence.
     """
 
     code: str
@@ -194,7 +196,7 @@ class Recommendation:
 
 
 def recommendations(s: Tree, f: Facts) -> tuple[Recommendation, ...]:
-    """Return what to do now, the most pressing first; those about cues are about all flagged items, each once."""
+    """Return the advice for a run, the most urgent first."""
     rules = {**(UNJUDGED if f.trial or f.verdict == "not judged" else JUDGED), **ALWAYS}
     found = (_said(code, {"f": f, **words}) for code, when in rules.items() for words in when(s, f))
     return tuple(islice(found, MOST))
@@ -210,14 +212,14 @@ def _if(there: object, **words: Any) -> Sequence[Words]:
 
 
 def _report(s: Tree, f: Facts) -> Sequence[Words]:
-    """Advise which score to report beside the full one: on robust items if their audit passed, else the adjusted one."""
+    """Recommend the score on robust items if their audit passed, otherwise the adjusted score."""
     adjusted = at(s, "adjustment.status") in ("adjusted", "partly adjusted") and f.audit != "passed"
     there = f.robust and f.of and not f.halted and f.flagged and f.real
     return _if(there, n=at(s, "adjustment.n") if adjusted else f.robust, adjusted=adjusted)
 
 
 def _cues(s: Tree, f: Facts) -> Sequence[Words]:
-    """Name the commonest cues; each flagged item is counted under its first cue."""
+    """Return the commonest cues. Each flagged item counts under its first cue."""
     cues, mends = at(s, "evidence.cues") or {}, cue_words("advice")
     sizes = sorted(((_size(q), cue) for cue, q in cues.items() if cue in mends), key=lambda one: -one[0])
     largest = [one for one in sizes[:MOST_CUES] if one[0]]
@@ -232,14 +234,14 @@ def _other_cues(s: Tree, f: Facts) -> Sequence[Words]:
 
 
 def _best_rule(s: Tree, f: Facts) -> Sequence[Words]:
-    """Return the rule without a model that scores most, if no cue is counted."""
+    """Return the most accurate rule without a model if no cue is counted."""
     found = [(at(row, "all.value"), name, at(row, "all.p_holm")) for name, row in heuristics(s).items()]
     above = sorted((x, name) for x, name, p in found if x is not None and _below(p))
     return [{"name": name, "share": x, "n": f.of} for x, name in above[-1:] if not at(s, "evidence.cues")]
 
 
 def _more(s: Tree, f: Facts) -> Sequence[Words]:
-    """Ask for more items if even an auditor at chance could hardly be shown to stay below the margin."""
+    """Recommend more items if the audit of the kept items lacks power."""
     chance, margin = at(s, "residual.chance"), at(s, "residual.margin")
     if f.verdict != "inconclusive" or not (f.robust and f.of and chance and margin):
         return ()
@@ -265,7 +267,7 @@ def _voted(s: Tree) -> bool:
 
 
 def _sized(path: str) -> When:
-    """Return a rule that applies if the share at this path is of any item."""
+    """Return a rule that applies if the share at `path` is above zero."""
     return lambda s, f: _if(_size(at(s, path)), n=_size(at(s, path)))
 
 
@@ -299,4 +301,4 @@ ALWAYS: Mapping[str, When] = {
     "shuffle_keys": lambda s, f: _if(_below(at(s, "benchmark.key_places.p")), n=f.of),
     "ask_again": lambda s, f: _if(at(s, "screen.unanswered"), n=at(s, "screen.unanswered")),
 }
-"""When each kind of advice applies, the most pressing first: to a run not judged, to a judged one, to every run."""
+"""Rules for runs that were not judged, for judged runs, and for all runs, the most urgent first."""

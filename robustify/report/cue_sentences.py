@@ -1,8 +1,7 @@
-"""What gives an item's key away, in words, and how it would no longer: for each cue, from the item's own options.
+"""Sentences about the cues of an item and suggested edits, based on the item's options.
 
-The fitted model says how much a cue carried; these sentences say what of it stands in the text. Each is true of the
-options by itself, whatever was fitted. The option that is spoken of is the one that was picked without the question.
-Whether a mend helps a new run of the changed item says. Words that need no item are in `messages.yaml`.
+The fitted model estimates how much a cue contributes. These sentences describe the options themselves and are true
+whatever model was fitted. Texts that do not depend on an item are in `messages.yaml`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,9 +33,9 @@ _FORMS = (
     ("is a single word", "is more than one word"),
     ("is in capital letters", "is not in capital letters"),
 )
-"""For each trait of `form`, what is said of an option that has it and of one that has not."""
+"""For each trait of `form`, the texts for an option with the trait and for one without."""
 Trait = tuple[Callable[[str], bool], str, str]
-"""Whether an option has it, what is said of one that has, and of one that has not."""
+"""Test for the trait, and the texts for an option with the trait and for one without."""
 
 
 def _has_form(trait: int) -> Callable[[str], bool]:
@@ -63,13 +62,16 @@ TRAITS: Mapping[CueCode, Sequence[Trait]] = {
     "repetition": ((_repeats, "repeats a word", "repeats no word"),),
     "pointer": ((points_elsewhere, "speaks of the other options", "does not speak of the other options"),),
 }  # fmt: skip
-"""The cues that an option has or has not."""
+"""Traits of each cue that an option either has or lacks."""
 
 
 def cue_sentence(
     code: CueCode, choices: Sequence[str], pick: int, *, is_key: bool, uses: Sequence[WordUse] = ()
 ) -> str:
-    """What of this cue stands in these options, without a full stop; `uses` are the words that speak for the pick."""
+    """Describe a cue in these options, without a full stop.
+
+    `pick` is the option that was picked without the question. `uses` are the words that favour it.
+    """
     options = [choice.strip() for choice in choices]
     picked = options.pop(pick)
     subject = "the key" if is_key else "the option picked"
@@ -124,7 +126,7 @@ def _function_words(choice: str) -> float:
 
 
 def _shared_words(subject: str, picked: str, options: Sequence[str]) -> str:
-    """Name the words of the option that most others have too."""
+    """Name the words that the option shares with most other options."""
     others = [frozenset(words_of(one)) for one in options]
     own = sorted(frozenset(words_of(picked)) - FUNCTION_WORDS)
     counts = {word: n for word in own if (n := sum(word in one for one in others))}
@@ -142,7 +144,7 @@ def _use(use: WordUse) -> str:
 
 
 def _only(subject: str, picked: str, options: Sequence[str], trait: Trait) -> Iterator[str]:
-    """Said where the option that is spoken of differs from all others, or from some of them."""
+    """Yield how the option differs from all or some of the other options."""
     has, having, lacking = trait
     own = has(picked)
     differ = sum(has(one) != own for one in options)
@@ -155,10 +157,10 @@ def _only(subject: str, picked: str, options: Sequence[str], trait: Trait) -> It
 def mends(
     verdict: str, reason: str, cues: Sequence[CueCode], choices: Sequence[str], key: int, *, cloze: bool
 ) -> tuple[str, ...]:
-    """How this item would no longer give its key away; empty where it does not.
+    """Return suggested edits after which the item should no longer give its key away.
 
-    `reason`: of the verdict. `cues`: those that are named for the key, the first first; `cloze`: the item can be asked
-    without its options.
+    `reason` is the reason of the verdict. `cues` are the cues of the key, the strongest first. `cloze` is true if the item
+    can be asked without its options.
     """
     words = {**cue_words("mend"), **{cue: f"{said}." for cue, said in cue_words("advice").items()}}
     if reason.startswith("conflicting_key"):

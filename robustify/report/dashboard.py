@@ -1,6 +1,6 @@
-"""Put many runs on one page: a folder's audits over time, with links to their reports.
+"""Dashboard with all runs below a folder.
 
-Only `summary.json` is read. Nothing is asked, and no item is opened; restricted runs are left out.
+Only `summary.json` is read. Restricted runs are left out.
 """
 
 import os
@@ -27,7 +27,7 @@ _DATE = re.compile(r"(?<!\d)(20\d\d-[01]\d-[0-3]\d)(?!\d)")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A run: its folder below the one that was asked for, the date of its end, its report's link and its summary."""
+    """Finished run on the dashboard: its folder, date, report link, and summary."""
 
     folder: str
     date: str
@@ -36,7 +36,7 @@ class Entry:
 
     @property
     def verdict(self) -> Cell:
-        """The verdict; how many items are answerable without their question is its title."""
+        """Verdict, with the number of items answerable without their question as its title."""
         f = facts(self.summary)
         tone, line = verdict_of(self.summary, f)
         number = finding("answerable", self.summary, f=f) if f.flagged is not None else ""
@@ -44,7 +44,7 @@ class Entry:
 
     @property
     def rows(self) -> Iterator[tuple[tuple[Cell, str, str], Mapping[str, Any]]]:
-        """Yield a row for each model of the run, or one."""
+        """Rows of the run: one per model, or one if there is no model."""
         name = plain(at(self.summary, "benchmark.name") or "unnamed")
         whole = {"s": self.summary, "date": self.date, "verdict": self.verdict}
         for model, scored in (self.summary["accuracy"] or {"none": None}).items():
@@ -53,12 +53,12 @@ class Entry:
 
 
 def dashboard_html(root: Path, out: Path) -> str:
-    """Return the page of all runs below `root`, to be written to `out`.
+    """Return the dashboard of all runs below `root`. Its links are relative to `out`.
 
-    A run's date is that in its path (2026-11-22), or that of its run.json, since a run itself has no clock.
+    The date of a run comes from its path (2026-11-22) or from the time at which its run.json was written.
 
     Raises:
-        UsageError: there is no such folder, or no run in it.
+        UsageError: The folder does not exist or contains no finished run.
     """
     if not root.is_dir():
         raise UsageError(f"{root}: no such folder; expected a folder of runs")
@@ -79,7 +79,7 @@ def dashboard_html(root: Path, out: Path) -> str:
 
 
 def _entries(root: Path, beside: Path) -> Iterator[tuple[str, Entry | str]]:
-    """Yield each folder of a run with its entry, or why it cannot be shown; links lead from the folder `beside`."""
+    """Yield each run folder with its entry or the reason why it is left out. Links are relative to `beside`."""
     for place, folders, files in os.walk(root):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         if MANIFEST not in files:

@@ -1,7 +1,6 @@
-"""The evidence on one item at a time: the rows of `evidence.jsonl`, and `robustify explain`.
+"""Evidence on single items: `evidence.jsonl` and `robustify explain`.
 
-Both hold words of the item and are made for public sets alone; the judge's part of them are codes and numbers. The
-explorer prints the same lines.
+Both contain words of the items and exist for public sets only. The explorer prints the same lines.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,20 +28,23 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 _DIGITS = 4
 LEAST_SHOWN = 0.05
-"""What adds less to a logit is not listed."""
+"""Smallest contribution to a logit that is listed."""
 _LISTED = 3
 
 
 def evidence_rows(found: Evidence, verdicts: Sequence[Verdict], items: Sequence[Item]) -> Iterator[Row]:
-    """One row an item, in the order asked.
+    """Yield one row of evidence per item, in the order of the run.
 
-    `votes`: the option that each voter picked without the question, null for none or several alike; `alike` the item
-    that counts for its near-duplicates, absent where it is alone; `p_key`: the scorer's probability of the key; `likeness`:
-    how like the real question is one that was inferred, and whether it counts as `inferred`; `pick`: the option picked
-    without the question, `weight` W, `chance` c, `posterior` h(W), `p_shortcut` of a hit, `voters` that picked the same
-    option; `cues` are those named, the first first, with what each `adds` to the pick's logit and what it `says`; `adds`
-    are all cues, `features` the surface features among them, `words` those that stand in keys more often, or less, than
-    expected.
+    - `votes`: the option that each voter picked without the question, or null if there is no single pick.
+    - `alike`: the first of the item's near-duplicates. Absent if there are none.
+    - `p_key`: the scorer's probability of the key.
+    - `likeness`: the similarity of an inferred question to the real one, and `inferred`: whether it counts as inferred.
+    - `pick`: the option picked without the question, with its `weight` W, `chance` c, `posterior` h(W), the `p_shortcut`
+      of a hit, and the `voters` that picked the same option.
+    - `cues`: the named cues, the strongest first. `adds` is a cue's contribution to the logit of the pick, and `says`
+      describes it.
+    - `adds`: the contributions of all cues, and `features`: those of the surface features.
+    - `words`: words that occur in keys more or less often than expected.
     """
     names, adds = list(found.features), _rounded(found.carried)
     features = _rounded(np.stack([found.features[name] for name in names], axis=1)) if names else None
@@ -83,7 +85,7 @@ def evidence_rows(found: Evidence, verdicts: Sequence[Verdict], items: Sequence[
 def _in_words(
     cues: Sequence[tuple[CueCode, float]], row: Row, at: int, item: Item, words: KeyWords | None
 ) -> Row:
-    """The cues with what each adds and says, and the words behind them."""
+    """Return the cues with their contributions and sentences, and the words behind them."""
     pick, by_words = row["pick"], any(cue == "words" for cue, _ in cues)
     uses = words.of(at, pick)[:_LISTED] if words is not None and by_words else ()
     is_key = pick == row["key"]
@@ -95,14 +97,14 @@ def _in_words(
 
 
 def _rounded(values: Floats) -> list[Any]:
-    """Numbers as they are written; None where there is none."""
+    """Return rounded numbers, with None in place of NaN."""
     out = np.round(values, _DIGITS).astype(object)
     out[np.isnan(values)] = None
     return out.tolist()  # type: ignore[no-any-return]
 
 
 def carried(row: Row) -> list[tuple[CueCode, float | None, str]]:
-    """The cues of an item with what each adds and says: those that are named, then all others that are listed."""
+    """Return the cues of an item with their contributions and sentences, the named cues first."""
     named = {cue["cue"]: cue for cue in row.get("cues", ())}
     others = {cue: adds for cue, adds in row.get("adds", {}).items() if abs(adds) >= LEAST_SHOWN}
     return [(code, cue.get("adds"), cue.get("says", "")) for code, cue in named.items()] + [
@@ -115,7 +117,7 @@ def carried(row: Row) -> list[tuple[CueCode, float | None, str]]:
 def with_item(
     row: Row, item: Item, reason: str, alike: Sequence[str], cloze_excluded: Mapping[str, str]
 ) -> Row:
-    """Return an item's row with its text, and with its mends by the cues that are named for its key."""
+    """Return a row of evidence with the text of its item and the suggested edits."""
     cues = [cue["cue"] for cue in row.get("cues", ())] if row["pick"] == row.get("key") else []
     why = cloze_excluded.get(item.id)
     return row | {
@@ -126,14 +128,14 @@ def with_item(
 
 
 def explained(run: Run, name: str) -> tuple[Row, list[str]]:
-    """The evidence on one item of a public run, with its text: as a tree for JSON, and as lines for a terminal.
+    """Return the evidence on one item of a public run, as JSON values and as lines for a terminal.
 
-    `name`: an item's id, or the beginning of exactly one.
+    `name` is the item's ID or a unique prefix of it.
 
     Raises:
-        AuthorisationError: a restricted run.
-        UsageError: no item of this name, or several.
-        DataError: a run without evidence, or a file that is not as the run left it.
+        AuthorisationError: The run is restricted.
+        UsageError: No item or several items have this name.
+        DataError: The run contains no evidence, or a file was changed after the run.
     """
     rows = evidence_of(run)
     run.require_unchanged(VERDICTS)
@@ -154,9 +156,13 @@ def explained(run: Run, name: str) -> tuple[Row, list[str]]:
 
 
 def flagged(run: Run) -> "pd.DataFrame":
-    """Return of each flagged item of a public run its line in its file, its id, its first cue, and a mend.
+    """Return the flagged items of a public run with their line, ID, first cue, and a suggested edit.
 
-    The line is None where the run does not know it, the mend empty where it holds no text. Raises as `evidence_of`.
+    The line is None if the run does not record it. The edit is empty if the run contains no texts.
+
+    Raises:
+        AuthorisationError: The run is restricted.
+        DataError: The run contains no evidence, or a file was changed after the run.
     """
     import pandas as pd
 
@@ -175,7 +181,7 @@ def flagged(run: Run) -> "pd.DataFrame":
 
 
 def _lines_of(run: Run) -> dict[str, int]:
-    """The line of each item in its file; empty where that is not known."""
+    """Return the line number of each item in its file. Empty if the run does not record them."""
     runs, items = run.manifest["data"].get("lines") or (), list(run.verdicts)
     ends = [*(at for at, _ in runs[1:]), len(items)]
     return {
@@ -184,11 +190,11 @@ def _lines_of(run: Run) -> dict[str, int]:
 
 
 def evidence_of(run: Run) -> list[Row]:
-    """The rows of `evidence_rows` that a public run holds; in short where it holds no text of its items.
+    """Return the evidence rows of a public run. Without item texts, the rows are shorter.
 
     Raises:
-        AuthorisationError: a restricted run.
-        DataError: a run without evidence, or a file that is not as the run left it.
+        AuthorisationError: The run is restricted.
+        DataError: The run contains no evidence, or a file was changed after the run.
     """
     if run.restricted:
         raise AuthorisationError(f"{run.folder}: is a restricted run, which holds nothing of a single item")
@@ -198,7 +204,7 @@ def evidence_of(run: Run) -> list[Row]:
 
 
 def _short_rows(run: Run) -> Iterator[Row]:
-    """The evidence in short of a run that holds no text of its items."""
+    """Yield the evidence in verdicts.csv, for a run without item texts."""
     for cells in run.verdict_rows():
         if "pick" not in cells:
             raise DataError(
@@ -229,7 +235,7 @@ def _found(run: Run, rows: Sequence[Row], name: str) -> Row:
 
 
 def said_of(row: Row, *, whole: bool = False) -> list[str]:
-    """Return what is known of an item as lines, `whole` with its text and its mends; entries of a list are indented."""
+    """Return the evidence on an item as lines. `whole` adds its text and the suggested edits."""
     return markdown(
         "item.j2", row=row, cues=carried(row) if row["pick"] is not None else (), whole=whole
     ).splitlines()

@@ -1,7 +1,7 @@
-"""Write numbers and names, in one place: 31.8 % (n = 360, 27.2 to 36.8), p < 0.001, 4.2 points.
+"""Formatting of numbers and names: 31.8 % (n = 360, 27.2 to 36.8), p < 0.001, 4.2 points.
 
-Names come from files that others wrote. A control character in a name (a terminal escape, a right-to-left override) is
-written as its code. Quantities are models of the summary or the mappings that they are in `summary.json`.
+Names come from files of users, so their control characters (terminal escapes, right-to-left overrides) are escaped. A
+quantity is a model of the summary or the equivalent mapping from `summary.json`.
 """
 
 import unicodedata
@@ -12,7 +12,7 @@ from robustify.errors import counted as counted
 
 Ends = Sequence[float]
 LIMIT = 0.9995
-"""A probability of a shortcut from here on would be written as 100.0 %."""
+"""Probabilities of a shortcut above this limit would round to 100.0 %."""
 AT_LIMIT = "\u2248 100 %"
 WHY_LIMIT = "the most that can be measured: all items with so sure a pick are hits"
 JOINERS = "\u200c\u200d"
@@ -20,7 +20,7 @@ LONGEST_NAME = 120
 
 
 def at(node: Any, path: str) -> Any:
-    """Return the value at a dotted path of mappings or models; None if any part of it is missing."""
+    """Return the value at a dotted path, or None if a part of the path is missing."""
     for step in path.split(".") if path else ():
         node = node.get(step) if isinstance(node, Mapping) else getattr(node, step, None)
         if node is None:
@@ -29,7 +29,7 @@ def at(node: Any, path: str) -> Any:
 
 
 def plain(name: str, longest: int = LONGEST_NAME) -> str:
-    """Return a name that is safe to print: no control, format or unassigned characters, not empty, not endless."""
+    """Return a printable name: shortened, with control characters escaped, and never blank."""
     cut = name if len(name) <= longest else name[: longest - 1] + "…"
     return "".join(_shown(c) for c in cut) if cut.strip() else "(blank)"
 
@@ -40,50 +40,50 @@ def _shown(c: str) -> str:
 
 
 def spaced(name: str) -> str:
-    """Return `longest_answer` as prose: longest answer."""
+    """Replace the underscores of a name with spaces."""
     return plain(name).replace("_", " ")
 
 
 def signed(x: float, decimals: int) -> str:
-    """Return a number with a real minus sign; never a negative zero."""
+    """Format a number with a typographic minus sign, and never as a negative zero."""
     shown = f"{x:,.{decimals}f}"
     return shown.lstrip("-") if float(shown.replace(",", "")) == 0 else shown.replace("-", "\u2212")
 
 
 def added(x: float) -> str:
-    """Return what is added to a logit, with its sign: `+0.52`."""
+    """Format a contribution to a logit with its sign: `+0.52`."""
     return f"{'+' if x > 0 else ''}{signed(x, 2)}"
 
 
 def percent(x: float) -> str:
-    """Return a share as a percentage: `31.8 %`."""
+    """Format a share as a percentage: `31.8 %`."""
     return f"{signed(100 * x, 1)} %"
 
 
 def likely(p: float) -> str:
-    """Return the probability of a shortcut; if all similar items are hits, it cannot be measured any higher."""
+    """Format the probability of a shortcut, capped at the highest that can be measured."""
     return AT_LIMIT if p >= LIMIT else percent(p)
 
 
 def in_points(x: float) -> str:
-    """Return a difference of two shares: `4.2 points`."""
+    """Format a difference of two shares: `4.2 points`."""
     return f"{signed(100 * x, 1)} points"
 
 
 def count(n: float) -> str:
-    """Return a count with thousands separators; an expected count has one decimal."""
+    """Format a count with thousands separators, and with one decimal if it is not an integer."""
     return f"{n:,.0f}" if float(n).is_integer() else signed(n, 1)
 
 
 def p_value(p: float | None) -> str:
-    """Return `p = 0.012`, or `p < 0.001`."""
+    """Format a p-value: `p = 0.012` or `p < 0.001`."""
     if p is None:
         return "p not measured"
     return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
 def ordinal(position: int) -> str:
-    """Return a position, counted from 0, in words: first, second, ... 11th."""
+    """Format a zero-based position as an ordinal: first, second, ... 11th."""
     words = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
     number = position + 1
     ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
@@ -91,42 +91,42 @@ def ordinal(position: int) -> str:
 
 
 def letter(position: int) -> str:
-    """Return the letter of an option as it is shown to a reader."""
+    """Return the letter of an option."""
     return chr(ord("A") + position)
 
 
 def by_mode(mode: str | None) -> str:
-    """Return how a question was answered."""
+    """Return `by text` or `by letter`."""
     return "by text" if mode == "text" else "by letter"
 
 
 def between(ends: Ends, scale: float = 100.0, places: int = 1) -> str:
-    """Return an interval: `27.2 to 36.8`."""
+    """Format an interval: `27.2 to 36.8`."""
     return f"{signed(scale * ends[0], places)} to {signed(scale * ends[1], places)}"
 
 
 def half(ends: Ends | None, scale: float = 100.0, places: int = 1) -> str:
-    """Return half the width of an interval: `±5.0`; empty without an interval."""
+    """Format half the width of an interval: `±5.0`. Empty if there is no interval."""
     return "" if ends is None else f"\u00b1{scale * (ends[1] - ends[0]) / 2:,.{places}f}"
 
 
 def shares(values: Sequence[float]) -> str:
-    """Return shares by position, from the first: `24.1/25.3/... %`."""
+    """Format shares by position: `24.1/25.3/... %`."""
     return "/".join(f"{100 * x:.1f}" for x in values[:26]) + " %"
 
 
 def joined(*parts: str) -> str:
-    """Join the parts that are not empty with commas."""
+    """Join the nonempty parts with commas."""
     return ", ".join(part for part in parts if part)
 
 
 def rate(q: Any) -> str:
-    """Return a rate in a sentence: `31.8 % (n = 360, 27.2 to 36.8)`."""
+    """Format a rate with n and its interval: `31.8 % (n = 360, 27.2 to 36.8)`."""
     return _written(q, percent)
 
 
 def points(q: Any) -> str:
-    """Return a difference in a sentence: `4.2 points (n = 360, 1.0 to 7.4)`."""
+    """Format a difference with n and its interval: `4.2 points (n = 360, 1.0 to 7.4)`."""
     return _written(q, in_points)
 
 

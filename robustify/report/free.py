@@ -1,7 +1,7 @@
-"""Print the results of `free grade` and `free nuggets`: lines for a terminal, and a page from free.html.j2.
+"""Output of `free grade` and `free nuggets` for a terminal and as an HTML page.
 
-Bounds come first: they are over all answers, and an accuracy over those with a score alone. Counts, rates and names of
-models and templates are printed, never text of an item or an answer.
+Bounds cover all answers, and accuracy covers only scored answers, so bounds come first. No text of an item or an answer
+is printed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,14 +21,14 @@ FEWEST_SCORED = 0.8
 
 
 def by_kind(summary: Node) -> Table:
-    """Return each model's answers of each kind; kinds mean different things."""
+    """Return the table of results by model and kind of answer."""
     models = summary["models"].items()
     parts = [((m, spaced(kind)), part) for m, e in models for kind, part in e["kinds"].items()]
     return table("By kind of answer", parts, COLUMNS, ("Model", "Kind"))
 
 
 def shown_lines(summary: Node) -> Iterator[str]:
-    """Yield what each model scores by kind, and how far the judge is to be believed."""
+    """Yield the results of each model and the calibration of each judge."""
     found = by_kind(summary)
     for model, kind, *cells in found.rows:
         said = (f"{head.lower()} {cell.exact}" for head, cell in zip(found.heads[2:], cells, strict=True))
@@ -38,7 +38,7 @@ def shown_lines(summary: Node) -> Iterator[str]:
 
 
 def free_html(summary: Node) -> str:
-    """Return the page."""
+    """Return the results as an HTML page."""
     first = FirstScreen(_verdict(summary), "unsure")
     named = {"name": "Free response", "signature": "", "first": first}
     return html("free.html.j2", **named, s=summary, results=by_kind(summary), columns=COLUMNS)

@@ -1,6 +1,6 @@
-"""Say in words why a guardrail, an audit or a certificate decides as it does, and what was found.
+"""Sentences for the codes that judging writes.
 
-Judging writes codes with parameters and numbers; `messages.yaml` has the sentence of each.
+Judging writes codes with parameters. `messages.yaml` has the text of each code.
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,24 +27,24 @@ KINDS = {
 
 
 def sentence(reason: Any) -> str:
-    """Return a reason in words, without a full stop."""
+    """Return the sentence of a reason, without a full stop."""
     node = tree(reason)
     return filled(catalogue()["sentences"][node["code"]], node["params"])
 
 
 def finding(code: str, part: Any, **beside: Any) -> str:
-    """Return what was found in a part of the summary, in whole sentences; empty if there is nothing to say."""
+    """Return the sentences about a part of the summary. Empty if there is nothing to report."""
     return "" if part is None else filled(catalogue()["findings"][code], {"s": tree(part), **beside})
 
 
 def guardrail_sentence(guardrail: Any) -> str:
-    """Return why a guardrail passed or failed."""
+    """Return the reason why a guardrail passed or failed."""
     reason, passed = at(guardrail, "reason"), at(guardrail, "passed")
     return sentence(reason) if reason else "passed" if passed else "failed"
 
 
 def guardrail_state(guardrail: Any) -> str:
-    """Return whether a guardrail passed or failed; one that had nothing to judge by is `not evaluated`."""
+    """Return `passed`, `failed`, or `not evaluated`."""
     open_ = (
         at(guardrail, "reason.code") == "not_judged"
         or at(guardrail, "reason.params.verdict") == "inconclusive"
@@ -53,7 +53,7 @@ def guardrail_state(guardrail: Any) -> str:
 
 
 def certificate(summary: Any) -> tuple[str, str]:
-    """Return the verdict of a run's certificate in a word and in a sentence."""
+    """Return the verdict of a run's certificate as a word and as a sentence."""
     trial = is_trial(summary)
     word, usual = catalogue()["certificates"][
         "trial" if trial else at(summary, "certificate.verdict") or "none"
@@ -64,23 +64,23 @@ def certificate(summary: Any) -> tuple[str, str]:
 
 
 def is_trial(summary: Any) -> bool:
-    """Return whether a run is too small, or too small a part of its set, to be judged."""
+    """Return whether a run is too small to be judged."""
     return any(at(reason, "code") == "trial_run" for reason in at(summary, "certificate.reasons") or ())
 
 
 def rule_words(summary: Any) -> str:
-    """Return the rule of a run's screen in words."""
+    """Return a description of the screen's rule."""
     return finding("rule", summary)
 
 
 def tree(part: Any) -> Any:
-    """Return a part of the summary as it is in `summary.json`."""
+    """Return a part of the summary as in `summary.json`."""
     return part.model_dump(mode="json") if isinstance(part, BaseModel) else part
 
 
 @cache
 def catalogue() -> Mapping[str, Mapping[str, Any]]:
-    """Return `messages.yaml`."""
+    """Return the content of `messages.yaml`."""
     found: Mapping[str, Mapping[str, Any]] = yaml.safe_load(
         (files("robustify.report") / "messages.yaml").read_text("utf-8")
     )
@@ -88,12 +88,12 @@ def catalogue() -> Mapping[str, Mapping[str, Any]]:
 
 
 def cue_words(which: str) -> dict[str, str]:
-    """Return the words of every cue that has them: its `label`, its `advice` where options show it, else its `mend`."""
+    """Return the texts of one field of the cues, by cue code."""
     return {code: words[which] for code, words in catalogue()["cues"].items() if which in words}
 
 
 def filled(text: str, words: Mapping[str, Any]) -> str:
-    """Return a text of the catalogue with these words in it."""
+    """Return a text of the catalogue, rendered with these values."""
     return plain(" ".join(_template(text).render(words).split()) or " ", LONGEST).removeprefix("(blank)")
 
 
@@ -131,7 +131,7 @@ def _uneven(off: Any) -> str:
 
 
 def _too_often(bias: Any) -> dict[str, Any] | None:
-    """Return the position that is picked significantly more often than the key is there, the most significant first."""
+    """Return the position that is picked more often than it has the key, with the smallest p-value."""
     found = [
         {"p": place["p_holm"], "position": j, "picked": place["picked"]["value"], "key": place["key"]}
         for j, place in enumerate(bias["places"] or ())

@@ -1,4 +1,4 @@
-"""Make the first screen: what is read in five seconds, on the page and, at the end of a run, on a terminal."""
+"""First screen of a report, on the page and on a terminal."""
 
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
@@ -19,14 +19,15 @@ if TYPE_CHECKING:
 
 WIDTH, LONGEST, MOST_FAILED = 79, 150, 3
 Paint = Callable[[Tone, str], str]
-"""A function that colours the line of the verdict by its tone."""
+"""Function that colours the line of the verdict by its tone."""
 
 
 @dataclass(frozen=True, slots=True)
 class FirstScreen:
-    """A verdict, what must be known before it is read, the number behind it, what was checked, and what to do.
+    """Content of the first screen.
 
-    `behind`: how the number was made; `checks`: what came of each check, and what it says; a plain fact has no state.
+    `above` has warnings, and `behind` explains how the number was computed. `checks` are pairs of a state and a text, and a
+    state of None marks a plain fact. `todo` is the advice.
     """
 
     verdict: str
@@ -39,7 +40,7 @@ class FirstScreen:
 
 
 def opening(s: Mapping[str, Any]) -> FirstScreen:
-    """Return the first screen of a run's summary."""
+    """Return the first screen of a summary."""
     f = facts(s)
     tone, line = verdict_of(s, f)
     above = tuple(f"{sentence(r)}." for r in at(s, "certificate.reasons") or () if r["code"] == "one_place")
@@ -87,7 +88,7 @@ def _checks(s: Mapping[str, Any], f: Facts) -> Iterator[tuple[State | None, str]
 
 
 def closing(summary: Summary, folder: str, paint: Paint = lambda _tone, line: line) -> list[str]:
-    """Return the last lines on the terminal, each of at most 79 characters unless a path is longer."""
+    """Return the closing lines of a run on a terminal, at most 79 characters wide except for long paths."""
     screen = opening(tree(summary))
     lines = [line for said in screen.above for line in _wrapped(said)]
     lines += [paint(screen.tone, line) for line in _wrapped(screen.verdict)]
@@ -107,5 +108,5 @@ def _wrapped(line: str, indent: str = "") -> list[str]:
 
 
 def forecast_lines(found: "Forecast", least: int = 0) -> list[str]:
-    """Return what asking will take, a line for each model, and that fewer than `least` items are not judged."""
+    """Return the expected cost of asking each model, with a warning if there are too few items."""
     return markdown("forecast.j2", found=found, least=least, fewest=FEWEST_ITEMS).splitlines()

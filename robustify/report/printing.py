@@ -1,7 +1,7 @@
-"""Print pages and figures from the templates of this folder.
+"""Rendering of the templates in this folder.
 
-A page has its style, drawings and data inline, no script, and fetches nothing. Everything that is printed into a
-template is escaped. The same input gives the same bytes.
+A page contains its style, figures, and data. It has no script and makes no request. All values are escaped. The same
+input gives the same bytes.
 """
 
 import re
@@ -25,12 +25,12 @@ from robustify.report.messages import (
 )
 
 MOST_WORDS = 6
-"""Words of a cell; a longer text is cut, and its title has all of it."""
+"""Maximum number of words in a cell. The title has the full text."""
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~$#])")
 
 
 def environment(package: str, folder: str, *, autoescape: bool) -> jinja2.Environment:
-    """Return the templates of one of our folders; a missing value is an error, and the filter `md` escapes Markdown."""
+    """Return a strict Jinja environment for one of our folders. The filter `md` escapes Markdown."""
     made = jinja2.Environment(
         loader=jinja2.PackageLoader(package, folder),
         autoescape=autoescape,
@@ -44,13 +44,13 @@ def environment(package: str, folder: str, *, autoescape: bool) -> jinja2.Enviro
 
 
 def escaped(text: str) -> str:
-    """Return text that GitHub prints as it is: no markup, no tag, no cell border."""
+    """Escape text for GitHub Markdown."""
     return SPECIAL.sub(r"\\\1", text.replace("&", "&amp;")).replace("\n", " ")
 
 
 @cache
 def templates(*, autoescape: bool) -> jinja2.Environment:
-    """Return the templates of the pages, which write numbers and tables as `format` and `tables` do."""
+    """Return the Jinja environment of the report templates, with our filters and functions."""
     env = environment("robustify.report", "", autoescape=autoescape)
     written = (format.at, format.percent, format.count, format.counted, format.plain, format.spaced, format.rate,
                format.points, format.in_points, format.p_value, format.by_mode, format.letter, format.likely,
@@ -65,27 +65,27 @@ def templates(*, autoescape: bool) -> jinja2.Environment:
 
 
 def html(page: str, /, **values: Any) -> str:
-    """Return the text of a page."""
+    """Render a template as HTML."""
     return templates(autoescape=True).get_template(page).render(**values)
 
 
 def framed(page: str) -> str:
-    """Return a page in a frame of its own, in which no script runs."""
+    """Return a page inside a sandboxed `iframe`."""
     return f'<iframe srcdoc="{escape(page)}" sandbox="" title="robustify" style="width:100%;height:34em;border:0"></iframe>'
 
 
 def markdown(page: str, /, **values: Any) -> str:
-    """Return the text of a page in GitHub-flavoured Markdown."""
+    """Render a template as Markdown or plain text."""
     return templates(autoescape=False).get_template(page).render(**values)
 
 
 @cache
 def styles(*names: str) -> Markup:
-    """Return these style sheets of ours."""
+    """Return the content of the named style sheets."""
     return Markup("".join((files("robustify.report") / f"{name}.css").read_text("utf-8") for name in names))
 
 
 def cut(words: str) -> str:
-    """Return the first six words, with an ellipsis if there are more."""
+    """Shorten a text to six words and an ellipsis."""
     parts = words.split(" ")
     return words if len(parts) <= MOST_WORDS else " ".join(parts[:MOST_WORDS]) + " \u2026"

@@ -1,4 +1,7 @@
-"""Print the released page of a restricted run: report.html, report.md and lines for a terminal, from `Released` alone."""
+"""Output of a restricted run: its page, its Markdown file, and lines for a terminal.
+
+All are printed from `Released` alone.
+"""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePath
@@ -15,7 +18,7 @@ NOT_SHOWN = f"fewer than {CELL}"
 
 
 def write_released(folder: Path, page: Released, manifest: Mapping[str, object]) -> None:
-    """Write summary.json, report.html and report.md into `folder`. `manifest` names the versions and models."""
+    """Write summary.json, report.html, and report.md. `manifest` names the versions and models."""
     folder.mkdir(exist_ok=True)
     write_json(folder / "summary.json", page.model_dump(mode="json"))
     write_text(folder / "report.html", html("released.html.j2", **_values(page, manifest)))
@@ -23,7 +26,7 @@ def write_released(folder: Path, page: Released, manifest: Mapping[str, object])
 
 
 def released_page(page: Released, manifest: Mapping[str, object]) -> str:
-    """Return the page in a frame of its own, for a notebook."""
+    """Return the released page as an HTML frame for a notebook."""
     return framed(html("released.html.j2", **_values(page, manifest)))
 
 
@@ -39,7 +42,7 @@ def released_lines(page: Released, folder: str) -> Iterator[str]:
 
 
 def shown(number: ReleasedNumber) -> str:
-    """Return a number as a page shows it."""
+    """Format a released number."""
     if number.value is None:
         return NOT_SHOWN
     return f"{number.value:g}" if number.kind == "p" else _percent(number.value)

@@ -1,7 +1,7 @@
-"""Make the tables of every page: rows are parts of the summary, and a column is a heading with a dotted path.
+"""Tables of all pages. A row is a part of the summary, and a column is a heading with a dotted path.
 
-A cell shows a number with half its interval. What the number rests on (n, interval, p, chance) is its title, and the CSV
-has it as numbers. Rows and columns without any value are left out.
+A cell shows a number and half the width of its interval. Its title has n, the interval, p, and chance, and the CSV has
+them as numbers. Empty rows and columns are left out.
 """
 
 import csv
@@ -30,14 +30,15 @@ from robustify.report.format import (
 How = Literal["rate", "points", "count", "items", "number", "p", "ids", "shares", "text"]
 Tone = Literal["", "absent", "good", "bad", "unsure"]
 Column = tuple[str, str] | tuple[str, str, How]
-"""The heading, the dotted path below a row (`a|b`: the first that is there), and how its value is written, else a rate."""
+"""Heading, dotted path, and format of the value (default: rate). Of alternative paths `a|b`, the first that exists is used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One entry of a table: what it shows, half its interval, a badge, its title, and its numbers for the CSV.
+    """Table cell.
 
-    `parts` are several numbers, which the CSV has one by one.
+    `spread` is half the width of the interval, and `title` is shown on hover. `value`, `ends`, `n`, and `parts` are written
+    to the CSV. `parts` has several numbers if the cell shows a list.
     """
 
     main: str
@@ -53,7 +54,7 @@ class Cell:
 
     @property
     def exact(self) -> str:
-        """Everything that is known of the entry, in one line."""
+        """Text of the cell with its title."""
         return f"{self.main} ({self.title})" if self.title else self.main
 
 
@@ -62,7 +63,7 @@ ABSENT = Cell("\u2013", tone="absent")
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table; the first `names` cells of a row name it."""
+    """Table whose first `names` columns name the row."""
 
     caption: str
     heads: tuple[str, ...]
@@ -71,16 +72,16 @@ class Table:
 
     @property
     def figures(self) -> set[int]:
-        """The columns of numbers."""
+        """Indices of the numeric columns."""
         texts = {i for row in self.rows for i, one in enumerate(row) if isinstance(one.value, str)}
         return set(range(self.names, len(self.heads))) - texts
 
     def link(self) -> str:
-        """Return the table's CSV as a link that needs no other file."""
+        """Return the table's CSV as a data URL."""
         return "data:text/csv;charset=utf-8," + quote(self.csv(), safe=" ,:;()/%")
 
     def csv(self) -> str:
-        """Return the numbers as CSV: the names of the row, the column, and `value, low, high, n`."""
+        """Return the table as CSV in long format: row names, column, value, low, high, n."""
         out = io.StringIO()
         writer = csv.writer(out)
         names = [head or "name" for head in self.heads[: self.names]]
@@ -102,10 +103,10 @@ Rows = Mapping[Any, Any] | Iterable[tuple[Any, Any]]
 def table(
     caption: str, rows: Rows, columns: Sequence[Column], first: str | Sequence[str] = "", most: int = 0
 ) -> Table:
-    """Return the table of these rows: a mapping, or pairs of a name and a part of the summary.
+    """Return a table from a mapping, or from pairs of a name and a part of the summary.
 
-    A name may be a tuple, with as many headings in `first`. A name marks a voter if its part has `is_voter`. `most`
-    limits the rows.
+    A name may be a tuple, with a heading for each element in `first`. A voter is marked if its part has `is_voter`. `most`
+    limits the number of rows.
     """
     heads = (first,) if isinstance(first, str) else tuple(first)
     pairs = list(rows.items() if isinstance(rows, Mapping) else rows)
@@ -117,12 +118,12 @@ def table(
 
 
 def facts(caption: str, part: Any, fields: Sequence[Column], head: str = "Value") -> Table:
-    """Return a table with a row for each of these values of one part of the summary."""
+    """Return a table with one row per value of a part of the summary."""
     return _filled(Table(caption, ("", head), tuple((_text(f[0]), _found(part, f)) for f in fields)))
 
 
 def _found(part: Any, column: Column) -> Cell:
-    """Return the cell of a column, with the interval and the p that stand beside a bare number (`ece_ci`, `ece_p`)."""
+    """Return the cell of a column, with the interval and p-value of a bare number (`ece_ci`, `ece_p`)."""
     paths = column[1].split("|")
     path = next((path for path in paths if at(part, path) is not None), "none")
     value = at(part, path)
@@ -132,28 +133,28 @@ def _found(part: Any, column: Column) -> Cell:
 
 
 def named(rows: Iterable[Mapping[str, Any]] | None, key: str) -> Iterator[tuple[str, Any]]:
-    """Yield each of these parts of the summary with the name that it has at `key`."""
+    """Yield pairs of the name at `key` and the row."""
     return ((row[key] or "unnamed", row) for row in rows or ())
 
 
 def worded(rows: Mapping[str, Any] | None, words: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
-    """Yield each of these parts of the summary with the words of its name."""
+    """Yield the parts with their names replaced by labels."""
     return ((words.get(name, name), part) for name, part in (rows or {}).items())
 
 
 def linked(label: str, link: str) -> Cell:
-    """Return the name of a row as a link."""
+    """Return a row name with a link."""
     return Cell(plain(label), link=link)
 
 
 def text_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Any]], names: int = 1) -> Table:
-    """Return a table of texts and of cells that are made already."""
+    """Return a table of texts and ready-made cells."""
     made = tuple(tuple(x if isinstance(x, Cell) else _text(str(x)) for x in row) for row in rows)
     return Table(caption, tuple(heads), made, names)
 
 
 def nested(rows: Rows, inner: Sequence[tuple[str, str]]) -> Iterator[tuple[tuple[Any, str], Any]]:
-    """Yield a row for each model and each of these parts of it, named by both."""
+    """Yield one row per model and inner part."""
     for name, part in rows.items() if isinstance(rows, Mapping) else rows:
         for label, path in inner:
             found = at(part, path)
@@ -162,7 +163,7 @@ def nested(rows: Rows, inner: Sequence[tuple[str, str]]) -> Iterator[tuple[tuple
 
 
 def cell(value: Any, how: How = "rate") -> Cell:
-    """Return the cell of a quantity or a bare value."""
+    """Return the cell of a quantity or of a bare value."""
     if isinstance(value, Cell):
         return value
     q = _quantity(value)
@@ -187,7 +188,7 @@ def cell(value: Any, how: How = "rate") -> Cell:
 WRITTEN: Mapping[How, Callable[[float], str]] = {
     "points": in_points, "count": count, "number": partial(signed, decimals=3),
 }  # fmt: skip
-"""How numbers are written that are not percentages."""
+"""Formats of numbers other than percentages."""
 
 
 def _number(q: Any, x: float, how: How) -> Cell:
@@ -201,7 +202,7 @@ def _number(q: Any, x: float, how: How) -> Cell:
 
 
 def _beside(q: Any) -> Iterator[str]:
-    """Yield what the summary says beside a quantity: its p, chance, the power of a null result, ties."""
+    """Yield the title's further parts: p-value, chance, detectable difference, and ties."""
     for name in ("p_holm", "p"):
         if at(q, name) is not None:
             by = "Holm" if name == "p_holm" else f"{at(q, 'refits')} refits" if at(q, "refits") else ""
@@ -224,7 +225,7 @@ def _badge(q: Any) -> str:
 
 
 def _quantity(value: Any) -> Any:
-    """Return what has a value, n and an interval: a mean over orders or removals too, or a bare number."""
+    """Return a value with n and an interval, also for a mean over orders or removals or a bare number."""
     if isinstance(value, Mapping) and "value" not in value and "mean" in value:
         return {**value, "value": value["mean"], "ci": value.get("mean_ci") or value.get("ci")}
     return value if isinstance(value, Mapping) or hasattr(value, "value") else {"value": value}
@@ -243,7 +244,7 @@ def _named(name: Any, voter: bool) -> Iterator[Cell]:
 
 
 def _filled(found: Table) -> Table:
-    """Leave out rows and columns that have no value."""
+    """Drop the rows and columns without a value."""
     rows = [row for row in found.rows if any(c.value is not None for c in row[found.names :])]
     there = [
         i < found.names or any(row[i].value is not None for row in rows) for i in range(len(found.heads))

@@ -1,1 +1,1 @@
-"""Compare runs: which items moved, which numbers differ, and the page that says so."""
+"""Comparison of two or more finished runs."""

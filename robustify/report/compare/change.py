@@ -1,4 +1,4 @@
-"""One number in two runs: its values, their difference, and whether that is more than noise."""
+"""Change of a number between two runs, with its test."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -14,12 +14,14 @@ ADJUSTED, REMOVED = "adjusted", "removed, of all items"
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One number in two runs: `REMOVED`, a name of `NUMBERS`, or a view or `ADJUSTED` of `models`, one of each run.
+    """Change of a number from the first run to the second.
 
-    `difference` is `second` less `first`. A `paired` one is on the matched items that both answered, by exact McNemar (by
-    groups of items if they have any). Any other is from the intervals in the summaries (Newcombe 1998, method 10), which
-    is too wide if the items are the same. `p_holm` is over all numbers of all pairs of runs. `same`: every item has the
-    same credit, which is not a test. `voter`: a voter on Robust, which is biased by selection.
+    `number` is `REMOVED`, a name in `NUMBERS`, `ADJUSTED`, or a view. `models` has one model of each run. `difference` is
+    `second` minus `first`. If `paired`, it is computed on matched items that both runs answered and tested by the exact
+    McNemar test (by groups of items if there are any). Otherwise, it is computed from the intervals in the summaries
+    (Newcombe 1998, method 10), which is too wide if the items are the same. `p_holm` is adjusted over all numbers of all
+    pairs. `same` is true if every item has the same credit, so that there is nothing to test. `voter` marks a score of a
+    voter on robust items, which selection biases.
     """
 
     number: str
@@ -37,19 +39,19 @@ class Change:
 
     @property
     def changed(self) -> bool | None:
-        """Return whether the difference is more than noise; None if that cannot be said."""
+        """Whether the difference is more than noise, or None if there is no test."""
         ci, p = self.difference["ci"], self.p_holm
         return None if ci is None or p is None else p <= LEVEL and not ci[0] <= 0 <= ci[1]
 
     @property
     def tested(self) -> Mapping[str, Any]:
-        """Return the difference with its p and, beside a null result, the difference that 80 % power would detect."""
+        """Difference with its p-value and, if it is not significant, the smallest detectable difference."""
         mde = detectable(self.error) if self.changed is False and self.error is not None else None
         return {**self.difference, "p_holm": self.p_holm, "mde": mde}
 
     @property
     def label(self) -> str:
-        """Return what is compared, in words."""
+        """Label of the number, with its models and items."""
         if self.models is None:
             return self.number
         names = " / ".join(plain(name) for name in dict.fromkeys(self.models))
@@ -60,7 +62,7 @@ class Change:
 
     @property
     def words(self) -> Mapping[str, Any]:
-        """Return the change as a row of a table."""
+        """Row of the comparison table."""
         noise = "changed" if self.changed else "within noise"
         if self.changed is None:
             noise = "the same on every item" if self.same and self.first["n"] else "too few to tell"
@@ -68,7 +70,7 @@ class Change:
         return {"first": self.first, "second": self.second, "tested": self.tested, "how": how, "noise": noise}
 
     def tree(self) -> dict[str, Any]:
-        """Return the change as it is in JSON."""
+        """Return the change as JSON values."""
         found = asdict(self)
         del found["error"]
         return {**found, "mde": self.tested["mde"], "changed": self.changed}

@@ -1,7 +1,6 @@
-"""Print compared runs: lines for a terminal, and a page with what changed first.
+"""Text and HTML output of `robustify compare`.
 
-The page is printed as a report is, without a script and without a request. It has ids of items of public runs, never a
-text.
+The page has no script and makes no request. It contains IDs of public items, but no item text.
 """
 
 from typing import Any
@@ -13,19 +12,19 @@ from robustify.report.opening import FirstScreen
 from robustify.report.printing import html, markdown
 
 MOST_ITEMS = 2000
-"""Items of a pair that are listed."""
+"""Maximum number of items listed per pair."""
 TWO_MODES = (
     "The full question was asked by letter in one run and by text in another: a difference may be that alone."
 )
 
 
 def comparison_lines(found: Comparison) -> list[str]:
-    """Return the comparison for a terminal."""
+    """Return the comparison as lines for a terminal."""
     return markdown("compare.j2", **_values(found)).splitlines()
 
 
 def comparison_html(found: Comparison) -> str:
-    """Return the page."""
+    """Return the comparison as an HTML page."""
     return html("compare.html.j2", **_values(found))
 
 

@@ -1,8 +1,7 @@
-"""Compare finished runs: which numbers differ, whether that is more than noise, and which items moved or were mended.
+"""Comparison of finished runs: changed numbers, changed verdicts, and edited items.
 
-Folders are read and nothing is asked. Items are compared where they are the same, or versions of each other (`matching`).
-A difference on matched items is paired; any other rests on what the two summaries show. Differences are the second run
-less the first.
+The runs are read, and no model is asked. Differences on matched items are paired. All others use only the two
+summaries. A difference is the second run minus the first.
 """
 
 import math
@@ -34,13 +33,13 @@ NUMBERS = {
     "latent shortcuts": "screen.latent_shortcut_rate",
     "probe on what is left": "residual.probe",
 }
-"""Numbers of a run as a whole, and where they are in its summary."""
+"""Numbers of a run that do not depend on a model, with their paths in the summary."""
 _NORMAL = NormalDist()
 
 
 @dataclass(frozen=True)
 class Side:
-    """One run of a pair: its place from 0, its summary, and its ids of the `common` items."""
+    """One run of a pair: its index, its summary, and its IDs of the `common` items."""
 
     place: int
     run: Run
@@ -49,23 +48,23 @@ class Side:
 
     @cached_property
     def verdicts(self) -> list[str]:
-        """The verdict of each common item."""
+        """Verdicts of the common items."""
         found = self.run.verdicts if self.common else {}
         return [found[item] for item in self.common]
 
     @cached_property
     def weight(self) -> Floats:
-        """The weight of each common item in the adjusted score, (n,); NaN where there is none."""
+        """Weights of the common items in the adjusted score, NaN if an item has none (n_common,)."""
         found = {row["item"]: float(row.get("adjusted_weight") or "nan") for row in self.run.verdict_rows()}
         return np.array([found[item] for item in self.common])
 
     def removed(self, items: Sequence[str]) -> Floats:
-        """Return 1 for each of these items that was removed and 0 for the others, (n,)."""
+        """Return 1 for each removed item and 0 for each other item (n_items,)."""
         found = self.run.verdicts
         return np.array([float(found[item] == "shortcut") for item in items])
 
     def groups(self, items: Sequence[str]) -> Ints | None:
-        """Return the number of each item's group, (n,); None if no item has one."""
+        """Return the group number of each item (n_items,), or None if no item belongs to a group."""
         group = {item.id: item.group for item in self.run.items or ()}
         if not any(group.get(i) for i in items):
             return None
@@ -73,7 +72,7 @@ class Side:
         return np.unique(names, return_inverse=True)[1]
 
     def shown(self, number: str, part: Part, model: str) -> Any:
-        """Return a number on all items of this run, as its summary shows it; what was removed from its verdicts."""
+        """Return a number over all items of the run."""
         if number == REMOVED:
             items = list(self.run.verdicts)
             return rate(self.removed(items), self.groups(items)).json()
@@ -81,7 +80,7 @@ class Side:
         return at(where, number if number == ADJUSTED else NUMBERS.get(number, f"{number}.{part}"))
 
     def credits(self, model: str) -> Credits:
-        """Return the model's credits by view, (n,) each, as the run's summary counts them."""
+        """Return the model's credits on the common items by view (n_common,)."""
         mode: Literal["letter", "text"] = "text" if self.summary["full_mode"] == "text" else "letter"
         template = None if at(self.summary, "screen.mode") == "text" else at(self.summary, "screen.template")
         answers = self.run.answers
@@ -93,7 +92,10 @@ class Side:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two runs, compared by item unless `why_not` says why they cannot be; `n_only`: how many items only one run has."""
+    """Two runs and their differences.
+
+    Items are matched unless `why_not` gives a reason. `n_only` counts the items that only one of the runs contains.
+    """
 
     one: Side
     two: Side
@@ -104,32 +106,32 @@ class Pair:
 
     @cached_property
     def verdicts(self) -> list[tuple[Match, tuple[str, str]]]:
-        """The matched items with both verdicts."""
+        """Matched items with both verdicts."""
         return list(zip(self.items, zip(self.one.verdicts, self.two.verdicts, strict=True), strict=True))
 
     @cached_property
     def moved(self) -> list[tuple[Match, tuple[str, str]]]:
-        """The items with another verdict, and both verdicts."""
+        """Matched items whose verdict changed, with both verdicts."""
         return [(item, both) for item, both in self.verdicts if both[0] != both[1]]
 
     @cached_property
     def mended(self) -> list[tuple[Match, tuple[str, str]]]:
-        """The items with another text, and both verdicts."""
+        """Matched items whose text or key changed, with both verdicts."""
         return [(item, both) for item, both in self.verdicts if item.mended]
 
     @property
     def rows(self) -> list[tuple[str, Mapping[str, Any]]]:
-        """Return the changes by their labels, as rows of a table."""
+        """Changes by label, as rows of a table."""
         return [(change.label, change.words) for change in self.changes]
 
     @property
     def counts(self) -> list[tuple[str, int]]:
-        """Return the number of items by the verdict that they had and the one that they have now."""
+        """Number of items for each change of verdict."""
         return sorted(Counter(f"{a} -> {b}" for _, (a, b) in self.moved).items())
 
     @property
     def warning(self) -> str:
-        """Return why the numbers of the two runs differ in meaning; empty if they do not."""
+        """Reason why the numbers of the two runs differ in meaning, or an empty string."""
         parts = [at(side.summary, "screen.hidden") for side in (self.one, self.two)]
         if None in parts or parts[0] == parts[1]:
             return ""
@@ -137,7 +139,7 @@ class Pair:
 
     @property
     def mended_words(self) -> str:
-        """Return the effect of the edits: `29 of 31 flagged items mended, 2 not edited, 0 newly flagged`.
+        """Effect of the edits, such as `29 of 31 flagged items mended, 2 not edited, 0 newly flagged`.
 
         An item is mended if it was edited and is no longer flagged.
         """
@@ -156,7 +158,7 @@ class Pair:
         return ", ".join(said)
 
     def tree(self) -> Tree:
-        """Return the pair as it is in JSON."""
+        """Return the pair as JSON values."""
         named: Tree = {
             "runs": [self.one.place, self.two.place],
             "changes": [c.tree() for c in self.changes],
@@ -179,9 +181,9 @@ class Pair:
         }
 
     def measured(self) -> Iterator[Change]:
-        """Yield every number that both runs have; `p_holm` is not given yet."""
+        """Yield the change of every number that both runs contain, without `p_holm`."""
         sides = (self.one, self.two)
-        # Removed items are counted over whole sets: one that was dropped is as much a mend as one that was written anew.
+        # Removed items are counted over all items, because dropping an item fixes it as well as rewriting does.
         if self.items and not any(self.n_only):
             yield self._paired(REMOVED, "all", None, *(side.removed(side.common) for side in sides))
         elif all(VERDICTS in side.run.manifest["files"] for side in sides):
@@ -199,7 +201,7 @@ class Pair:
             yield from self._adjusted(models, won[0].get("full"), won[1].get("full"))
 
     def _adjusted(self, models: tuple[str, str], x: Floats | None, y: Floats | None) -> Iterator[Change]:
-        """Yield the change of the adjusted score, paired where both runs give every item the same weight."""
+        """Yield the change of the adjusted score, paired if both runs weight every item alike."""
         weight = self.one.weight if x is not None and y is not None else None
         if (
             x is None
@@ -230,7 +232,7 @@ class Pair:
         change = self._paired(view, "all", models, x, y)
         yield change
         if change.same:
-            # What differs is which items each run kept.
+            # The answers are equal, so only the kept items can differ.
             yield from self._unpaired(view, "robust", models)
         else:
             robust = np.array([both == ("robust", "robust") for _, both in self.verdicts])
@@ -240,7 +242,7 @@ class Pair:
     def _paired(
         self, number: str, part: Part, models: tuple[str, str] | None, x: Floats, y: Floats
     ) -> Change:
-        """Return a change on the same items, (n,) each, NaN for no answer: both values are on those with two answers."""
+        """Return the change of credits on items that both runs answered; `x` and `y` are NaN if unanswered (n_common,)."""
         there = ~np.isnan(x) & ~np.isnan(y)
         found = compare_pair(y, x, self.one.groups(self.one.common))
         same = bool(np.array_equal(x[there], y[there]))
@@ -251,7 +253,7 @@ class Pair:
         return Change(number, part, models, first, second, difference, error, p, paired=True, same=same)
 
     def _unpaired(self, number: str, part: Part, models: tuple[str, str] | None) -> Iterator[Change]:
-        """Yield a change of what the two summaries show on all of their own items, if both show it."""
+        """Yield the change of a number that both summaries contain."""
         named = zip((self.one, self.two), models or ("", ""), strict=True)
         q, r = (side.shown(number, part, model) for side, model in named)
         if at(q, "value") is None or at(r, "value") is None:
@@ -273,14 +275,17 @@ def _listed(items: Sequence[tuple[Match, tuple[str, str]]]) -> list[Tree]:
 
 
 def _same_models(one: Sequence[str], two: Sequence[str]) -> list[tuple[str, str]]:
-    """Return models of one name; and if each run has one other model, these two: a base and its fine-tuned form."""
+    """Return pairs of models with the same name.
+
+    If each run has exactly one other model, these two are paired as well, such as a base model and its fine-tuned form.
+    """
     left, right = [m for m in one if m not in two], [m for m in two if m not in one]
     return [(m, m) for m in one if m in two] + ([(left[0], right[0])] if len(left) == len(right) == 1 else [])
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Runs with their summaries, and every two of them as a pair."""
+    """Runs, their summaries, and all pairs of runs."""
 
     runs: tuple[Run, ...]
     summaries: tuple[Mapping[str, Any], ...]
@@ -288,21 +293,21 @@ class Comparison:
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """Return the changes of all pairs."""
+        """Changes of all pairs."""
         return tuple(change for pair in self.pairs for change in pair.changes)
 
     def tree(self) -> Tree:
-        """Return the comparison for JSON: `runs` in the order given, and `pairs`, by their places from 0."""
+        """Return the comparison as JSON values."""
         runs = [{"run": str(run.folder), "signature": run.manifest["signature"]} for run in self.runs]
         return {"runs": runs, "pairs": [pair.tree() for pair in self.pairs]}
 
 
 def compared(folders: Sequence[Path]) -> Comparison:
-    """Return the comparison of the runs in these folders, two or more.
+    """Compare the runs in two or more folders.
 
     Raises:
-        UsageError: a folder is not a run.
-        DataError: a file is not as its run left it.
+        UsageError: A folder is not a run.
+        DataError: A file was changed after its run.
     """
     runs = tuple(open_run(folder) for folder in folders)
     for run in runs:
@@ -339,5 +344,5 @@ def _pair(places: tuple[int, int], runs: Sequence[Run], summaries: Sequence[Mapp
 
 
 def rule_of(s: Mapping[str, Any]) -> str:
-    """Return the rule of a summary's screen in two words."""
+    """Return the criterion and mode of a screen, such as `fdr/text`."""
     return "/".join(word for word in (at(s, "screen.criterion"), at(s, "screen.mode")) if word) or "no screen"

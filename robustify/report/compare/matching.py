@@ -1,8 +1,7 @@
-"""Find the items of one run in another: the same items, and those that were mended in between.
+"""Matching of the items of two runs, including edited items.
 
-An item is known by the author's id, then by its stem, then by its row between neighbours that are known. An id or a row
-says little by itself (1, 2, 3 ... are in every file), so ids count only where texts agree too, and rows only where most
-items are known already.
+Items are matched by ID, then by stem, then by their position between matched neighbours. Many files number their items
+1, 2, 3, so IDs count only if their texts also agree. Positions count only if most items are already matched.
 """
 
 from collections import defaultdict
@@ -14,13 +13,14 @@ from robustify.item import Item
 from robustify.run import Run
 
 FEWEST_ALIKE, MOST_UNKNOWN = 0.1, 0.5
-"""The share of items of one id with a stem or options in common from which ids count; up to that unknown rows do."""
+"""Smallest share of equal IDs with the same stem or options for which IDs count, and the largest share of unmatched items for
+which positions count."""
 Items = Mapping[str, Item]
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """An item of two runs by its id in each; `mended`: its text or key is another."""
+    """Item with its ID in each of two runs; `mended` if its text or key changed."""
 
     one: str
     two: str
@@ -28,9 +28,9 @@ class Match:
 
 
 def matched(one: Run, two: Run) -> list[Match]:
-    """Return the items that are in both runs, in the order of the first.
+    """Match the items of two runs, in the order of the first.
 
-    Without texts items are known only where both runs are of one file.
+    If the runs contain no texts, items match only if both runs read the same file.
     """
     if one.manifest["data"].get("sha256") == two.manifest["data"].get("sha256"):
         there = two.verdicts
@@ -59,7 +59,7 @@ def _same(one: Item, two: Item, *parts: str) -> bool:
 def _by(
     key: Callable[[Item], Hashable], left: Items, right: Items, found: Mapping[str, str]
 ) -> dict[str, str]:
-    """Match by a key those that are not found yet; of several with one key, the first with the first."""
+    """Match the remaining items by a key. Items with equal keys are matched in order."""
     taken, there = set(found.values()), defaultdict(list)
     for item in right.values():
         if item.id not in taken:
@@ -69,7 +69,7 @@ def _by(
 
 
 def _by_row(left: Sequence[str], right: Sequence[str], found: Mapping[str, str]) -> dict[str, str]:
-    """Match the items between neighbours that are known, where as many stand between them in both."""
+    """Match items between matched neighbours if both runs have equally many items there."""
     place = {name: i for i, name in enumerate(right)}
     rows: dict[str, str] = {}
     known = [(i, place[found[name]]) for i, name in enumerate(left) if name in found]

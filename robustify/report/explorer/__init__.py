@@ -1,8 +1,8 @@
-"""Print the item explorer of a public run: every item with its evidence on one page, to be searched and filtered offline.
+"""Explorer of a public run: an offline page to search and filter all items with their evidence.
 
-The page is one file that asks for nothing: its style, its script and the items as one JSON island. Its security policy
-names the style and the script by their digests and forbids every other. The policy lets no text become markup (Trusted
-Types), so the browser itself sees to it that items are shown as text. A restricted run has no explorer.
+The page is one file with its style, its script, and the items as JSON. It makes no request. Its content security policy
+allows only this style and this script, by their digests. Trusted Types forbid that text becomes markup, so the browser
+itself shows items as text. A restricted run has no explorer.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ from robustify.screen.consensus import Verdicts
 _UNSAFE = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
 WORDS = ("shortcut", "undecided", "robust")
 MOST_ITEMS = 20_000
-"""Items beyond these are left out, robust ones first; the page says so."""
+"""Maximum number of items on the page. If there are more, robust items are left out and the page reports it."""
 
 
 def write_explorer(
@@ -42,7 +42,7 @@ def write_explorer(
     cloze_excluded: Mapping[str, str],
     record: Record,
 ) -> None:
-    """Write the page of a run from its `evidence.jsonl`. `items` and `verdicts` are those of the run, in its order."""
+    """Write the explorer of a run whose `evidence.jsonl` exists."""
     positions = chosen(verdicts)
     wanted = set(positions)
     with evidence.open(encoding="utf-8", errors="surrogatepass", newline="\n") as lines:
@@ -58,7 +58,7 @@ def write_explorer(
 
 
 def page(tree: Mapping[str, Any]) -> str:
-    """Return the text of the page of an island; the same island gives the same bytes."""
+    """Return the HTML page of the given JSON values."""
     style = styles("palette", "explorer/explorer")
     script = Markup((files("robustify.report") / "explorer/page.js").read_text("utf-8"))
     template = environment("robustify.report", "explorer", autoescape=True).get_template("explorer.html.j2")
@@ -72,7 +72,7 @@ def page(tree: Mapping[str, Any]) -> str:
 
 
 def embedded(tree: object) -> str:
-    """Return JSON that may be in a `script` element: nothing in it can end the element or open another."""
+    """Return JSON that is safe inside a `script` element."""
     text = json.dumps(tree, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
@@ -82,7 +82,7 @@ def _digest(text: str) -> str:
 
 
 def chosen(verdicts: Verdicts) -> tuple[int, ...]:
-    """Return the positions of the items that are shown, in their order: at most `MOST_ITEMS`, the flagged ones first."""
+    """Return the indices of the items to show: at most `MOST_ITEMS`, flagged items first."""
     rank = np.array([WORDS.index(kind[0]) for kind in verdicts.kinds], dtype=np.int64)
     order = np.argsort(rank[verdicts.which], kind="stable")[:MOST_ITEMS]
     return tuple(np.sort(order).tolist())
@@ -96,9 +96,9 @@ def island_of(
     positions: Sequence[int],
     cloze_excluded: Mapping[str, str],
 ) -> dict[str, Any]:
-    """Return what the page knows: the items at `positions`, whose rows of `evidence.jsonl` are `rows`.
+    """Return the JSON values of the page for the items at `positions`.
 
-    `counts` are all items of the run by verdict.
+    `rows` are their rows of `evidence.jsonl`. `counts` has all items of the run by verdict.
     """
     alike: dict[str, list[str]] = defaultdict(list)
     for row in rows:
@@ -121,7 +121,7 @@ def island_of(
 
 
 def _item(row: Row) -> dict[str, Any]:
-    """Return an item as the script reads it; the names of its question let the gate recognise items."""
+    """Return an item as the script reads it. The gate recognises items by these field names."""
     p, cues = row.get("p_shortcut"), row.get("cues")
     return {
         "id": shown(row["item"]),
@@ -144,8 +144,8 @@ def _item(row: Row) -> dict[str, Any]:
 
 
 def shown(text: str) -> str:
-    """Return a text as it is shown: characters that hide or turn others are written out, line ends and tabs stay."""
+    """Return a text with characters escaped that hide or reorder others. Line ends and tabs stay."""
     if text.isprintable():
         return text
-    # `plain` writes the one character out, and would call a space a blank name.
+    # `plain` escapes one character, but would replace a space by `(blank)`.
     return "".join(c if c in "\n\t " else " " if c.isspace() else plain(c) for c in text)

@@ -1,6 +1,6 @@
 "use strict";
-// Filters, a list of items, and the item that is open. The state of the page is its address.
-// All text becomes a text node; the page's policy lets no text become markup.
+// Filters, the list of items, and the open item. The address stores the state of the page.
+// All texts become text nodes. The content security policy forbids markup from text.
 
 const at = (id) => document.getElementById(id);
 const {items, voters, labels, counts: inRun, askings = [], examples, byChat} = JSON.parse(at("island").textContent);
@@ -16,7 +16,7 @@ for (const [order, item] of items.entries()) {
 }
 const byId = new Map(items.map((item) => [item.id, item]));
 
-// Filters and orders: the part of the address, its label, an item's value, and how a value reads.
+// Filters and sort orders: the name in the address, the label, the value of an item, and the text of a value.
 
 const VERDICTS = ["shortcut", "undecided", "robust"];
 const FACETS = Object.entries({
@@ -26,9 +26,9 @@ const FACETS = Object.entries({
   topic: ["Topic", (item) => item.topic || "no topic", (value) => value],
 }).filter(([, [, of]]) => new Set(items.map(of)).size > 1);
 const SORTS = {
-  // From what is shown as about 100 % on, the scorer's confidence decides.
+  // Items shown as about 100 % are sorted by the scorer's confidence.
   shortcut: ["Shortcut probability", (item) => -Math.min(item.shortcut ?? -1, 0.9995) - 1e-6 * (item.weight ?? 0)],
-  order: ["Own order", (item) => item.order],
+  order: ["Original order", (item) => item.order],
   verdict: ["Verdict", (item) => VERDICTS.indexOf(item.verdict)],
   right: ["Voters right", (item) => -item.right],
 };
@@ -47,7 +47,7 @@ function sorted(all) {
   return all.sort((a, b) => value(a) - value(b) || a.order - b.order);
 }
 
-// What is drawn
+// Drawing
 
 function el(tag, attributes, ...children) {
   const made = document.createElement(tag);
@@ -85,7 +85,7 @@ function draw(before) {
   else if (filtered) list.scrollTop = 0;
 }
 
-// Each filter with how many items its values would leave, the other filters as they are.
+// Show each filter value with the number of matching items under the other filters.
 function drawFilters() {
   for (const [name, [, of, reads]] of FACETS) {
     const counts = new Map(items.map((item) => [of(item), 0]));
@@ -102,14 +102,14 @@ function drawCount() {
   const all = VERDICTS.reduce((sum, word) => sum + inRun[word], 0);
   const of = found.length === items.length ? "" : ` of ${whole(items.length)}`;
   at("count").textContent = `${whole(found.length)}${of} item${found.length === 1 && !of ? "" : "s"}`
-    + (all > items.length ? ` (the run has ${whole(all)}; robust ones beyond ${whole(items.length)} are left out)` : "");
+    + (all > items.length ? ` (the run has ${whole(all)}; the page leaves out robust items beyond ${whole(items.length)})` : "");
 }
 
 function drawRows() {
   limit = Math.max(limit, active + CHUNK);
   list.replaceChildren(...found.slice(0, limit).map(drawnRow));
   list.setAttribute("aria-activedescendant", found.length ? `row-${active}` : "");
-  if (!found.length) list.append(el("p", {class: "quiet"}, "No item is left by these filters."));
+  if (!found.length) list.append(el("p", {class: "quiet"}, "No item matches these filters."));
 }
 
 function drawnRow(item, position) {
@@ -135,14 +135,14 @@ function drawItem(item) {
   const button = (label, sign, onclick) => el("button", {type: "button", "aria-label": label, onclick}, sign);
   article.replaceChildren(
     el("header", null, el("h2", null, item.id),
-      button("Item before", "\u2191", () => move(active - 1)), button("Next item", "\u2193", () => move(active + 1)),
+      button("Previous item", "\u2191", () => move(active - 1)), button("Next item", "\u2193", () => move(active + 1)),
       button("Close", "\u00d7", close)),
     el("p", {class: "over"}, el("span", {class: `verdict ${item.verdict}`}, item.verdict),
       el("span", null, item.reason), el("span", null, item.topic)),
     el("p", {class: "stem"}, item.stem),
     el("ol", {class: "options"}, item.choices.map((choice, position) => drawnOption(item, choice, position))),
-    item.mends.length ? el("section", {class: "mend"}, el("h3", null, "Suggested mend"),
-      el("ul", null, item.mends.map((mend) => el("li", null, mend)))) : el("p", {class: "quiet"}, "Nothing to mend."),
+    item.mends.length ? el("section", {class: "mend"}, el("h3", null, "Suggested edits"),
+      el("ul", null, item.mends.map((mend) => el("li", null, mend)))) : el("p", {class: "quiet"}, "No edit is suggested."),
     el("section", {class: "says"}, el("h3", null, "What gives it away"),
       item.says.map((line) => el("p", {class: line.startsWith("  ") ? "entry" : null}, line.trim()))),
     askings.some((_, i) => item.asked[i].length) ? el("section", {class: "asked"},
@@ -150,7 +150,7 @@ function drawItem(item) {
   );
 }
 
-// Prompts are written when they are first opened, and stay open while the reader moves through the items.
+// A prompt is built when it is first opened. It stays open when the reader moves to another item.
 const opened = new Set();
 
 function drawnAsking(item, asking, i) {
@@ -174,7 +174,7 @@ function drawnPrompt(item, {prompt, orders, chat, by}, order) {
   const letters = order.map((_, position) => letter(position));
   const choice = `${letters.slice(0, -1).join(", ")} or ${letters.at(-1)}`;
   return [
-    examples === null ? el("p", {class: "quiet"}, "After solved examples that are not on this page:") : "",
+    examples === null ? el("p", {class: "quiet"}, "The prompt begins with solved examples that are not on this page:") : "",
     el("pre", null, (examples === null ? "" : solved(item, prompt)) + filled(prompt.context, item, order)),
     chat.length ? el("p", {class: "quiet"}, `In a chat (${chat.join(", ")}) the prompt ends with: ${byChat.replace("{letters}", choice)}`) : "",
     el("p", {class: "quiet"}, by === "text" ? "Every option was scored as the reply, by its mean probability per character."
@@ -194,7 +194,7 @@ function drawnReply(item, {prompt, by}, order, reply) {
   ];
 }
 
-// The header of a prompt: its description, then solved examples, which are the first other items.
+// Return the beginning of a prompt: its description and the solved examples, which are the first other items.
 function solved(item, prompt) {
   const others = items.slice(0, examples + 1).filter((other) => other !== item).slice(0, examples);
   return prompt.description + others.filter((other) => "question" in other || !/\{\{ question/.test(prompt.context)).map((other) => {
@@ -203,7 +203,7 @@ function solved(item, prompt) {
   }).join("");
 }
 
-// A template has values and at most loops over the options; `at` is the position of the option that is meant outside them.
+// Fill a template of values and loops over the options. Outside loops, `at` is the position of the option.
 function filled(template, item, order, at) {
   const put = (text, position) => {
     const values = {stem: item.stem, question: item.question, choice: item.choices[order[position]], letter: letter(position)};
@@ -222,12 +222,12 @@ function drawnOption(item, choice, position) {
     el("span", {class: "marks"}, marks.map((mark) => el("b", null, mark))));
 }
 
-// What the reader does
+// Actions
 
 function move(position) {
   if (!found.length) return;
   active = Math.max(0, Math.min(found.length - 1, position));
-  // With an item open beside the list, moving reads on.
+  // If an item is open, open the next one.
   if (state.item) change({item: found[active].id});
   else {
     drawRows();
@@ -235,7 +235,7 @@ function move(position) {
   }
 }
 
-// The items that are left, as a table; a cell that a spreadsheet would compute begins with an apostrophe.
+// Copy the filtered items as CSV. An apostrophe keeps a spreadsheet from evaluating a cell.
 async function copy(event) {
   const cell = (value) => `"${String(value ?? "").replace(/^[=+\-@\t\r]/, "'$&").replaceAll('"', '""')}"`;
   const rows = found.map((item) => [item.id, item.verdict, item.topic, item.shortcut, item.weight, item.cue, item.mends[0]]);
@@ -243,7 +243,7 @@ async function copy(event) {
   const button = event.target;
   await navigator.clipboard.writeText(lines.join("\r\n")).then(
     () => { button.textContent = `${whole(rows.length)} copied`; },
-    () => { button.textContent = "Not allowed: use robustify explain --csv"; });
+    () => { button.textContent = "Not allowed. Use robustify explain --csv."; });
 }
 
 function close() {

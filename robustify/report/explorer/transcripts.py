@@ -1,6 +1,6 @@
-"""Askings of a public run for the explorer: the templates of the prompts, and the answer of each model to each item.
+"""Prompt templates and answers of a public run for the explorer.
 
-The page rebuilds a prompt from its template and the item in the browser, so that it contains no text twice.
+The browser rebuilds each prompt from its template and the item, so that the page contains each text once.
 """
 
 from collections import defaultdict
@@ -22,17 +22,20 @@ from robustify.screen.votes import row_preferences
 from robustify.views import BY_CHAT, VIEWS, names, template
 
 Cell = Any
-"""The answer of one model, as JSON.
+"""Answer of one model as a JSON value.
 
-`[pick, percent]`, `[pick, replies, of]` if replies were drawn, `[pick]` without a score, `-n` for a tie of n options, a
-reason in words if there is no readable answer, and 0 if the model was not asked.
+The value is `[pick, percent]`, `[pick, replies, of]` if replies were sampled, `[pick]` if there is no score, `-n` for a
+tie of n options, a text if there is no readable answer, or 0 if the model was not asked.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Answers of a run, the digests of its templates by `view/name`, the hidden part of its items, and the number of
-    solved examples in a prompt."""
+    """Answers of a run and what its prompts depend on.
+
+    `digests` are those of the templates by `view/name`. `hidden` is the part of an item that the screen hides. `shots` is
+    the number of solved examples in a prompt.
+    """
 
     answers: Answers
     digests: Mapping[str, str]
@@ -41,10 +44,10 @@ class Record:
 
 
 def askings(record: Record, items: Sequence[Item], positions: Sequence[int]) -> dict[str, Any]:
-    """Return the askings of the items at `positions`, as the script reads them.
+    """Return the askings of the items at `positions` as the script reads them.
 
-    `asked` has one list per item, and in it one list per asking: the order of the options (0 for the benchmark's own),
-    then one cell per model. `examples` is null if solved examples were shown that are not on the page.
+    `asked` has a list per item with a list per asking: the order of the options (0 for the benchmark's order), then one
+    cell per model. `examples` is null if the page lacks some of the solved examples in the prompts.
     """
     row_of = {items[at].id: row for row, at in enumerate(positions)}
     rows = np.array([row_of.get(name, -1) for name in record.answers.items], dtype=np.int64)
@@ -100,7 +103,7 @@ def _cells(block: Block, view: str) -> list[Cell]:
         elif not block.scores.shape[1] or np.isnan(block.scores[at, pick]):
             found.append([pick])
         elif draws:
-            # Half a reply was added to the count of each letter.
+            # The count of each letter was increased by one half.
             count = np.exp(block.scores[at, pick]) * (draws + k / 2) - 0.5
             found.append([pick, round(float(count)), draws])
         else:
@@ -109,14 +112,14 @@ def _cells(block: Block, view: str) -> list[Cell]:
 
 
 def _reasons(answers: Answers) -> dict[tuple[str, ...], str]:
-    """Return why an answer is missing, by item, view, model, and template."""
+    """Return the reasons for missing answers, by item, view, model, and template."""
     table = answers.table.filter(pc.is_valid(answers.table["error"]))
     columns = (table[name].to_pylist() for name in ("item", "view", "model", "template"))
     return dict(zip(zip(*columns, strict=True), map(spaced, table["error"].to_pylist()), strict=True))
 
 
 def _parts(view: Any, name: str, digests: Mapping[str, str]) -> dict[str, str] | None:
-    """Return the texts of a template, or None if the prompt of the run is not known to be made from it."""
+    """Return the texts of a template, or None if the run used a different template."""
     if name not in names(view) or digests.get(f"{view}/{name}") != template(view, name).digest:
         return None
     source = files("robustify") / "templates" / view / f"{name}.yaml"
