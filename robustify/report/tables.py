@@ -30,7 +30,7 @@ from robustify.report.format import (
 How = Literal["rate", "points", "count", "items", "number", "p", "ids", "shares", "text"]
 Tone = Literal["", "absent", "good", "bad", "unsure"]
 Column = tuple[str, str] | tuple[str, str, How]
-"""Heading, dotted path, and format of the value (default: rate). Of alternative paths `a|b`, the first that exists is used."""
+"""Heading, dotted path, and format of the value (default: rate). Of the paths `a|b`, the first that exists is used."""
 
 
 @dataclass(frozen=True, slots=True)

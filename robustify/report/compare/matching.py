@@ -13,8 +13,8 @@ from robustify.item import Item
 from robustify.run import Run
 
 FEWEST_ALIKE, MOST_UNKNOWN = 0.1, 0.5
-"""Smallest share of equal IDs with the same stem or options for which IDs count, and the largest share of unmatched items for
-which positions count."""
+"""Smallest share of equal IDs with the same stem or options for which IDs count, and the largest share of unmatched items
+for which positions count."""
 Items = Mapping[str, Item]
 
 
