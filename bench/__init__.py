@@ -1,1 +1,1 @@
-"""Measurements that `make bench` takes; the tests never depend on a clock."""
+"""Measurements run by `make bench`; no test depends on a clock."""

@@ -1,4 +1,4 @@
-"""The work that the speed table of the design names, as requests: real items under our own templates."""
+"""Workloads of the speed table: real items under our own templates."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ SHOTS = 5
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One row of the table: what is asked, of how many items, and the ratio to reach."""
+    """A row of the table: views, number of items, and the target ratio."""
 
     name: str
     items: int
@@ -25,20 +25,20 @@ class Case:
 
 
 def arc(n: int) -> list[Item]:
-    """The first n items of ARC-Challenge's test file."""
+    """Return the first n items of the test file of ARC-Challenge."""
     return list(load(Source(path=str(folder() / "arc" / "ARC-Challenge-Test.jsonl"))).items[:n])
 
 
 def history(n: int) -> list[Item]:
-    """The first n items of MMLU's US history: stems of several hundred tokens."""
+    """Return the first n items of MMLU's US history, whose stems have several hundred tokens."""
     return list(load(Source(path=str(folder() / "mmlu" / "high_school_us_history_test.csv"))).items[:n])
 
 
 def folder() -> Path:
-    """Where the real benchmark files are.
+    """Return the folder of the real benchmark files.
 
     Raises:
-        SystemExit: they are not here.
+        SystemExit: the files are missing.
     """
     found = shared_data()
     if found is None:
@@ -47,8 +47,10 @@ def folder() -> Path:
 
 
 def asked(items: list[Item], views: tuple[View, ...], shots: int = 0) -> list[Request]:
-    """The requests of these views, items in their own order. The first `shots` items are shown and not asked, as a
-    few-shot split is, so that all the others share one header."""
+    """Return the requests of these views for all items but the first `shots`.
+
+    The first `shots` items are shown as examples, as in a few-shot split, so that all requests share one prefix.
+    """
     shown = {item.id for item in items[:shots]}
     askings = plan(items, Asking(views=views, orders=1, shots=shots))
     return [request for asking in askings if asking.item.id not in shown for request in asking.requests]

@@ -1,7 +1,7 @@
-"""What the demo costs a new user: `python -m bench.demo` clones this commit and runs `make demo` in the clone.
+"""Measure the cost of the demo for a new user: `python -m bench.demo`.
 
-The clone has its own environment and an empty cache, so that installing, fetching, and converting count. It writes
-`results/bench/demo.json`. Run it on a quiet machine.
+It clones this commit and runs `make demo` in the clone, with a new environment and an empty cache. Installation, downloads
+and conversion therefore count. Writes `results/bench/demo.json`. Run it on an idle machine.
 """
 
 import json
@@ -24,7 +24,7 @@ _STEP = 0.2
 
 
 def main() -> int:
-    """Measure one cold demo. `first_page_seconds` count from the moment when the models are there."""
+    """Measure one cold demo; `first_page_seconds` starts when the models are installed."""
     with tempfile.TemporaryDirectory() as folder:
         clone, seen = Path(folder, "robustify"), dict[str, float]()
         subprocess.run(["git", "clone", "-q", str(ROOT), str(clone)], check=True)
@@ -67,7 +67,7 @@ def main() -> int:
 
 
 def _watch(cache: Path, page: Path, seen: dict[str, float], ended: threading.Event) -> None:
-    # A model's folder is moved to its place when it is whole, and the page when it is written.
+    # A model's folder and the page are moved to their final path once they are complete.
     places = {"models": [cache / "models" / name for name in _models()], "page": [page]}
     while not ended.wait(_STEP):
         for name, paths in places.items():

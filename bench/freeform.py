@@ -1,9 +1,10 @@
-"""Free response measured: who is certain and wrong on hard answers, and how fast replies are parsed and graded.
+"""Measure free response: certain errors on hard answers, and the speed of parsing and grading.
 
 `python -m bench.freeform hard` grades tests/data/hard_answers.yaml by our rules, by lm-eval's exact match (the last number
-of a numeric answer) and by math-verify, and writes results/bench/hard_cases.json. Only our rules can be undecided.
-`python -m bench.freeform speed` times every parser and grader on 10,000 made-up replies on one core, and writes
-results/bench/freeform.json; it refuses a run in which a reply was not read as it was meant.
+of a numeric answer) and by math-verify. It writes results/bench/hard_cases.json. Only our rules can be undecided.
+
+`python -m bench.freeform speed` times every parser and grader on 10,000 made-up replies on one core and writes
+results/bench/freeform.json. It fails if a reply was not read as intended.
 """
 
 import json
@@ -32,7 +33,7 @@ TABLE = ROOT / "tests" / "data" / "hard_answers.yaml"
 RESULTS = ROOT / "results" / "bench"
 N = 10_000
 GOAL_SECONDS = 10.0
-"""For 10,000 replies through every parser and every grader together."""
+"""Time limit for 10,000 replies through every parser and grader together."""
 NUGGETS = 8
 Expected = Literal["right", "wrong", "undecided"]
 VERDICTS: tuple[Expected, ...] = ("right", "wrong", "undecided")
@@ -41,7 +42,7 @@ _WORDS = ("The", "passage", "states", "this", "in", "its", "second", "sentence")
 
 
 class Case(NamedTuple):
-    """One answer with a careful person's verdict; the first option is the key."""
+    """An answer with a careful person's verdict; the first option is the key."""
 
     kind: Kind
     lang: str
@@ -55,7 +56,7 @@ class Case(NamedTuple):
 
 
 def cases(path: Path = TABLE) -> list[Case]:
-    """Return every answer of the table."""
+    """Return all answers of the table."""
     rows = yaml.safe_load(path.read_text(encoding="utf-8"))
     return [
         Case(
@@ -67,14 +68,14 @@ def cases(path: Path = TABLE) -> list[Case]:
 
 
 def ours(case: Case) -> Expected:
-    """Return the verdict of our rules, without a judge."""
+    """Return the verdict of our rules without a judge."""
     item = FreeItem("i", case.question, case.kind, case.options[0], case.unit, case.options, 0, case.aliases)
     score = grade_answer(item, AnswerRow("i", "m", case.answer), _RULES).score
     return "undecided" if score is None else "right" if score == 1 else "wrong"
 
 
 def lm_eval(case: Case) -> Expected:
-    """Return lm-eval's exact match, case and punctuation ignored; of a number, the last one (its GSM8K filter)."""
+    """Return lm-eval's exact match without case and punctuation, or of the last number (its GSM8K filter)."""
     from lm_eval.api.metrics import exact_match_hf_evaluate
 
     said, key = case.answer, case.options[0]
@@ -89,7 +90,7 @@ def lm_eval(case: Case) -> Expected:
 
 
 def math_verify(case: Case) -> Expected:
-    """Return what math-verify's `verify` says of what it parses of both."""
+    """Return the verdict of math-verify's `verify` on the two parsed answers."""
     import math_verify as library
 
     key = library.parse(f"${case.options[0]}$") or library.parse(case.options[0])
@@ -97,7 +98,7 @@ def math_verify(case: Case) -> Expected:
 
 
 def counted(table: Sequence[Case], grader: Callable[[Case], Expected]) -> dict[str, Any]:
-    """Count how often a grader is certain, and certain and wrong, and decides what nobody can tell."""
+    """Count how often a grader is certain, is certain and wrong, and decides an undecidable answer."""
     verdicts = [grader(case) for case in table]
     pairs = list(zip(table, verdicts, strict=True))
     clear = [(case, verdict) for case, verdict in pairs if case.expected != "undecided"]
@@ -114,7 +115,7 @@ def counted(table: Sequence[Case], grader: Callable[[Case], Expected]) -> dict[s
 
 
 def hard() -> dict[str, Any]:
-    """Grade the table by every grader."""
+    """Grade the table with every grader."""
     table = cases()
     numbers = [case for case in table if case.kind == "numeric"]
     return {
@@ -131,13 +132,13 @@ def hard() -> dict[str, Any]:
 
 
 def reasoning(i: int, rng: random.Random) -> str:
-    """Make a few sentences of a judge thinking, no two alike."""
+    """Return a few different sentences of a judge's reasoning."""
     sentences = [f"Nugget {j + 1} of case {i}: {' '.join(rng.choices(_WORDS, k=14))}" for j in range(NUGGETS)]
     return "<reasoning>\n" + "\n".join(sentences) + "\n</reasoning>\n"
 
 
 def labels_reply(i: int, rng: random.Random) -> tuple[str, list[str]]:
-    """Make labels of eight nuggets after some reasoning, in one of four spellings."""
+    """Return labels of eight nuggets after some reasoning, in one of four formats."""
     labels = rng.choices(SUPPORT3.labels, k=NUGGETS)
     numbered = json.dumps([{"id": j, "label": label} for j, label in enumerate(labels, start=1)])
     spellings = json.dumps(labels), "\n".join(f"- {label}" for label in labels), ", ".join(labels), numbered
@@ -145,7 +146,7 @@ def labels_reply(i: int, rng: random.Random) -> tuple[str, list[str]]:
 
 
 def number_case(i: int, rng: random.Random) -> Case:
-    """Make a worked answer with its number at the end, which is right or wrong."""
+    """Return a worked answer that ends with its number, right or wrong."""
     value = rng.randrange(20, 10**6) / 10
     key, verdict = (value, VERDICTS[0]) if i % 2 else (value * 2, VERDICTS[1])
     text = f"We begin with {i} parts and divide them by {rng.randrange(2, 9)}. So the answer is {value:,.1f}."
@@ -153,7 +154,7 @@ def number_case(i: int, rng: random.Random) -> Case:
 
 
 def timed(n: int, made: Callable[[int, random.Random], Any], done: Callable[[Any], bool]) -> dict[str, Any]:
-    """Time `n` replies that were made beforehand; every one must be read as it was meant."""
+    """Measure the time for `n` prepared replies, and check that each is read as intended."""
     rng = random.Random(7)
     replies = [made(i, rng) for i in range(n)]
     start, wall = time.process_time(), time.perf_counter()
@@ -165,7 +166,7 @@ def timed(n: int, made: Callable[[int, random.Random], Any], done: Callable[[Any
 
 
 def speed(n: int = N) -> dict[str, Any]:
-    """Time every parser and every grader."""
+    """Measure the time of every parser and grader."""
 
     def scored(i: int, rng: random.Random) -> str:
         return reasoning(i, rng) + json.dumps({"reasoning": f"case {i}", "score": 1})

@@ -1,9 +1,11 @@
-"""What the gate catches and what it costs: writes results/bench/gate.json.
+"""Measure what the gate catches and costs: writes results/bench/gate.json.
 
-`python -m bench.gate` measures recall on edited and disguised leaks of a made-up set, shapes in every layout without an
-index, false alarms on installed packages, Python's library and this repository, and the time for 20 files beside
-detect-secrets, where `$DETECT_SECRETS` names it. A part's name (recall, layouts, false_positives, speed) measures that
-part alone and leaves the others. Nothing printed or written holds an item or a text of a file.
+The parts are `recall` on edited and disguised items of a made-up set, `layouts` (shapes in every layout without an index),
+`false_positives` on installed packages, Python's library and this repository, and `speed` for 20 files, with detect-secrets
+as a peer if `$DETECT_SECRETS` names it.
+
+`python -m bench.gate` measures all parts, and with the name of a part only that one. The output contains no item and no
+text of a file.
 """
 
 import json
@@ -36,7 +38,7 @@ GOAL_SECONDS = 1.0
 TEXTS = {".py", ".pyi", ".md", ".txt", ".rst", ".json", ".yaml", ".yml", ".toml", ".cfg", ".ini", ".html", ".css",
          ".js", ".csv", ".tsv", ".xml", ".c", ".h", ".hpp", ".pyx", ".sh", ".ipynb", ".tex"}  # fmt: skip
 LEFT_OUT = {"lm_eval"}
-"""Packages that carry real multiple-choice items: what is found there is right."""
+"""Packages that contain real multiple-choice items, which the gate finds rightly."""
 LAYERS = {"fingerprints": {"RBG301"}, "structure": {"RBG101", "RBG201"}, "state": {"RBG401", "RBG402", "RBG403", "RBG404"},
           "not_utf8": {"RBG501"}, "encoded": {"RBG502"}, "inspection": {"RBG503", "RBG505"}}  # fmt: skip
 KNOWN = {
@@ -44,7 +46,7 @@ KNOWN = {
     "docs/sources.md": "right: its example is one made-up item",
     "docs/from_python.ipynb": "right: made-up items",
 }
-"""Files that structure refuses rightly, and why."""
+"""Files that the shape rules refuse rightly, with the reason."""
 Content = str | bytes
 
 
@@ -65,7 +67,7 @@ def _carried(content: Content) -> list[Content]:
 
 
 def recall() -> dict[str, Any]:
-    """Return how often edited and disguised items, whole and as stems alone, are refused in files of several kinds."""
+    """Return how often edited and disguised items, complete or as stems alone, are refused in several types of files."""
     items = made(ITEMS, 2026)
     prints = Fingerprints(build_index({"mock": [item.texts for item in items]}, KEY), KEY)
     edits: dict[str, Callable[[str, random.Random], Content]] = {"verbatim": lambda text, _: text, **EDITS}
@@ -98,7 +100,7 @@ def recall() -> dict[str, Any]:
 
 
 def layouts() -> dict[str, Any]:
-    """Return how often files of five items and of one are refused by their structure alone, in every layout."""
+    """Return how often files of five items and of one item are refused by shape alone, in every layout."""
     out = {}
     for size in (5, 1):
         hits, missed = [], dict[str, int]()
@@ -117,7 +119,7 @@ def _below(folder: Path) -> Iterable[Path]:
 
 
 def installed(limit: int) -> list[Path]:
-    """Return text files of the installed packages, in an order that no one chose."""
+    """Return text files of the installed packages in a fixed pseudo-random order."""
     folders = {Path(sysconfig.get_path("purelib")), Path(sysconfig.get_path("platlib"))}
     files = [path for folder in folders for path in _below(folder) if not LEFT_OUT & set(path.parts)]
     kept = [path for path in files if path.stat().st_size < 2_000_000]
@@ -125,18 +127,18 @@ def installed(limit: int) -> list[Path]:
 
 
 def library(limit: int) -> list[Path]:
-    """Return text files of Python's own library, without what is installed into it."""
+    """Return text files of Python's standard library without installed packages."""
     files = _below(Path(sysconfig.get_path("stdlib")))
     return sorted(path for path in files if "site-packages" not in path.parts)[:limit]
 
 
 def own() -> list[Path]:
-    """Return the pages and the code of this repository; its tests and results hold made-up items on purpose."""
+    """Return the pages and code of this repository without tests and results, which contain made-up items on purpose."""
     return sorted(path for folder in ("docs", "robustify") for path in _below(ROOT / folder))
 
 
 def false_positives() -> dict[str, Any]:
-    """Return the harmless files that are refused, by layer, each named."""
+    """Return the harmless files that each layer refuses."""
     prints = Fingerprints(build_index({"mock": [item.texts for item in made(ITEMS, 2026)]}, KEY), KEY)
     files = {
         "installed_packages": installed(FILES),
@@ -171,7 +173,7 @@ def _short(path: Path) -> str:
 
 
 def speed() -> dict[str, Any]:
-    """Return the median seconds of whole processes over 20 files of about 2 MB, ours and detect-secrets' in turns."""
+    """Return the median seconds of processes over 20 files of about 2 MB, alternating with detect-secrets."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         chosen = [

@@ -1,8 +1,8 @@
-"""How cost grows with items, options and stem length: writes results/bench/growth.json and its plot.
+"""Measure how cost grows with items, options and stem length: writes results/bench/growth.json and its plot.
 
-`python -m bench.growth` measures every point in its own process, so that each has its own peak of memory;
-`--quick` takes 3 items a point and writes nothing; `--plot` draws results/bench/growth.svg again without measuring; a
-point's name measures that one and prints one line. It refuses numbers of a run that the plan does not describe.
+`python -m bench.growth` measures every point in a separate process, so that each has its own memory peak. `--quick` uses 3
+items per point and writes nothing. `--plot` draws results/bench/growth.svg from existing results. With the name of a point,
+it measures only that point and prints one line. It fails if the numbers of a run differ from the plan.
 """
 
 import json
@@ -25,16 +25,16 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "bench" / "growth.json"
 MODEL = "smollm2-135m"
 SERIES = {"items": (50, 200, 1000), "options": (4, 8, 10), "stem": (20, 200, 1000)}
-"""What grows, and to what."""
+"""The quantities that grow, with their values."""
 ITEMS = {"options": 30, "stem": 20}
-"""Items a point, where they are not what grows."""
+"""Items per point if the number of items does not grow."""
 QUICK = 3
 _WARM_UP = 8
-"""Requests that are scored before the clock starts."""
+"""Requests scored before the clock starts."""
 TITLES = {"items": "Items", "options": "Options an item", "stem": "Tokens a stem"}
 NAIVE: dict[str, Any] = {"color": "#a8501c", "marker": "s", "linestyle": "--"}
 OURS: dict[str, Any] = {"color": "#17579f", "marker": "o"}
-# Ids and dates would differ from one drawing to the next; text stays text.
+# IDs and dates would differ between drawings; text stays text.
 FIXED = {"svg.hashsalt": "growth", "svg.fonttype": "none", "font.size": 9}
 _FIRST = [
     "Amber", "Birch", "Cedar", "Delta", "Ember", "Fern", "Grove", "Hazel", "Iris", "Juniper", "Kelp", "Lotus", "Maple",
@@ -49,12 +49,12 @@ _FILLER = (
 
 
 def points() -> list[tuple[str, int]]:
-    """Every series and place on its axis."""
+    """Return every series with its values."""
     return [(series, x) for series, places in SERIES.items() for x in places]
 
 
 def made(series: str, x: int, n: int, tokenizer: Any) -> list[Item]:
-    """The items of a point: real ones, with more options or with made stems where these grow."""
+    """Return the items of a point: real items, with added options or made-up stems if these grow."""
     match series:
         case "items":
             return arc(n)
@@ -65,7 +65,7 @@ def made(series: str, x: int, n: int, tokenizer: Any) -> list[Item]:
 
 
 def with_options(k: int, n: int) -> list[Item]:
-    """Items of four choices, with further choices of other items up to k: those of 8 are the first of 10."""
+    """Return items of four choices, extended to k with choices of other items."""
     every = arc(1000)
     pool = list(dict.fromkeys(choice for item in every for choice in item.choices))
     out = []
@@ -77,7 +77,7 @@ def with_options(k: int, n: int) -> list[Item]:
 
 
 def with_stems(length: int, n: int, tokenizer: Any) -> list[Item]:
-    """Items of four choices under stems of about `length` tokens, of which each begins with a word of its own."""
+    """Return items of four choices under stems of about `length` tokens, each with a different first word."""
     items = [item for item in arc(200) if item.k == 4][:n]
     return [replace(item, stem=stem(i, length, tokenizer)) for i, item in enumerate(items)]
 
@@ -92,7 +92,7 @@ def stem(i: int, length: int, tokenizer: Any) -> str:
 
 
 def measure(series: str, x: int, *, quick: bool) -> dict[str, Any]:
-    """One point, in this process: the model loaded and warm, no score cache."""
+    """Measure a point in this process, with a warm model and without a score cache."""
     from transformers import AutoTokenizer
 
     from robustify.engines.local.engine import HF
@@ -136,14 +136,14 @@ def _counted(requests: list[Request], tokenizer: Any, budget: int) -> dict[str, 
     return {
         "planned": planned,
         "distinct": distinct,
-        # lm-eval runs a context once for all continuations of one token, as the letters are.
+        # lm-eval runs a context once for all continuations of one token, such as letters.
         "rows": sum(len(row) for row in {request.row for request in encoded}),
         "naive": sum(len(request.row) for request in encoded),
     }
 
 
 def gathered(*, quick: bool) -> dict[str, Any]:
-    """All points, each by a process of its own."""
+    """Measure all points, each in a separate process."""
     machine = {"cores": len(os.sched_getaffinity(0)), "load_before": round(os.getloadavg()[0], 2)}
     found = []
     for series, x in points():
@@ -155,8 +155,10 @@ def gathered(*, quick: bool) -> dict[str, Any]:
 
 
 def plotted(results: Path = RESULTS) -> Path:
-    """The drawing of these results, beside them: three columns, one for each thing that grows. Its bytes do not vary; a
-    description in words is in its metadata."""
+    """Draw the results as three columns, one for each growing quantity.
+
+    The same results give the same bytes. The metadata contains a description in words.
+    """
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -174,7 +176,7 @@ def plotted(results: Path = RESULTS) -> Path:
 
 
 def described(points: Sequence[dict[str, Any]]) -> str:
-    """The drawing in words, for those who do not see it."""
+    """Describe the drawing in words for people who cannot see it."""
     return " ".join(
         f"{TITLES[p['series']]} {p['x']:,}: {p['planned']:,} tokens planned, {p['naive']:,} naive, {p['seconds']:.1f} s."
         for p in points

@@ -1,7 +1,8 @@
-"""How far likeness to the real question tells inferred from given-away items: `python -m bench.inferring LABELS`.
+"""Measure how well similarity to the real question separates inferred from given-away items.
 
-LABELS are JSON lines of people's labels: `dataset`, `question`, the `inferred_question` of a model that saw the choices
-alone, and `label`, 1 if these are the same question. Writes results/bench/inferred.json, which holds numbers alone.
+`python -m bench.inferring LABELS` reads JSON lines of human labels: `dataset`, `question`, the `inferred_question` of a
+model that saw only the choices, and `label` (1 if both questions are the same). It writes numbers to
+results/bench/inferred.json.
 """
 
 import json
@@ -24,7 +25,7 @@ SOURCE = "nbalepur/BenchMarker, judge_experiments/validation_data/shortcuts_judg
 
 
 def likeness(rows: Sequence[dict[str, Any]]) -> dict[str, Floats]:
-    """Return the likeness of both questions of each row, by meaning and by words."""
+    """Return the similarity of the two questions of each row, by meaning and by words."""
     real, inferred = ([row[name] for row in rows] for name in ("question", "inferred_question"))
     vectors = text_vectors(real + inferred, cache_folder(None), keep=False)
     if vectors is None:
@@ -35,7 +36,7 @@ def likeness(rows: Sequence[dict[str, Any]]) -> dict[str, Floats]:
 
 
 def measured(like: Floats, same: Bools, least: float) -> dict[str, Any]:
-    """Return the AUROC of a likeness, and what it finds, and finds wrongly, from `least` on."""
+    """Return the AUROC of a similarity, and the true and false positive rates from `least`."""
     value, ci = auroc(like, same)
     from_there_on = (like >= least).astype(np.float64)
     return {

@@ -1,9 +1,8 @@
-"""Measure what large inputs cost: `python -m bench.load [PART...]` writes these parts of results/bench/load.json.
+"""Measure the cost of large inputs: `python -m bench.load [PART...]` writes results/bench/load.json.
 
-The parts are validate, heuristics, planning, judging, importing, weighing, and encoding. Each command is a process of its
-own. Seconds are wall time and processor time, memory is the peak, and the load average before the command says how busy
-the machine was. Items, answers, and logs are made up, except the options that are encoded: only cost is measured. `--quick`
-takes a thousandth of the items and writes nothing.
+The parts are validate, heuristics, planning, judging, importing, weighing, and encoding. Each command runs in a separate
+process. The results are wall time, processor time, peak memory, and the load average before the command. All input is made
+up except the encoded options. `--quick` uses a thousandth of the items and writes nothing.
 """
 
 import json
@@ -40,10 +39,11 @@ SHAPES: dict[str, tuple[int, tuple[View, ...]]] = {
     "one view": (1, ("full",)),
     "four views": (1, ("full", "cloze", "choices_only", "choices_only_text")),
 }
-"""Models of a log, and the views in which each item is asked; the logged rows are shared among them."""
+"""Models of a log and the views in which each item is asked; they share the logged rows."""
 GOALS = {"judging": 25.0, "importing": 20.0, "weighing": 60.0, "encoding": 60.0}
-"""Wall seconds of a million items and three voters; processor seconds of the five models' logs, of a million items' weights
-from their columns, and of 10,000 options' vectors."""
+"""Limits in seconds: wall time for a million items and three voters, processor time for the logs of five models, for
+weighing a million items by their columns, and for encoding 10,000 options.
+"""
 ENCODED, COLUMNS, WEIGHED = 10_000, 9, 2_000
 
 Measured = dict[str, float | int]
@@ -66,7 +66,7 @@ def measured(*arguments: str, module: str = "robustify") -> Measured:
 
 
 def made_up(n: int, draw: random.Random) -> Iterator[Item]:
-    """Yield items of random words, about as long as those of public benchmarks."""
+    """Yield items of random words, with the typical length of public benchmarks."""
     letters = "abcdefghijklmnoprstuvw"
     words = ["".join(draw.choices(letters, k=draw.randint(2, 9))) for _ in range(4000)]
     for i in range(n):
@@ -86,7 +86,7 @@ def write_items(path: Path, n: int) -> None:
 
 
 def write_answers(path: Path, n: int) -> None:
-    """Write an answer table in which every voter knows a tenth of the items and partly guesses alike."""
+    """Write an answer table in which every voter knows a tenth of the items and guesses partly alike."""
     rng = np.random.default_rng(0)
     key, known = rng.integers(CHOICES, size=n), rng.random(n) < 0.1
     shared = rng.normal(size=(n, CHOICES))
@@ -117,7 +117,7 @@ def write_answers(path: Path, n: int) -> None:
 
 
 def judge_table(path: Path) -> None:
-    """Judge an answer table as `robustify judge` does without texts, and write the results beside the table."""
+    """Judge an answer table without texts, like `robustify judge`, and write the results beside it."""
     from robustify.files import write_json
     from robustify.judging.context import Facts, Rules
     from robustify.judging.judgement import judge
@@ -133,7 +133,7 @@ def judge_table(path: Path) -> None:
 
 
 def weigh_columns(n: int) -> None:
-    """Weigh n items by made-up columns: gains of a scorer, and of rules that pay in two fifths of the items."""
+    """Weigh n items by made-up columns: gains of a scorer, and of rules that gain on two fifths of the items."""
     draw = np.random.default_rng(0)
     gains = draw.normal(0.2, 1.0, (n, 5)), (draw.random((n, COLUMNS - 5)) < 0.4) - 0.25
     columns = np.concatenate(gains, axis=1)
@@ -142,7 +142,7 @@ def weigh_columns(n: int) -> None:
 
 
 def weigh_items(path: Path) -> None:
-    """Weigh the items of a file from their texts, with what probes of another kind still find."""
+    """Weigh the items of a file by their texts, and audit the weights with other probes."""
     from robustify.policy.weighing import weighed
 
     found = weighed(load(Source(path=str(path))), "form", path.parent)
@@ -163,12 +163,12 @@ def encode_options(n: int) -> None:
 
 
 def plan_requests(path: Path) -> None:
-    """Load a benchmark and plan every request of the default settings, as a run does before it opens a model."""
+    """Load a benchmark and plan every request of the default settings."""
     print(sum(len(one.requests) for one in plan(load(Source(path=str(path))).items, Asking())))
 
 
 def write_logs(folder: Path, shape: str, rows: int) -> list[str]:
-    """Write lm-eval logs of a shape and return them as they are named on the command line."""
+    """Write lm-eval logs of a shape and return their names for the command line."""
     models, views = SHAPES[shape]
     draw = random.Random(0)
     items = list(made_up(rows // (models * len(views)), draw))
@@ -229,7 +229,7 @@ PARTS: Mapping[str, tuple[int, Callable[[Path, int], dict[str, Measured]]]] = {
 
 
 def main(arguments: list[str]) -> int:
-    """Measure the named parts, or all."""
+    """Measure the named parts, or all parts."""
     quick = "--quick" in arguments
     named = [word for word in arguments if word != "--quick"]
     if unknown := set(named) - set(PARTS):

@@ -1,4 +1,4 @@
-"""Our share of the machine's own float32 matrix rate, both measured in one run, a moment apart."""
+"""Our share of the machine's float32 matrix rate, with both rates measured in one run."""
 
 import statistics
 import time
@@ -14,14 +14,15 @@ from robustify.models import cache_folder, locate
 SIDE = 2048
 RUNS = 5
 PRODUCTS = 8
-"""After every batch, so that both see the same of a machine that changes its speed."""
+"""Products after every batch, so that both measurements see the same machine speed."""
 GOAL = 0.75
 
 
 def matrix_rate(model: str) -> dict[str, Any]:
-    """The share, counted in distinct prefix tokens: the linear layers once for each, the output head once for each
-    position that is scored; nothing for attention. The matrix rate is that of one large float32 product, timed
-    after every batch; its time is not ours.
+    """Return our share of the matrix rate, counted in distinct prefix tokens.
+
+    The count includes the linear layers once per token and the output head once per scored position, but not attention. The
+    matrix rate is that of one large float32 product, timed after every batch and outside our time.
     """
     import torch
 

@@ -1,12 +1,12 @@
-"""Our scoring beside lm-eval's, on the same work in one run: writes results/bench/scoring.json.
+"""Compare our scoring with lm-eval's on the same work in one run: writes results/bench/scoring.json.
 
-Every case is paired A B A B: lm-eval's `hf` at its best batch size of 8, 16 and 32, then our engine without its
-score cache, the same float32 weights in memory on both sides, tokenisation included. Ratios are of neighbours, so
-that a machine which slows down slows both.
+Runs alternate (A B A B): lm-eval's `hf` at its best batch size of 8, 16 and 32, then our engine without a score cache. Both
+use the same float32 weights in memory and include tokenisation. Ratios compare neighbouring runs, so that a change in
+machine speed affects both sides.
 
-`python -m bench.scoring [CASE...]` measures these cases only and leaves the others in the file as they were. The cases
-`size_*` are models of the Llama shape with random weights, of which the ratio must not fall as they grow. The case `vllm`
-has vLLM's CPU build with prefix caching as the peer (`bench/vllm_peer.py` says what it needs); its prompts come tokenised.
+`python -m bench.scoring [CASE...]` measures only these cases and keeps the others in the file. The `size_*` cases are
+Llama-shaped models with random weights; their ratio must not fall with size. The case `vllm` compares with vLLM's CPU build
+and prefix caching on tokenised prompts; `bench/vllm_peer.py` lists its requirements.
 """
 
 import gc
@@ -40,16 +40,16 @@ MODEL = "smollm2-135m"
 PAIRS = 3
 BATCH_SIZES = (8, 16, 32)
 TRIED_ON = 40
-"""Requests, spread over a case, on which lm-eval's batch sizes are compared."""
+"""Requests, spread over a case, used to compare lm-eval's batch sizes."""
 SIZES = {"135m": (576, 1536, 30, 9, 3), "500m": (1280, 3584, 24, 20, 5), "1b": (2048, 8192, 16, 32, 8)}
-"""Width, width of the MLP, layers, heads and heads of keys; the vocabulary is SmolLM2's 49,152 tokens."""
+"""Width, MLP width, layers, heads and key heads; the vocabulary is SmolLM2's 49,152 tokens."""
 BESIDE_VLLM = replace(CASES[0], items=30, goal=1.5, requests=lambda: asked(arc(30), ("full", "cloze")))
-"""Fewer items: with prompt log-probabilities vLLM computes every prompt whole."""
+"""Fewer items, because vLLM computes complete prompts if prompt log-probabilities are requested."""
 SIZED = replace(CASES[0], items=4, goal=1.0, requests=lambda: asked(arc(4), ("full", "cloze")))
 
 
 def main(wanted: Sequence[str]) -> int:
-    """Measure the cases named, or all."""
+    """Measure the named cases, or all cases."""
     result = json.loads(RESULT.read_text(encoding="utf-8")) if RESULT.is_file() else {}
     todo: dict[str, Callable[[], dict[str, Any]]] = {"matrix_rate": lambda: matrix_rate(MODEL)}
     todo |= {case.name: lambda case=case: _measured(case) for case in CASES}
@@ -85,7 +85,7 @@ def _machine() -> dict[str, Any]:
 
 
 def _sized(size: str) -> dict[str, Any]:
-    """A model of this size, made of random weights under SmolLM2's tokenizer, and gone afterwards."""
+    """Yield a temporary model of this size with random weights and SmolLM2's tokenizer."""
     from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig
 
     width, mlp, layers, heads, keys = SIZES[size]
@@ -150,7 +150,7 @@ def _compared(
     ours: Sequence[float],
     theirs: Sequence[float],
 ) -> dict[str, Any]:
-    """Ratios of neighbours in time, and how far the numbers of both sides differ."""
+    """Return the ratios of neighbouring runs, and the largest difference between the numbers of both sides."""
     ratios = [peer / our for peer, our in pairs]
     return {
         "says": f"{case.says}, {case.items} items",
@@ -194,7 +194,7 @@ def _timed(work: Callable[[], list[float]]) -> tuple[list[float], float]:
 
 
 def _other_picks(requests: Sequence[Request], ours: Sequence[float], theirs: Sequence[float]) -> int:
-    # The options of one asking stand together and share their context.
+    # The options of one question are adjacent and share their context.
     other = 0
     for _, places in groupby(range(len(requests)), key=lambda i: requests[i].context):
         numbers = list(places)

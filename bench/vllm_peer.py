@@ -1,7 +1,7 @@
-"""The requests of a case through vLLM's CPU build beside our engine, in one run: a side of `python -m bench.scoring vllm`.
+"""Run the requests of a case through vLLM's CPU build: the peer of `python -m bench.scoring vllm`.
 
-`ROBUSTIFY_BENCH_VLLM_PYTHON` names the interpreter of an environment that has vLLM; this file is run there too, with the
-model's folder as its argument: one JSON list of `[tokens, scored]` a line comes in, one list of sums goes out.
+`ROBUSTIFY_BENCH_VLLM_PYTHON` names the interpreter of an environment with vLLM. This file also runs there, with the model's
+folder as its argument. It reads one JSON list of `[tokens, scored]` per line and writes one list of sums.
 """
 
 import json
@@ -17,7 +17,7 @@ READY = "ready"
 
 
 class Peer:
-    """vLLM in a process of its own: float32, prefix caching on, its own batching."""
+    """vLLM in a separate process: float32, with prefix caching and its own batching."""
 
     def __init__(self, folder: Path) -> None:
         from transformers import AutoTokenizer
@@ -33,7 +33,7 @@ class Peer:
             [os.environ[PYTHON], "-I", __file__, str(folder)],
             env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
             | quiet
-            # It would leave one core idle, and we use all of them.
+            # By default, it leaves one core idle; we use all cores.
             | {"VLLM_CPU_KVCACHE_SPACE": "2", "VLLM_CPU_NUM_OF_RESERVED_CPU": "0"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -43,7 +43,7 @@ class Peer:
         self.version = self._answer(READY)
 
     def tokens(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[list[int], int]]:
-        """Of each context and continuation: the tokens of both, and how many of them are scored (the last ones)."""
+        """Return the tokens of each context and continuation, and how many of the last ones are scored."""
         found = []
         for context, continuation in pairs:
             whole = self._tokenizer(context + continuation)["input_ids"]
@@ -51,7 +51,7 @@ class Peer:
         return found
 
     def sums(self, work: Sequence[tuple[list[int], int]]) -> list[float]:
-        """The log-probability of what is scored, for each, in nats."""
+        """Return the log-probability of each scored continuation in nats."""
         assert self._process.stdin
         print(json.dumps(work), file=self._process.stdin, flush=True)
         return [float(total) for total in json.loads(self._answer("sums"))]
@@ -63,7 +63,7 @@ class Peer:
         self._process.wait()
 
     def _answer(self, kind: str) -> str:
-        # vLLM and its libraries print too; our lines begin with their kind.
+        # vLLM and its libraries also print; our lines begin with their type.
         assert self._process.stdout
         for line in self._process.stdout:
             if line.startswith(kind + " "):
@@ -74,7 +74,7 @@ class Peer:
 
 
 def serve(folder: str) -> None:
-    """In vLLM's environment: score what comes in until the input ends."""
+    """Score the input lines in vLLM's environment until the input ends."""
     import vllm
 
     engine: Any = vllm.LLM(

@@ -1,7 +1,7 @@
-"""A run of 1,000 items and its repeat, each in a process of its own: how long the asking takes.
+"""Time a run of 1,000 items and its repeat, each in a separate process.
 
-`python -m bench.warm FOLDER` asks with the score cache in FOLDER and prints one JSON line. The time is from
-the start of the process to the last answer row: imports, loading the items, opening the engine, asking.
+`python -m bench.warm FOLDER` keeps the score cache in FOLDER and prints one JSON line. The time is from the start of the
+process to the last answer row. It includes imports, loading the items, opening the engine, and asking.
 """
 
 import json
@@ -21,7 +21,7 @@ GOAL, GOAL_SECONDS = 100.0, 5.0
 
 
 def warm(model: str) -> dict[str, Any]:
-    """One cold run, then its repeats."""
+    """Measure a cold run and its repeats."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "models").symlink_to(cache_folder() / "models")
         cold, first = _process(folder, model)
@@ -48,7 +48,7 @@ def _process(folder: str, model: str) -> tuple[float, list[float]]:
 
 
 def main(folder: str, model: str) -> int:
-    """Ask, and print every total."""
+    """Run the model and print every total."""
     from bench.cases import arc
     from robustify.ask import Asking, ask, plan
     from robustify.engines import open_scorer

@@ -1,1 +1,1 @@
-"""Real public sets audited one after another: `python -m bench.atlas` (`make atlas`) writes results/atlas."""
+"""Audits of real public sets: `python -m bench.atlas` (`make atlas`) writes results/atlas."""

@@ -1,9 +1,11 @@
-"""`make atlas`: audits every set of sets.yaml and writes results/atlas: numbers and ids of items, never their text.
+"""Audit every set of sets.yaml and write numbers and item IDs, never text, to results/atlas: `make atlas`.
 
-`python -m bench.atlas [NAME...]` audits these sets alone; `--free` asks no model, and publishes what was asked before;
-`--index` only writes what rests on all sets; `--again` judges sets anew that have not changed; `--weights` writes
-adjusted.json and larger.json alone, with no language model. Sets whose files are absent
-are left out and said to be. Nothing is asked twice: work lies in runs/atlas, which git ignores, and scores in the cache.
+`python -m bench.atlas [NAME...]` audits only these sets. `--free` asks no model and publishes earlier answers. `--index`
+writes only results that depend on several sets. `--again` judges unchanged sets again. `--weights` writes only
+adjusted.json and larger.json, without a language model.
+
+Sets whose files are missing are reported and skipped. Nothing is asked twice: intermediate files are in runs/atlas, which
+git ignores, and scores are in the cache.
 """
 
 import argparse
@@ -35,7 +37,7 @@ SETS = Path(__file__).with_name("sets.yaml")
 
 
 def main(arguments: list[str]) -> int:
-    """Audit, write, print one line a set."""
+    """Audit and write all sets, and print one line per set."""
     parser = argparse.ArgumentParser(prog="python -m bench.atlas", description=__doc__)
     parser.add_argument("sets", metavar="NAME", nargs="*")
     parser.add_argument("--free", action="store_true")
@@ -73,7 +75,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _write(file: str, parts: Mapping[str, Callable[[Path], Entry]]) -> None:
-    """Write one file of results/atlas with a part for each set whose files are here."""
+    """Write a file of results/atlas with a part for each set whose files exist."""
     found = {}
     for name, part in parts.items():
         try:
@@ -84,7 +86,7 @@ def _write(file: str, parts: Mapping[str, Callable[[Path], Entry]]) -> None:
 
 
 def _before(name: str, data: Data) -> Entry | None:
-    """What an earlier call found, where its folder is there and the set's files are the same."""
+    """Return the earlier result if its folder exists and the set's files are unchanged."""
     path = RESULTS / f"{name}.json"
     if not path.is_file() or not (WORK / f"free-{name}" / MANIFEST).is_file():
         return None
@@ -93,7 +95,7 @@ def _before(name: str, data: Data) -> Entry | None:
 
 
 def _beside(sets: dict[str, Data]) -> None:
-    """What needs several sets: others' answers, and the chart."""
+    """Write the results that need several sets: published answers and the chart."""
     if all((RESULTS / f"{name}.json").is_file() for name in SHARED):
         try:
             publish(RESULTS / "predictions.json", judged(sets, WORK))

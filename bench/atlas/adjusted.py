@@ -1,9 +1,10 @@
-"""What weights leave to find on each set, by auditors of another kind than the filter: results/atlas/adjusted.json.
+"""Shortcuts that weights leave on each set, found by independent auditors: results/atlas/adjusted.json.
 
-No language model is asked: the weights rest on form and words, and the sentence encoder audits. By set `n`, what the
-weights are `worth`, their `status`, how many items `criterion: fdr` flags, and by auditor its points above chance on all
-items (`before`), on the items that the filter keeps (`kept`: probes are fitted to these anew), and under the weights
-(`value`, `ci`, `p_holm`).
+No language model is asked. The weights depend on form and words, and the sentence encoder audits. For each set, the file
+has `n`, the `worth` of the weights, their `status`, and the number of items that `criterion: fdr` flags.
+
+For each auditor, it has the points above chance on all items (`before`), on the kept items (`kept`, with refitted probes),
+and under the weights (`value`, `ci`, `p_holm`).
 """
 
 from pathlib import Path
@@ -29,7 +30,7 @@ from robustify.run import Run
 
 
 def adjusted(data: Data, _work: Path) -> Entry:
-    """Return what weights leave to find on a set, without a language model."""
+    """Return the shortcuts that weights leave on a set, without asking a language model."""
     bench = loaded(data)
     meant = ask_by_meaning(bench.items, ProbeSettings(), cache_folder(), keep=True)
     answers = Answers.concat([guess(bench.items), Answers.of(meant)])
@@ -38,14 +39,14 @@ def adjusted(data: Data, _work: Path) -> Entry:
 
 
 def context_of(run: Run) -> Context:
-    """Return what a run was judged from."""
+    """Return the context from which a run was judged."""
     config = parse(run.manifest["config"], run.manifest["config"]["name"])
     asked = asked_again(run, config)
     return context(asked.answers, asked.facts, rules(config), asked.items)
 
 
 def left_to_find(ctx: Context, found: Balanced | None) -> Entry:
-    """Return what auditors find on all items, on those that the filter keeps, and under the weights."""
+    """Return the gains of auditors on all items, on the kept items, and under the weights."""
     assert found is not None
     part, kept = found.part.model_dump(mode="json"), _on_kept(ctx)
     return {
@@ -56,7 +57,7 @@ def left_to_find(ctx: Context, found: Balanced | None) -> Entry:
 
 
 def _on_kept(ctx: Context) -> dict[str, float]:
-    """By auditor its points above chance on the items kept; the encoder's fits are those on all items."""
+    """Return each auditor's points above chance on the kept items; the encoder was fitted on all items."""
     scores = ctx.ranker.by_options()
     assert scores is not None
     assert ctx.items is not None

@@ -1,4 +1,4 @@
-"""One set: all of its items without a model, and a sample of them as the two embedded models answer it."""
+"""Audit of one set: all items without a model, and a sample with the two small models."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,14 +18,14 @@ from robustify.screen.votes import cast_votes
 
 ASKED = Path(__file__).with_name("asked.yaml")
 SAMPLE = 200
-"""Items of a set that the models are asked."""
+"""Items per set that the models are asked."""
 BY_PLACE = ("first_option", "last_option", "most_common_position")
-"""Heuristics that see where the key stands in the file, no cue where options are shuffled when shown."""
+"""Heuristics that use the key's position in the file, which is not a cue if options are shuffled."""
 TWO = ScreenRules(criterion="unanimous", mode="text")
 
 
 def without_models(name: str, data: Data, work: Path) -> Entry:
-    """All items of a set judged by heuristics, probe and `criterion: fdr`; the run's folder is kept under `work`."""
+    """Judge all items of a set by heuristics, probe and `criterion: fdr`; keep the run's folder in `work`."""
     config = parse({"name": name, "sensitivity": "public", "data": paths_of(data), "explore": False}, name)
     run = robustify(config, work / f"free-{name}", work / "cache")
     items, tree = run.items, run.summary.tree()
@@ -55,9 +55,9 @@ def without_models(name: str, data: Data, work: Path) -> Entry:
 def with_models(
     name: str, data: Data, work: Path, watch: Watch = unwatched, *, ask: bool = True
 ) -> Entry | None:
-    """A sample of a set as the models of asked.yaml answer it; None where it was not asked and is not to be.
+    """Return the audit of a sample by the models of asked.yaml; None if it was not asked and must not be.
 
-    What was asked before stays as it is; the scores of a run that was stopped are in the cache.
+    Earlier answers are kept, and the scores of an interrupted run are in the cache.
     """
     folder = work / f"run-{name}"
     if not (folder / MANIFEST).is_file():
@@ -71,8 +71,9 @@ def with_models(
 
 
 def of_run(run: Run) -> Entry:
-    """What the models' answers say: accuracy by view, both models right without the question (by text, in one order),
-    and the filter with their votes.
+    """Return accuracies by view, the share that both models get right without the question, and the filter's flags.
+
+    The second number is by text, in one order. The filter uses the models' votes.
     """
     items, tree = run.items, run.summary.tree()
     index = item_index(run.answers, [item.id for item in items])

@@ -1,4 +1,4 @@
-"""The chart of docs/findings.md: by set the latent shortcut rate and what a fresh probe still finds after the filter."""
+"""Chart of docs/findings.md: each set's latent shortcut rate and residual after the filter."""
 
 import io
 import json
@@ -17,8 +17,8 @@ TITLE = "How much of each set shows its key without its question"
 
 
 def chart(results: Path, place: Path) -> None:
-    """Draw the sets of index.json from the worst to the best; the same numbers give the same bytes."""
-    import matplotlib  # a dependency of development
+    """Draw the sets of index.json from worst to best; equal numbers give equal bytes."""
+    import matplotlib  # a development dependency
     from matplotlib.figure import Figure
     from matplotlib.ticker import PercentFormatter
 

@@ -1,7 +1,7 @@
-"""What scorers that are fitted say of a set, averaged over the folds of several seeds, and how far the folds move them.
+"""Results of fitted scorers on a set, averaged over several seeds of the folds, and their variation over seeds.
 
-Of one seed an accuracy is uncertain for two reasons: which items the set happens to hold, and which fold each of them
-fell into. The interval here is over items, of each item's mean credit over seeds; `sd`, `least` and `most` are over seeds.
+With one seed, an accuracy varies with the items of the set and with their folds. The interval here is over items, for each
+item's mean credit over seeds. `sd`, `least` and `most` are over seeds.
 """
 
 from collections.abc import Sequence
@@ -29,14 +29,15 @@ Entry = dict[str, Any]
 
 
 def over_seeds(items: Sequence[Item], answers: Answers, rules: ScreenRules, seeds: int = SEEDS) -> Entry:
-    """The fitted scorers on these items: `probe`, `scorer`, `latent`, `cues`, `flagged`, `residual`, `probe_p`.
+    """Return the results of the fitted scorers: `probe`, `scorer`, `latent`, `cues`, `flagged`, `residual`, `probe_p`.
 
-    `probe`: accuracy of the artifact probe, the listed features of the options alone. `scorer`: accuracy of the filter's
-    scorer, which reads words too and what voters of `answers` like. `latent`: the share s of items whose key the scorer
-    knows, were all others guessed: accuracy = s + (1 - s) / k, taken item by item. `cues`: by cue the accuracy of what
-    that cue alone adds to the scorer (a part that moves no option counts as a guess). `flagged`: by `rules` at their q.
-    `residual`: a fresh probe on what is left, less its chance. `probe_p`: that the fresh probe is above chance on all
-    items, by 999 permutations of their keys, of the first seed.
+    - `probe`: accuracy of the artifact probe, which uses the listed features of the options.
+    - `scorer`: accuracy of the filter's scorer, which also uses words and the voters of `answers`.
+    - `latent`: the share s of items whose key the scorer knows if it guesses all others: accuracy = s + (1 - s) / k.
+    - `cues`: accuracy of each cue alone; a cue that does not move any option counts as a guess.
+    - `flagged`: the share flagged by `rules` at their q.
+    - `residual`: accuracy of a fresh probe on the kept items minus chance.
+    - `probe_p`: p-value of the fresh probe on all items, from 999 permutations of the keys with the first seed.
     """
     index = item_index(answers, [item.id for item in items])
     by_chance = 1 / index.k
@@ -49,7 +50,7 @@ def over_seeds(items: Sequence[Item], answers: Answers, rules: ScreenRules, seed
         settings = ProbeSettings(seed=seed, refits=REFITS if seed == 0 else 199)
         ctx = context(answers, Facts("atlas"), Rules(rules, probe=settings), items)
         ranking = ctx.ranking
-        # Where the scorer has no single favourite it knows nothing.
+        # Without a single favourite, the scorer knows nothing about the item.
         credit["scorer"].append(np.where(ranking.top >= 0, ranking.top == index.key, by_chance))
         for cue, moved in _by_cue(ranking).items():
             by_cue.setdefault(cue, []).append(tie_fair(moved, index.key, index.k))
@@ -84,7 +85,7 @@ def over_seeds(items: Sequence[Item], answers: Answers, rules: ScreenRules, seed
 
 
 def _by_cue(ranking: Ranking) -> dict[str, Floats]:
-    """What each cue adds to the options' logits, (n, K) each: features that measure one thing together, and the words."""
+    """Return the contribution of each cue to the options' logits, (n, K): grouped features, and words."""
     out: dict[str, Floats] = {name: part for name, part in ranking.parts.items() if name != SURFACE}
     for feature, table in ranking.surface.items():
         cue = CUE_OF[feature]
@@ -93,7 +94,7 @@ def _by_cue(ranking: Ranking) -> dict[str, Floats]:
 
 
 def tie_fair(moved: Floats, key: Ints, k: Ints) -> Floats:
-    """The credit (n,) of picking the largest of `moved` (n, K), shared among ties."""
+    """Return the credit (n,) for picking the largest of `moved` (n, K), shared among ties."""
     there = np.arange(moved.shape[1]) < k[:, None]
     best = np.where(there, moved, -np.inf).max(axis=1)
     top = there & (moved >= best[:, None] - 1e-9)
@@ -109,7 +110,7 @@ def _averaged(by_seed: Sequence[Floats], groups: Ints) -> Entry:
 
 
 def _residual(found: Sequence[tuple[float, float, float, int]]) -> Entry | None:
-    """The mean over seeds of the probe's excess on what each seed's filter left, and of the ends of its intervals."""
+    """Return the probe's mean excess over seeds on each seed's kept items, and the mean interval."""
     if not found:
         return None
     value, low, high, n = np.mean(found, axis=0).tolist()

@@ -1,25 +1,25 @@
-"""results/atlas/index.json: the sets side by side.
+"""Comparison of the sets in results/atlas/index.json.
 
-`sets`, by name, from the set whose latent rate has the highest lower end to the lowest:
+`sets` are in descending order of the lower bound of the latent rate:
 
 - `n` items, `options` by number of items, `chance`: mean of 1/k.
 - `best_heuristic`: `name`, `value` (accuracy), `ci`, `n`, `p` (one-sided, Holm over the set's 17 heuristics), `p_corrected`
-  (Holm over the sets as well). Heuristics that see the key's place in the file are not among them.
-- `places`: `shares` of keys by place in the file, `p` of an even spread, `p_corrected`.
-- `probe`: accuracy of the artifact probe without a stem; `scorer` that of the filter's scorer, which reads words too.
+  (Holm over the sets as well). Heuristics that use the key's position in the file are excluded.
+- `places`: `shares` of keys by position in the file, `p` for a uniform distribution, `p_corrected`.
+- `probe`: accuracy of the artifact probe without a stem; `scorer`: accuracy of the filter's scorer, which also reads words.
   `value`, `n` and `ci` of each item's mean over 10 seeds of the folds; `sd`, `least`, `most` over seeds. Of `probe` also
   `p` (999 permutations of the keys) and `p_corrected`.
-- `latent`: the share of items whose key the scorer knows without the question, were the others guessed; as `scorer`.
-- `residual`: accuracy less chance of a fresh probe on what `criterion: fdr` leaves; as `scorer`.
+- `latent`: the share of items whose key the scorer knows if it guesses all others; fields as in `scorer`.
+- `residual`: accuracy minus chance of a fresh probe on the kept items of `criterion: fdr`; fields as in `scorer`.
 - `flagged`: share of items removed by `criterion: fdr` at `q`; `ci` over items, `sd` over seeds.
-- `strongest_cue`: of all cues the one that alone has the highest lower end of accuracy; `cue`, `value`, `ci`, `n`.
-- `rules`: pairs of a set and a heuristic that does not see places, and how many of these are `above_chance` after Holm's
-  correction over all of them.
-- `models`: null where no model was asked; else `n` items of the sample, `full` and `choices_only` by model (accuracy by
-  text), `both_right`: share flagged where both models are right without the question (by text, in one order: what stands in
-  for D.4's rule), its `expected` number, `latent` rate, `p` and `p_corrected`; `flagged` by fdr with their votes.
+- `strongest_cue`: the cue whose own accuracy has the highest lower bound; `cue`, `value`, `ci`, `n`.
+- `rules`: number of pairs of a set and a heuristic that ignores positions, and how many are `above_chance` after Holm's
+  correction.
+- `models`: null if no model was asked; otherwise `n` items of the sample, `full` and `choices_only` by model (accuracy by
+  text), `both_right`: share of items that both models get right without the question (by text, in one order, as a
+  substitute for D.4's rule), its `expected` number, `latent` rate, `p`, `p_corrected`; `flagged` by fdr with their votes.
 
-Rates are shares from 0 to 1; intervals are 95 %. `p_corrected` is Holm over the sets that are here.
+Rates are shares from 0 to 1; intervals are 95 %. `p_corrected` is Holm over the available sets.
 """
 
 import json
@@ -36,7 +36,7 @@ Q = 0.1
 
 
 def publish(path: Path, found: Entry) -> None:
-    """Write a file of results/atlas, numbers to six digits."""
+    """Write a file of results/atlas with six significant digits."""
     write_json(path, _rounded(found))
 
 
@@ -52,7 +52,7 @@ def _rounded(value: Any) -> Any:
 
 
 def write_index(folder: Path, names: Sequence[str]) -> None:
-    """Write index.json from the files of the sets beside it; sets without one are listed under `left_out`."""
+    """Write index.json from the files of the sets; list sets without a file under `left_out`."""
     there = {
         name: json.loads(path.read_text("utf-8"))
         for name in names
@@ -117,6 +117,6 @@ def _models(found: Entry) -> Entry:
 
 
 def _correct(rows: Sequence[Entry]) -> None:
-    """Holm's correction over the sets, beside each p."""
+    """Add Holm's correction over the sets beside each p-value."""
     for row, p in zip(rows, holm([1.0 if row["p"] is None else row["p"] for row in rows]), strict=True):
         row["p_corrected"] = p

@@ -1,10 +1,12 @@
-"""Larger models that others asked without the question or the image, through `import`: results/atlas/larger.json.
+"""Published answers of larger models without the question or image, imported: results/atlas/larger.json.
 
-By set: `voters` (accuracy without what is `hidden`), `also_without` (the same on what each answers with it), `rules` (by
-rule the share flagged, and of these the share that chance explains), `order` (by rule the score with the question on all
-items and on those that it keeps, and whether that changes who is better), `adjusted` (the score under the weights),
-`weights` (as in adjusted.json), and `seen`: what rules, probe and encoder get right of the items that all voters answered,
-and of the others.
+For each set:
+
+- `voters`: accuracy without the `hidden` part; `also_without`: the same on the items that each model answers with it.
+- `rules`: the share that each rule flags, and the false share.
+- `order`: for each rule the scores on all and on the kept items, and the changes in the order of models.
+- `adjusted`: the scores under the weights; `weights`: as in adjusted.json.
+- `seen`: accuracy of rules, probe and encoder on the items that all voters answered correctly, and on the others.
 """
 
 import os
@@ -36,7 +38,7 @@ SHARES = (0.05, 0.1, 0.2, 0.3)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A folder of answers: what was hidden, who votes (everybody if none is named), and the measure with the question."""
+    """A folder of answers: the hidden part, the voters (default: all), and the measure with the question."""
 
     folder: str
     hidden: Hidden = "question"
@@ -47,13 +49,13 @@ class Asked:
 SETS = {
     "arc-challenge": Asked("arc_challenge_7b"),
     "hellaswag": Asked("hellaswag_32b", measure="cloze_chars"),
-    # Two prompts of each model: one model must not vote twice.
+    # Two prompts per model, but a model must not vote twice.
     "mathvista": Asked("mathvista_no_image", "image", ("ChatGPT-0shot", "Claude-2-0shot", "GPT-4-0613-0shot")),
 }  # fmt: skip
 
 
 def larger(name: str, work: Path) -> Entry:
-    """Import the answers to one set, and return their numbers."""
+    """Import the answers to one set and return their numbers."""
     asked = SETS[name]
     folder = Path(os.path.expandvars(PREDICTIONS)) / "choices_only" / asked.folder
     run = import_logs(
@@ -95,7 +97,7 @@ def _rules(ctx: Context) -> dict[str, ScreenRules]:
 
 
 def _flagged(ctx: Context, rule: ScreenRules) -> tuple[Entry, Bools]:
-    """What a rule flags of these votes, the share of chance in it, and which items, (n,)."""
+    """Return the share that a rule flags, its false share, and the flagged items (n,)."""
     found = ctx.screen(ctx.votes, rule)
     fields, items = flag_fields(found.chance(ctx.parts.groups)), found.outcome == SHORTCUT
     rows = {f: fields[f].model_dump(mode="json") for f in ("flagged", "false_share")}
@@ -103,7 +105,7 @@ def _flagged(ctx: Context, rule: ScreenRules) -> tuple[Entry, Bools]:
 
 
 def _blind(ctx: Context, summary: Entry) -> Mapping[str, Floats]:
-    """By those that see the options alone their credits (n,): the rule that finds most, the probe, and the encoder."""
+    """Return the credits (n,) of the best rule, the probe, and the encoder, which see only the options."""
     rows = summary["heuristics"]["all"]
     best = min((one for one in rows if one not in BY_PLACE), key=lambda one: rows[one]["p"])
     asked = [(v, m) for v, m, _ in ctx.answers.askings() if v in ("probe", "meaning") or m == best]

@@ -1,4 +1,4 @@
-"""What a filter does to the scores of models and to their order."""
+"""Effects of a filter on the scores of models and on their order."""
 
 from collections.abc import Mapping
 from itertools import combinations
@@ -11,14 +11,14 @@ from robustify.stats.intervals import rate
 from robustify.stats.tests import LEVEL
 
 Scores = Mapping[str, Floats]
-"""By model its credit on each item, (n,); NaN where it did not answer."""
+"""Credit of each model on each item, (n,); NaN without an answer."""
 
 
 def by_part(won: Scores, kept: Floats) -> Entry:
-    """By model the accuracy on all items and on those that a filter did not flag (`kept` (n,) is 1), and both orders.
+    """Return each model's accuracy on all and on the kept items (`kept` (n,) is 1), and both orders of models.
 
-    `changed`: pairs of which one is better by more than chance (exact interval of the paired difference) on one of the
-    two and not on the other, or the other way round: conclusions that depend on the filter.
+    `changed` lists pairs of which one model is significantly better (exact interval of the paired difference) on one part
+    only, or in opposite directions. These conclusions depend on the filter.
     """
     parts = {"all": np.ones_like(kept, dtype=bool), "robust": kept == 1}
     score = {part: {m: rate(c[mask]) for m, c in won.items()} for part, mask in parts.items()}
@@ -42,7 +42,7 @@ def by_part(won: Scores, kept: Floats) -> Entry:
 
 
 def _better(a: Floats, b: Floats) -> str:
-    """Which of two is better on items that both answered: "first", "second" or "neither", exact McNemar at 5 %."""
+    """Return the better model on the items that both answered: first, second or neither (exact McNemar, 5 %)."""
     from robustify.stats.tests import mcnemar_exact
 
     known = ~(np.isnan(a) | np.isnan(b))

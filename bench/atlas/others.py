@@ -1,8 +1,8 @@
-"""Answers that others published, judged without a model: results/atlas/predictions.json.
+"""Published answers judged without a model: results/atlas/predictions.json.
 
-HELM's ten models on the MMLU subjects and five models on TruthfulQA's pairs saw the question; nine scorers of TruthfulQA
-pairs did not. Who saw the question gives orders of models, with and without items that the model-free scorer knows, and by
-model what it gains where the longest option is the key.
+HELM's ten models on the MMLU subjects and five models on TruthfulQA's pairs saw the question. Nine scorers of TruthfulQA
+pairs did not. Models with the question give orders with and without the flagged items, and each model's gain on items whose
+key is the longest option.
 """
 
 import os
@@ -22,10 +22,10 @@ from robustify.policy.from_logs import import_logs
 from robustify.run import Run, open_run
 
 SHARED = ("mmlu-ten", "truthfulqa-binary")
-"""The sets whose questions the models of two of the parts saw."""
+"""The sets whose questions were seen by the models of two parts."""
 PREDICTIONS = "$ROBUSTIFY_DATA/predictions"
 FIVE = ("model=model_name", "id=pair_id", "pick=correct", "key==1", "k==2", "first==0")
-"""The five models' files say of each pair only whether it was right: 1 stands for the key."""
+"""Columns of the five models' files, which only say whether each pair was right: 1 represents the key."""
 PAIRS = (
     "stem=question",
     "choices=a_side_TRUE,b_side_FALSE",
@@ -36,7 +36,7 @@ PAIRS = (
 
 
 def judged(sets: Mapping[str, Any], work: Path) -> Entry:
-    """Every part of which the files are here, the sets' own runs without models made before (`work`/free-NAME)."""
+    """Judge every part whose files exist, using the earlier runs of the sets without models (`work`/free-NAME)."""
     folder = Path(os.path.expandvars(PREDICTIONS))
     tables = sorted((folder / "helm_mmlu_full_prompt").glob("*.csv"))
     models = tables[0].open().readline().strip().split(",")[2:]
@@ -70,7 +70,7 @@ def judged(sets: Mapping[str, Any], work: Path) -> Entry:
                 f: helm.summary.tree()["label_noise"][f] for f in ("strong", "n", "flagged", "expected")
             },
         },
-        # A pair's number is its row, from 0; the set's ids count rows from 1.
+        # Pairs are numbered by row from 0; the set's IDs count rows from 1.
         "truthfulqa-binary": _with_question(
             {
                 m: {f"TruthfulQA-{int(i) + 1:04d}": c for i, c in won.items()}
@@ -87,7 +87,7 @@ def judged(sets: Mapping[str, Any], work: Path) -> Entry:
 
 
 def credits(answers: Answers, view: str = "full") -> dict[str, dict[str, float]]:
-    """By model and item the credit under a view, the first asking of each item."""
+    """Return the credit of each model and item under a view, from the first time that each item was asked."""
     blocks = {m: answers.block(view, m, t).first() for v, m, t in answers.askings() if v == view}
     return {
         model: dict(zip((answers.items[i] for i in block.item.tolist()), block.correct.tolist(), strict=True))
@@ -96,14 +96,14 @@ def credits(answers: Answers, view: str = "full") -> dict[str, dict[str, float]]
 
 
 def scores_of(run: Run, won: Mapping[str, Mapping[str, float]]) -> Scores:
-    """Each model's credits in the order of the run's items, NaN where it has none."""
+    """Return each model's credits in the order of the run's items; NaN without an answer."""
     assert run.items is not None
     return {model: np.array([one.get(i.id, np.nan) for i in run.items]) for model, one in won.items()}
 
 
 def _with_question(won: Mapping[str, Mapping[str, float]], run: Run) -> Entry:
     scores = scores_of(run, won)
-    # An item without a single favourite is undecided for the scorer; nothing speaks against it.
+    # An item without a single favourite is undecided for the scorer and is kept.
     kept = np.array([float(verdict != "shortcut") for verdict in run.verdicts.values()])
     longest = scores_of(run, credits(run.answers, "heuristic"))[LONGEST]
     gaps = {model: heuristic_gap(credit, longest) for model, credit in scores.items()}

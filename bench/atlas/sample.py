@@ -1,4 +1,4 @@
-"""The items of a set that the models are asked: chosen by a hash of their ids, written where git ignores them."""
+"""Samples of items for the models, chosen by a hash of their IDs and written to an ignored folder."""
 
 import hashlib
 import json
@@ -14,32 +14,32 @@ SEED = "atlas 1"
 
 
 def paths_of(data: Data) -> list[str]:
-    """The files of a set; `$NAME` in a path is an environment variable."""
+    """Return the files of a set, with `$NAME` in a path expanded."""
     return [os.path.expandvars(path) for path in ([data] if isinstance(data, str) else data)]
 
 
 def loaded(data: Data) -> Loaded:
-    """A set as it is read.
+    """Load a set.
 
     Raises:
-        DataError: a file that is not there, or that holds no items.
+        DataError: a file is missing or contains no items.
     """
     return load_many([Source(path=path) for path in paths_of(data)])
 
 
 def items_of(data: Data) -> tuple[Item, ...]:
-    """All items of a set."""
+    """Return all items of a set."""
     return loaded(data).items
 
 
 def sampled(items: Sequence[Item], n: int) -> tuple[Item, ...]:
-    """`n` of the items, in their own order: those with the smallest digests of id and `SEED`; all where there are fewer."""
+    """Return the `n` items with the smallest digests of ID and `SEED`, in their original order; at most all."""
     ranks = sorted(range(len(items)), key=lambda i: hashlib.sha256(f"{SEED} {items[i].id}".encode()).digest())
     return tuple(items[i] for i in sorted(ranks[:n]))
 
 
 def written(items: Sequence[Item], path: Path) -> Path:
-    """The items as JSON lines with their ids; `path` lies in a folder that git ignores."""
+    """Write the items with their IDs as JSON lines to `path`, in a folder that git ignores."""
     path.parent.mkdir(parents=True, exist_ok=True)
     rows = (
         {

@@ -1,8 +1,8 @@
-"""`make calibrate`: makes the benchmarks, judges them on all cores, writes results/calibration.
+"""Make benchmarks, judge them on all cores, and write results/calibration: `make calibrate`.
 
-`--scale 0.05` makes a twentieth of them, `--out DIR` writes elsewhere, `--only fdr` (or `adjusted`, `grid`) makes a
-part. `adjusted` needs the real sets in $ROBUSTIFY_DATA, and is left out without them.
-The same code gives the same files, on any number of cores.
+`--scale 0.05` makes a twentieth of them, `--out DIR` writes elsewhere, and `--only fdr` (or `adjusted`, `grid`) makes one
+part. `adjusted` needs the real sets in $ROBUSTIFY_DATA and is skipped without them. The results do not depend on the number
+of cores.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from robustify.files import write_json
 RESULTS = Path(__file__).parent.parent.parent / "results" / "calibration"
 PARTS = ("adjusted", "fdr", "grid")
 SEEDS = 100_000
-"""Seeds of a cell start here times its place; no two benchmarks share one."""
+"""Distance between the first seeds of two cells, so that no two benchmarks share a seed."""
 
 
 def main(arguments: list[str]) -> int:

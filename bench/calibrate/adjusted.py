@@ -1,8 +1,8 @@
-"""How far the adjusted score is from known truth, on options of real sets whose keys are drawn anew.
+"""Error of the adjusted score against known truth, on options of real sets with new keys.
 
-Keys are drawn evenly in `redrawn`; in `planted` the key of 40 % of the items is their only longest option. Each model knows
-half of the items, whatever they say. Truth is what it knows and what guessing adds to that. Weights rest on form and words,
-without encoder or language model. Texts stay in the process.
+In `redrawn`, keys are uniform. In `planted`, the key of 40 % of the items is the only longest option. Each model knows half
+of the items, whatever their text. The truth is this knowledge plus the gain from guessing. Weights depend on form and
+words, without an encoder or language model. Texts stay in the process.
 """
 
 import sys
@@ -35,15 +35,15 @@ SETS = {
 ITEMS, KNOWS, PLANTED = 500, 0.5, 0.4
 DRAWS: dict[Arm, int] = {"redrawn": 40, "planted": 20}
 MODELS = 20
-"""Models of a kind that answer the items of one draw."""
+"""Models of each type that answer the items of one draw."""
 SEEDS = 700_000_000
 GOALS = {"bias_points": 0.5, "worth": 0.95, "left": 0.1}
-"""Most bias of a score, least worth of the weights, and most draws with something significant left, on redrawn keys."""
+"""Largest bias of a score, smallest worth, and largest share of draws with a significant auditor, on redrawn keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """What one draw gave: worth of the weights over n, their status, and by kind of model the errors of three scores."""
+    """The result of a draw: relative worth of the weights, their status, and three score errors per type of model."""
 
     worth: float
     status: str
@@ -52,12 +52,12 @@ class Weighed:
 
 @lru_cache(maxsize=4)
 def options_of(name: str) -> tuple[Item, ...]:
-    """The items of a set, as they are read."""
+    """Return the items of a set as they are read."""
     return items_of(SETS[name])
 
 
 def drawn(items: Sequence[Item], arm: Arm, draw: Generator) -> tuple[list[Item], Floats, Bools]:
-    """Return some items under new keys, the lengths of their options (n, K), and which items are planted (n,)."""
+    """Return some items with new keys, the lengths of their options (n, K), and the planted items (n,)."""
     some = [items[row] for row in np.sort(draw.permutation(len(items))[:ITEMS]).tolist()]
     size = np.full((len(some), max(len(item.choices) for item in some)), -1.0)
     for at, item in enumerate(some):
@@ -72,7 +72,7 @@ def drawn(items: Sequence[Item], arm: Arm, draw: Generator) -> tuple[list[Item],
 
 
 def answered(key: Floats, size: Floats, planted: Bools, draw: Generator) -> Iterator[tuple[str, Floats]]:
-    """Yield kinds of models with the credits (n,) of one of them."""
+    """Yield each type of model with the credits (n,) of one such model."""
     n, there = len(key), size >= 0
     knows = draw.random(n) < KNOWS
     guessed = np.where(there, draw.random(size.shape), -1).argmax(axis=1)
@@ -85,7 +85,7 @@ def answered(key: Floats, size: Floats, planted: Bools, draw: Generator) -> Iter
 
 
 def weighed(name: str, arm: Arm, seed: int) -> Weighed:
-    """Draw keys for a set, weigh it as a run does, and score models whose knowledge is known."""
+    """Draw keys for a set, weigh it as a run does, and score models of known knowledge."""
     draw = np.random.default_rng(seed)
     items, size, planted = drawn(options_of(name), arm, draw)
     ctx = context(guess(items), Facts(name), Rules(), items)
@@ -108,7 +108,7 @@ def weighed(name: str, arm: Arm, seed: int) -> Weighed:
 
 
 def adjusted(pool: Executor, scale: float) -> dict[str, Any] | None:
-    """adjusted.json: by set and arm the bias of three scores in points; None where no set is at hand."""
+    """Return the content of adjusted.json: the bias of three scores by set and arm; None without any set."""
     rows = []
     for i, (name, arm) in enumerate((name, arm) for arm in DRAWS for name in SETS):
         draws, first = max(2, round(scale * DRAWS[arm])), SEEDS + 10_000 * i
@@ -124,7 +124,7 @@ def adjusted(pool: Executor, scale: float) -> dict[str, Any] | None:
 
 
 def measured(name: str, arm: Arm, first: int, found: Sequence[Weighed]) -> dict[str, Any]:
-    """The bias of each score with its standard error over draws, and what the weights are worth and leave."""
+    """Return each score's bias with its standard error over draws, and the worth and residual of the weights."""
     kinds: dict[str, Any] = {}
     for kind in found[0].errors:
         for score in ("raw", "kept", "adjusted"):

@@ -1,7 +1,8 @@
-"""How many removals of `criterion: fdr` are there by chance, in scenarios where it is known.
+"""False removals of `criterion: fdr` in scenarios with known truth.
 
-Every benchmark draws its clean keys anew, so an item without a shortcut is a true null. Answers go the whole way: votes,
-cross-fitted ranking, cut. Scenarios were fixed before anybody looked at a result, and none is left out.
+Every benchmark draws new keys for its clean items, so an item without a shortcut is a true null. Answers pass through the
+complete pipeline: votes, cross-fitted ranking, cutoff. All scenarios were fixed before the first result and are all
+reported.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,7 +28,7 @@ from robustify.stats.intervals import wilson
 Q = 0.1
 PLANTED = (0.0, 0.11, 0.35)
 REPEATS = {False: 100, True: 25}
-"""Benchmarks of a scenario by whether their text is ranked too, which costs many times as much."""
+"""Benchmarks per scenario, fewer if the text is ranked too, which costs many times as much."""
 SEEDS = 500_000_000
 NAMES = 12
 SCENARIOS: dict[str, dict[str, Any]] = {
@@ -51,12 +52,12 @@ SCENARIOS: dict[str, dict[str, Any]] = {
     "replies unread: 5 % if right, 20 % if wrong": {"unread": (0.05, 0.2)},
 }  # fmt: skip
 EXACT = ("four options", "two to six options")
-"""Scenarios in which the rule for finite samples is measured too."""
+"""Scenarios in which the finite-sample rule is measured too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One scenario: whether text is ranked, whether the exact rule is asked, and how many benchmarks are made."""
+    """A scenario: whether text is ranked, whether the exact rule is used, and the number of benchmarks."""
 
     says: str
     sim: Simulation
@@ -67,7 +68,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """What one benchmark gave: flags, how many of them are clean, planted items, and D / H with its ends."""
+    """The result of a benchmark: flags, clean items among them, planted items, and D / H with its interval."""
 
     flagged: int
     clean_flagged: int
@@ -77,7 +78,7 @@ class Filtered:
 
 
 def scenarios() -> Iterator[Scenario]:
-    """All of them."""
+    """Return all scenarios."""
     for says, changed in SCENARIOS.items():
         settings = {"items": 360, "correlation": 0.3, **changed}
         text = bool(settings.pop("text", False))
@@ -89,7 +90,7 @@ def scenarios() -> Iterator[Scenario]:
 
 
 def filtered(scenario: Scenario, seed: int) -> Filtered:
-    """One benchmark of a scenario, filtered at q = 0.1."""
+    """Make and filter a benchmark of a scenario at q = 0.1."""
     drawn = draw(scenario.sim.model_copy(update={"seed": seed}))
     found = decided(drawn, scenario.text, scenario.exact)
     flagged = found.outcome == SHORTCUT
@@ -100,7 +101,7 @@ def filtered(scenario: Scenario, seed: int) -> Filtered:
 
 
 def decided(drawn: Drawn, text: bool, exact: bool = False) -> Decision:
-    """Rank a benchmark by its voters, and by its text if asked, and cut at q = 0.1."""
+    """Rank a benchmark by its voters, and by its text if asked, and filter it at q = 0.1."""
     answers = drawn.answers()
     index = item_index(answers, answers.items)
     rules = ScreenRules(voters=drawn.sim.voter_names, fdr_exact=exact)
@@ -109,7 +110,7 @@ def decided(drawn: Drawn, text: bool, exact: bool = False) -> Decision:
 
 
 def names_permuted(items: Sequence[Item], times: int = NAMES) -> int:
-    """Return how many different verdicts the same items get under other names and in other orders of rows."""
+    """Count the different verdicts of the same items under other names and row orders."""
     found = set()
     for name in range(times):
         order = np.random.default_rng(name).permutation(len(items))
@@ -120,7 +121,7 @@ def names_permuted(items: Sequence[Item], times: int = NAMES) -> int:
 
 
 def fdr(pool: Executor, scale: float) -> dict[str, Any]:
-    """fdr.json: by scenario the mean false share, with its Monte Carlo interval, and what was found and lost."""
+    """Return the content of fdr.json: the mean false share by scenario with its Monte Carlo interval, and the power."""
     rows = []
     for i, scenario in enumerate(scenarios()):
         repeats = max(2, round(scale * scenario.repeats))
@@ -135,13 +136,13 @@ def fdr(pool: Executor, scale: float) -> dict[str, Any]:
 
 
 def measured(scenario: Scenario, found: Sequence[Filtered]) -> dict[str, Any]:
-    """The mean false share of the benchmarks of a scenario with its Monte Carlo interval, and its power."""
+    """Return the mean false share of a scenario's benchmarks with its Monte Carlo interval, and its power."""
     share = np.array([f.clean_flagged / f.flagged if f.flagged else 0.0 for f in found])
     any_flag = sum(f.flagged > 0 for f in found)
     error = 1.96 * float(share.std(ddof=1)) / len(share) ** 0.5
     mean = float(share.mean())
-    # Without a planted item every flag is false: the false share is whether there is one. Where it does not vary it is
-    # not known exactly.
+    # Without planted items every flag is false, and the false share is 0 or 1. A share that does not vary over benchmarks
+    # has a standard error of 0, but is not known exactly.
     varied = scenario.sim.shortcut_rate > 0 and share.std() > 0
     low, high = (mean - error, mean + error) if varied else wilson(any_flag if mean else 0, len(found))
     inside = [

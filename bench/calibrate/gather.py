@@ -1,4 +1,4 @@
-"""From trials to files: shares with their Monte Carlo intervals, nothing smoothed."""
+"""Summary files of the trials: shares with Monte Carlo intervals."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ Pairs = Sequence[tuple[Cell, Trial]]
 
 
 def gathered(pairs: Pairs) -> dict[str, dict[str, Any]]:
-    """The files by name: `calibration` over the grid, `power` by size and rate."""
+    """Return the files by name: `calibration` over the grid, `power` by size and rate."""
     grid = [(c, t) for c, t in pairs if c.arm == "grid"]
     clean = [(c, t) for c, t in grid if not c.sim.shortcut_rate]
     calibration = {
@@ -32,7 +32,7 @@ def gathered(pairs: Pairs) -> dict[str, dict[str, Any]]:
 
 
 def coverage(pairs: Pairs) -> dict[str, Any]:
-    """By estimator the share of intervals that hold the truth, its interval, bias and width; and by size."""
+    """Return the coverage of each estimator with its interval, bias and width, overall and by size."""
     found: dict[str, list[tuple[int, int, Interval]]] = defaultdict(list)
     for benchmark, (cell, t) in enumerate(pairs):
         for one in t.intervals:
@@ -53,7 +53,7 @@ def coverage(pairs: Pairs) -> dict[str, Any]:
 
 
 def false_alarms(clean: Pairs) -> dict[str, Any]:
-    """By test the share of sets without a shortcut on which it was positive."""
+    """Return the share of sets without a shortcut on which each test was positive."""
     said: dict[str, list[bool]] = defaultdict(list)
     for _, t in clean:
         for name, yes in t.alarms.items():

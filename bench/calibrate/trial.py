@@ -1,4 +1,4 @@
-"""One made-up benchmark of the grid, judged by the production code and compared with its truth."""
+"""Trial of one made-up benchmark of the grid: judged by the production code and compared with its truth."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,15 +17,15 @@ from robustify.judging.screening import screen
 from robustify.screen.screen_rules import ScreenRules
 
 Depth = Literal["screen", "whole", "worded"]
-"""What is judged: the screen alone; everything that needs no text; everything."""
+"""Depth of judging: the screen alone, everything that needs no text, or everything."""
 ERRORS = {"low": 0.2, "high": 0.8}
-"""The correlation of the voters' errors."""
+"""Correlation of the voters' errors."""
 REPEATS: dict[Depth, int] = {"screen": 10, "whole": 5, "worded": 1}
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One simulation, to what depth it is judged, and how many benchmarks are made of it."""
+    """A simulation, its depth of judging, and its number of benchmarks."""
 
     arm: Literal["grid", "power"]
     depth: Depth
@@ -35,7 +35,7 @@ class Cell:
 
 
 def all_cells(scale: float = 1.0) -> list[Cell]:
-    """Every cell; `scale` multiplies the number of benchmarks: at least one each, of those with text only some cells."""
+    """Return every cell; `scale` multiplies the number of benchmarks (at least one; only some cells with text)."""
     cells = list(_cells())
     worded = [c for c in cells if c.depth == "worded"][:: max(6, round(6 / scale))]
     return [
@@ -59,7 +59,7 @@ def _cells() -> Iterator[Cell]:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """One interval: the estimator it belongs to, whether it holds the truth, its error and its width."""
+    """An interval: its estimator, whether it covers the truth, its error and its width."""
 
     estimator: str
     inside: bool
@@ -69,14 +69,14 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What one benchmark gave: its intervals, and which tests raised an alarm."""
+    """The result of a benchmark: its intervals, and the tests that raised an alarm."""
 
     intervals: list[Interval]
     alarms: dict[str, bool]
 
 
 known_values = lru_cache(maxsize=8)(true_values)
-"""The true values of a benchmark's parameters, computed once for all benchmarks drawn with them."""
+"""True values of the parameters, computed once for all their benchmarks."""
 
 
 def trial(cell: Cell, seed: int) -> Trial:
@@ -97,7 +97,7 @@ def trial(cell: Cell, seed: int) -> Trial:
 
 
 def _beside(known: Mapping[str, float], tree: Mapping[str, object]) -> Iterator[Interval]:
-    """Each interval of a summary whose true value is known."""
+    """Yield each interval of a summary whose true value is known."""
     for path, truth in known.items():
         node = value_at(tree, path)
         value, ci = (
@@ -109,7 +109,7 @@ def _beside(known: Mapping[str, float], tree: Mapping[str, object]) -> Iterator[
 
 
 def value_at(tree: Any, path: str) -> Any:
-    """The value at a path (names joined by `/`); None where there is none."""
+    """Return the value at a path (names joined by `/`); None if the path does not exist."""
     for name in path.split("/"):
         if not isinstance(tree, Mapping):
             return None
@@ -118,7 +118,7 @@ def value_at(tree: Any, path: str) -> Any:
 
 
 def _false_share(drawn: Drawn, tree: Any) -> Iterator[Interval]:
-    """The share of the flags that is there by chance against the clean items among those flagged."""
+    """Compare the estimated false share with the share of clean items among the flagged items."""
     share, flagged = tree["screen"]["false_share"], tree["screen"]["flagged"]
     n = round(flagged["value"] * flagged["n"])
     if share["value"] is not None and share["ci"] is not None and n:
@@ -129,7 +129,7 @@ def _false_share(drawn: Drawn, tree: Any) -> Iterator[Interval]:
 
 
 def estimator(path: str) -> str:
-    """The estimator that a path of summary.json belongs to: names of models and topics left out."""
+    """Return the estimator of a path in summary.json, without names of models and topics."""
     match path.split("/"):
         case ["screen", "voters", _, _]:
             return "voter_choices_only_accuracy"
@@ -155,7 +155,7 @@ def estimator(path: str) -> str:
 
 
 def alarms(tree: Any) -> dict[str, bool]:
-    """Which tests said yes. What a summary does not hold is left out."""
+    """Return the tests that were positive; tests missing from the summary are omitted."""
     out: dict[str, bool] = {}
     excess = value_at(tree, "screen/excess_over_chance")
     if excess and excess["p"] is not None:

@@ -1,7 +1,7 @@
-"""Draws benchmarks whose truth is known: items, answers of voters and models, and their true values.
+"""Simulated benchmarks of known truth: items, answers of voters and models, and their true values.
 
-Everything follows from the parameters and their seed. The rows are ordinary rows, so that the judge cannot tell them
-from those of real models; no model is asked and no text is taken from a benchmark.
+Everything follows from the parameters and their seed. The rows have the normal format, so the judge treats them like rows
+of real models. No model is asked and no text is taken from a benchmark.
 """
 
 from collections.abc import Sequence
@@ -26,18 +26,18 @@ from robustify.scoring import credit
 from robustify.screen.votes import TIED
 
 SURE, UNSURE, LETTER = 4.0, 0.5, 1.0
-"""How much a voter likes its pick, in nats, and how much the first letter: it decides one asking of the unsure."""
+"""Strength of a voter's preference for its pick in nats if it is sure or unsure, and for the first letter."""
 CHARS = 10
 TEMPLATES = {"choices_only": "made-up-v1", "full": "made-up-full-v1", "cloze": "made-up-cloze-v1"}
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """One simulated benchmark, as arrays.
+    """A simulated benchmark as arrays.
 
-    `k`, `key`, `topic`, `group` (n,); `kind` one name an item; `source` (n,) the item that it repeats, or itself; `picks`
-    (n, people) of the voters, then of the outside models: an option, or -2 where none is liked best; `unsure` (n, people);
-    `full` and `cloze` (n, tested): the option that a model under test believes in; `words` seeds the text.
+    `k`, `key`, `topic`, `group` (n,); `kind` one name per item; `source` (n,): the item that it repeats, or itself; `picks`
+    (n, people) of the voters, then of the outside models: an option, or -2 without a favourite; `unsure` (n, people);
+    `full` and `cloze` (n, tested): the option that a model under test believes in; `words`: the seed of the text.
     """
 
     sim: Simulation
@@ -58,12 +58,12 @@ class Drawn:
 
     @cached_property
     def ids(self) -> tuple[str, ...]:
-        """The items' names."""
+        """Names of the items."""
         return names(len(self))
 
     @property
     def facts(self) -> Facts:
-        """What the judge knows beside the rows."""
+        """Return the facts that the judge knows in addition to the rows."""
         topics = {name: topic_name(t) for name, t in zip(self.ids, self.topic.tolist(), strict=True)}
         groups = (
             {}
@@ -73,7 +73,7 @@ class Drawn:
         return Facts("made up", topics, groups)
 
     def items(self) -> list[Item]:
-        """The items in words."""
+        """Return the items with made-up text."""
         rng = np.random.default_rng(self.words)
         text = choices(self.key, self.k, self.kind, rng)
         for i in np.flatnonzero(self.source != np.arange(len(self))).tolist():
@@ -86,7 +86,7 @@ class Drawn:
         ]  # fmt: skip
 
     def answers(self, items: Sequence[Item] | None = None) -> Answers:
-        """All rows: the screen of voters and outside models, the models under test, the blind rules on `items`."""
+        """Return all rows: the screen, the models under test, and the rules on `items`."""
         parts = [
             self._screen(p, name) for p, name in enumerate((*self.sim.voter_names, *self.sim.outside_names))
         ]
@@ -112,9 +112,10 @@ class Drawn:
         return self._table(item, "choices_only", name, order, _logs(scores, k))
 
     def _likings(self, person: int) -> tuple[Floats, Floats]:
-        """How much somebody who is sure likes the pick (n,) and the other options (n, K).
+        """Return the preference of a sure voter for its pick (n,) and for the other options (n, K).
 
-        Graded: from 1.2 to 2.8 nats, from 2.4 to 5.6 where it sees a shortcut, and up to 1.1 for the others.
+        Graded: 1.2 to 2.8 nats for the pick, 2.4 to 5.6 nats if the voter sees a shortcut, and up to 1.1 nats for the
+        others.
         """
         shape = (len(self), int(self.k.max()))
         if not self.sim.graded:
@@ -141,7 +142,7 @@ class Drawn:
         return self._table(item, "cloze", name, order, np.where(order >= 0, scores, np.nan))
 
     def _table(self, item: Ints, view: str, model: str, order: Ints, scores: Floats) -> Answers:
-        """Rows of one model; `order`, `scores` (r, K) with -1 and NaN beyond a row's choices."""
+        """Return the rows of a model; `order`, `scores` (r, K) have -1 and NaN beyond a row's choices."""
         key, k, n = self.key[item], self.k[item], len(item)
         won, pick, tie = credit(scores, key, k)
         lengths = _lists(np.where(order >= 0, CHARS, -1), k, pa.int32())
@@ -161,7 +162,7 @@ class Drawn:
 
 
 def draw(sim: Simulation) -> Drawn:
-    """One benchmark; the same parameters give the same one."""
+    """Draw a benchmark; equal parameters give equal benchmarks."""
     rng = np.random.default_rng(sim.seed)
     n = sim.items
     group = np.arange(n) // sim.passage
@@ -191,7 +192,7 @@ def draw(sim: Simulation) -> Drawn:
 
 @lru_cache(maxsize=8)
 def names(n: int) -> tuple[str, ...]:
-    """The ids of n items; no made-up choice shares a word with them."""
+    """Return the IDs of n items, which share no word with made-up choices."""
     return tuple(f"q{i + 1:06d}" for i in range(n))
 
 
@@ -200,7 +201,7 @@ def _passage(group: int) -> str:
 
 
 def _placed(sim: Simulation, k: Ints, rng: np.random.Generator) -> Ints:
-    """Keys (n,): at any place alike, or skewed, at the places from the first in the proportions k to 1."""
+    """Return keys (n,) at uniform positions, or skewed with weights from k to 1 by position."""
     out = rng.integers(0, k)
     for options in sorted(set(sim.options)) if sim.places == "skewed" else ():
         here = k == options
@@ -225,7 +226,7 @@ def _believed(chance: Floats, models: int, k: Ints, key: Ints, rng: np.random.Ge
 
 
 def rotations(ids: Sequence[str], k: Ints) -> Ints:
-    """The rotations in which each item is shown, (n, K, K): item, rotation, place; -1 beyond its choices."""
+    """Return the rotations in which each item is shown, (n, K, K): item, rotation, position; -1 beyond its choices."""
     return _shown(ids, k, None)
 
 
@@ -239,7 +240,7 @@ def _shown(ids: Sequence[str], k: Ints, n: int | None) -> Ints:
 
 @lru_cache(maxsize=1 << 14)
 def _orders(name: str, k: int, n: int | None) -> Ints:
-    """All rotations of the item's base order, or `n` orders spread evenly."""
+    """Return all rotations of the item's base order, or `n` evenly spread orders."""
     known = orders.rotations(orders.base(name, k)) if n is None else orders.spread(name, k, n)
     return np.array(known, dtype=np.int64)
 
@@ -250,7 +251,7 @@ def _own(k: Ints) -> Ints:
 
 
 def _rows_of(shown: Ints) -> tuple[Ints, Ints]:
-    """Item (r,) and order (r, K) of every asking in (n, orders, K), item by item."""
+    """Return the item (r,) and order (r, K) of every row in (n, orders, K), item by item."""
     item, asking = np.nonzero(shown[:, :, 0] >= 0)
     return item, shown[item, asking]
 

@@ -1,9 +1,9 @@
-"""The parameters of a simulated benchmark, and what the screen makes of its items as exact probabilities.
+"""Parameters of a simulated benchmark, and exact probabilities of its screening outcomes.
 
-Parameters are probabilities: how many items hold a shortcut, how voters err together. They are simple enough for the
-truth to be computed exactly, so this is not a model of natural shortcuts. Voters err together only through the favourite
-of an item. Given it, their picks are independent, so every probability is a sum over favourites of products. Nothing is
-drawn, and nothing of the judge's own code is used.
+Parameters are probabilities: the share of items with a shortcut, the correlation of the voters' errors. They are simple
+enough for exact truth, so they do not model natural shortcuts. Voters share errors only through the favourite of an item.
+Given the favourite, their picks are independent, so every probability is a sum over favourites of products. Nothing is
+drawn, and no code of the judge is used.
 """
 
 from collections.abc import Iterator
@@ -17,24 +17,24 @@ Kind = Literal["clean", "length", "hedge", "wordless"]
 
 VOTER, OUTSIDE, TESTED = "voter", "outside", "model"
 TOPICS = (0.4, 0.3, 0.2, 0.1)
-"""The shares of the four topics; one of them is small."""
+"""Shares of the four topics, one of them small."""
 
 
 class Simulation(BaseModel):
-    """Every probability is for one item.
+    """Parameters of a simulation; every probability is per item.
 
-    `shortcut_rate`: every voter sees the key without the question; the kinds in `planted` are equally likely (`length`: the
-    key has the most words; `hedge`: the only words like "often"; `wordless`: nothing in the text shows it). A voter that
-    does not see the key guesses: with probability `correlation` the item's favourite, which all share, else any option.
-    `letter_bias`: one asking of one voter is decided by the first letter shown. `ties`: a voter has no preference.
-    `unread`: a voter's replies on an item cannot be read, if its pick is right and if it is wrong.
-    `places`: where keys are in the benchmark's own order. `asked`: in all rotations of an order fixed by the id, or once in
-    the own order, as in most logs. `passage`: so many items in a row form a group, of one kind unless `each_its_own`.
-    `copies`: the share of items that repeat an earlier one with every sixth word replaced (a Jaccard index of 0.7).
-    `graded`: how much a voter likes its pick varies, and is more where it sees a shortcut.
+    `shortcut_rate`: every voter sees the key without the question. The types in `planted` are equally likely (`length`: the
+    key has the most words; `hedge`: only the key has words like "often"; `wordless`: the text shows nothing). A voter that
+    does not see the key guesses: with probability `correlation` the item's shared favourite, otherwise any option.
+    `letter_bias`: the first letter decides one of a voter's answers. `ties`: a voter has no preference. `unread`:
+    probability that a voter's replies on an item are unreadable if its pick is right, and if it is wrong. `places`:
+    positions of keys in the benchmark's order. `asked`: in all rotations of an order fixed by the ID, or once in the
+    benchmark's order, as in most logs. `passage`: number of consecutive items in a group, of one type unless
+    `each_its_own`. `copies`: share of items that repeat an earlier one with every sixth word replaced (Jaccard index 0.7).
+    `graded`: the strength of preferences varies, and is larger if a voter sees a shortcut.
 
-    Models under test answer the full question: right with `accuracy` on items without and with a shortcut, and
-    each asking is a blind guess with probability 1 - `firmness`. Cloze knows no order.
+    Models under test answer the full question: right with `accuracy` on items without and with a shortcut. Each answer is a
+    blind guess with probability 1 - `firmness`. Cloze does not depend on the order.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -72,33 +72,33 @@ class Simulation(BaseModel):
 
     @property
     def kinds(self) -> dict[Kind, float]:
-        """The probability of each kind of item."""
+        """Probability of each type of item."""
         each = self.shortcut_rate / len(set(self.planted))
         return {"clean": 1 - self.shortcut_rate, **dict.fromkeys(self.planted, each)}
 
     @property
     def voter_names(self) -> tuple[str, ...]:
-        """The voters."""
+        """Names of the voters."""
         return tuple(f"{VOTER}-{m + 1}" for m in range(self.voters))
 
     @property
     def outside_names(self) -> tuple[str, ...]:
-        """The models that answer the screen without a vote."""
+        """Names of the models that answer the screen without a vote."""
         return tuple(f"{OUTSIDE}-{m + 1}" for m in range(self.outside))
 
     @property
     def tested_names(self) -> tuple[str, ...]:
-        """The models under test."""
+        """Names of the models under test."""
         return tuple(f"{TESTED}-{m + 1}" for m in range(self.tested))
 
     def full_accuracy(self, kind: Kind) -> float:
-        """How often a model under test is right on this kind of item, before blind guesses."""
+        """Return the probability that a model under test is right on this type of item, before blind guesses."""
         return self.accuracy[0 if kind == "clean" else 1]
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A kind of item with so many options, and how likely it is."""
+    """A type of item with a number of options, and its probability."""
 
     kind: Kind
     k: int
@@ -106,7 +106,7 @@ class Case:
 
 
 def cases(sim: Simulation) -> Iterator[Case]:
-    """All kinds of items; the weights sum to 1."""
+    """Return all types of items; their weights sum to 1."""
     for kind, rate in sim.kinds.items():
         for k in sim.options:
             if rate > 0:
@@ -115,10 +115,10 @@ def cases(sim: Simulation) -> Iterator[Case]:
 
 @dataclass(frozen=True, slots=True)
 class Probabilities:
-    """Of one case the probability that unanimous voters flag it, and `by_chance`: were its key drawn anew.
+    """Probabilities of a case that unanimous voters flag it, and `by_chance` with a redrawn key.
 
-    `right`: anybody is right in the screen; `right_kept`: and others do not flag the item; `left_out`: all voters but one
-    do not flag it (of at least two); `left_out_right`: and that one is right.
+    `right`: a given voter is right in the screen; `right_kept`: and others do not flag the item; `left_out`: all voters but
+    one do not flag it (of at least two); `left_out_right`: and that one is right.
     """
 
     flagged: float
@@ -130,12 +130,12 @@ class Probabilities:
 
     @property
     def kept(self) -> float:
-        """The probability that the item is not flagged."""
+        """Probability that the item is not flagged."""
         return 1 - self.flagged
 
 
 def screen_probabilities(sim: Simulation, case: Case) -> Probabilities:
-    """What the screen, asked in rotations and without ties, makes of a case: every option is like every other."""
+    """Return the screening probabilities of a case, asked in rotations and without ties, so that options are alike."""
     k, m = case.k, sim.voters
     if case.kind != "clean":
         return Probabilities(1.0, 1 / k, 1.0, 0.0, 0.0, 0.0)

@@ -1,7 +1,7 @@
-"""The true value of intervals of a simulated benchmark's summary.json, by their paths.
+"""True values of the intervals in a simulated benchmark's summary.json, by path.
 
-The true value is that of the population of items which the parameters describe, asked to these very models. It is
-computed from the parameters alone. The run's rule is unanimity, asked in rotations.
+A true value refers to the population of items that the parameters describe, asked to the same models. It is computed from
+the parameters alone. The rule of the run is unanimity, asked in rotations.
 """
 
 import math
@@ -13,11 +13,11 @@ from bench.simulate.parameters import TOPICS, Case, Probabilities, Simulation, c
 Mixture = list[tuple[Case, Probabilities]]
 
 FULL_LIKING, CLOZE_LIKING = 2.0, 1.0
-"""How much a model under test likes its pick, in nats (cloze: a character), whether it believes or guesses."""
+"""Strength of a tested model's preference for its pick in nats (cloze: per character), believed or guessed."""
 
 
 def true_values(sim: Simulation) -> dict[str, float]:
-    """The true value of each interval of summary.json that is known, by its path (names joined by `/`)."""
+    """Return the true value of each known interval of summary.json by its path (names joined by `/`)."""
     mix = [(case, screen_probabilities(sim, case)) for case in cases(sim)]
     parts = _screen, _audits, _scores, _pairs, _calibrated, _suspects, _topics, _stability
     return {path: value for part in parts for path, value in part(sim, mix) if not math.isnan(value)}
@@ -48,8 +48,9 @@ def _audits(sim: Simulation, mix: Mixture) -> Iterator[tuple[str, float]]:
 
 
 def _among_open(mix: Mixture) -> float:
-    """One over the options that the selection left open, where at least two are and nothing in the text tells them
-    apart. Votes flag one option at most: it is closed in items that were kept although all picked it.
+    """Return 1 / (number of open options) for items with at least two that the text does not tell apart.
+
+    Votes flag one option at most. It is closed in items that were kept although all voters picked it.
     """
     part = whole = 0.0
     for case, o in mix:
@@ -77,12 +78,12 @@ def _scores(sim: Simulation, mix: Mixture) -> Iterator[tuple[str, float]]:
 
 
 def full_accuracy(sim: Simulation, case: Case) -> float:
-    """How often a model under test is right in one asking of the full question."""
+    """Return the probability that a model under test is right once on the full question."""
     return sim.firmness * sim.full_accuracy(case.kind) + (1 - sim.firmness) / case.k
 
 
 def _gap(mix: Mixture, accuracy: Callable[[Case], float]) -> float:
-    """Accuracy where the longest answer is right minus where it is wrong; given the case both are independent."""
+    """Return how much more accurate the model is on items whose longest answer is right."""
 
     def where(longest: Callable[[Case], float]) -> float:
         part = sum(c.weight * longest(c) * accuracy(c) for c, _ in mix)
@@ -95,7 +96,7 @@ def _gap(mix: Mixture, accuracy: Callable[[Case], float]) -> float:
 
 
 def _pairs(sim: Simulation, mix: Mixture) -> Iterator[tuple[str, float]]:
-    # All models under test are alike, so every true difference is none.
+    # All models under test are alike, so every true difference is 0.
     for a, b in combinations(sim.tested_names, 2):
         for split in ("all", "robust"):
             yield f"pairs/{a} vs {b}/full/{split}/difference", 0.0
@@ -106,7 +107,7 @@ def _calibrated(sim: Simulation, mix: Mixture) -> Iterator[tuple[str, float]]:
     for case, _ in mix:
         sure = math.exp(FULL_LIKING) / (math.exp(FULL_LIKING) + case.k - 1)
         gaps[case.k] = gaps.get(case.k, 0.0) + case.weight * (full_accuracy(sim, case) - sure)
-    # Items of as many options share a confidence; where several share a bin the error is not known.
+    # Items with equally many options share a confidence; if several share a bin, the error is unknown.
     bins = {int(15 * math.exp(FULL_LIKING) / (math.exp(FULL_LIKING) + k - 1)) for k in gaps}
     for name in sim.tested_names if len(bins) == len(gaps) else ():
         yield f"calibration/{name}/full/ece", sum(map(abs, gaps.values()))
@@ -114,7 +115,7 @@ def _calibrated(sim: Simulation, mix: Mixture) -> Iterator[tuple[str, float]]:
 
 def _suspects(sim: Simulation, mix: Mixture) -> Iterator[tuple[str, float]]:
     def alike(case: Case) -> float:
-        # All are wrong and name the same of k - 1 options.
+        # All are wrong and pick the same one of k - 1 options.
         return float((case.k - 1) * ((1 - full_accuracy(sim, case)) / (case.k - 1)) ** sim.tested)
 
     if sim.tested > 1:
@@ -127,7 +128,7 @@ def _topics(sim: Simulation, mix: Mixture) -> Iterator[tuple[str, float]]:
 
 
 def topic_name(t: int) -> str:
-    """The name of topic t, from 0."""
+    """Return the name of topic t, from 0."""
     return f"topic {t + 1}"
 
 
@@ -142,7 +143,7 @@ def _mean(mix: Mixture, of: Callable[[Probabilities], float]) -> float:
 
 
 def _share(mix: Mixture, among: Callable[[Probabilities], float], of: Callable[[Case], float]) -> float:
-    """The mean of `of` over the items, weighted by `among`."""
+    """Return the mean of `of` over the items, weighted by `among`."""
     weight = [case.weight * among(o) for case, o in mix]
     return _over(sum(w * of(case) for w, (case, _) in zip(weight, mix, strict=True)), sum(weight))
 

@@ -1,7 +1,7 @@
 """Harmless made-up choices, so that heuristics and the probe have text to read.
 
-Without a planted cue the options of an item are drawn alike, whichever of them is the key: no rule can find
-it. No word here carries meaning, and nothing is taken from a benchmark.
+Without a planted cue, all options of an item are drawn alike, so no rule can find the key. No word has a meaning, and
+nothing is taken from a benchmark.
 """
 
 import re
@@ -11,7 +11,7 @@ import numpy as np
 
 from robustify.arrays import Bools, Ints
 
-# All words, and all numbers, have five signs: as many words are as many characters.
+# All words and numbers have five characters, so equally many words are equally many characters.
 _NEUTRAL = """
 amber apple april aspen attic bacon badge bagel basil basin beach berry birch bison blade blaze block bloom
 board brick brook broom brush cabin camel canal candy canoe cedar chair chalk charm chess chime cider clasp
@@ -34,20 +34,20 @@ SWEEPING = ("never", "every")
 
 FEWEST_WORDS, MOST_WORDS = 3, 7
 EXTRA_WORDS = 2
-"""A length cue: so many words more than the longest other choice. Commas cannot make up for them."""
+"""Words that a length cue adds to the longest other choice, more than commas could outweigh."""
 COMMAS = 0.06
 REPLACED = 3 / 17
-"""Of u words, u - r are shared by both and u + r are in either: (1 - 3/17) / (1 + 3/17) is 0.7."""
+"""Of u words, both copies share u - r, and either contains u + r: (1 - 3/17) / (1 + 3/17) is 0.7."""
 _WORD = re.compile("[a-z]+")
 _HEDGE, _SWEEP, _NUMBER = -1, -2, -3
 _ODD_WORDS = {_HEDGE: 0.05, _SWEEP: 0.05, _NUMBER: 0.05}
 
 
 def choices(key: Ints, k: Ints, kind: Sequence[str], rng: np.random.Generator) -> list[tuple[str, ...]]:
-    """The choices of each item; `key`, `k` (n,), `kind` one name an item.
+    """Return the choices of each item; `key`, `k` (n,), `kind` one name per item.
 
-    `length`: the key has the most words, by two. `hedge`: the key alone hedges, twice or more. Else nothing
-    tells options apart.
+    `length`: the key has the most words, by two. `hedge`: only the key hedges, at least twice. Otherwise nothing tells
+    options apart.
     """
     n, width = len(key), int(k.max(initial=2))
     words = rng.integers(FEWEST_WORDS, MOST_WORDS + 1, size=(n, width))
@@ -67,7 +67,7 @@ def choices(key: Ints, k: Ints, kind: Sequence[str], rng: np.random.Generator) -
 
 
 def repeated(text: Sequence[str], rng: np.random.Generator) -> tuple[str, ...]:
-    """The same choices with `REPLACED` of their distinct words replaced: copies with a Jaccard index of 0.7."""
+    """Return copies of the choices with `REPLACED` of their distinct words replaced (Jaccard index 0.7)."""
     words = {word for choice in text for word in choice.replace(",", "").split()}
     own, new = (sorted(part) for part in (words & set(NEUTRAL), set(NEUTRAL) - words))
     old = rng.choice(own, size=round(REPLACED * len(words)), replace=False).tolist()
@@ -76,7 +76,7 @@ def repeated(text: Sequence[str], rng: np.random.Generator) -> tuple[str, ...]:
 
 
 def _drawn(shape: tuple[int, int, int], rng: np.random.Generator) -> Ints:
-    """Numbers of neutral words, and negative ones for odd words; the first words of an item all differ."""
+    """Draw numbers of neutral words, and negative ones for odd words; the first words of an item differ."""
     code = rng.integers(0, len(NEUTRAL), size=shape)
     odd, edges = rng.random(shape), np.cumsum([0.0, *_ODD_WORDS.values()])
     for what, low, high in zip(_ODD_WORDS, edges[:-1], edges[1:], strict=True):
@@ -86,7 +86,7 @@ def _drawn(shape: tuple[int, int, int], rng: np.random.Generator) -> Ints:
 
 
 def _lengthen(code: Ints, key: Ints, words: Ints, cued: Ints, rng: np.random.Generator) -> None:
-    # What is added is neutral, so that a longer key is not also one with more hedges or numbers.
+    # Added words are neutral, so a longer key does not also have more hedges or numbers.
     own = code[cued, key[cued]]
     added = np.arange(own.shape[1]) >= words[cued, key[cued]][:, None]
     code[cued, key[cued]] = np.where(added, rng.integers(0, len(NEUTRAL), size=own.shape), own)

@@ -1,1 +1,1 @@
-"""Faults and odd inputs in large numbers: `python -m bench.torture` (`make torture`) writes results/bench/torture.json."""
+"""Large-scale tests with faults and odd inputs: `python -m bench.torture` (`make torture`)."""

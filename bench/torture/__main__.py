@@ -1,8 +1,7 @@
-"""`make torture`: kills, changed files, pairs and odd surroundings in large numbers; writes results/bench/torture.json.
+"""Kill runs, change files, pair runs, and vary surroundings: `make torture` writes results/bench/torture.json.
 
-`python -m bench.torture PART...` repeats these parts (surroundings, files, pairs, kills) and leaves the others in the file
-as they were. `--short` takes some minutes and writes nothing. `--again SEED KIND DRAW` runs one draw and shows what it
-says.
+`python -m bench.torture PART...` repeats these parts (surroundings, files, pairs, kills) and keeps the others in the file.
+`--short` takes a few minutes and writes nothing. `--again SEED KIND DRAW` repeats one draw and shows its output.
 """
 
 import argparse
@@ -26,12 +25,12 @@ from bench.torture.trial import CODES, MEMORY, SECONDS, Fault, tried
 
 RESULTS = Path(__file__).parents[2] / "results" / "bench" / "torture.json"
 SLOWER = 20
-"""A command that loads torch is tried so many times less often."""
+"""A command that loads torch is tried this many times less often."""
 
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """How many of each kind: kills, changes of bytes, changes of structure, pairs of runs."""
+    """Numbers of kills, byte changes, structural changes, and pairs of runs."""
 
     kills: int
     bytes: int
@@ -44,7 +43,7 @@ FULL, SHORT = Amount(200, 5_000, 10_000, 20), Amount(0, 120, 240, 0)
 
 
 def draws(found: tuple[Seed, ...], total: int) -> list[tuple[Seed, int]]:
-    """`total` draws shared out over the seeds, fewer for those that load torch."""
+    """Divide `total` draws among the seeds, with fewer for those that load torch."""
     shares = [1 / SLOWER if s.model else 1.0 for s in found]
     counts = [max(1, round(total * share / sum(shares))) for share in shares]
     return [(seed, draw) for seed, n in zip(found, counts, strict=True) for draw in range(n)]
@@ -57,7 +56,7 @@ def _one(home: Path, kind: str, one: tuple[Seed, int]) -> Fault | None:
 def fuzzed(
     home: Path, found: tuple[Seed, ...], amount: Amount, workers: int
 ) -> tuple[dict[str, int], list[Fault]]:
-    """Every draw of both kinds: how many of each, and the faults."""
+    """Run every draw of both types, and return their numbers and the faults."""
     faults: list[Fault] = []
     counts = {}
     with ProcessPoolExecutor(workers, initializer=_imports) as pool:
@@ -69,7 +68,7 @@ def fuzzed(
 
 
 def _imports() -> None:
-    """What every forked command would import again; not torch, whose threads do not survive a fork."""
+    """Import the modules that every forked command needs, except torch, whose threads do not survive a fork."""
     import numpy
     import pandas
     import pyarrow.parquet
@@ -114,7 +113,7 @@ def _commit() -> str:
 
 
 def _full(parts: Sequence[str], folder: Path, found: tuple[Seed, ...], workers: int) -> int:
-    """These parts in turn; what is known is written after each, so that an interrupted hour is not lost."""
+    """Run these parts in turn and save after each, so that an interrupted run keeps its results."""
     made = folder / "seeds"
     n_faults = 0
     for part in parts:
@@ -130,7 +129,7 @@ def _full(parts: Sequence[str], folder: Path, found: tuple[Seed, ...], workers: 
                 counts["tried"] = FULL.pairs
                 faults = pairs(undisturbed(folder / "paired"), folder, FULL.pairs)
             case _:
-                # It raises where other bytes came back, or a score was lost.
+                # It raises if the bytes differ or a score was lost.
                 started = killed_often(undisturbed(folder / "killed"), folder, FULL.kills)
                 counts = {"killed": FULL.kills, "started": started}
         for fault in faults:

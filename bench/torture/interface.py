@@ -1,4 +1,4 @@
-"""Every public function of `import robustify`, on the files of the folder of seeds."""
+"""Calls of every public function of `import robustify` on the files of the folder of seeds."""
 
 import json
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Seeded changes to a valid file: bytes at random, or valid syntax with values of the wrong type."""
+"""Seeded changes to a valid file: random bytes, or valid syntax with values of the wrong type."""
 
 import copy
 import csv
@@ -23,7 +23,7 @@ _MOST = 64
 
 
 def bytewise(data: bytes, chance: random.Random) -> bytes:
-    """One to eight changes: a byte flipped, a stretch cut, doubled, moved, or replaced by noise, or the file cut short."""
+    """Apply one to eight changes: flip a byte; cut, double, move, or overwrite a range; or truncate the file."""
     made = bytearray(data)
     for _ in range(chance.randint(1, 8)):
         if not made:
@@ -48,7 +48,7 @@ def bytewise(data: bytes, chance: random.Random) -> bytes:
 
 
 def _odd(chance: random.Random) -> Json:
-    # Copied: what is put into a tree may be changed there.
+    # Copied, because a value in the tree may be changed later.
     return copy.deepcopy(chance.choice(ODD))
 
 
@@ -60,7 +60,7 @@ def _places(tree: Json, found: list[tuple[Json, Any]]) -> None:
 
 
 def retyped(tree: Json, chance: random.Random) -> Json:
-    """One to three values anywhere in the tree changed to odd ones, left out, doubled, renamed or swapped."""
+    """Change one to three values anywhere in the tree: odd values, omitted, doubled, renamed or swapped."""
     tree = json.loads(json.dumps(tree))
     for _ in range(chance.randint(1, 3)):
         places: list[tuple[Json, Any]] = []
@@ -109,7 +109,7 @@ def _yaml(data: bytes, chance: random.Random) -> bytes:
 
 
 def _text(data: bytes, chance: random.Random) -> bytes:
-    """Fields of a delimited file, or words of any other text, changed to odd ones."""
+    """Replace fields of a delimited file, or words of any other text, with odd ones."""
     lines = data.decode().splitlines()
     at = chance.randrange(len(lines))
     mark = "\t" if "\t" in lines[at] else ","
@@ -156,7 +156,7 @@ def _parquet(data: bytes, chance: random.Random) -> bytes:
 
 
 def _header(data: bytes, chance: random.Random) -> bytes:
-    """The JSON header of a safetensors file changed; its length says so or does not."""
+    """Change the JSON header of a safetensors file, with a correct or wrong length."""
     n = int.from_bytes(data[:8], "little")
     header = _json(data[8 : 8 + n], chance)
     said = len(header) if chance.random() < 0.8 else chance.choice((0, 1, 2**40, 2**63 - 1))
@@ -169,5 +169,5 @@ _STRUCTURED: dict[str, Callable[[bytes, random.Random], bytes]] = {
 
 
 def structured(path: Path, form: str, chance: random.Random) -> bytes:
-    """The file with valid syntax and odd values. `form`: json, jsonl, yaml, text, parquet or header."""
+    """Return the file with valid syntax and odd values; `form` is json, jsonl, yaml, text, parquet or header."""
     return _STRUCTURED[form](path.read_bytes(), chance)

@@ -1,6 +1,6 @@
-"""Whole runs as processes of their own, as a user starts them: killed, at the same time, in odd surroundings.
+"""Complete runs in separate processes: killed, concurrent, and in odd surroundings.
 
-A run that was broken and repeated must leave the folder, file by file and byte by byte, of a run that nobody disturbed.
+An interrupted and repeated run must leave the same folder, byte by byte, as an undisturbed run.
 """
 
 import os
@@ -29,15 +29,17 @@ limits: {min_robust: 1}
 """
 COLOURS = ("red", "green", "blue", "grey")
 GIVE_UP = 1200.0
-"""Seconds. Generous: other programs may take the machine."""
+"""Time limit in seconds, generous because other programs may use the machine."""
 IN_A_ROW = 3
-"""A run is killed at most so often before it may finish."""
+"""Largest number of kills before a run may finish."""
 
 
 @dataclass(frozen=True, slots=True)
 class Undisturbed:
-    """A config with its items and model in `home`, and what an undisturbed run of it leaves: `files`, by name,
-    the number of scores it keeps, and when, in seconds from the start, the first is kept and the run ends."""
+    """A config with its items and model in `home`, and the results of an undisturbed run.
+
+    `files` by name; the number of cached scores (`rows`); the seconds until the `first` score is cached and until the end.
+    """
 
     home: Path
     files: Mapping[str, bytes]
@@ -48,7 +50,7 @@ class Undisturbed:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What a process left behind."""
+    """The results of an ended process."""
 
     code: int
     err: str
@@ -67,7 +69,7 @@ def start(home: Path, arguments: list[str]) -> "subprocess.Popen[str]":
         "PYTHONPATH": str(REPOSITORY),
         "ROBUSTIFY_CACHE": str(home / "digests"),
         "HF_HUB_OFFLINE": "1",
-        # One thread: two of these processes at once must not fight for the cores.
+        # One thread, so that two processes at once do not compete for the cores.
         "OMP_NUM_THREADS": "1",
     }
     return subprocess.Popen(
@@ -82,7 +84,7 @@ def start(home: Path, arguments: list[str]) -> "subprocess.Popen[str]":
 
 
 def hears_interrupts() -> None:
-    """A shell that runs the suite in the background has its children ignore Ctrl-C, and theirs."""
+    """Restore Ctrl-C in a child, because a background shell makes its children ignore it."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -107,7 +109,7 @@ def finish(home: Path, out: Path, cache: Path) -> None:
 
 
 def files_of(out: Path) -> dict[str, bytes]:
-    """Every file of a folder, also hidden ones, without those that the claim leaves out."""
+    """Return every file of a folder, also hidden ones, except those that the claim excludes."""
     return {
         str(p.relative_to(out)): p.read_bytes()
         for p in sorted(out.rglob("*"))
@@ -122,7 +124,7 @@ def assert_undisturbed(out: Path, bench: Undisturbed) -> None:
 
 
 def rows(cache: Path) -> int:
-    """The scores that are kept, every one of them whole."""
+    """Count the cached scores, and check that no file was set aside as damaged."""
     if not (cache / FILE).is_file():
         return 0
     with Cache(cache) as scores:
@@ -132,7 +134,7 @@ def rows(cache: Path) -> int:
 
 
 def kept_so_far(cache: Path) -> int:
-    """The scores that another process has committed; 0 where it has not begun."""
+    """Count the scores that another process has committed; 0 before the first."""
     try:
         db = sqlite3.connect(f"file:{cache / FILE}?mode=ro", uri=True, timeout=5)
     except sqlite3.OperationalError:
@@ -173,7 +175,7 @@ def made_up() -> list[Item]:
 
 
 def home_of(folder: Path) -> Path:
-    """A config, its items and its model."""
+    """Write a config, its items and its model."""
     folder.mkdir()
     write_items(folder / "items.jsonl", made_up())
     (folder / "c.yaml").write_text(CONFIG)
@@ -182,7 +184,7 @@ def home_of(folder: Path) -> Path:
 
 
 def undisturbed(folder: Path) -> Undisturbed:
-    """A run in `folder` that nobody disturbs."""
+    """Run in `folder` without a disturbance."""
     home = home_of(folder)
     out, cache = home / "undisturbed", home / "undisturbed-cache"
     begun = time.monotonic()
@@ -198,14 +200,14 @@ def undisturbed(folder: Path) -> Undisturbed:
 
 
 def killed_at(bench: Undisturbed, moment: float, out: Path, cache: Path) -> bool:
-    """Start a run and kill it after `moment` seconds; whether it was still running then."""
+    """Start a run and kill it after `moment` seconds; return whether it was still running."""
     process = start(bench.home, command(out, cache))
     try:
         done = Ended(*_waited(process, moment))
     except subprocess.TimeoutExpired:
         process.kill()
         done = ended(process)
-        # It may have ended by itself in the moment before.
+        # The process may have just ended by itself.
         if done.code == -signal.SIGKILL:
             return True
     assert done.code in (0, 7), done.err
@@ -218,10 +220,12 @@ def _waited(process: "subprocess.Popen[str]", seconds: float) -> tuple[int, str]
 
 
 def killed_often(bench: Undisturbed, folder: Path, times: int, seed: int = 0) -> int:
-    """Kill `times` runs at random moments, up to three kills in a row, then let them finish; how many were started.
+    """Start and kill `times` runs at random moments, then let them finish; return the number of started runs.
+
+    A run is killed up to three times in a row.
 
     Raises:
-        AssertionError: a run that was killed and repeated left other bytes, or lost scores.
+        AssertionError: a killed and repeated run left different bytes or lost scores.
     """
     chance = random.Random(seed)
     n_killed = n_started = made = 0
@@ -229,13 +233,13 @@ def killed_often(bench: Undisturbed, folder: Path, times: int, seed: int = 0) ->
         out, cache = folder / f"out-{made}", folder / f"cache-{made}"
         in_a_row, left = 0, bench.seconds
         while True:
-            # Two of three moments fall between the first score and the end, where there is something to lose.
+            # Two of three moments are between the first score and the end, when scores can be lost.
             moment = chance.uniform(0 if chance.random() < 1 / 3 else min(bench.first, 0.9 * left), left)
             killed = killed_at(bench, moment, out, cache)
             n_started += 1
             n_killed += killed
             in_a_row += killed
-            # What was kept need not be computed again: the next run of this folder ends the sooner.
+            # Cached scores are not computed again, so the next run of this folder ends sooner.
             left -= max(0.0, moment - bench.first)
             assert rows(cache) <= bench.rows
             if not killed or in_a_row == IN_A_ROW or n_killed == times:

@@ -1,6 +1,6 @@
-"""One small valid input of every kind, and the commands and functions that read it; all made up.
+"""Small valid inputs of every type, and the commands and functions that read them; all made up.
 
-The files are those that people write by hand for a command, and all that a run, an import and a grading have written.
+The files are those that people write by hand for a command, and all those that a run, an import and a grading write.
 """
 
 import json
@@ -31,7 +31,7 @@ from tests.support.fake_logs import (
 
 WRITTEN = {".json": "json", ".jsonl": "jsonl", ".parquet": "parquet", ".csv": "text"}
 FORMS = {**WRITTEN, ".tsv": "text", ".md": "text", ".yaml": "yaml"}
-"""How a structured change reads a file; of what is written, only these are read again."""
+"""How a structured change reads a file; of the written files, only these are read again."""
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "HF_HUB_OFFLINE": "1"}
 CONFIG = """\
 name: boxes
@@ -179,7 +179,7 @@ def _by_hand(home: Path) -> None:
 
 
 def _written(home: Path) -> None:
-    """What a run, with answers in words, a grading, and their caches write."""
+    """Write the files of a run with written answers, of a grading, and of their caches."""
     with Cache(home / "scores") as scores, Replies(home / "scores") as replies:
         keys = [bytes([n]) * 32 for n in range(40)]
         scores.put({key: Logprob(-1.5, 1) for key in keys}, "m", 0.1)
@@ -239,7 +239,7 @@ def _seeds(home: Path) -> Iterator[Seed]:
 
 
 def seeds(home: Path, *, models: bool = True) -> tuple[Seed, ...]:
-    """Fill `home` with one valid input of every kind."""
+    """Fill `home` with one valid input of every type."""
     home.mkdir(parents=True)
     for fill in (_items, _logs, _by_hand, _written):
         fill(home)

@@ -1,4 +1,4 @@
-"""Commands in odd surroundings (closed outputs, no home, odd locales, read-only folders, few files), and pairs of runs."""
+"""Commands in odd surroundings (closed outputs, no home, odd locales, read-only folders), and pairs of runs."""
 
 import ctypes
 import os
@@ -30,7 +30,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Surrounding:
-    """How a command is started: a shell redirection, changes of the environment (None: removed), a step in the child."""
+    """How a command is started: shell redirection, changes of the environment (None: removed), a step in the child."""
 
     name: str
     redirect: str = ""
@@ -48,7 +48,7 @@ def _few_files() -> None:
 
 
 def _without_override() -> None:
-    # Root may write anywhere; without this capability (PR_CAPBSET_DROP, CAP_DAC_OVERRIDE) permissions hold for it too.
+    # Without this capability (PR_CAPBSET_DROP, CAP_DAC_OVERRIDE), permissions also apply to root.
     ctypes.CDLL(None).prctl(24, 1, 0, 0, 0)
 
 
@@ -79,7 +79,7 @@ SURROUNDINGS = (
 
 
 def surrounded(home: Path, folder: Path) -> tuple[int, list[Fault]]:
-    """Every command in every surrounding, on a copy of the folder of seeds: how many were tried, and what was broken."""
+    """Run every command in every surrounding on a copy of the seeds; return the number of runs and the faults."""
     faults = []
     for at, (place, name) in enumerate((s, c) for s in SURROUNDINGS for c in COMMANDS):
         here = folder / f"s{at}"
@@ -124,15 +124,17 @@ def _run(here: Path, place: Surrounding, arguments: tuple[str, ...]) -> tuple[in
 
 
 def _broken(code: int, said: str) -> str | None:
-    # bash reports a signal as 128 + n; 141 is the pipe's reader that went away, which every Unix tool shows.
+    # bash reports a signal as 128 + n; 141 means that the reader of the pipe closed it, as with every Unix tool.
     if code not in CODES | {141}:
         return f"exit {code}: {said.strip().splitlines()[-1][:200] if said.strip() else 'no message'}"
     return "a traceback" if "Traceback (most recent call last)" in said else None
 
 
 def pairs(bench: Undisturbed, folder: Path, times: int, seed: int = 0) -> list[Fault]:
-    """Two runs at once, in turn with one cache and two folders, and on one folder: both end with the same bytes, or the
-    second is refused (exit 6) and the first is not disturbed."""
+    """Start two runs at once, in turn with a shared cache and in one folder.
+
+    Both must end with the same bytes, or the second is refused (exit 6) and the first is undisturbed.
+    """
     chance = random.Random(seed)
     faults = []
     for n in range(times):

@@ -1,4 +1,4 @@
-"""One command on one changed file, in a forked process with a limit on memory; what it left is judged."""
+"""Trial of one command on one changed file, in a forked process with a memory limit."""
 
 import os
 import random
@@ -19,16 +19,16 @@ from bench.torture.seeds import Seed
 from robustify.errors import RobustifyError
 
 CODES = frozenset({0, 2, 3, 4, 5, 6, 7})
-"""Documented exit codes of a command that nobody interrupts; 1 is a bug."""
+"""Documented exit codes of an uninterrupted command; 1 is a bug."""
 SECONDS = 10.0
-"""Processor seconds that a command may take on a small file."""
+"""Processor seconds that a command may use on a small file."""
 MEMORY = 2 << 30
-"""Bytes that a command may add to what the forking process holds (torch maps much more than it uses)."""
+"""Bytes that a command may add to the forking process (torch maps much more than it uses)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A promise that was broken: by which input, and how. `draw` gives the same input again."""
+    """A broken promise: the input and the failure; `draw` reproduces the input."""
 
     seed: str
     kind: str
@@ -37,7 +37,7 @@ class Fault:
 
 
 def changed(home: Path, seed: Seed, kind: str, draw: int) -> bytes:
-    """The changed file of this draw; the same for the same arguments."""
+    """Return the changed file of a draw; equal arguments give equal bytes."""
     chance = random.Random(f"{seed.name} {kind} {draw}")
     path = home / seed.file
     return bytewise(path.read_bytes(), chance) if kind == "bytes" else structured(path, seed.form, chance)
@@ -45,7 +45,7 @@ def changed(home: Path, seed: Seed, kind: str, draw: int) -> bytes:
 
 @contextmanager
 def _beside(home: Path, seed: Seed, data: bytes) -> Iterator[Path]:
-    """A copy of the folder in which the file is changed; everything else is linked, not copied."""
+    """Copy the folder and change the file in it; all other files are linked."""
     with tempfile.TemporaryDirectory(prefix="torture-") as made:
         place = Path(made) / "home"
         shutil.copytree(home, place, copy_function=os.link)
@@ -55,7 +55,7 @@ def _beside(home: Path, seed: Seed, data: bytes) -> Iterator[Path]:
 
 
 def _child(place: Path, arguments: tuple[str, ...], log: Path) -> None:
-    """Run the command in this process, which ends with it."""
+    """Run the command in this process and end the process."""
     from robustify import cli
 
     code = 1
@@ -67,7 +67,7 @@ def _child(place: Path, arguments: tuple[str, ...], log: Path) -> None:
         os.dup2(nothing, 0)
         os.dup2(to, 1)
         os.dup2(to, 2)
-        # The forking process may have put other objects there (pytest does).
+        # The forking process may have replaced these objects, as pytest does.
         sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w")
         resource.setrlimit(resource.RLIMIT_CPU, (int(6 * SECONDS), int(6 * SECONDS) + 1))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -86,7 +86,7 @@ def _child(place: Path, arguments: tuple[str, ...], log: Path) -> None:
 
 
 def _called(function: Callable[[], object]) -> int:
-    """Call a function of the API; its typed errors are as those of a command."""
+    """Call a function of the API; treat typed errors like those of a command."""
     try:
         function()
     except RobustifyError as error:
@@ -100,7 +100,7 @@ def _called(function: Callable[[], object]) -> int:
 
 
 def tried(home: Path, seed: Seed, kind: str, draw: int) -> Fault | None:
-    """What this draw broke; None where every promise was kept.
+    """Return the promise that a draw broke; None if every promise was kept.
 
     Promises: a documented exit code, never 1 and never a signal; no traceback; at most `SECONDS` of processor time and
     `MEMORY` more than before; an error has a message.
@@ -108,10 +108,10 @@ def tried(home: Path, seed: Seed, kind: str, draw: int) -> Fault | None:
     try:
         data = changed(home, seed, kind, draw)
     except (ValueError, OverflowError, UnicodeError, TypeError):
-        return None  # the change itself cannot be written in this form
+        return None  # the change cannot be written in this form
     with _beside(home, seed, data) as place:
         log = place.parent / "log"
-        # What the child begins with: the pages of now, not the most that this process ever had.
+        # Memory at the start of the child: the current pages, not the peak of this process.
         before = int(Path("/proc/self/statm").read_text().split()[1]) * (resource.getpagesize() >> 10)
         child = os.fork()
         if child == 0:
