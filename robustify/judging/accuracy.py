@@ -60,8 +60,8 @@ def credits(
     question.
     """
     return _with_question(answers, index, model, mode) | {
-        "choices_only": _credit(_alone(answers, index, model, "letter", template), index),
-        "choices_only_text": _credit(_alone(answers, index, model, "text"), index),
+        "choices_only": _credit(_choices_only_best(answers, index, model, "letter", template), index),
+        "choices_only_text": _credit(_choices_only_best(answers, index, model, "text"), index),
     }
 
 
@@ -167,14 +167,14 @@ def _with_question(answers: Answers, index: ItemIndex, model: str, mode: Mode) -
 def _screened(ctx: Context, model: str, mode: Mode) -> Bools | None:
     rules, votes = ctx.rules.screen, ctx.votes
     if mode != rules.mode:
-        return _alone(ctx.answers, ctx.index, model, mode)
+        return _choices_only_best(ctx.answers, ctx.index, model, mode)
     if model in votes.voters:
         return votes.best[:, votes.voters.index(model)]
     norm = rules.norm if mode == "text" else "chars"
-    return _alone(ctx.answers, ctx.index, model, mode, votes.template, norm)
+    return _choices_only_best(ctx.answers, ctx.index, model, mode, votes.template, norm)
 
 
-def _alone(
+def _choices_only_best(
     answers: Answers,
     index: ItemIndex,
     model: str,
@@ -315,7 +315,7 @@ def compare_pair(one: Floats, two: Floats, groups: Ints | None = None) -> Compar
     """
     there = ~np.isnan(one) & ~np.isnan(two)
     one, two = one[there], two[there]
-    whole = _whole(one) & _whole(two)
+    whole = _untied(one) & _untied(two)
     better = np.where(whole, np.sign(one - two), 0.0).astype(np.int64)
     b, c = int(np.count_nonzero(better > 0)), int(np.count_nonzero(better < 0))
     together = None if groups is None else groups[there]
@@ -323,5 +323,5 @@ def compare_pair(one: Floats, two: Floats, groups: Ints | None = None) -> Compar
     return Compared(b, c, int(np.count_nonzero(~whole)), paired_difference(one, two, together), p)
 
 
-def _whole(credit: Floats) -> Bools:
+def _untied(credit: Floats) -> Bools:
     return np.asarray((credit == 0) | (credit == 1))

@@ -55,7 +55,7 @@ def calibration(
         return None
     logits, key, won = _logits(scores[rows], k[rows]), key[rows], won[rows]
     probabilities = softmax(logits, axis=1)
-    sure, loss = probabilities.max(axis=1), _losses(probabilities, key)
+    sure, loss = probabilities.max(axis=1), _brier_scores(probabilities, key)
     error = ece(sure, won)
     together = None if groups is None else groups[rows]
     means, drawn = _resampled(_place(sure), won - sure, loss, together, seed)
@@ -97,7 +97,7 @@ def bins(confidence: Floats, correct: Floats, groups: Ints | None = None) -> tup
     return tuple(out)
 
 
-def _losses(probabilities: Floats, key: Ints) -> Floats:
+def _brier_scores(probabilities: Floats, key: Ints) -> Floats:
     """Return the Brier score of each item (n,), the squared error summed over choices (Brier 1950)."""
     right = np.arange(probabilities.shape[1]) == key[:, None]
     return np.asarray(np.sum((probabilities - right) ** 2, axis=1))

@@ -1,7 +1,4 @@
-"""Selection of the items that can be asked as cloze, without showing their choices.
-
-Every excluded item has a reason. A profile keeps all items that it does not exclude explicitly.
-"""
+"""Selection of the items that can be asked as cloze, without showing their choices. Every exclusion has a reason."""
 
 import json
 import re

@@ -185,14 +185,14 @@ def context(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] 
         DataError: rows contradict each other or the items.
     """
     index = _index(answers, items)
-    _require(answers, rules.screen)
+    _check_rules(answers, rules.screen)
     votes = cast_votes(answers, rules.screen, index)
     ranker = Ranker(answers, index, items, rules.probe, facts.groups)
     ranking = ranker.rank(rules.screen.model_copy(update={"voters": votes.voters}))
     decision = flags(ranking, index.key, rules.screen.fdr, exact=rules.screen.fdr_exact)
     cut = flagging(ranking, decision, index.width) if rules.screen.criterion == FDR else None
     found = screened(votes, rules.screen, cut)
-    code, verdicts = _settled(found.outcome, found.verdicts(), facts)
+    code, verdicts = _undecide_conflicts(found.outcome, found.verdicts(), facts)
     no_cloze = {} if items is None else excluded(items, rules.cloze)
     longest = answers.block("heuristic", LONGEST).first()
     parts = Parts(
@@ -221,7 +221,7 @@ def _groups(index: ItemIndex, facts: Facts) -> Ints | None:
     return numbered(names)[1]
 
 
-def _settled(code: Ints, verdicts: Verdicts, facts: Facts) -> tuple[Ints, Verdicts]:
+def _undecide_conflicts(code: Ints, verdicts: Verdicts, facts: Facts) -> tuple[Ints, Verdicts]:
     """Set robust items with conflicting keys to undecided, because one of the keys must be wrong."""
     disputed = {d["item"] for d in facts.defects if d["kind"] == "conflicting_key"}
     if not disputed:
@@ -246,7 +246,7 @@ def _index(answers: Answers, items: Sequence[Item] | None) -> ItemIndex:
     return replace(index, key=key, k=k)
 
 
-def _require(answers: Answers, rules: ScreenRules) -> None:
+def _check_rules(answers: Answers, rules: ScreenRules) -> None:
     """Raise UsageError if the answers cannot satisfy the rules. Without a screen, any model with answers may be a voter."""
     askings, view = answers.askings(), VIEW_OF[rules.mode]
     views, known = {v for v, _, _ in askings}, {m for _, m, _ in askings}

@@ -137,9 +137,9 @@ def evidence(ctx: Context) -> Evidence | None:
     pick = ranking.top
     if not (pick >= 0).any():
         return None
-    features = {name: _of_pick(table, pick) for name, table in ranking.surface.items()}
+    features = {name: _at_pick(table, pick) for name, table in ranking.surface.items()}
     long = np.zeros(len(pick), dtype=bool) if items is None else _much_longer(items, pick)
-    parts = {name: _of_pick(table, pick) for name, table in ranking.parts.items() if name != SURFACE}
+    parts = {name: _at_pick(table, pick) for name, table in ranking.parts.items() if name != SURFACE}
     by_cue: list[tuple[CueCode, Floats]] = []
     for code, name, values in (
         *((CUE_OF[name], name, values) for name, values in features.items()),
@@ -214,8 +214,7 @@ def cue_counts(found: Evidence, flagged: Bools) -> entries.CueCounts:
     )
 
 
-def _of_pick(table: Floats, pick: Ints) -> Floats:
-    """Return the value in each row's picked column, or NaN without a pick."""
+def _at_pick(table: Floats, pick: Ints) -> Floats:
     found = np.take_along_axis(table, np.maximum(pick, 0)[:, None], axis=1)[:, 0]
     return np.where(pick >= 0, found, np.nan)
 

@@ -46,7 +46,7 @@ def free_scores(
     rows = [row for row in grades.rows if row.model == model]
     if not rows:
         return None
-    score, asked, judged = _spread(rows, index)
+    score, asked, judged = _by_item(rows, index)
     everywhere = np.ones(len(index), dtype=bool)
     masks = {"all": everywhere, "shortcut": parts.shortcut, "robust": parts.robust}
     judges = sorted({row.judge for row in rows if row.judge is not None})
@@ -65,7 +65,7 @@ def free_scores(
     )
 
 
-def _spread(rows: Sequence[FreeRow], index: ItemIndex) -> tuple[Floats, Bools, Bools]:
+def _by_item(rows: Sequence[FreeRow], index: ItemIndex) -> tuple[Floats, Bools, Bools]:
     """Return the score of each item (NaN if none), whether it was asked, and whether a judge graded it."""
     at_item = {name: i for i, name in enumerate(index.items)}
     score = np.full(len(index), np.nan)

@@ -1,7 +1,7 @@
 """Effect of the order of choices on models that see the question.
 
-Random orders and rotations of the first order are recognized from the orders themselves. Statistics of a set of orders use
-the items answered in every order of the set and report how many items were asked. Items asked once are ignored.
+Random orders and rotations of the first order are recognized from the orders themselves. Statistics use only the items
+answered in every order of a set. Items asked once are ignored.
 """
 
 import math
@@ -101,14 +101,14 @@ def orders_asked(block: Block) -> tuple[Ints, Ints]:
     _, item, asked = np.unique(block.item, return_inverse=True, return_counts=True)
     first = _first_rows(block, item, len(asked))
     k = block.k[first]
-    turn, in_ring = _turns(block, first[item])
+    turn, in_ring = _rotations_of_first(block, first[item])
     turned = np.full((len(asked), int(k.max())), -1)
     # Assign in reverse, so that the earliest of equal rows remains.
     rows = np.flatnonzero(in_ring)[::-1]
     turned[item[rows], turn[rows]] = rows
     whole = ((turned >= 0) | (np.arange(turned.shape[1]) >= k[:, None])).all(axis=1) & (k >= 2)
     outside = 1 + np.bincount(item, weights=~in_ring, minlength=len(asked)).astype(np.int64)
-    outside = np.where(asked == _due(_EVERY, k), asked, outside)
+    outside = np.where(asked == _orders_due(_EVERY, k), asked, outside)
     many = (k >= 4) & (asked >= 2)
     # With 4 or more choices, five random orders contain all rotations of an item less than once in 400.
     besides = bool(many.any() and whole[many].mean() >= 0.5)
@@ -119,7 +119,7 @@ def orders_asked(block: Block) -> tuple[Ints, Ints]:
     last = in_ring if besides else np.zeros(len(item), dtype=bool)
     place = np.where(np.arange(len(item)) == first[item], 0, 1 + last)
     by_item = np.lexsort((np.arange(len(item)), place, item))
-    due = _due(size, k)
+    due = _orders_due(size, k)
     full = (due >= 2) & (available >= due)
     there = np.arange(size) < due[full, None]
     starts = (np.cumsum(asked) - asked)[full, None]
@@ -137,7 +137,7 @@ def _first_rows(block: Block, item: Ints, items: int) -> Ints:
     return first
 
 
-def _turns(block: Block, first: Ints) -> tuple[Ints, Bools]:
+def _rotations_of_first(block: Block, first: Ints) -> tuple[Ints, Bools]:
     """Return the rotation of each row (r,) relative to the row `first`, and whether it is a rotation of that row."""
     start = (block.order == 0).argmax(axis=1)
     place = np.arange(block.order.shape[1])
@@ -156,11 +156,11 @@ def _usual(sizes: Ints) -> int:
 def _most_used(available: Ints, k: Ints) -> int:
     """Return the set size that uses the most rows, preferring the larger of equals."""
     sizes = range(2, max(3, int(available.max()) + 1))
-    used = [(int(due[available >= due].sum()), size) for size in sizes for due in (_due(size, k),)]
+    used = [(int(due[available >= due].sum()), size) for size in sizes for due in (_orders_due(size, k),)]
     return max(used)[1]
 
 
-def _due(size: int, k: Ints) -> Ints:
+def _orders_due(size: int, k: Ints) -> Ints:
     """Return the number of orders for each item (n,) in a set of this size, at most k!."""
     most = np.array([min(size, math.factorial(options)) for options in range(int(k.max()) + 1)])
     return np.asarray(most[k], dtype=np.int64)

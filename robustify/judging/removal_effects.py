@@ -1,8 +1,7 @@
 """Effect of the filter on accuracy and topics, compared with random removal of as many items.
 
-Removing items changes accuracy and topic shares by itself, so both are compared with random removals. The items of a
-passage are often removed together. A random removal therefore permutes the kept shares among groups of similar size, which
-preserves the clustering. A single item is a group of one.
+Items of a passage are often removed together. A random removal therefore permutes the kept shares among groups of similar
+size, which preserves the clustering. A single item is a group of one.
 """
 
 import math

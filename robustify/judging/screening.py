@@ -176,7 +176,7 @@ def excess(chance: Chance) -> entries.ExcessOverChance | None:
     return entries.ExcessOverChance(value=chance.excess, ci=chance.excess_ci, p=chance.p)
 
 
-def _against_chance(chance: Chance) -> dict[str, Any]:
+def _chance_fields(chance: Chance) -> dict[str, Any]:
     """Return the fields that `Flags` and `ByPlace` have in common."""
     # The latent rate is undefined if chance alone could explain every flag.
     known = chance.latent is not None
@@ -198,8 +198,8 @@ def flag_fields(chance: Chance) -> dict[str, Any]:
         "flagged": Quantity.of(chance.share),
         # Share of the flags that decoys attribute to chance, given positions if voters could see them.
         "false_share": Quantity.of(chance.deciding.false_share),
-        **_against_chance(chance),
-        "by_place": None if by is None else entries.ByPlace(**_against_chance(by), key_place=place),
+        **_chance_fields(chance),
+        "by_place": None if by is None else entries.ByPlace(**_chance_fields(by), key_place=place),
     }
 
 

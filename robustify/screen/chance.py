@@ -2,8 +2,8 @@
 
 The null hypothesis is exchangeable keys: if any other option had been the key, would the same answers have flagged the
 item? Voters share errors, so chance is not a product of 1/k. This count assumes nothing about their correlation. If voters
-could see the positions of the choices, a key is as likely at a position as the benchmark's keys are, because knowing
-positions reveals nothing about the choices.
+could see positions, a key is as likely at a position as the benchmark's keys are, because positions reveal nothing about
+the choices.
 """
 
 import math
@@ -84,8 +84,8 @@ def chance(flagged: Bools, would: Bools, k: Ints, groups: Ints | None = None) ->
         return _NONE
     options = would.sum(axis=1)
     false = false_share(flagged, (options - flagged) / (k - 1), 1 / (k - 1))
-    found = _found(flagged, options / k, false, groups)
-    return _known(_rated(found, flagged - options / k, 1 - 1 / k, k, groups), would)
+    found = _counts(flagged, options / k, false, groups)
+    return _drop_ambiguous_latent(_add_rates(found, flagged - options / k, 1 - 1 / k, k, groups), would)
 
 
 def chance_by_position(
@@ -95,8 +95,8 @@ def chance_by_position(
 
     A key is at position j with the share of keys at j among items with as many options. The Poisson-binomial variance is at
     least (n - 1) / n times that of permuted keys, so p is conservative. The excess is adjusted for the share of flags at
-    each position (double centering). This only widens its interval, because the shares were estimated. If all keys of the
-    items with some number of options are at one position, these items do not affect the latent rate.
+    each position (double centering), which only widens its interval. Items with as many options whose keys are all at one
+    position do not affect the latent rate.
     """
     if not len(flagged):
         return _NONE
@@ -112,23 +112,23 @@ def chance_by_position(
     # If all keys are at one position, no other option can be the key or a decoy.
     ratio = np.where(share < 1, share / np.maximum(1 - share, _NOTHING), 0.0)
     decoys = (would & (np.arange(would.shape[1]) != at)) * ratio
-    found = _found(flagged, probability, false_share(flagged, decoys.sum(axis=1), ratio.max(axis=1)), groups)
-    return _known(_rated(found, flagged - probability - here, room, k, groups), would)
+    found = _counts(flagged, probability, false_share(flagged, decoys.sum(axis=1), ratio.max(axis=1)), groups)
+    return _drop_ambiguous_latent(_add_rates(found, flagged - probability - here, room, k, groups), would)
 
 
 def false_share(hits: Bools, decoys: Floats, ratio: Floats) -> Rate:
     """Return the share of hits that are right by chance, D / H, estimated from decoys.
 
-    Decoys are options that would be flagged if they were the key, but are not. `hits` (n,) marks flagged items, and
-    `decoys` (n,) is the number of chance hits that each item's decoys stand for. A decoy that is the key with probability c
-    under the null stands for c / (1 - c) chance hits. This is 1 / (k - 1) for exchangeable keys, so D = (agreements - hits)
-    / (k - 1). `ratio` (n,) is this number, or the largest if they differ. A hit with ratio 0 can have no decoy and is left
-    out. Without shortcuts, E[D] is the expected number of hits. A shortcut whose key is missed adds to D but not to the
-    hits, so the estimate is conservative.
+    A decoy would be flagged if it were the key, but is not. `hits` (n,) marks flagged items, and `decoys` (n,) is the
+    number of chance hits that each item's decoys stand for. A decoy that is the key with probability c under the null
+    stands for c / (1 - c) chance hits. This is 1 / (k - 1) for exchangeable keys, so D = (agreements - hits) / (k - 1).
+    `ratio` (n,) is this number, or the largest if they differ. A hit with ratio 0 can have no decoy and is left out.
+    Without shortcuts, E[D] is the expected number of hits. A shortcut whose key is missed adds only to D, so the estimate
+    is conservative.
 
-    The interval predicts the share in these very hits (their number is `n`). Under the null, D minus the chance hits L is
-    a sum of independent differences with mean 0 and variance c / (1 - c), however items depend on one another. The
-    interval contains every L that its score test does not reject. None without hits.
+    The interval predicts the share in these very hits (their number is `n`). Under the null, D minus the chance hits L is a
+    sum of independent differences with mean 0 and variance c / (1 - c), however items depend on one another. The interval
+    contains every L that its score test does not reject. None without hits.
     """
     there = (hits & (ratio > 0)) | (decoys > 0)
     n, by_chance = int(np.count_nonzero(hits & there)), float(decoys[there].sum())
@@ -140,22 +140,21 @@ def false_share(hits: Bools, decoys: Floats, ratio: Floats) -> Rate:
     return Rate(_clipped(by_chance / n), n, (_clipped((middle - half) / n), _clipped((middle + half) / n)))
 
 
-def _found(flagged: Bools, probability: Floats, false: Rate, groups: Ints | None) -> Chance:
-    """Return the counts, given each item's probability of a flag under the null (n,)."""
+def _counts(flagged: Bools, probability: Floats, false: Rate, groups: Ints | None) -> Chance:
     pmf, count = poisson_binomial(probability), int(flagged.sum())
     share = rate(flagged.astype(np.float64), groups)
     return Chance(len(flagged), count, share, false, float(probability.sum()), central(pmf), upper_tail(pmf, count),
                   None, None, None, None)  # fmt: skip
 
 
-def _known(found: Chance, would: Bools) -> Chance:
+def _drop_ambiguous_latent(found: Chance, would: Bools) -> Chance:
     """Drop the latent rate if two options of an item would be flagged."""
     return replace(found, latent=None, latent_ci=None) if (would.sum(axis=1) > 1).any() else found
 
 
-def _rated(found: Chance, over: Floats, room: Floats, k: Ints, groups: Ints | None) -> Chance:
-    """Add the excess and the latent rate, from `over` (flag minus expectation) and `room` (`over` of a shortcut) (n,)."""
-    rated = _linear(over, room, k)
+def _add_rates(found: Chance, over: Floats, room: Floats, k: Ints, groups: Ints | None) -> Chance:
+    """Add the excess and the latent rate, given each item's excess over the null and that of a shortcut (n,)."""
+    rated = _latent_contributions(over, room, k)
     found = replace(found, excess=float(over.mean()))
     knows = ~np.isnan(rated)
     if not knows.any():
@@ -184,8 +183,8 @@ def _rated(found: Chance, over: Floats, room: Floats, k: Ints, groups: Ints | No
     )
 
 
-def _linear(over: Floats, room: Floats, k: Ints) -> Floats:
-    """Return each item's contribution to the latent rate (n,), which is averaged over numbers of options by item.
+def _latent_contributions(over: Floats, room: Floats, k: Ints) -> Floats:
+    """Return each item's contribution to the latent rate (n,), as the mean over items of rates by number of options.
 
     For one number of options, the rate is sum of `over` / sum of `room`, or NaN if the latter is 0.
     """

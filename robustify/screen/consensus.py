@@ -171,7 +171,7 @@ def screened(votes: Votes, rules: ScreenRules, cut: Flagging | None = None) -> S
     if rules.criterion == FDR:
         if cut is None:
             raise UsageError(
-                "screen.criterion: `fdr` needs a ranking of all items, but there is none. Expected a cutoff."
+                "screen.criterion: `fdr` needs a ranking of all items, but there is none. Pass the flags of a cutoff."
             )
         would, open_ = cut.would, cut.open
     else:

@@ -42,7 +42,7 @@ class Cut:
 
 
 def hits_per_miss(null: Floats) -> Floats:
-    """Return the chance hits per miss, rho = c / (1 - c), for tops that are the key with probability c (n,)."""
+    """Return the hits by chance per miss, rho = c / (1 - c), if the top option is the key with probability c (n,)."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.where(null < 1, null / (1 - null), np.inf))
 

@@ -37,9 +37,9 @@ from robustify.baselines.near_duplicates import (
 from robustify.baselines.words import LEAST, scorer
 from robustify.item import Item
 from robustify.screen.item_index import ItemIndex, key_shares
-from robustify.screen.likings import Heard, Likings
 from robustify.screen.screen_rules import ScreenRules
 from robustify.screen.strength import CrossFit, mean_logits, reachable_strengths, strengths, top_options
+from robustify.screen.voter_preferences import MeanPreferences, VoterPreferences
 from robustify.screen.votes import TIED
 
 RIDGE = 1.0
@@ -113,7 +113,7 @@ class Ranker:
         self._there = np.arange(index.width) < index.k[:, None]
         self._known = (index.k > 0) & (index.key >= 0)
         self._groups, self._settings = groups, settings or ProbeSettings()
-        self._likings = Likings(answers, index)
+        self._preferences = VoterPreferences(answers, index)
         self._fits: dict[bytes, Floats] = {}
 
     def rank(self, rules: ScreenRules) -> Ranking:
@@ -123,23 +123,23 @@ class Ranker:
         sum of the voters' preferences.
         """
         index, there, known = self._index, self._there, self._known
-        heard = self._likings.of(rules)
-        fits, parts, surface = self._fitted(heard, rules.fdr_exact)
+        preferences = self._preferences.of(rules)
+        fits, parts, surface = self._fitted(preferences, rules.fdr_exact)
         said = known & np.logical_or.reduce(
             [np.zeros_like(known), *((part != 0).any(axis=1) for part in parts.values())]
         )
         log_p = np.where(said[:, None], log_probabilities(mean_logits(fits), there), np.nan)
         top, best = top_options(log_p)
-        shares = key_shares(index.key, index.k, index.width) if heard.placed and known.all() else None
+        shares = key_shares(index.key, index.k, index.width) if preferences.placed and known.all() else None
         null = 1 / np.maximum(index.k, 1)
         if shares is not None:
             null = np.where(top >= 0, shares[np.arange(len(top)), np.maximum(top, 0)], null)
         # If wrong replies are less often readable, more of the readable replies are right by chance.
-        null = heard.selection * null / (1 + (heard.selection - 1) * null)
-        group = self._representatives(heard.complete & (top >= 0))
+        null = preferences.selection * null / (1 + (preferences.selection - 1) * null)
+        group = self._representatives(preferences.complete & (top >= 0))
         ranked, counted = top >= 0, (top >= 0) & (group == np.arange(len(top)))
         # A tie with voters is a miss. A tie of texts alone is no information.
-        known_of = ranked | ((top == TIED) & bool(heard.values))
+        known_of = ranked | ((top == TIED) & bool(preferences.values))
         reachable = reachable_strengths(fits, there, known_of, counted)
         return Ranking(
             items=index.items,
@@ -152,7 +152,7 @@ class Ranker:
             group=group,
             fold=self._folds[0],
             content=self._content,
-            complete=heard.complete,
+            complete=preferences.complete,
             parts=parts,
             surface=surface,
         )
@@ -189,7 +189,6 @@ class Ranker:
 
     @cached_property
     def _features(self) -> Floats | None:
-        """Features of the options' texts (n, K, f)."""
         return None if self._items is None else padded(matrix(self._items), self._there)
 
     @cached_property
@@ -217,25 +216,25 @@ class Ranker:
         return self._fits[mark]
 
     def _fitted(
-        self, heard: Heard | None, exact: bool
+        self, preferences: MeanPreferences | None, exact: bool
     ) -> tuple[list[CrossFit], dict[str, Floats], dict[str, Floats]]:
         """Return the cross-fitted logits, and the mean contribution of each part and surface feature over partitions.
 
         With `exact`, there is one partition, so no key of a fold affects the logits of that fold.
         """
         there, known, x, folds = self._there, self._known, self._features, self._folds
-        likings, unheard = ({}, {}) if heard is None else (heard.values, heard.missing)
-        if not _enough(folds[0][known]) or (self._items is None and not likings):
-            parts = {_part(name): values for name, values in likings.items()}
+        by_mode, unanswered = ({}, {}) if preferences is None else (preferences.values, preferences.missing)
+        if not _enough_to_fit(folds[0][known]) or (self._items is None and not by_mode):
+            parts = {_part(name): values for name, values in by_mode.items()}
             logits = np.asarray(sum(parts.values(), np.zeros(there.shape)))
-            missing = np.asarray(sum(unheard.values(), np.zeros(len(there))))
+            missing = np.asarray(sum(unanswered.values(), np.zeros(len(there))))
             return [CrossFit(np.zeros_like(folds[0]), logits, missing)], parts, {}
-        parts = {_part(name): np.zeros(there.shape) for name in (*self._by_text[0], *likings)}
+        parts = {_part(name): np.zeros(there.shape) for name in (*self._by_text[0], *by_mode)}
         surface = {name: np.zeros(there.shape) for name in (NAMES if x is not None else ())}
         fits: list[CrossFit] = []
         times = 1 if exact else len(folds)
         for fold, by_text in zip(folds[:times], self._by_text, strict=False):
-            columns = by_text | {name: values[None] for name, values in likings.items()}
+            columns = by_text | {name: values[None] for name, values in by_mode.items()}
             logits, missing = np.zeros(there.shape), np.zeros(len(there))
             for i, f in enumerate(np.unique(fold).tolist()):
                 mine, others = np.flatnonzero(fold == f), (fold != f) & known
@@ -254,8 +253,8 @@ class Ranker:
                     adds = centred(weight * values[mine], there[mine])
                     logits[mine] += adds
                     parts[_part(name)][mine] += adds / times
-                    if name in unheard:
-                        missing[mine] += abs(weight) * unheard[name][mine]
+                    if name in unanswered:
+                        missing[mine] += abs(weight) * unanswered[name][mine]
                 if x is not None:
                     added = x[mine] * (gamma[0] * self._coefficients(others)) / times
                     for at, name in enumerate(NAMES):
@@ -268,8 +267,7 @@ def _part(name: str) -> str:
     return "words" if name.startswith("words ") else name
 
 
-def _enough(fold: Ints) -> bool:
-    """Return whether every fit has enough items when two folds are left out."""
+def _enough_to_fit(fold: Ints) -> bool:
     counts = np.unique(fold, return_counts=True)[1]
     if len(fold) < FEWEST_ITEMS or len(counts) < 3:
         return False

@@ -1,7 +1,6 @@
 """Rules of the screen: how many right votes flag an item, how votes are read, and who may vote.
 
-A criterion that can never be met, or that does not fit the number of voters, is refused and never adjusted. A model with
-two names must not vote twice. Its fingerprint reveals it, but its answers do not.
+A criterion that cannot be met, or that does not fit the number of voters, is refused and never adjusted.
 """
 
 import re
@@ -108,7 +107,7 @@ def votes_needed(criterion: str, voters: int) -> int:
             return voters // 2 + 1
         case "unanimous", None:
             return max(voters, 1)
-    raise ValueError(f"the criterion {criterion} does not count votes")
+    raise ValueError(f"The criterion {criterion} does not count votes.")
 
 
 def require_voters(criterion: str, voters: int) -> None:

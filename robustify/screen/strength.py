@@ -59,12 +59,12 @@ def reachable_strengths(fits: Sequence[CrossFit], there: Bools, ranked: Bools, c
     missing = np.mean([fit.missing for fit in fits], axis=0)
     for j in range(there.shape[1]):
         at = np.flatnonzero(ranked & (missing > 0) & there[:, j])
-        liked = alone(there[at], j)
-        logits = mean_logits(fits)[at] + missing[at, None] * liked
+        preference = alone(there[at], j)
+        logits = mean_logits(fits)[at] + missing[at, None] * preference
         first = top_options(log_probabilities(logits, there[at]))[0] == j
-        at, liked = at[first], liked[first]
+        at, preference = at[first], preference[first]
         out[at, j] = _ranks(
-            fits, there, counted, at, [fit.logits[at] + fit.missing[at, None] * liked for fit in fits]
+            fits, there, counted, at, [fit.logits[at] + fit.missing[at, None] * preference for fit in fits]
         )
     return out
 

@@ -95,7 +95,7 @@ def redrawn(block: Block, choice: Ints, index: ItemIndex, groups: Ints | None = 
     for _ in range(times):
         shares = rng.standard_gamma(posterior) + np.where(there, 1e-300, 0.0)
         drawn = rng.multinomial(rows.draws, shares / shares.sum(axis=1, keepdims=True))
-        again = one_pick(mean_best(at, _liking(drawn, there, index.width), index))
+        again = one_pick(mean_best(at, _preference(drawn, there, index.width), index))
         changed += again != choice
     return rate(changed[voted] / times, None if groups is None else groups[voted])
 
@@ -112,7 +112,7 @@ def _prior(counts: Floats, k: Ints) -> float:
     return float(tried[np.abs(expected - alike).argmin()])
 
 
-def _liking(counts: Ints, there: Bools, width: int) -> Floats:
+def _preference(counts: Ints, there: Bools, width: int) -> Floats:
     total = counts.sum(axis=1, keepdims=True) + there.sum(axis=1, keepdims=True) / 2
-    liking = np.where(there, np.log((counts + 0.5) / total), 0.0)
-    return np.pad(liking, ((0, 0), (0, max(0, width - liking.shape[1]))))[:, :width]
+    preference = np.where(there, np.log((counts + 0.5) / total), 0.0)
+    return np.pad(preference, ((0, 0), (0, max(0, width - preference.shape[1]))))[:, :width]

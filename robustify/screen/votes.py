@@ -83,13 +83,13 @@ def cast_votes(answers: Answers, rules: ScreenRules, index: ItemIndex, *, plain:
     for m, name in enumerate(voters):
         block = answers.block(view, name, template)
         block = block.first() if plain else block
-        at, liking = preferences(block, rules.mode, index, rules.norm)
-        best[:, m] = mean_best(at, liking, index, not_shown(block, index))
+        at, preference = preferences(block, rules.mode, index, rules.norm)
+        best[:, m] = mean_best(at, preference, index, not_shown(block, index))
         match rules.rotation:
             case "averaged":
                 choice[:, m] = one_pick(best[:, m])
             case "every" | "most":
-                choice[:, m] = agreed(at, liking, index, rules.rotation)
+                choice[:, m] = agreed(at, preference, index, rules.rotation)
         orders = max(orders, int(np.bincount(block.item).max(initial=0)))
         placed |= rules.mode == "letter" and in_own_order(block)
     probe = None if rules.probe_vote == "none" else _confident(answers, rules.probe_confidence, index)
@@ -138,9 +138,9 @@ def preferences(block: Block, mode: Mode, index: ItemIndex, norm: TextNorm = "ch
     """Return the item index (r,) and the preferences (r, width) of each row about judged items."""
     at = index.at[block.item]
     rows = block if (at >= 0).all() else block.where(at >= 0)
-    liking = row_preferences(rows, mode, norm)
+    preference = row_preferences(rows, mode, norm)
     width = index.width
-    return at[at >= 0], np.pad(liking, ((0, 0), (0, max(0, width - liking.shape[1]))))[:, :width]
+    return at[at >= 0], np.pad(preference, ((0, 0), (0, max(0, width - preference.shape[1]))))[:, :width]
 
 
 def averaged(block: Block, mode: Mode, index: ItemIndex, norm: TextNorm = "chars") -> Bools:
@@ -148,12 +148,12 @@ def averaged(block: Block, mode: Mode, index: ItemIndex, norm: TextNorm = "chars
     return mean_best(*preferences(block, mode, index, norm), index, not_shown(block, index))
 
 
-def mean_best(at: Ints, liking: Floats, index: ItemIndex, bounded: Bools | None = None) -> Bools:
+def mean_best(at: Ints, preference: Floats, index: ItemIndex, bounded: Bools | None = None) -> Bools:
     """Return the choices with the best mean preference (n, K), from rows of items `at` (r,).
 
     There are none if the best one relies on an upper bound, marked in `bounded` (r, width).
     """
-    means = _sums(at, liking, index)
+    means = _sums(at, preference, index)
     asked = np.bincount(at, minlength=len(index))
     mean = np.where(asked[:, None] > 0, means / np.maximum(asked, 1)[:, None], np.nan)
     top = best(mean, index.k)
@@ -182,14 +182,14 @@ def one_pick(shared: Bools) -> Ints:
     return np.where(tied == 1, shared.argmax(axis=-1), np.where(tied > 1, TIED, UNANSWERED))
 
 
-def agreed(at: Ints, liking: Floats, index: ItemIndex, rotation: Literal["every", "most"]) -> Ints:
+def agreed(at: Ints, preference: Floats, index: ItemIndex, rotation: Literal["every", "most"]) -> Ints:
     """Return the choice picked in `every` row of an item, or in `most` of them (more than half) (n,).
 
     -2 means that no choice can reach this any more. -1 means that the item was not asked, or that unanswered rows could
     still decide. A tied row picks nothing.
     """
     n, width = len(index), index.width
-    pick = one_pick(best(liking, index.k[at]))
+    pick = one_pick(best(preference, index.k[at]))
     there = pick >= 0
     won = np.bincount(at[there] * width + pick[there], minlength=n * width).reshape(n, width)
     asked = np.bincount(at, minlength=n)
@@ -216,15 +216,15 @@ def row_preferences(block: Block, mode: Mode, norm: TextNorm = "chars") -> Float
         case "letter":
             known = scores
             readable = np.where(there, np.where(np.isfinite(scores), scores, np.nan), -np.inf)
-            liking = log_softmax(readable, axis=1) if len(block) else scores
+            preference = log_softmax(readable, axis=1) if len(block) else scores
         case "text":
-            known = liking = _widened(normalised(block, norm), width)
+            known = preference = _widened(normalised(block, norm), width)
     bare = np.isnan(known).all(axis=1) & (block.pick >= 0) & (mode == "letter" or norm == "chars")
     broken = ~bare & ((~np.isfinite(known) & there).any(axis=1) | (block.pick < 0))
     # A tied pick without scores does not show which choices tie, so it is a tie of all and not a vote.
     only = np.where((np.arange(width) == block.pick[:, None]) | (block.tie[:, None] > 1), 0.0, -1.0)
-    liking = np.where(bare[:, None], only, np.where(broken[:, None], np.nan, liking))
-    return np.where(there, liking, 0.0)
+    preference = np.where(bare[:, None], only, np.where(broken[:, None], np.nan, preference))
+    return np.where(there, preference, 0.0)
 
 
 def _widened(values: Floats, width: int) -> Floats:

@@ -19,14 +19,13 @@ Level = Literal["nominal", "ordinal"]
 
 def kappa_of(table: Floats, weights: Weights | None = None) -> Floats:
     """Return Cohen's kappa (Cohen 1960; weighted 1968) of tables of shares (..., k, k), NaN if undefined."""
-    cost = _costs(table.shape[-1], weights)
+    cost = _disagreement_weights(table.shape[-1], weights)
     expected = table.sum(-1)[..., :, None] * table.sum(-2)[..., None, :]
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(1 - (table * cost).sum((-1, -2)) / (expected * cost).sum((-1, -2)))
 
 
-def _costs(k: int, weights: Weights | None) -> Floats:
-    """Return the disagreement weights of k classes (k, k)."""
+def _disagreement_weights(k: int, weights: Weights | None) -> Floats:
     apart = np.abs(np.subtract.outer(np.arange(k), np.arange(k))).astype(np.float64)
     return apart if weights == "linear" else (apart > 0).astype(np.float64)
 
@@ -47,13 +46,13 @@ def krippendorff_alpha(units: Sequence[Sequence[float | None]], *, level: Level 
         counts = np.bincount([place[r] for r in unit], minlength=len(values)).astype(np.float64)
         pairs += (np.outer(counts, counts) - np.diag(counts)) / (len(unit) - 1)
     margin = pairs.sum(axis=1)
-    apart = 1 - np.eye(len(values)) if level == "nominal" else _ranks_apart(margin)
+    apart = 1 - np.eye(len(values)) if level == "nominal" else _ordinal_distances(margin)
     observed = float((pairs * apart).sum())
     by_chance = float((np.outer(margin, margin) * apart).sum()) / (margin.sum() - 1)
     return 1 - observed / by_chance if by_chance else None
 
 
-def _ranks_apart(margin: Floats) -> Floats:
+def _ordinal_distances(margin: Floats) -> Floats:
     """Return the ordinal distance of every two values: the squared difference of their mid-ranks."""
     return np.asarray(np.subtract.outer(*2 * [np.cumsum(margin) - margin / 2]) ** 2)
 
@@ -117,16 +116,18 @@ def _kappa_interval(
     if math.isnan(low):
         return None
     return (
-        (low, high) if low < high else (_least_kappa(cells, k, weights, clusters(len(cells), groups)), high)
+        (low, high)
+        if low < high
+        else (_lower_bound_without_disagreement(cells, k, weights, clusters(len(cells), groups)), high)
     )
 
 
-def _least_kappa(cells: Floats, k: int, weights: Weights | None, units: int) -> float:
+def _lower_bound_without_disagreement(cells: Floats, k: int, weights: Weights | None, units: int) -> float:
     """Return a lower bound of kappa for raters that never disagree, where resampling shows no spread.
 
     Up to Wilson's upper bound of the share of `units` may disagree, each by the largest cost.
     """
-    table, cost = cells.mean(axis=0).reshape(k, k), _costs(k, weights)
+    table, cost = cells.mean(axis=0).reshape(k, k), _disagreement_weights(k, weights)
     by_chance = float((np.outer(table.sum(axis=1), table.sum(axis=0)) * cost).sum())
     return max(-1.0, 1 - (1 - wilson(units, units)[0]) * float(cost.max()) / by_chance)
 

@@ -1,4 +1,4 @@
-"""Selection by unreadable replies: right replies may be readable more often than wrong ones."""
+"""Selection bias from unreadable replies: right replies may be readable more often than wrong ones."""
 
 import math
 
@@ -10,11 +10,10 @@ from robustify.arrays import Bools
 def reading_ratio(asked: Bools, read: Bools, right: Bools) -> float:
     """Return a conservative estimate of how many times more often right replies are readable than wrong ones.
 
-    This is the estimate plus one standard error, at least 1. Arguments are (n, m), with a column per voter. The voters'
+    This is the estimate plus one standard error, at least 1. Arguments are (n, m), with a column per voter, and the voters'
     ratios are multiplied. If right replies are readable with probability p and wrong ones with q, then right / p + wrong /
     q sums to the items asked, also if items are weighted by the share of other voters that were right. These are two
-    equations for p and q (method of moments with a sandwich error). Without other voters, all unreadable replies count as
-    wrong.
+    equations for p and q (method of moments, sandwich error). Without other voters, all unreadable replies count as wrong.
     """
     total = variance = most = 0.0
     won, lost = read & right, read & ~right

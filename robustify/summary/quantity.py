@@ -25,7 +25,7 @@ class Part(BaseModel):
 
 
 class Quantity(Part):
-    """Number with its items and 95 % interval. Unknown fields are null."""
+    """Number with its sample size and 95 % interval. Unknown fields are null."""
 
     value: float | None = None
     n: int | None = None

@@ -173,7 +173,7 @@ class Summary(Part):
 
 
 def read(tree: object) -> Summary:
-    """Return the summary in a tree of `summary.json`, ignoring fields that this version does not have.
+    """Return the summary in a tree of `summary.json`, ignoring unknown fields.
 
     Raises:
         DataError: the tree is not a summary of this format.

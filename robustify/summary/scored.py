@@ -211,7 +211,7 @@ class CalibrationViews(Part):
 
 
 class ItemDiscrimination(Part):
-    """Item with the share of models that are right, and its correlation with their scores on all other items."""
+    """Item with its difficulty (share of models that are right) and its discrimination."""
 
     item: str
     difficulty: Share

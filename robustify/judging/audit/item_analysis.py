@@ -32,9 +32,8 @@ class AnalysedItems:
 def item_analysis(ctx: Context, credits: Mapping[str, Credits]) -> AnalysedItems | None:
     """Return the analysis of the full question or else of cloze, or None if fewer than five models answered.
 
-    Difficulty is the share of models that are right. Discrimination is the corrected item-total correlation: the
-    correlation, over models, of the credit for an item with the mean credit for all other items. It is undefined if all
-    models are right or all are wrong.
+    Difficulty is the share of models that are right. Discrimination is the correlation, over models, of the credit for an
+    item with the mean credit for all other items (corrected item-total correlation), undefined if credits do not vary.
     """
     views = ("full", "cloze_chars")
     answered = {

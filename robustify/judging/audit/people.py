@@ -1,8 +1,7 @@
 """Agreement between human shortcut labels and the filter's verdicts, scores and cues.
 
-An item that can be answered without its question is not always flawed, because a solver may infer the question from the
-choices (Balepur et al. 2024). Agreement is therefore reported separately for surface cues and for models (votes and
-embeddings), which may know the subject.
+A solver may infer the question from the choices (Balepur et al. 2024), so an item that can be answered without its question
+is not always flawed. Surface cues and models, which may know the subject, are therefore reported separately.
 """
 
 import math
@@ -56,8 +55,7 @@ def agreement_with_people(rows: Iterable[Row], labels: Mapping[str, bool | None]
     """Return the agreement of evidence.jsonl with human labels: kappa of the verdicts and AUROC of rankings.
 
     Items are ranked by `W`, by `p_key`, by each cue's contribution to the key's logit, by the sum over text cues
-    (`surface`) and over models, and by the dissimilarity of inferred questions. A solver that infers the question may know
-    the answer.
+    (`surface`) and over models, and by the dissimilarity of inferred questions.
 
     Raises:
         DataError: no label belongs to an item of the run, or all labels are equal.
@@ -110,8 +108,7 @@ def agreement_with_people(rows: Iterable[Row], labels: Mapping[str, bool | None]
 def auroc(score: Floats, positive: Bools) -> tuple[float, Interval]:
     """Return the area under the ROC curve of `score` (n,) with a 95 % interval. Ties count half.
 
-    The interval is method 5 of Newcombe (2006): a score-type interval with the variance of Hanley and McNeil (1982). It has
-    positive width even at 0 and 1.
+    Newcombe (2006, method 5): score-type bounds with the variance of Hanley and McNeil (1982), never of zero width.
     """
     above, below = score[positive], np.sort(score[~positive])
     less, upto = np.searchsorted(below, above, "left"), np.searchsorted(below, above, "right")

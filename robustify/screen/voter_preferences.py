@@ -23,7 +23,7 @@ _ANYTHING = 1e6
 
 
 @dataclass(frozen=True, repr=False)
-class Heard:
+class MeanPreferences:
     """Mean preferences of the voters by mode.
 
     `values` are the means over voters (n, K), and `missing` is the share of voters without an answer (n,). `complete` (n,)
@@ -39,7 +39,7 @@ class Heard:
 
 
 @dataclass(frozen=True)
-class _Liking:
+class _Preferences:
     """Preferences of one voter in one mode, standardized within the item (n, K), 0 without an answer."""
 
     values: Floats
@@ -48,22 +48,22 @@ class _Liking:
     asked: Bools
 
 
-class Likings:
-    """Preferences of all voters, each read once."""
+class VoterPreferences:
+    """Preferences of all voters. The answers of each voter are read once."""
 
     def __init__(self, answers: Answers, index: ItemIndex) -> None:
         self._answers, self._index = answers, index
         self._there = np.arange(index.width) < index.k[:, None]
-        self._heard: dict[tuple[str, str, str, TextNorm], _Liking] = {}
+        self._read: dict[tuple[str, str, str, TextNorm], _Preferences] = {}
 
-    def of(self, rules: ScreenRules) -> Heard:
+    def of(self, rules: ScreenRules) -> MeanPreferences:
         """Return the mean preferences of the rules' voters, standardized within the item (mean 0, deviation 1).
 
         A missing answer has no preference, so an item with few answers ranks below one on which all voters agree.
         """
         answers, index = self._answers, self._index
         template, voters = who_votes(answers, rules)
-        complete, placed, every = np.ones(len(index), dtype=bool), False, list[_Liking]()
+        complete, placed, every = np.ones(len(index), dtype=bool), False, list[_Preferences]()
         found: dict[str, Floats] = {}
         missing: dict[str, Floats] = {}
         modes: tuple[Mode, ...] = ("text", "letter")
@@ -73,48 +73,48 @@ class Likings:
             if by is None:
                 continue
             for name in voters:
-                liking = self._liking(mode, name, by, rules.norm if mode == rules.mode else "chars")
-                if not liking.asked.any() and mode != rules.mode:
+                voter = self._of(mode, name, by, rules.norm if mode == rules.mode else "chars")
+                if not voter.asked.any() and mode != rules.mode:
                     continue
                 voted += 1
-                complete &= liking.answered
-                total += liking.values
-                n += liking.answered
-                placed |= liking.placed
-                if liking.answered.any():
-                    every.append(liking)
+                complete &= voter.answered
+                total += voter.values
+                n += voter.answered
+                placed |= voter.placed
+                if voter.answered.any():
+                    every.append(voter)
                 else:
                     silent = True
             if n.any():
                 found[f"{mode} votes"] = total / voted
                 missing[f"{mode} votes"] = np.full(len(n), _ANYTHING) if silent else 1 - n / voted
-        return Heard(found, missing, complete, placed, self._selection(every))
+        return MeanPreferences(found, missing, complete, placed, self._selection(every))
 
-    def _selection(self, likings: Sequence[_Liking]) -> float:
+    def _selection(self, voters: Sequence[_Preferences]) -> float:
         known, key = (self._index.key >= 0) & (self._index.k > 0), np.maximum(self._index.key, 0)
-        if all((one.answered | ~one.asked | ~known).all() for one in likings):
+        if all((one.answered | ~one.asked | ~known).all() for one in voters):
             return 1.0
-        right = [one.values[np.arange(len(key)), key] >= one.values.max(axis=1) - _EQUAL for one in likings]
-        asked, read = [known & one.asked for one in likings], [known & one.answered for one in likings]
+        right = [one.values[np.arange(len(key)), key] >= one.values.max(axis=1) - _EQUAL for one in voters]
+        asked, read = [known & one.asked for one in voters], [known & one.answered for one in voters]
         return reading_ratio(*(np.stack(parts, axis=1) for parts in (asked, read, right)))
 
-    def _liking(self, mode: Mode, name: str, template: str, norm: TextNorm) -> _Liking:
+    def _of(self, mode: Mode, name: str, template: str, norm: TextNorm) -> _Preferences:
         asking = mode, name, template, norm
-        if asking not in self._heard:
+        if asking not in self._read:
             block = self._answers.block(VIEW_OF[mode], name, template)
-            liking = _mean(*preferences(block, mode, self._index, norm), self._index)
-            answered = ~(np.isnan(liking) & self._there).any(axis=1) & (self._index.k > 0)
-            values = np.where(answered[:, None], _standardised(liking, self._there), 0.0)
+            preference = _mean(*preferences(block, mode, self._index, norm), self._index)
+            answered = ~(np.isnan(preference) & self._there).any(axis=1) & (self._index.k > 0)
+            values = np.where(answered[:, None], _standardised(preference, self._there), 0.0)
             placed = mode == "letter" and in_own_order(block)
             there = self._index.at[block.item]
             asked = np.bincount(there[there >= 0], minlength=len(self._index)) > 0
-            self._heard[asking] = _Liking(values, answered, placed, asked)
-        return self._heard[asking]
+            self._read[asking] = _Preferences(values, answered, placed, asked)
+        return self._read[asking]
 
 
-def _mean(at: Ints, liking: Floats, index: ItemIndex) -> Floats:
+def _mean(at: Ints, values: Floats, index: ItemIndex) -> Floats:
     asked = np.bincount(at, minlength=len(index))
-    total = np.stack([np.bincount(at, weights=column, minlength=len(index)) for column in liking.T], axis=1)
+    total = np.stack([np.bincount(at, weights=column, minlength=len(index)) for column in values.T], axis=1)
     return np.where(asked[:, None] > 0, total / np.maximum(asked, 1)[:, None], np.nan)
 
 
