@@ -237,7 +237,7 @@ class Answers:
                 table = file.read(use_threads=False)
         except (pa.ArrowInvalid, OSError) as error:
             raise DataError(
-                f"{path}: the answer table cannot be read ({type(error).__name__}). Run the audit again"
+                f"{path}: the answer table cannot be read ({type(error).__name__}). Run the audit again."
             ) from None
         missing = [f.name for f in SCHEMA if f.name not in table.column_names]
         if missing:

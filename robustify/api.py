@@ -122,10 +122,10 @@ class Audit:
         if self.run.restricted:
             raise AuthorisationError(
                 f"{self.folder} is a restricted run, which keeps no data on single items. Use its `summary`, or open a "
-                "public run"
+                "public run."
             )
         if name not in self.run.manifest["files"]:
-            raise DataError(f"{self.folder} does not contain {name}. See docs/files.md for the runs that do")
+            raise DataError(f"{self.folder} does not contain {name}. See docs/files.md for the runs that do.")
         self.run.require_unchanged(name)
 
     def __str__(self) -> str:
@@ -188,12 +188,12 @@ def audit(
         path = _path(data, Path(place))
         if not public and not names_config(path):
             raise UsageError(
-                f"{Path(path).name} is not a config. If the texts of its items may be shown, set public=True"
+                f"{Path(path).name} is not a config. If the texts of its items may be shown, set public=True."
             )
         config = config_of(path, models, overrides, public=public, columns=())
         config = configs.with_models(config, tuple(models), device)
         if config.sensitivity != "public" and out is None:
-            raise UsageError(f"{config.name} is a restricted set. Set out=FOLDER to its private folder")
+            raise UsageError(f"{config.name} is a restricted set. Set out=FOLDER to its private folder.")
         return _in(out, lambda to: pipeline.robustify(config, to, cache_folder(None), watcher(progress)))
 
 
@@ -341,7 +341,7 @@ def _path(data: Data, place: Path) -> str:
     if odd := [n for n, row in enumerate(rows) if not isinstance(row, kind)]:
         found = type(rows[odd[0]]).__name__
         raise UsageError(
-            f"items: {len(odd)} of {len(rows)} are not of type {kind.__name__}. The first is item {odd[0]}: {found}"
+            f"items: {len(odd)} of {len(rows)} are not of type {kind.__name__}. The first is item {odd[0]}: {found}."
         )
     if kind is Item:
         write_items(path, rows)

@@ -144,19 +144,19 @@ class Config(Settings):
         if len(set(names)) < len(names):
             raise ValueError("two models have the same name; expected a different name for each")
         if len(set(references)) < len(references):
-            raise ValueError("a model is listed twice and would vote twice. Remove one entry")
+            raise ValueError("a model is listed twice and would vote twice. Remove one entry.")
         return models
 
     @model_validator(mode="after")
     def _restricted_sets_are_local(self) -> "Config":
         if self.sensitivity == "restricted" and any(source.hub for source in self.data):
-            raise ValueError("a restricted set is read only from local files. Use `path` instead of `hub`")
+            raise ValueError("a restricted set is read only from local files. Use `path` instead of `hub`.")
         return self
 
     @model_validator(mode="after")
     def _meaning_needs_the_encoder(self) -> "Config":
         if self.adjust == WITH_MEANING and not self.encoder:
-            raise ValueError("`adjust: form+meaning` needs the encoder. Remove `encoder: false`")
+            raise ValueError("`adjust: form+meaning` needs the encoder. Remove `encoder: false`.")
         return self
 
     @property
@@ -217,13 +217,13 @@ def _adapted(tree: dict[str, Any], name: str) -> dict[str, Any]:
     if tree.get("adapter") is None:
         return tree
     if "data" in tree:
-        raise UsageError(f"{name}: data: the adapter already defines the data. Remove `data` or `adapter`")
+        raise UsageError(f"{name}: data: the adapter already defines the data. Remove `data` or `adapter`.")
     adapter = adapters.find_adapter(str(tree["adapter"]))
     manifest = adapter.manifest
     if manifest.restricted and tree.get("sensitivity", "restricted") != "restricted":
         raise AuthorisationError(
             f"{name}: sensitivity: {manifest.id} is a restricted set, and a config cannot lower the sensitivity of its "
-            "adapter. Remove `sensitivity`"
+            "adapter. Remove `sensitivity`."
         )
     sources = [source.model_dump() for source in adapters.unplaced(adapter)]
     return {"name": manifest.id, "sensitivity": manifest.sensitivity, **tree, "data": sources}
@@ -233,7 +233,7 @@ def _tree(path: Path, seen: tuple[Path, ...], read: list[int]) -> dict[str, Any]
     """Read a config and merge it with the configs that it extends. `read` collects the file sizes in bytes."""
     path = path.resolve()
     if path in seen:
-        raise UsageError(f"{path.name} extends itself, directly or through another config. Remove the cycle")
+        raise UsageError(f"{path.name} extends itself, directly or through another config. Remove the cycle.")
     raw = read_expected(path, "a config (keys and values in YAML)", MOST_YAML)
     read.append(len(raw))
     if len(read) > MOST_EXTENDED or sum(read) > MOST_YAML:
@@ -297,7 +297,7 @@ def _resolved(where: str, path: Path) -> str:
     missing = [v for v in re.findall(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)", where) if v not in os.environ]
     if missing:
         raise UsageError(
-            f"{path.name}: the environment variable ${missing[0]} is not set. Set it to the folder that contains the data"
+            f"{path.name}: the environment variable ${missing[0]} is not set. Set it to the folder that contains the data."
         )
     expanded = Path(os.path.expandvars(where)).expanduser()
     return str(expanded if expanded.is_absolute() else (path.parent / expanded))

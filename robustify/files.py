@@ -78,7 +78,7 @@ def write_new(path: Path, text: str) -> None:
         try:
             opened = _new(path, private=True)
         except FileExistsError:
-            raise UsageError(f"{name} already exists and is never overwritten. Choose a new file") from None
+            raise UsageError(f"{name} already exists and is never overwritten. Choose a new file.") from None
         try:
             with os.fdopen(opened, "w", encoding="utf-8", newline="\n") as file:
                 os.fchmod(file.fileno(), 0o600)
@@ -237,7 +237,7 @@ def text_lines(path: Path, what: str) -> list[str]:
         raise UsageError(f"{path} does not exist; expected {what}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(
-            f"{path} cannot be read as UTF-8 text ({type(error).__name__}). Save it as UTF-8"
+            f"{path} cannot be read as UTF-8 text ({type(error).__name__}). Save it as UTF-8."
         ) from None
 
 

@@ -1,6 +1,4 @@
-"""The main job: load the items, ask each model every item under several views, split the items by the consensus of
-the choices-only answers, and write the run's folder.
-"""
+"""Main job: load the items, ask each model about every item in several views, judge the answers, and write the run."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -52,13 +50,13 @@ from robustify.screen.screen_rules import FDR, same_model
 from robustify.views import BEFORE_A_QUESTION, Hidden, Template
 
 SetPolicy = PublicPolicy | RestrictedPolicy
-"""The one value that knows whether a set is restricted. Only `policy_for` chooses it."""
+"""Policy for reading and writing a public or restricted set. Only `policy_for` chooses it."""
 Watch = Callable[[str, int], AbstractContextManager[Progress]]
 """Called with a label and the number of requests. Returns the progress to report to."""
 Before = Callable[[Forecast, bool], None]
-"""Called before anything is asked, with the forecast and whether a first page comes before the models' answers."""
+"""Called before anything is asked, with the forecast and whether a first page precedes the models' answers."""
 FirstPage = Callable[[Asked], None]
-"""Called with the answers of the rules, the probe, and the encoder. Writes a page before the first model is asked."""
+"""Called before the first model is asked, with the answers of the rules, probe, and encoder. Writes a page."""
 
 
 def unwatched(_label: str, _total: int) -> AbstractContextManager[Progress]:
@@ -73,7 +71,7 @@ def robustify(
     watch: Watch = unwatched,
     before: Before | None = None,
 ) -> Run:
-    """Audit the benchmark that the config names, and write the run into this folder.
+    """Audit the benchmark of a config, and write the run to a folder.
 
     Settings are checked first, then data, then models, so that cheap mistakes are reported first.
 
@@ -103,10 +101,10 @@ def robustify(
 
 
 def foretold(config: Config, folder: Path, cache: Path) -> Forecast:
-    """Return what a run of this config would cost, without asking or writing anything.
+    """Estimate the cost of a run without asking or writing anything.
 
     Raises:
-        RobustifyError: the run would fail before its first question. A model that is not fetched yet is no error.
+        RobustifyError: the run would fail before its first question. A model that is not downloaded yet is not an error.
     """
     policy = policy_for(config, folder)
     with policy.inside(folder):
@@ -119,11 +117,10 @@ def foretold(config: Config, folder: Path, cache: Path) -> Forecast:
 
 
 def _first_page(policy: SetPolicy, folder: Path, found: Forecast) -> FirstPage | None:
-    """Return the writer of a page on the options alone, or None if the run needs none.
+    """Return the writer of a page on the options alone, or None if the run does not need one.
 
-    A first page gives readers something while models answer for minutes. It is written for public sets that are
-    screened by false discovery rate, into a folder without a run.
-    """
+    The page gives readers first results while models answer. It is written only for long runs on public sets that are
+    screened by false discovery rate, into a folder without a run."""
     match policy:
         case PublicPolicy(config=Config() as config) if (
             found.is_long and config.screen.criterion == FDR and not (folder / MANIFEST).is_file()
@@ -145,11 +142,11 @@ def _forecast(config: Config, bench: Loaded, cache: Path) -> Forecast:
 
 
 def policy_for(config: Config, folder: Path | None = None) -> SetPolicy:
-    """Decide, once, whether this set is restricted, and return the policy that reads and writes it.
+    """Return the policy that reads and writes the set of a config, either public or restricted.
 
     Raises:
-        AuthorisationError: a fact that a restricted set needs is missing, or a model would send prompts to a host
-            that the adapter does not name. No item has been read.
+        AuthorisationError: a restricted set lacks a required fact, or a model would send prompts to a host that the
+            adapter does not name. No item has been read.
     """
     access = authorised(config.name, config.adapter, folder, public=config.sensitivity == "public")
     if access is None:
@@ -160,7 +157,7 @@ def policy_for(config: Config, folder: Path | None = None) -> SetPolicy:
 
 @no_collector()
 def judged(config: Config, asked: Asked) -> Judgement:
-    """Judge the answers under the config's rules."""
+    """Judge the answers with the rules of the config."""
     with threadpool_limits(1, "blas"):
         return judge(asked.answers, asked.facts, rules(config), asked.items)
 
@@ -178,14 +175,16 @@ def require_settings(config: Config) -> None:
     names = {m.name for m in config.models}
     for screen in (config.screen, *config.alternatives):
         if screen.template is not None and screen.template not in asked:
-            raise UsageError(f"screen.template: is not asked; expected one of {', '.join(sorted(asked))}")
+            raise UsageError(f"screen.template is not among the asked templates {', '.join(sorted(asked))}")
         strangers = [v for v in screen.voters if v not in names]
         if strangers:
             raise UsageError(
                 f"screen.voters: {strangers[0]} is not a model of this config; expected {', '.join(sorted(names))}"
             )
     if config.models and not config.voters and not config.screen.voters:
-        raise UsageError("models: all are under test and none votes; expected a model with `role: voter`")
+        raise UsageError(
+            "models: no model votes, because all are under test. Set `role: voter` for at least one."
+        )
     if config.cloze.labels is not None:
         read_labels(Path(config.cloze.labels))
     if config.contamination is not None:
@@ -196,13 +195,13 @@ def require_settings(config: Config) -> None:
 
 def _require_hidden(hidden: Hidden, screens: Sequence[Template]) -> None:
     if hidden == "image":
-        raise UsageError("hidden: no prompt here shows an image; expected question, passage or context")
+        raise UsageError("hidden: robustify cannot show images; expected question, passage, or context")
     passage = hidden in BEFORE_A_QUESTION
     wrong = [t.name for t in screens if t.hides_passage != passage]
     if wrong:
         raise UsageError(
-            f"hidden: {hidden}, but template {wrong[0]} hides the {'question' if passage else 'passage'}; "
-            "expected both to be the same"
+            f"hidden is {hidden}, but template {wrong[0]} hides the {'question' if passage else 'passage'}. "
+            "Set both to the same part."
         )
 
 
@@ -220,10 +219,10 @@ def require_models(config: Config, cache: Path) -> None:
 
 @no_collector()
 def load_bench(config: Config, policy: SetPolicy) -> Loaded:
-    """Read the items of all sources, up to the config's limit. Items of a restricted set get keyed ids.
+    """Read the items of all sources, up to the config's limit. Items of a restricted set get keyed IDs.
 
     Raises:
-        AuthorisationError: a set that is declared public is recognised as a sensitive one.
+        AuthorisationError: a set that is declared public is recognised as sensitive.
         UsageError: `hidden` names a passage, and no item has one.
     """
     bench = policy.read()
@@ -231,7 +230,7 @@ def load_bench(config: Config, policy: SetPolicy) -> Loaded:
     if config.models and config.hidden in BEFORE_A_QUESTION and not any(i.question for i in items):
         raise UsageError(
             f"hidden: {config.hidden}, but no item has text before its question. If a column contains it, "
-            "name the column: `fields: {{passage: NAME}}`."
+            "name the column: `fields: {passage: NAME}`."
         )
     ids = {item.id for item in items}
     defects = tuple(d for d in bench.defects if d.item in ids)
@@ -265,11 +264,8 @@ def ask_options(config: Config, bench: Loaded, cache: Path, watch: Watch, policy
 def ask_models(
     config: Config, bench: Loaded, asked: Asked, cache: Path, watch: Watch, policy: SetPolicy
 ) -> tuple[Asked, list[Mapping[str, object]]]:
-    """Ask one model after the other, and add the answers to those of the options.
-
-    The second value is the usage that each server reports. It is empty for answers from the cache, and therefore not
-    part of the answers.
-    """
+    """Ask one model after the other. Return all answers, and the usage that each server reports. The usage is empty for
+    answers from the cache, so it is not part of the answers."""
     public = policy.access is None
     free = (
         None if config.free is None else FreeResponse(config.free, bench.items, cache, restricted=not public)
@@ -339,8 +335,8 @@ def refuse_twins(config: Config, fingerprints: Mapping[str, Mapping[str, str]]) 
     twins = same_model(fingerprints, config.screen.voters or config.voters)
     if twins is not None:
         raise UsageError(
-            f"models: {twins[0]} and {twins[1]} are the same model (same files); expected voters that differ. Remove "
-            "one of them, or name other voters in screen.voters."
+            f"models: {twins[0]} and {twins[1]} are the same model (same files); expected different voters. Remove one of "
+            "them, or name other voters in screen.voters."
         )
 
 
@@ -381,8 +377,8 @@ def reprint(run: Run) -> Run:
 def _require_answers(run: Run) -> None:
     if run.restricted:
         raise AuthorisationError(
-            f"{run.folder}: is a restricted run, which keeps no answers of single items. Run the command again, with "
-            "other rules if you like; the answers come from the cache."
+            f"{run.folder} is a restricted run, which keeps no answers to single items. Run the command again, with other "
+            "rules if needed. The answers come from the cache."
         )
 
 

@@ -86,7 +86,7 @@ class Run:
             return Released.model_validate(_read_json(path))
         except ValidationError:
             raise DataError(
-                f"{path} is not a released page of this version. Run the same command again"
+                f"{path} is not a released page of this version. Run the same command again."
             ) from None
 
     @property
@@ -165,7 +165,7 @@ class Run:
         """
         changed = [name for name in self.changed() if not names or name in names]
         if changed:
-            hint = "is missing or was changed after the run. Restore it or judge again"
+            hint = "is missing or was changed after the run. Restore it or judge again."
             raise DataError(*(f"{self.folder / name} {hint}" for name in changed))
 
     def changed(self) -> list[str]:
@@ -215,7 +215,7 @@ def open_run(folder: Path) -> Run:
     if not folder.is_dir():
         raise UsageError(f"{folder} is not a folder; expected the folder of a run")
     if not (folder / MANIFEST).is_file():
-        hint = f"Create one with `robustify CONFIG -o {folder}`"
+        hint = f"Create one with `robustify CONFIG -o {folder}`."
         raise UsageError(f"{folder} has no {MANIFEST}; expected a finished run. {hint}")
     manifest = _read_json(folder / MANIFEST)
     try:
@@ -226,7 +226,7 @@ def open_run(folder: Path) -> Run:
                 raise ValueError("free.jsonl without a free block")
     except ValueError:
         expected = f"expected a run of format {FORMAT}, written by this version"
-        raise DataError(f"{folder / MANIFEST} is invalid; {expected}. Run the audit again") from None
+        raise DataError(f"{folder / MANIFEST} is invalid; {expected}. Run the audit again.") from None
     if marked(manifest):
         require_seal(folder, manifest)
     return Run(folder, manifest)
@@ -249,7 +249,7 @@ def run_lock(folder: Path) -> Iterator[None]:
                 stack.enter_context(locked(lock, wait=False))
             except BlockingIOError:
                 raise ResourceError(
-                    f"{folder} is in use by another run. Wait for it to finish, or choose another folder with -o DIR"
+                    f"{folder} is in use by another run. Wait for it to finish, or choose another folder with -o DIR."
                 ) from None
         try:
             yield
@@ -272,7 +272,7 @@ def refuse_foreign(folder: Path) -> None:
     if others:
         found = f"{len(others)} files but no {MANIFEST}"
         raise ResourceError(
-            f"{folder} contains {found}; expected an empty folder or an earlier run. Choose another folder with -o DIR"
+            f"{folder} contains {found}; expected an empty folder or an earlier run. Choose another folder with -o DIR."
         )
 
 

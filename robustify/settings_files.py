@@ -53,7 +53,7 @@ def find_config(name: str) -> Path:
     if os.path.basename(name) != name or os.path.splitext(name)[1] not in ("", ".yaml", ".yml"):
         raise UsageError(f"{name} does not exist; expected a config (a YAML file) or a file of items")
     near = difflib.get_close_matches(name, known, n=1)
-    others = "Give a YAML file, a file of items, or a shipped config such as demo_benign.yaml"
+    others = "Give a YAML file, a file of items, or a shipped config such as demo_benign.yaml."
     raise UsageError(f"{name} is not a known config. {f'Did you mean {near[0]}?' if near else others}")
 
 
@@ -172,7 +172,7 @@ def _fault(fault: dict[str, Any], known: set[str], whole: str) -> str:
         case "union_tag_invalid":
             return f"{where}.engine: unknown engine; expected {fault['ctx']['expected_tags']}"
         case "missing":
-            return f"{where}: missing. Add this setting"
+            return f"{where}: missing. Add this setting."
     return f"{where}: {str(fault['msg']).removeprefix('Value error, ')}"
 
 

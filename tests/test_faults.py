@@ -213,7 +213,7 @@ def test_more_than_five_faults_of_a_kind_are_one_line(robustify) -> None:
 def test_bytes_that_are_not_utf_8_are_named_by_line_with_the_command_that_mends_them(robustify) -> None:
     good = row(id="a").encode()
     Path("items.jsonl").write_bytes(b"\n".join([good, row(id="b").encode().replace(b"stem?", b"\xff?")]))
-    mend = ". Save it as UTF-8, or try `iconv -f WINDOWS-1252 -t UTF-8 items.jsonl > utf8-items.jsonl`"
+    mend = ". Save it as UTF-8, or try `iconv -f WINDOWS-1252 -t UTF-8 items.jsonl > utf8-items.jsonl`."
     assert refusals(robustify("validate", "items.jsonl"), 3) == [f"items.jsonl:2: not valid UTF-8{mend}"]
 
 

@@ -183,11 +183,11 @@ def test_a_manifest_edited_by_hand_is_refused(
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"screen": {"template": "nosuch"}}, "screen.template: is not asked"),
+        ({"screen": {"template": "nosuch"}}, "screen.template is not among"),
         ({"screen": {"voters": ["three"]}}, "three is not a model of this config"),
-        ({"hidden": "image"}, "no prompt here shows an image"),
+        ({"hidden": "image"}, "robustify cannot show images"),
         ({"hidden": "passage"}, "template d4-like-v1 hides the question"),
-        ({"models": [{"name": "one", "role": "under_test"}]}, "none votes"),
+        ({"models": [{"name": "one", "role": "under_test"}]}, "no model votes"),
         ({"cloze": {"profile": "labels", "labels": "nowhere.jsonl"}}, "does not exist"),
     ],
 )

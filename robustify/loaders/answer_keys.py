@@ -255,7 +255,7 @@ def _only_reading(raw: RawItem, key: str, found: Readings) -> ReadKey:
         forms = " or ".join(f"`--map key_is={form}`" for form in found)
         raise ItemError(
             f"the key is ambiguous ({ways}), and no other row decides. Choose a form with {forms}, or set "
-            "`fields: {key_is: FORM}` in the config"
+            "`fields: {key_is: FORM}` in the config."
         )
     raise ItemError(_none_named(raw, key, len(equal)))
 
@@ -266,14 +266,14 @@ def _none_named(raw: RawItem, key: str, n: int) -> str:
     counted = raw.key_is in ("index", "number")
     first = int(raw.key_is == "number")
     if n > 1:
-        return f"the key is the text of {n} identical choices. Give its index or letter instead, or make the choices differ"
+        return f"the key is the text of {n} identical choices. Give its index or letter, or make the choices differ."
     if raw.key_is in ("auto", "letter") and letter is not None:
         return f"the key is {ascii_uppercase[letter]}, but there are only {k} choices (A to {ascii_uppercase[k - 1]})"
     if raw.key_is == "auto" and number and _numbered(raw.labels):
-        return f"the key is not one of the {k} labels. If keys count from 0, add `--map key_is=index`"
+        return f"the key is not one of the {k} labels. If keys count from 0, add `--map key_is=index`."
     if number and (counted or (raw.key_is == "auto" and abs(int(number[1])) <= MOST)):
         hint = (
-            ". If keys count from 1, set `fields: {key_is: number}`"
+            ". If keys count from 1, set `fields: {key_is: number}`."
             if (number[1], first) == (str(k), 0)
             else ""
         )

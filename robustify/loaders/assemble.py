@@ -40,7 +40,7 @@ def load_many(sources: Sequence[Source]) -> Loaded:
     name, and with the folder name too if two files share a name. Raise `UsageError` or `DataError` with the faults of all
     files, or if two files share an ID."""
     if not sources:
-        raise UsageError("no benchmark files were given. Give at least one")
+        raise UsageError("no benchmark files were given. Give at least one.")
     if len(sources) == 1:
         return load(sources[0])
     bases = Counter(map(_base, sources))
@@ -66,7 +66,7 @@ def _joined(name: str, parts: Sequence[Loaded]) -> Loaded:
     repeated = [(first[item.id], at) for at, item in enumerate(items) if first.setdefault(item.id, at) != at]
     if repeated:
         faults = [
-            f"{files[b]}:{lines[b]}: the ID is already used at {files[a]}:{lines[a]}. Make each ID unique"
+            f"{files[b]}:{lines[b]}: the ID is already used at {files[a]}:{lines[a]}. Make each ID unique."
             for a, b in repeated
         ]
         raise DataError.gather(faults)
@@ -149,7 +149,7 @@ def _items(raw: RawItems, source: Source, base: str) -> tuple[list[Item], list[i
     kept = [(row.line, one) for row, one in made if first.setdefault(one.id, row.line) == row.line]
     for row, one in made:
         if (line := first[one.id]) != row.line:
-            faults.append(Fault(row.line, f"the ID is already used on line {line}. Make each ID unique"))
+            faults.append(Fault(row.line, f"the ID is already used on line {line}. Make each ID unique."))
     return [one for _, one in kept], [line for line, _ in kept], faults
 
 

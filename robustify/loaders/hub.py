@@ -26,13 +26,13 @@ def open_hub(source: Source) -> Opened:
     named = f"{source.hub}@{str(source.revision)[:8]}"
     if _RESTRICTED.search(str(source.hub)):
         raise AuthorisationError(
-            f"{source.hub} is a restricted set, and robustify never downloads those. Set `path` to a local file"
+            f"{source.hub} is a restricted set, and robustify never downloads those. Set `path` to a local file."
         )
     try:
         import datasets
     except ImportError:
         raise UsageError(
-            f"{named} cannot be loaded without the `datasets` package. Run `pip install 'robustcbrn-eval[hub]'`"
+            f"{named} cannot be loaded without the `datasets` package. Run `pip install 'robustcbrn-eval[hub]'`."
         ) from None
     if not sys.stderr.isatty():
         datasets.disable_progress_bars()
@@ -45,15 +45,15 @@ def open_hub(source: Source) -> Opened:
         kind = type(error).__name__
         if "gated" in str(error).casefold():
             raise AuthorisationError(
-                f"{named} is gated. To get access, accept its terms on the Hub and run `hf auth login`"
+                f"{named} is gated. To get access, accept its terms on the Hub and run `hf auth login`."
             ) from None
         raise DataError(
             f"{named} cannot be loaded ({kind}). Check its commit, `config`, `split`, and `files`, and your network: "
-            "the dataset is not in the cache"
+            "the dataset is not in the cache."
         ) from None
     if isinstance(found, datasets.DatasetDict):
         if len(found) > 1:
-            raise DataError(f"{named} has several splits. Set `split` to one of {', '.join(found)}")
+            raise DataError(f"{named} has several splits. Set `split` to one of {', '.join(found)}.")
         (found,) = found.values()
     rows = found.to_list()
     digest = hashlib.sha256(json.dumps(rows, default=str).encode("utf-8", "surrogatepass")).hexdigest()

@@ -152,7 +152,7 @@ def _document_rows(name: str, value: Mapping[str, object]) -> SourceTable:
     if "samples" in value and "eval" in value:
         if not isinstance(value["samples"], list) or not value["samples"]:
             raise DataError(
-                f"{name}: the Inspect log has no samples and may be only a header. Use the complete log"
+                f"{name}: the Inspect log has no samples and may be only a header. Use the complete log."
             )
         return replace(_members(name, value["samples"]), outer="inspect_log")
     lists = [column for column in value.values() if isinstance(column, list) and column]

@@ -123,7 +123,7 @@ def field_map(name: str, table: SourceTable, said: FieldMap) -> FieldMap:
     """
     if table.layout:
         raise UsageError(
-            f"{name} has no field names (layout `{table.layout}`). Remove `fields`, or add a header to the file"
+            f"{name} has no field names (layout `{table.layout}`). Remove `fields`, or add a header to the file."
         )
     choices = [said.choices] if isinstance(said.choices, str) else list(said.choices or ())
     for mapped in (said.stem, *choices, said.key, said.id, said.topic, said.passage):
@@ -142,7 +142,7 @@ def field_map(name: str, table: SourceTable, said: FieldMap) -> FieldMap:
         raise DataError(
             f"{name}: the layout is unknown ({error}); {_columns(table)}. Name the fields with "
             "`--map stem=NAME --map choices=NAME,NAME --map key=NAME`, or set `fields: {stem: NAME, choices: NAME or "
-            "[NAME, NAME], key: NAME}` in the config"
+            "[NAME, NAME], key: NAME}` in the config."
         ) from None
 
 
@@ -172,12 +172,12 @@ def _require_whole(name: str, raws: Sequence[RawItem]) -> None:
     if bare * 2 > len(raws):
         raise DataError(
             f"{name}: the options of {bare} of {len(raws)} rows are only letters, and their texts are inside the stem or "
-            "missing. Use a source of the benchmark that has the text of each option"
+            "missing. Use a source of the benchmark that has the text of each option."
         )
     if count_from_one(raws):
         raise DataError(
             f"{name}: the keys are whole numbers and never 0, so they may count from 1. If they do, set "
-            "`fields: {key_is: number}`. If they count from 0, set `fields: {key_is: index}`"
+            "`fields: {key_is: number}`. If they count from 0, set `fields: {key_is: index}`."
         )
     cuts = {raw.cut for raw in raws}
     sizes = {len(raw.choices) for raw in raws if raw.cut not in ("", BY_LABEL)}
@@ -206,7 +206,7 @@ def _require_one_key(
             line, key, other = differ[0]
             raise DataError(
                 f"{name}:{line}: `{fields.key}` names choice {key + 1}, but {what} names choice {min(other) + 1} "
-                f"({len(differ)} such rows). Name the key column, for example `--map key={fields.key}`"
+                f"({len(differ)} such rows). Name the key column, for example `--map key={fields.key}`."
             )
 
 

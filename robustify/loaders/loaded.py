@@ -59,7 +59,7 @@ def said_columns(pairs: Iterable[str], parts: Collection[str]) -> dict[str, str]
                 f"--map {pair}: {unknown}expected PART=COLUMN, with PART one of {', '.join(parts)}"
             )
         if part in said and part != "choices":
-            raise UsageError(f"--map {part} is given twice. For several columns, use `--map {part}=A,B`")
+            raise UsageError(f"--map {part} is given twice. For several columns, use `--map {part}=A,B`.")
         said[part] = f"{said[part]},{column}" if part in said else column
     if "key_is" in said:
         said["key_is"] = said["key_is"].lstrip("=")
@@ -105,22 +105,22 @@ class Source(Settings):
             given = [n for n in ("revision", "config", "split", "files") if getattr(self, n) is not None]
             if given:
                 raise ValueError(
-                    f"`{given[0]}` is only for Hub datasets. Add `hub: owner/name` or remove `{given[0]}`"
+                    f"`{given[0]}` is only for Hub datasets. Add `hub: owner/name` or remove `{given[0]}`."
                 )
             if not self.path:
                 raise ValueError(
-                    "the source names no data. Set `path: FILE`, or `hub: owner/name` with a `revision`"
+                    "the source names no data. Set `path: FILE`, or `hub: owner/name` with a `revision`."
                 )
             return self
         if self.path:
-            raise ValueError("both `path` and `hub` are given. Remove one of them")
+            raise ValueError("both `path` and `hub` are given. Remove one of them.")
         if not _REPO.fullmatch(self.hub):
             raise ValueError("hub is not a dataset name; expected `hub: owner/name`")
         if self.revision is None or not _COMMIT.fullmatch(self.revision):
             fault = "is missing" if self.revision is None else "is not a commit (a branch or tag can move)"
             raise ValueError(
                 f"revision {fault}; expected 40 hexadecimal digits. The dataset's page lists its commits under "
-                "Files and versions, History"
+                "Files and versions, History."
             )
         return self
 

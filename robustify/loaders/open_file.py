@@ -17,11 +17,11 @@ from robustify.loaders.json_rows import json_rows
 from robustify.loaders.rows import SourceTable
 from robustify.loaders.tables import arrow_rows, block_rows, csv_rows, in_blocks
 
-_QUIZ = "a quiz export ({}). Save it as CSV with the columns question, A, B, C, D, and answer"
-_UNPACK = ". Unpack it first"
-_SHEET = ". Save the sheet as CSV (UTF-8)"
+_QUIZ = "a quiz export ({}). Save it as CSV with the columns question, A, B, C, D, and answer."
+_UNPACK = ". Unpack it first."
+_SHEET = ". Save the sheet as CSV (UTF-8)."
 _KINDS = (
-    (b"version https://git-lfs", "a Git LFS pointer, not the data. Run `git lfs pull`"),
+    (b"version https://git-lfs", "a Git LFS pointer, not the data. Run `git lfs pull`."),
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", f"an old Office file, perhaps .xls{_SHEET}"),
     (b"\x1f\x8b", f"compressed (gzip){_UNPACK}"),
     (b"\x28\xb5\x2f\xfd", f"compressed (zstd){_UNPACK}"),
@@ -31,7 +31,7 @@ _KINDS = (
     (b"<?xml", _QUIZ.format("Moodle XML?")),
     (b"<quiz", _QUIZ.format("Moodle XML")),
 )
-_EVAL = "a zipped Inspect log (.eval). Convert it with `inspect log convert --to json --output-dir DIR FILE`"
+_EVAL = "a zipped Inspect log (.eval). Convert it with `inspect log convert --to json --output-dir DIR FILE`."
 _ZIPPED = (
     (b"header.json", _EVAL),
     (b"_journal/", _EVAL),
@@ -88,7 +88,7 @@ def require_pinned(name: str, digest: str, pinned: str | None) -> str:
     if pinned is not None and pinned.lower() != digest:
         raise DataError(
             f"{name}: sha256 is {digest}; expected {pinned.lower()}, which the config pins. Get the pinned version of "
-            "the data, or update the config"
+            "the data, or update the config."
         )
     return digest
 
@@ -104,7 +104,7 @@ def _read(file: Path) -> bytes | None:
         kind = type(error).__name__
         match getattr(error, "errno", None):
             case errno.ENOENT if re.match("https?:/", str(file)):
-                why = "the path is a URL; expected a file. Download it with `curl -LO URL`, or name a Hub dataset (`hub:`)"
+                why = "the path is a URL; expected a file. Download it with `curl -LO URL`, or name a Hub dataset (`hub:`)."
             case errno.ENOENT:
                 why = f"{file} does not exist; expected a file of items or an Arrow folder"
             case errno.EINVAL:
@@ -113,7 +113,7 @@ def _read(file: Path) -> bytes | None:
                 # The path itself is wrong and may be item text, so do not repeat it.
                 why = f"the path cannot be opened ({kind}); expected a file of items"
             case _:
-                why = f"{file} cannot be read ({kind}). Check its permissions"
+                why = f"{file} cannot be read ({kind}). Check its permissions."
         raise UsageError(why) from None
 
 
@@ -137,7 +137,7 @@ def _refuse(name: str, head: bytes, data: bytes) -> None:
     elif found := [kind for sign, kind in _KINDS if head.startswith(sign) or text.startswith(sign)]:
         kind = found[0]
     elif head.startswith(_WIDE_MARKS) or (half and zeros > half / 2):
-        kind = "UTF-16 or UTF-32 text. Convert it with `iconv -f UTF-16 -t UTF-8`"
+        kind = "UTF-16 or UTF-32 text. Convert it with `iconv -f UTF-16 -t UTF-8`."
     elif b"\x00" in head:
         kind = "a binary file; expected JSON Lines, JSON, CSV, TSV, Parquet, or Arrow"
     elif not text.startswith((b"{", b"[")) and _QUIZ_LINE.search(text):
@@ -151,6 +151,6 @@ def _open_folder(folder: Path, pinned: str | None) -> Opened:
     files = sorted(folder.glob("*.arrow")) or sorted(folder.glob("*.parquet"))
     if not files:
         split = (folder / "dataset_dict.json").is_file()
-        hint = "Give one of its split folders" if split else "Give a file in the folder"
+        hint = "Give one of its split folders." if split else "Give a file in the folder."
         raise UsageError(f"{folder} is a folder without .arrow or .parquet files. {hint}")
     return open_parts(folder.name, files, pinned)

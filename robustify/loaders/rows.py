@@ -147,7 +147,7 @@ def _hint(name: str, reason: str) -> str:
     if reason != NOT_UTF8:
         return ""
     file = shlex.quote(name)
-    return f". Save it as UTF-8, or try `iconv -f WINDOWS-1252 -t UTF-8 {file} > utf8-{file}`"
+    return f". Save it as UTF-8, or try `iconv -f WINDOWS-1252 -t UTF-8 {file} > utf8-{file}`."
 
 
 def undecoded(text: str) -> bool:

@@ -95,13 +95,13 @@ def _notes(loaded: Loaded) -> Iterator[str]:
     if from_0 and 0 not in keys and (n >= FEWEST_OF_OURS or from_0 != [OWN.name]):
         yield (
             "no key is 0: if keys count from 1, every key is read one choice too late. Set `fields: {key_is: number}` "
-            "if they do, or `fields: {key_is: index}` if they count from 0"
+            "if they do, or `fields: {key_is: index}` if they count from 0."
         )
     numbered = any(NUMBERED in one.key_forms for one in loaded.recognised)
     if numbered and all(item.key < item.k - 1 for item in loaded.items):
         yield (
             "no key is the number of the last option: if keys count from 0, every key is read one choice too early. Set "
-            "`fields: {key_is: index}` if they do, or `fields: {key_is: label}` if they do not"
+            "`fields: {key_is: index}` if they do, or `fields: {key_is: label}` if they do not."
         )
     for kind, odd in sorted(Counter(kind for item in loaded.items for kind in _written_oddly(item)).items()):
         yield f"{odd:,} of {n:,} items {_ODD[kind]}"
@@ -113,7 +113,7 @@ def _notes(loaded: Loaded) -> Iterator[str]:
     if labelled := sum(one.labelled for one in loaded.recognised):
         yield (
             f'{labelled:,} rows had labels such as "(A) " inside their options. These labels were removed, because '
-            "robustify labels the options in the order in which it shows them"
+            "robustify labels the options in the order in which it shows them."
         )
 
 

@@ -34,7 +34,7 @@ def csv_rows(name: str, text: str) -> SourceTable:
     is invalid, there are no records, or the header repeats a name."""
     if above := _lines_above_header(text):
         raise DataError(
-            f"{name}:1: expected the header, which is on line {above + 1}. Remove the lines above it"
+            f"{name}:1: expected the header, which is on line {above + 1}. Remove the lines above it."
         )
     records = _records(name, text)
     if not records:
@@ -248,5 +248,5 @@ def _arrow_cells(file: Path) -> list[dict[str, object]]:
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, MemoryError) as error:
         kind = "Parquet" if head.startswith(b"PAR1") else "Arrow"
         raise DataError(
-            f"{file.name}: the {kind} file cannot be read ({type(error).__name__}) and may be incomplete. Get it again"
+            f"{file.name}: the {kind} file cannot be read ({type(error).__name__}) and may be incomplete. Get it again."
         ) from None

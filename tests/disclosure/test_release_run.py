@@ -163,11 +163,11 @@ def test_an_edited_file_is_found(spoilt: Path, name: str) -> None:
     (spoilt / name).write_text((spoilt / name).read_text("utf-8").replace("1", "2", 1), encoding="utf-8")
     run = open_run(spoilt)
     assert run.changed() == [name]
-    with pytest.raises(DataError, match="as the run left it"):
+    with pytest.raises(DataError, match="was changed after the run"):
         run.require_unchanged()
     again = {"summary.json": lambda: publish(run, spoilt / "x"), "release.json": lambda: publish(run, spoilt / "x"),
              "splits/robust.json": lambda: emit_split(run, "robust")}  # fmt: skip
-    with pytest.raises(DataError, match="as the run left it"):
+    with pytest.raises(DataError, match="was changed after the run"):
         again[name]()
 
 
