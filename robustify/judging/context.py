@@ -162,7 +162,7 @@ class Context:
         return topics_of(self.index, self.facts)
 
     def first_rows(self, view: str, model: str) -> Block:
-        """Return a model's first answer to each item under a view, with normalized scores."""
+        """Return a model's first answer to each item under a view, with text scores per character."""
         block = first_block(self.answers, view, model).first()
         return as_compared(block.where(self.index.at[block.item] >= 0), view)
 

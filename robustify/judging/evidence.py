@@ -84,7 +84,7 @@ class Evidence:
 
     @property
     def inferred(self) -> Floats:
-        """Whether the question was inferred, by meaning or else by words: 1, 0, or NaN if no model tried (n,)."""
+        """Whether the question was inferred (n,): 1, 0, or NaN if no model tried. Meaning takes precedence over words."""
         kind = next(iter(self.likeness))
         return np.where(np.isnan(self.likeness[kind]), np.nan, self.likeness[kind] >= LEAST[kind])
 

@@ -95,6 +95,6 @@ def _rates(score: Floats, inside: Bools, judged: Bools) -> FreeRate:
 
 
 def _kappa(calibration: Mapping[str, Any]) -> Any:
-    """Return the judge's agreement with people on verdicts or else on nuggets, or None if nothing was labelled."""
+    """Return the judge's agreement with people on verdicts, or on nuggets as a fallback. None without labels."""
     parts = (calibration.get(name) for name in ("verdicts", "nuggets"))
     return next((part["kappa"] for part in parts if isinstance(part, Mapping) and part.get("kappa")), None)

@@ -108,7 +108,7 @@ def unanswered_share(summary: Summary, limits: Limits) -> Guardrail:
     """Check that missing answers affect at most `max_unanswered` of the items.
 
     The larger of two shares decides: items left undecided by missing answers, and items that one voter did not answer. If
-    the other voters disagree, a failed voter leaves no item undecided, and everything is kept.
+    the other voters disagree, no item is undecided because of a failed voter, and everything is kept.
     """
     screen = summary.screen
     if screen is None or not screen.asked:

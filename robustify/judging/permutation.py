@@ -92,9 +92,9 @@ def _answered(block: Block, rows: Ints) -> Ints:
 def orders_asked(block: Block) -> tuple[Ints, Ints]:
     """Return the rows of each item's random orders (items, orders) and rotations (items, K), padded with -1.
 
-    An item's first row is the one in its original order, or else its first in the table. A random order may also be a
-    rotation. If rotations were asked as well, the random set has the first order, all orders that are not rotations, and
-    enough rotations to reach the size of a set without overlap.
+    An item's first row is the one in its original order, or its first in the table. A random order may also be a rotation.
+    If rotations were asked as well, the random set has the first order and all orders that are not rotations. Rotations
+    fill it up to the size of a set without overlap.
     """
     if not len(block):
         return _NONE, _NONE

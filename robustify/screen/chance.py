@@ -95,8 +95,8 @@ def chance_by_position(
 
     A key is at position j with the share of keys at j among items with as many options. The Poisson-binomial variance is at
     least (n - 1) / n times that of permuted keys, so p is conservative. The excess is adjusted for the share of flags at
-    each position (double centering), which only widens its interval. Items with as many options whose keys are all at one
-    position do not affect the latent rate.
+    each position (double centering), which only widens its interval. The latent rate excludes numbers of options whose keys
+    are all at one position.
     """
     if not len(flagged):
         return _NONE
@@ -120,7 +120,7 @@ def false_share(hits: Bools, decoys: Floats, ratio: Floats) -> Rate:
     """Return the share of hits that are right by chance, D / H, estimated from decoys.
 
     A decoy would be flagged if it were the key, but is not. `hits` (n,) marks flagged items, and `decoys` (n,) is the
-    number of chance hits that each item's decoys stand for. A decoy that is the key with probability c under the null
+    number of chance hits that each item's decoys represent. A decoy that is the key with probability c under the null
     stands for c / (1 - c) chance hits. This is 1 / (k - 1) for exchangeable keys, so D = (agreements - hits) / (k - 1).
     `ratio` (n,) is this number, or the largest if they differ. A hit with ratio 0 can have no decoy and is left out.
     Without shortcuts, E[D] is the expected number of hits. A shortcut whose key is missed adds only to D, so the estimate

@@ -75,7 +75,7 @@ class Verdicts(Sequence[Verdict]):
 
 @dataclass(frozen=True, eq=False)
 class Screened:
-    """Outcome of one rule on the votes on n items, for every option as a hypothetical key.
+    """Outcome of applying one rule to the votes on n items, with every option as a hypothetical key.
 
     `right` (n, K) counts votes, and `missing` (n,) counts absent votes, of `voters`. `options` (n, K) marks the options
     that exist. `would` (n, K) marks options for which the available answers would flag the item, and `open` (n, K) those

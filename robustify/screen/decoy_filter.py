@@ -27,9 +27,9 @@ from robustify.stats.intervals import Interval, Rate
 class Cut:
     """Cutoff of a ranking of `n` items, with `hits` and `misses` above it.
 
-    An item is above the cutoff if its strength is at least `threshold` (None: no item is). `decoys` D is the number of hits
-    by chance that the misses stand for, plus a safety margin of one miss per cutoff. `estimate` D / H is the share of hits
-    due to chance, at most the requested q, with an interval (`false_share_interval`).
+    An item is above the cutoff if its strength is at least `threshold` (None: no item is). `decoys` D is the number of
+    chance hits that the misses represent, plus a safety margin of one miss per cutoff. `estimate` D / H is the share of
+    hits due to chance, at most the requested q, with an interval (`false_share_interval`).
     """
 
     n: int
@@ -74,7 +74,7 @@ def decoy_cut(strength: Floats, hit: Bools, rho: Floats, q: float) -> Cut:
 
 
 def false_share_interval(hits: int, misses: int, rho: float, cuts: int = 1) -> Interval:
-    """Return a 95 % interval of the share of `hits` due to chance, if each of `misses` stands for `rho` chance hits.
+    """Return a 95 % interval of the share of `hits` due to chance, if each miss represents `rho` chance hits.
 
     Items without a shortcut are hits with probability c = rho / (1 + rho), so their hits before a number of misses are
     negative binomial. The limits are its quantiles for this many misses, and for one more in each of the `cuts`. The

@@ -167,7 +167,7 @@ def _sums(at: Ints, values: Floats | Bools, index: ItemIndex) -> Floats:
 
 
 def not_shown(block: Block, index: ItemIndex) -> Bools | None:
-    """Return the choices whose scores a server did not report (r, width), for rows of judged items, or None if none."""
+    """Return the choices of each judged row whose scores a server did not report (r, width), or None if there are none."""
     if np.isnan(block.at_most).all():
         return None
     rows = block.where(index.at[block.item] >= 0)

@@ -159,7 +159,7 @@ class DecoyCut(Part):
     """Cutoff of `criterion: fdr` at the false share `q`, by e-values if `exact`.
 
     `ranked` counts the items that entered, one for each group of near-duplicates. `hits` and `misses` are above
-    `threshold`, a mean rank from 0 to 1. The misses stand for `decoys` hits by chance, which are the share `false_share` of
+    `threshold`, a mean rank from 0 to 1. The misses represent `decoys` chance hits, which are the share `false_share` of
     the hits.
     """
 

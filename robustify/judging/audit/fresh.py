@@ -221,7 +221,7 @@ class FreshProbe:
     def first(self, kept: Kept) -> Bools:
         """Return a mask (n,) that selects one item of each group of near-duplicates, or all items if no text is known.
 
-        The selected item has the fewest open choices and, among equals, the first rank in hash order. A choice that is
+        The selected item has the most closed choices and, among equals, the first rank in hash order. A choice that is
         closed for one copy is not the key of another copy either.
         """
         if not self.knows(kept):

@@ -30,7 +30,7 @@ class AnalysedItems:
 
 
 def item_analysis(ctx: Context, credits: Mapping[str, Credits]) -> AnalysedItems | None:
-    """Return the analysis of the full question or else of cloze, or None if fewer than five models answered.
+    """Return the item analysis of the full question, or of cloze as a fallback. None below five models.
 
     Difficulty is the share of models that are right. Discrimination is the correlation, over models, of the credit for an
     item with the mean credit for all other items (corrected item-total correlation), undefined if credits do not vary.

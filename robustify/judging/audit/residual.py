@@ -133,9 +133,9 @@ def judged(
 ) -> tuple[Verdict, list[Reason]]:
     """Return the audit's verdict with its reasons. Auditors without answers do not count.
 
-    The verdict is `certified` if every auditor's upper bound is below its chance level plus `margin`, no heuristic is above
-    chance, and an independent auditor had the power to reveal a shortcut. Bounds are at 95 %, because all of them must
-    hold. Alarms share a level of 5 % (Bonferroni).
+    The verdict is `certified` under three conditions. Every auditor's upper bound is below its chance level plus `margin`.
+    No heuristic is above chance. An independent auditor had the power to reveal a shortcut. Bounds are at 95 %, because all
+    of them must be met. Alarms share a level of 5 % (Bonferroni).
     """
     answered = [a for a in auditors if a.audit.rate.n]
     if chance is None or not answered:
