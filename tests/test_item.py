@@ -87,7 +87,7 @@ def test_what_holds_text_shows_none(name: str, written: Callable[[object], str])
 @pytest.mark.parametrize("name", HOLDERS)
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 def test_what_holds_text_is_not_pickled(name: str, protocol: int) -> None:
-    with pytest.raises(TypeError, match="never pickled") as error:
+    with pytest.raises(TypeError, match="cannot be pickled") as error:
         pickle.dumps(HOLDERS[name], protocol)
     assert "secret" not in str(error.value)
 

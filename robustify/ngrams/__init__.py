@@ -1,1 +1,1 @@
-"""Which items stand, word for word, in text files."""
+"""Verbatim occurrences of items in text files."""

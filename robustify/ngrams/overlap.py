@@ -1,7 +1,7 @@
-"""Which items occur, word for word, in text files that the user names.
+"""Search for items that occur verbatim in text files given by the user.
 
-A hit says that a text contains the words of an item. No hit says nothing about other texts, nor about a paraphrase,
-a translation or a picture of the item; so the files are recorded beside the hits.
+A hit means that a file contains the words of an item. No hit says nothing about other files, or about a paraphrase,
+translation or picture of the item. The files are therefore recorded with the hits.
 """
 
 from collections import Counter
@@ -22,12 +22,12 @@ from robustify.ngrams.text import BREAK, require_files, texts, words_of
 Part = Literal["stem", "stem_key", "choices"]
 PARTS: tuple[Part, ...] = ("stem", "stem_key", "choices")
 FEWEST_WORDS = 5
-"""A shorter sequence is common property: "the capital of France" is no item."""
+"""Minimum number of words in a searched sequence. A shorter one, such as "the capital of France", is not specific."""
 Words = list[str]
 
 
 class ContaminationSettings(BaseModel):
-    """`files` in which the items are looked for, and how many words in a row count as found."""
+    """Text files to search for the items, and the number of consecutive words that count as a match."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -37,7 +37,7 @@ class ContaminationSettings(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class TextFile:
-    """A file that was read to its end; `name` without its folder."""
+    """A file that was read completely. `name` excludes the folder."""
 
     name: str
     sha256: str
@@ -47,7 +47,7 @@ class TextFile:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """An item of which something was found: which parts, and the share of its stem's n-grams (None if it has none)."""
+    """An item of which parts were found. `coverage` is the share of its stem's n-grams, or None without n-grams."""
 
     item: str
     parts: tuple[Part, ...]
@@ -56,10 +56,10 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """What was looked for in which files, and what was found: ids and numbers, no text.
+    """Settings and results of a search, with IDs and numbers but no text.
 
-    `short` items have a stem of fewer than `ngram` words: it must be found with its key or its options. `not_checkable`
-    items have fewer than 5 words in all. `checked`: the number of items in which each part was looked for.
+    A `short` item has a stem of fewer than `ngram` words, which must be found with its key or its options. A
+    `not_checkable` item has fewer than 5 words in total. `checked` counts the items in which each part was searched for.
     """
 
     ngram: int
@@ -72,32 +72,34 @@ class Overlap:
 
     @property
     def found(self) -> frozenset[str]:
-        """The items that count as found: the stem of a short one alone is not enough."""
+        """IDs of the items that count as found. For a short item, the stem alone is not enough."""
         weak = {*self.short, *self.not_checkable}
         return frozenset(h.item for h in self.hits if h.item not in weak or h.parts != ("stem",))
 
     def json(self) -> dict[str, object]:
-        """Return what run.json keeps, so that a run is judged again without the files."""
+        """Return the overlap as stored in run.json, so that a run can be judged again without the files."""
         return asdict(self)
 
     @classmethod
     def of(cls, tree: Mapping[str, Any]) -> "Overlap":
-        """Return what `json` gave; another tree raises `DataError`."""
+        """Return the overlap stored in run.json. Raises `DataError` for any other tree."""
         try:
             return TypeAdapter(cls).validate_python(tree)
         except ValueError:
-            raise DataError("run.json: the overlap with text files is damaged; run it again") from None
+            raise DataError(
+                "run.json: The overlap with text files is damaged. Run the audit again."
+            ) from None
 
 
 def overlap(items: Sequence[Item], paths: Sequence[str | Path], ngram: int = 13) -> Overlap:
-    """Look for the items in these files.
+    """Search for items in text files.
 
-    n-grams of words without case and punctuation, any of which counts, as in GPT-3 (arXiv 2005.14165, appendix C) and
-    lm-eval; but punctuation separates words here, which those two delete. A stem of fewer than n words must be found
-    whole, followed by its key or its options, as far as n words go, and such a sequence has at least 5.
+    Any shared n-gram of words counts, without case and punctuation, as in GPT-3 (arXiv 2005.14165, appendix C) and
+    lm-eval. Unlike there, punctuation separates words. A stem of fewer than n words must be found completely, followed
+    by its key or its options up to n words in total. Every sequence has at least 5 words.
 
     Raises:
-        DataError: something that is not a text file, with its path and what to do about it.
+        DataError: A path is not a text file. The message says what to do.
     """
     opened = [Path(path) for path in paths]
     require_files(opened)
@@ -125,7 +127,7 @@ def overlap(items: Sequence[Item], paths: Sequence[str | Path], ngram: int = 13)
 
 
 class _Search:
-    """Remembers which windows of words occur in the text that it reads; each window is kept as a hash."""
+    """Search for windows of words, which are stored as hashes."""
 
     def __init__(self, windows: Sequence[Words]) -> None:
         self._wanted: dict[tuple[str, ...], set[int]] = {}
@@ -135,7 +137,7 @@ class _Search:
         self._found: set[int] = set()
 
     def read(self, path: Path) -> int:
-        """Look into a file. Return how many words it has."""
+        """Search a file and return its number of words."""
         tail, n = Words(), 0
         for new in map(words_of, texts(path)):
             n += len(new) - new.count(BREAK)
@@ -147,18 +149,18 @@ class _Search:
         return n
 
     def has(self, window: Words) -> bool:
-        """Return whether this window was found."""
+        """Return whether a window was found."""
         return hash(tuple(window)) in self._found
 
 
 def _windows(item: Item, stem: Words, n: int) -> Iterator[tuple[Part, Words]]:
-    """Yield the windows of words that are looked for, and the part of the item to which each belongs."""
+    """Yield each window of words to search for, with the part of the item that it belongs to."""
     choices = [words_of(choice.replace(BREAK, " ")) for choice in item.choices]
     key, n_listed = choices[item.key], sum(map(len, choices))
     if len(stem) >= FEWEST_WORDS:
         length = min(n, len(stem))
         yield from (("stem", stem[at : at + length]) for at in range(len(stem) - length + 1))
-    # Datasets and web pages write some words between a question and what follows it, and letters around choices.
+    # Datasets and web pages may add a word after the question, and letters around choices.
     for link in ([], ["answer"]) if stem and key and len(stem) + len(key) >= FEWEST_WORDS else ():
         yield "stem_key", _joined([*stem, *link], key, n)
     lettered = list(zip(ascii_lowercase, choices, strict=False))
@@ -172,6 +174,6 @@ def _windows(item: Item, stem: Words, n: int) -> Iterator[tuple[Part, Words]]:
 
 
 def _joined(head: Words, tail: Words, n: int) -> Words:
-    """Return n words around a join, or all: half from either side, more if the other side has fewer."""
+    """Return up to n words around a join, half from each side, or more from one side if the other is shorter."""
     take = min(len(tail), max(n // 2, n - len(head)))
     return head[-(n - take) :] + tail[:take]

@@ -1,4 +1,4 @@
-"""Words of a text, and the text of a file: plain or JSON Lines in UTF-8, gzipped or not, recognised by content."""
+"""Words of a text, and text files: plain text or JSON Lines in UTF-8, recognised by content, gzipped or not."""
 
 import gzip
 import io
@@ -16,9 +16,9 @@ from typing import TextIO
 from robustify.errors import DataError
 
 BREAK = "\x01"
-"""A word of its own between two texts that do not belong together."""
+"""A word that separates unrelated texts."""
 PIECE = 1 << 18
-"""Characters that are read at once, about."""
+"""Approximate number of characters to read at once."""
 _NO_SPACES = "\u3041-\u3096\u309d-\u30fa\u30fc-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _INVISIBLE = dict.fromkeys((0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF))
 _DOCUMENT = re.compile(r'\s*(?:\[\s*[\[{"]|\{\s*")')
@@ -26,7 +26,7 @@ _WANTED = "expected plain text or JSON Lines in UTF-8, gzipped or not"
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a text after NFKC and case folding; a Chinese character or a kana is a word of its own."""
+    """Return the words of a text after NFKC and case folding. A Chinese character or a kana is a separate word."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text.translate(_INVISIBLE)).casefold()
         text = unicodedata.normalize("NFKC", text)
@@ -40,21 +40,21 @@ def _pattern() -> re.Pattern[str]:
 
 
 def require_files(paths: Sequence[Path]) -> None:
-    """Refuse what is not a file with something in it, before any file is read.
+    """Check that all paths are files that are not empty, before any file is read.
 
     Raises:
-        DataError: one line for each fault.
+        DataError: One line for each fault.
     """
     if bad := [path for path in paths if not (os.path.isfile(path) and os.path.getsize(path))]:
         raise DataError.gather(
-            [f"{path}: no such file, not a regular one, or empty; {_WANTED}" for path in bad]
+            [f"{path} does not exist, is not a regular file, or is empty; {_WANTED}." for path in bad]
         )
 
 
 def texts(path: Path) -> Iterator[str]:
-    """Yield a plain text in pieces of whole words, of each JSON line its `text`, or all its values, and a `BREAK`.
+    """Yield the texts of a file: plain text in pieces of complete words, or the `text` or all values of each JSON line.
 
-    Raises `DataError`: only white space, a damaged or binary file, not UTF-8, or JSON of another form.
+    A `BREAK` follows each JSON line. Raises `DataError` if the file is empty, damaged, binary, not UTF-8, or other JSON.
     """
     try:
         with path.open("rb") as raw:
@@ -63,21 +63,21 @@ def texts(path: Path) -> Iterator[str]:
             stream = gzip.GzipFile(fileobj=raw) if packed else raw
             yield from _texts(path, io.TextIOWrapper(stream, encoding="utf-8-sig", newline="\n"))
     except UnicodeDecodeError:
-        raise DataError(f"{path}: is not UTF-8 text; {_WANTED} (run `iconv -t UTF-8`)") from None
+        raise DataError(f"{path} is not UTF-8 text; {_WANTED} (run `iconv -t UTF-8`).") from None
     except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"{path}: is damaged or unreadable ({type(error).__name__}); {_WANTED}") from None
+        raise DataError(f"{path} is damaged or unreadable ({type(error).__name__}); {_WANTED}.") from None
 
 
 def _texts(path: Path, text: TextIO) -> Iterator[str]:
     head = next((line for line in iter(partial(text.readline, PIECE), "") if line.strip()), "")
     if not head or "\0" in head or head.startswith("version https://git-lfs"):
-        raise DataError(f"{path}: holds only white space, is binary or a Git LFS pointer; {_WANTED}")
+        raise DataError(f"{path} contains only white space, is binary, or is a Git LFS pointer; {_WANTED}.")
     if head.lstrip().startswith("{") and not head.endswith("\n"):
         head += text.readline()
     if _record(head) is None:
         head += text.readline(PIECE)
         if _DOCUMENT.match(head):
-            raise DataError(f"{path}: is JSON without an object on its first line; {_WANTED} (run `jq -c`)")
+            raise DataError(f"{path} is JSON without an object on its first line; {_WANTED} (run `jq -c`).")
         while more := text.read(PIECE):
             at = max(more.rfind(" "), more.rfind("\n")) + 1
             yield head + more[:at]
@@ -93,7 +93,7 @@ def _texts(path: Path, text: TextIO) -> Iterator[str]:
             yield whole if isinstance(whole, str) else " ".join(_values(record))
             yield BREAK
     if n_faults:
-        raise DataError(f"{path}: {n_faults} lines are not JSON objects; expected one object per line")
+        raise DataError(f"{path}: {n_faults} lines are not JSON objects; expected one object per line.")
 
 
 def _values(value: object) -> Iterator[str]:

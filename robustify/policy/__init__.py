@@ -1,1 +1,1 @@
-"""Decide how a set is read, kept and written: public and restricted sets differ here alone."""
+"""Policies for reading, keeping and writing public and restricted sets, which differ only here."""

@@ -1,4 +1,4 @@
-"""Hold what asking leaves, and read it back from a run."""
+"""Results of asking models, as kept in memory and as read back from a run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -16,10 +16,10 @@ from robustify.run import Run
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Asked:
-    """What asking leaves behind: everything that judging and printing need, and no model.
+    """Results of asking that judging and reporting need, without any model.
 
-    `items` is None if their text is not known. `data`, `templates` and `origin` are parts of run.json: what the
-    benchmark was, sha256 of the templates, and for an imported run where its answers come from.
+    `items` is None if their text is unknown. `data`, `templates` and `origin` are parts of run.json: the benchmark, the
+    SHA-256 of each template, and the sources of imported answers.
     """
 
     items: tuple[Item, ...] | None
@@ -53,7 +53,7 @@ def rules(config: Config) -> Rules:
 
 
 def facts(bench: Loaded) -> Facts:
-    """Return what is known of the benchmark beside its rows."""
+    """Return facts about the benchmark that the answer table does not contain."""
     return Facts(
         name=bench.name,
         topics={i.id: i.topic for i in bench.items},
@@ -64,8 +64,9 @@ def facts(bench: Loaded) -> Facts:
 
 
 def data_tree(bench: Loaded, n_items: int, found: Overlap | None = None) -> dict[str, Any]:
-    """Return `data` of run.json: layout, digest, counts, faults of the benchmark by line, and which items are in
-    given text files, so that a run is judged again without them.
+    """Return `data` of run.json: layout, digest, counts, defects by line, and items found in text files.
+
+    A run can be judged again from these facts without its data.
     """
     found_odd = notes(bench)
     return {
@@ -81,18 +82,17 @@ def data_tree(bench: Loaded, n_items: int, found: Overlap | None = None) -> dict
 
 
 def line_runs(lines: Sequence[int]) -> list[list[int]]:
-    """Return the lines of items in short: each item, by its place, whose line does not follow that of the one before."""
+    """Return the line numbers of items in compact form: index and line of each item that does not follow the one before."""
     return [[at, line] for at, line in enumerate(lines) if not at or line != lines[at - 1] + 1]
 
 
 def asked_again(run: Run, config: Config) -> Asked:
-    """Return what a run holds of its own asking.
-    Raises `DataError`: its split files do not hold all of its items, or `run.json` not all that is known of them."""
+    """Read the results of asking from a run. Raises `DataError` if its split files or `run.json` are incomplete."""
     data = run.manifest["data"]
     items = run.items
     if items is not None and len(items) != data["n_items"]:
         raise DataError(
-            f"{run.folder}: split files hold {len(items)} of {data['n_items']} items; expected all of them"
+            f"{run.folder}: The split files contain {len(items)} of {data['n_items']} items; expected all of them."
         )
     return Asked(
         items=items,

@@ -1,7 +1,7 @@
-"""A run from answers that somebody has already got: they are judged as if they had been asked here.
+"""Creation of a run from answers in existing logs.
 
-Logs are read and matched; heuristics and probe are added where the items have text; then everything is judged
-and printed as after an asking. What was assumed on the way is noted in the run.
+Logs are read and matched, and heuristics and the probe are added if the items have text. The answers are then judged and
+reported like those of any run. Assumptions are recorded as notes in the run.
 """
 
 import hashlib
@@ -45,15 +45,15 @@ def import_logs(
     name: str | None = None,
     overrides: Mapping[str, object] | None = None,
 ) -> Run:
-    """Judge the answers in these logs, into this folder.
+    """Judge the answers in logs and write a run into a folder.
 
-    `data`: the benchmark's own files; without them the items are taken from the logs. `overrides`: settings of
-    the judging by their dotted config names.
+    `data` are the files of the benchmark. Without them, items are taken from the logs. `overrides` are settings of the
+    judging by their dotted config names.
 
     Raises:
-        UsageError: a file that is not there, an option that does not fit its log, or one model that would vote twice.
-        DataError: rows that cannot be read or matched, or two logs of one run.
-        ResourceError: a folder that is not ours to write.
+        UsageError: A file is missing, an option does not fit its log, or one model would vote twice.
+        DataError: Rows cannot be read or matched, or two logs are of the same run.
+        ResourceError: The folder contains files of another program, or cannot be written.
     """
     options = replace(options or LogOptions(), keyed=bool(data))
     refuse_foreign(folder)
@@ -67,9 +67,9 @@ def import_logs(
         twins = same_model(asked.fingerprints, config.screen.voters)
         if twins is not None:
             raise UsageError(
-                f"{twins[0]} and {twins[1]}: are one model (same revision); a model must not vote twice: leave one out"
+                f"{twins[0]} and {twins[1]} are the same model (same revision), which must not vote twice. Remove one."
             )
-        # What judging does not read need not stay beside it.
+        # Free the memory of data that judging does not read.
         del read, gathered
         with run_lock(folder):
             judgement = judge(asked.answers, asked.facts, rules(config), asked.items)
@@ -79,7 +79,6 @@ def import_logs(
 def _require_ordinary(
     given: Sequence[LogPath], data: Sequence[Path], logs: Sequence[Log], gathered: Gathered, name: str | None
 ) -> None:
-    """Refuse logs of a set that is recognised as sensitive, by its text, its files or its names."""
     called = [*dict.fromkeys(log.task for log in logs), *([name] if name else [])]
     require_ordinary_files(
         called[-1] if called else UNNAMED, gathered.items or (), [*(log.path for log in given), *data], called
@@ -94,7 +93,7 @@ def _config(
     name: str | None,
     overrides: Mapping[str, object],
 ) -> Config:
-    """The settings of the judging; the models are in the answers and need none."""
+    """Return the settings for judging. Models need none, because their answers are in the logs."""
     tasks = list(dict.fromkeys(log.task for log in logs))
     called = name or (bench.name if bench else tasks[0] if len(tasks) == 1 else UNNAMED)
     asked = {view: [m for v, m, _ in gathered.answers.askings() if v == view] for view in SCREENS}
@@ -113,7 +112,7 @@ def _config(
 
 
 def _notes(logs: Sequence[Log]) -> list[str]:
-    """What was assumed, once for all the logs of which it is true."""
+    """Return each assumption once, with the names of the logs to which it applies."""
     files: dict[str, list[str]] = {}
     for log in logs:
         for note in log.notes:

@@ -1,4 +1,4 @@
-"""Make run.json: what a run was made of, and its signature."""
+"""The manifest of a run (run.json): its settings, sources and signature."""
 
 import contextlib
 import platform
@@ -19,7 +19,7 @@ def public_manifest(config: Config, asked: Asked) -> dict[str, Any]:
     """Return run.json of a public run, without the digests of its files."""
     tree = _without_folders(config)
     if asked.origin is not None:
-        # Nothing was asked here, so there is no setting of it.
+        # Imported answers have no settings for asking.
         del tree["asking"]
     origin = {} if asked.origin is None else {"import": dict(asked.origin)}
     free = {} if asked.facts.free is None else {"free": asked.facts.free.about()}
@@ -27,7 +27,8 @@ def public_manifest(config: Config, asked: Asked) -> dict[str, Any]:
 
 
 def manifest_of(config: Config, asked: Asked, settings: Mapping[str, Any], **about: object) -> dict[str, Any]:
-    """Return what run.json holds of every run. `settings` are the config as it may be shown, `about` whose run it is."""
+    """Return the part of run.json that all runs share. `settings` is the public part of the config, and `about` adds
+    fields."""
     return {
         "format": FORMAT,
         "robustify": __version__,
@@ -41,7 +42,7 @@ def manifest_of(config: Config, asked: Asked, settings: Mapping[str, Any], **abo
 
 
 def signature(config: Config, asked: Asked) -> str:
-    """Return the recipe of every number of the run, on one line (the habit of sacrebleu's signatures)."""
+    """Return a one-line recipe of every number in the run, in the style of sacrebleu's signatures."""
     screen = rules(config).screen
     parts = {
         "set": config.name,
@@ -53,7 +54,7 @@ def signature(config: Config, asked: Asked) -> str:
             [
                 criterion_words(screen).replace(" ", "-"),
                 screen.mode,
-                *_turns(screen),
+                *_non_default_settings(screen),
                 *(["forced"] if screen.force_letters else []),
                 _screened(config, asked),
             ]
@@ -69,14 +70,13 @@ def signature(config: Config, asked: Asked) -> str:
     return "|".join(f"{name}:{value}" for name, value in parts.items())
 
 
-def _turns(screen: ScreenRules) -> list[str]:
-    """Return the parts of the rule that are not the default."""
+def _non_default_settings(screen: ScreenRules) -> list[str]:
     text = [screen.norm] if screen.mode == "text" and screen.norm != "chars" else []
     return [*text, *([screen.rotation] if screen.rotation != "averaged" else [])]
 
 
 def _screened(config: Config, asked: Asked) -> str:
-    """Return the template and orders of the screen, as a config asks for them or as imported answers hold them."""
+    """Return the template and orders of the screen, from the config or from imported answers."""
     screen, asking = rules(config).screen, config.asking
     view: View = "choices_only" if screen.mode == "letter" else "choices_only_text"
     if asked.origin is not None:
@@ -92,7 +92,7 @@ def _screened(config: Config, asked: Asked) -> str:
 
 
 def _without_folders(config: Config) -> dict[str, Any]:
-    # Where the data lies differs from one machine to the next; its digest says what it was.
+    # Folders differ between machines, and the digest identifies the data.
     tree = config.model_dump(mode="json")
     tree["data"] = [{**source, "path": Path(source["path"]).name} for source in tree["data"]]
     if tree["adapter"] is not None:
@@ -105,13 +105,11 @@ def _without_folders(config: Config) -> dict[str, Any]:
 
 
 def _bare_names(free: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the files that a `free:` block names, without their folders."""
     one = {name: Path(free[name]).name for name in ("facts", "people") if free[name]}
     return one | {name: [Path(file).name for file in free[name]] for name in ("answers", "template_dir")}
 
 
 def _versions() -> dict[str, str]:
-    """Return the versions that numbers may depend on; a package that is not installed is left out."""
     found = {"robustify": __version__, "python": platform.python_version()}
     for package in ("numpy", "scipy", "pyarrow", "torch", "transformers", "tokenizers"):
         with contextlib.suppress(PackageNotFoundError):

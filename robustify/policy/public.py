@@ -1,6 +1,6 @@
-"""Write the folder of a public run from what was asked or imported and how it was judged.
+"""Writing of the folder of a public run.
 
-If the text of the items is not known (an imported table of picks), the files that hold text are left out.
+If the text of the items is unknown, as in an imported table of picks, files with text are not written.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ from robustify.run import (
 
 @dataclass(frozen=True, slots=True)
 class PublicPolicy:
-    """The policy of a public set: everything may be kept and shown, and scores are kept under plain digests."""
+    """Policy of a public set. Everything may be kept and shown, and scores are cached under plain digests."""
 
     config: Config | None = None
     """None if a file is read without a config."""
@@ -48,41 +48,41 @@ class PublicPolicy:
     cache_key: None = None
 
     def inside(self, _folder: Path) -> AbstractContextManager[None]:
-        """Change nothing."""
+        """Return a context that changes nothing."""
         return nullcontext()
 
     def read(self) -> Loaded:
-        """Return the items of the config's files. Raises `AuthorisationError`: they are recognised as sensitive."""
+        """Load the items of the config's files. Raises `AuthorisationError` if they are recognised as sensitive."""
         assert self.config is not None
         bench = load_many(self.config.data)
         require_ordinary(bench, self.config.data, self.config.adapter, [self.config.name])
         return bench
 
     def described(self, bench: Loaded) -> dict[str, Any]:
-        """Return everything."""
+        """Return the complete description of the benchmark."""
         return describe(bench)
 
     def features(self, table: dict[str, Any]) -> dict[str, Any]:
-        """Return the table as it is."""
+        """Return the table unchanged."""
         return table
 
     def asking(self) -> AbstractContextManager[None]:
-        """Let errors name items."""
+        """Return a context in which errors may name items."""
         return nullcontext()
 
     def begin(self, folder: Path, judgement: Judgement) -> None:
-        """Write a report of what is known before models answer; the run's own takes its place."""
+        """Write a preliminary report before models answer. The final report replaces it."""
         with beginning(folder) as place:
             write_report(place, judgement.summary, {"growing": True})
 
     def write(self, folder: Path, asked: Asked, judgement: Judgement) -> Run:
-        """Write the run's folder with its answers, verdicts and items."""
+        """Write the run's folder with answers, verdicts and items."""
         assert self.config is not None
         return print_run(folder, self.config, asked, judgement)
 
 
 def print_run(folder: Path, config: Config, asked: Asked, judgement: Judgement) -> Run:
-    """Write the run's folder. Tasks for lm-eval are left out if a guardrail stops exports."""
+    """Write the run's folder. If a guardrail stops exports, tasks for lm-eval are not written."""
     manifest = public_manifest(config, asked)
     summary = judgement.summary.model_copy(update={"signature": manifest["signature"]})
     halted = any(c.halts_export and not c.passed for c in judgement.summary.guardrails)
@@ -133,7 +133,8 @@ def print_run(folder: Path, config: Config, asked: Asked, judgement: Judgement) 
 
 
 def splits(items: Sequence[Item], judgement: Judgement) -> dict[str, list[Item]]:
-    """Return the items of each split in their own order; cloze are those that can be asked without choices."""
+    """Return the items of each split in their original order. The split `cloze` has the items that can be asked without
+    choices."""
     verdict = {v.item: v.verdict for v in judgement.verdicts}
     parts = {
         name: [i for i in items if verdict[i.id] == name] for name in ("robust", "shortcut", "undecided")

@@ -1,4 +1,4 @@
-"""Publish what may leave a restricted run: its page, and hashed lists of ids, once the record of releases has them."""
+"""Publication of the released page and hashed splits of a restricted run, after an entry in the record of releases."""
 
 import json
 from collections.abc import Sequence
@@ -17,19 +17,19 @@ from robustify.restricted.secret_key import evaluator_key
 from robustify.run import Run
 
 CLAIM, CLAIM_FORMAT = "release.json", "robustify.release-claim/1"
-"""The file of a run that names its set and its split in keyed digests, for the record."""
+"""File of a run that identifies its set and split by keyed digests for the record of releases."""
 
 
 def publish(run: Run, folder: Path, groups: Sequence[str] = ()) -> Entry:
-    """Write the released page of a restricted run into a new folder, once the record has it.
+    """Write the released page of a restricted run into a new folder, after an entry in the record of releases.
 
-    `groups`: only the numbers of these groups, which spends less; all of them if none is named.
+    Without `groups`, all numbers are published. Naming groups spends less of the budget.
 
     Raises:
-        UsageError: a public run, or a folder that holds something already.
-        DataError: a file that is not as the run left it.
-        AuthorisationError: a run with a `limit`, or as `record`.
-        ResourceError: the folder or the record cannot be written.
+        UsageError: The run is public, or the folder is not empty.
+        DataError: A file of the run was changed.
+        AuthorisationError: The run has a `limit`, or the record of releases refuses the page.
+        ResourceError: The folder or the record cannot be written.
     """
     of = _claim(run)
     page = run.released.only(groups)
@@ -40,23 +40,23 @@ def publish(run: Run, folder: Path, groups: Sequence[str] = ()) -> Entry:
 
 
 def emit_split(run: Run, name: str) -> Split:
-    """Return one hashed split of a restricted run, to be published, once the record has it.
+    """Return a hashed split of a restricted run for publication, after an entry in the record of releases.
 
     Raises:
-        UsageError: a public run, whose splits are files of items.
-        DataError: the split has too few items, or is not as the run left it.
-        GuardrailError: a guardrail stops exports.
-        AuthorisationError: a run with a `limit`, or as `record`.
+        UsageError: The run is public, so its splits are files of items.
+        DataError: The split has too few items, or its file was changed.
+        GuardrailError: A guardrail stops exports.
+        AuthorisationError: The run has a `limit`, or the record of releases refuses the split.
     """
     of = _claim(run)
     file = f"splits/{name}.json"
     if file not in run.manifest["files"]:
-        raise DataError(f"{run.folder}: holds no split {name}: it has fewer items than a cell may (min_cell)")
+        raise DataError(f"{run.folder} has no split {name}, because it has too few items (min_cell).")
     run.require_unchanged(file)
     if run.released.halting:
         raise GuardrailError(
             *(
-                f"{guardrail}: says no; nothing is published (see the report)"
+                f"The guardrail {guardrail} failed, so nothing is published. See the report."
                 for guardrail in run.released.halting
             )
         )
@@ -67,15 +67,15 @@ def emit_split(run: Run, name: str) -> Split:
 
 def _claim(run: Run) -> SplitOf:
     if not run.restricted:
-        raise UsageError(f"{run.folder}: is a public run; expected one of a restricted set")
+        raise UsageError(f"{run.folder} is a public run; expected a run of a restricted set.")
     if run.manifest["config"].get("limit") is not None:
         raise AuthorisationError(
-            f"{run.folder}: is of a part of the set (limit), which beside the whole describes single items: run without "
-            "the limit"
+            f"{run.folder} used a part of the set (limit), which compared with the full set describes single items. "
+            "Run without `limit`."
         )
     if CLAIM not in run.manifest["files"]:
         raise DataError(
-            f"{run.folder}: holds no {CLAIM}; expected a run of this version: run the same command again"
+            f"{run.folder} has no {CLAIM}; expected a run of this version. Run the same command again."
         )
     run.require_unchanged(CLAIM, "summary.json")
     tree: Any = json.loads((run.folder / CLAIM).read_text(encoding="utf-8"))
@@ -86,6 +86,6 @@ def _recorded(run: Run, what: str, shown: object, bits: float, of: SplitOf) -> E
     key, about = evaluator_key(), run.manifest["adapter"]
     release = Release(about["id"], about["version"], what, digest(key, [what, shown]), bits, of)
     page: Released = run.released
-    # What is owed in any case (the verdict, the count of flags) is the same in every release of a split.
+    # The bits owed for the verdict and the number of flags are the same in every release of a split.
     budget = (page.available or 0.0) - page.owed
     return record(key, record_file(), release, max(CELL, run.manifest["release"]["min_cell"]), budget)

@@ -1,6 +1,6 @@
-"""Write the folder of a restricted run: its released page, hashed splits, and no item.
+"""Writing of the folder of a restricted run: its released page and hashed splits, but no items.
 
-Answers, verdicts and texts are not written at all: judging again asks the cache. The seal goes on last.
+Answers, verdicts and texts are not written, because the cache has what judging needs. The seal is added last.
 """
 
 import contextlib
@@ -35,57 +35,57 @@ from robustify.run import MANIFEST, Run, open_run, replacing
 
 SETTINGS = ("name", "sensitivity", "adapter", "asking", "screen", "alternatives", "cloze", "probe", "encoder",
             "limits", "limit")  # fmt: skip
-"""The sections of a config that a restricted run.json repeats; the others name paths, or hold free words."""
+"""Sections of a config that a restricted run.json repeats. The others contain paths or free text."""
 
 
 @dataclass(frozen=True, slots=True)
 class RestrictedPolicy:
-    """The policy of a restricted set: keyed ids, a confined process, a sealed cache, and errors without ids."""
+    """Policy of a restricted set: keyed IDs, a confined process, a keyed cache, and errors without IDs."""
 
     config: Config
     access: Access
 
     @property
     def cache_key(self) -> bytes | None:
-        """Return the subkey of the score cache."""
+        """Subkey of the score cache."""
         return self.access.key.derived("cache")
 
     @contextlib.contextmanager
     def inside(self, folder: Path) -> Iterator[None]:
-        """Confine the process, and mute what the code of others prints: a warning or a traceback may quote an item."""
+        """Confine the process and mute the output of other code, because a warning or traceback may quote an item."""
         with confined(folder), muted():
             yield
 
     def read(self) -> Loaded:
-        """Return the items of the adapter's files under keyed ids."""
+        """Load the items of the adapter's files with keyed IDs."""
         with muted():
             return self.access.read(skip_bad=any(source.skip_bad for source in self.config.data))
 
     def described(self, bench: Loaded) -> dict[str, Any]:
-        """Return counts of `min_cell` or more."""
+        """Return a description of the benchmark with counts of at least `min_cell`."""
         return described(bench, self.access.manifest.min_cell)
 
     def features(self, table: dict[str, Any]) -> dict[str, Any]:
-        """Return the rates of the rules in whole percents."""
+        """Return the rates of the heuristics in whole percents."""
         return rules(table, self.access.manifest.min_cell)
 
     @contextlib.contextmanager
     def asking(self) -> Iterator[None]:
-        """Let an error count items instead of naming them: a length is a way to find an item."""
+        """Make errors count items instead of naming them, because a length could identify an item."""
         try:
             yield
         except UnaskableError as error:
             raise DataError(error.counted) from None
 
     def write(self, folder: Path, asked: Asked, judgement: Judgement) -> Run:
-        """Write the folder of a restricted run (0700, files 0600).
+        """Write the folder of a restricted run (mode 0700, files 0600).
 
-        The ids in `asked` and `judgement` are keyed ones. Splits with fewer than `min_cell` items are left out; tasks
-        for lm-eval are left out if a guardrail stops exports.
+        IDs in `asked` and `judgement` are keyed. Splits with fewer than `min_cell` items are not written, and neither
+        are tasks for lm-eval if a guardrail stops exports.
 
         Raises:
-            DataError: an id that is not keyed.
-            ResourceError: the folder cannot be written.
+            DataError: An ID is not keyed.
+            ResourceError: The folder cannot be written.
         """
         config, key = self.config, self.access.key
         k = self.access.manifest.min_cell
@@ -118,8 +118,8 @@ class RestrictedPolicy:
 
 @contextlib.contextmanager
 def _replacing(folder: Path, manifest: Mapping[str, Any], key: Key) -> Iterator[Path]:
-    """Replace the files of a run (0600, folders 0700). Every path is asked about before and after it is moved in.
-    Raises `AuthorisationError`: a path is not private any more; nothing of the run stays there."""
+    """Replace the files of a run (mode 0600, folders 0700). Every path is checked before and after it is moved into place.
+    Raises `AuthorisationError` if a path is no longer private. The files of the run are then removed."""
     with owner_only():
         os.chmod(folder, 0o700)
         with replacing(folder, manifest, finish=partial(sealed, key=key)) as staged:
@@ -135,8 +135,8 @@ def _replacing(folder: Path, manifest: Mapping[str, Any], key: Key) -> Iterator[
 
 
 def _splits(judgement: Judgement, access: Access, k: int) -> list[Split]:
-    # No list of the cloze items: only its text says which item is one, so that list would name known items in
-    # the others, and less the others the undecided. The loader makes it from the local text.
+    # Cloze items are not listed: the text alone decides which items these are, so the list would identify items in the
+    # other lists. The loader selects cloze items from the local text.
     ids: dict[str, list[str]] = {name: [] for name in NAMES}
     for v in judgement.verdicts:
         ids[v.verdict].append(v.item)
@@ -163,5 +163,5 @@ def _manifest(config: Config, asked: Asked, access: Access) -> dict[str, Any]:
 
 
 def _digest(what: str, plain: str, key: Key) -> str:
-    # A plain digest would show anyone with a copy that it is this one, and which edition.
+    # Anyone with a copy of the data could compare a plain digest.
     return hmac.new(key.derived("manifest"), f"{what}/{plain}".encode(), "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""Write `verdicts.csv`: the verdict on each item, and the evidence in short."""
+"""Writing of `verdicts.csv`, which has the verdict on each item with a summary of the evidence."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
 
 NUMBERS = ("adjusted_weight", "difficulty", "discrimination")
-"""Of each item its weight in the adjusted score, and what an item analysis says of it; empty if there is none."""
+"""Columns for the weight in the adjusted score and for the item analysis, empty if there is none."""
 
 
 def write_verdicts(
@@ -28,9 +28,10 @@ def write_verdicts(
     evidence: Evidence | None = None,
     numbers: Mapping[str, Floats] | None = None,
 ) -> None:
-    """Write one row per item, in the order asked. Names that look like formulas are quoted (`neutral`).
+    """Write one row per item, in the order asked. Names that look like formulas are quoted.
 
-    The columns from `pick` on are the evidence, empty if there is none; the last are `numbers` (n,), by `NUMBERS`.
+    The columns from `pick` on are the evidence, empty if there is none. The last columns are `numbers` (n,), in the
+    order of `NUMBERS`.
     """
     import pandas as pd
 
@@ -48,7 +49,7 @@ def write_verdicts(
 
 
 def write_weights(path: Path, items: Sequence[str], found: Balanced) -> None:
-    """Write the weight of each item in the adjusted score, and what each cue gains on it, for scores by others."""
+    """Write the weight of each item in the adjusted score, and what each cue gains on the item, for use in other tools."""
     import pandas as pd
 
     columns = dict(zip(found.part.columns, found.cues.T, strict=True))
@@ -64,7 +65,7 @@ def _write_csv(path: Path, frame: "pd.DataFrame", numbers: str) -> None:
 
 
 def _evidence(found: Evidence | None, n: int) -> dict[str, Iterable[object]]:
-    """Return by item the pick, W, c, h(W), P(shortcut | hit), the voters that picked it, the first cue, P(key)."""
+    """Return columns by item: pick, W, c, h(W), P(shortcut | hit), the voters with that pick, the first cue, and P(key)."""
     names = ("pick", "weight", "chance", "posterior", "p_shortcut", "picked_by", "cue", "p_key")
     if found is None:
         return dict.fromkeys(names, [""] * n)

@@ -1,4 +1,4 @@
-"""Weigh items for adjusted scores without a run."""
+"""Weights of items for adjusted scores, computed without a run."""
 
 from pathlib import Path
 
@@ -16,9 +16,10 @@ from robustify.summary.adjusted import Adjust
 
 
 def weighed(bench: Loaded, adjust: Adjust, cache: Path) -> Balanced | None:
-    """Return the weights of the adjusted score of these items, audited by the encoder if it is at hand; no model is asked.
+    """Return the weights of items for the adjusted score, or None for too few items. No model is asked.
 
-    None for too few items. Raises `UsageError`: the weights need the encoder, and it was not pulled.
+    The weights are audited by the encoder if it is installed. Raises `UsageError` if the weights need the encoder but it
+    was not pulled.
     """
     require_encoder(adjust, cache)
     meant = Answers.of(ask_by_meaning(bench.items, ProbeSettings(), cache, keep=True, adjust=adjust))

@@ -1,8 +1,8 @@
-"""Keep item text out of messages, logs and reprs: a value that shows nothing, and silence around the code of others.
+"""Protection of item text from messages, logs and reprs: values that show nothing, and muted output of other code.
 
-`Item` keeps its stem and choices in an `ItemText` and opens it in one place; a test holds that nobody else does. What is
-opened is plain `str`, on purpose: a `str` that redacts itself would be half sealed (the C code of `json` and `re` reads it
-all the same), and a template that calls `str()` on it would ask a model `<text redacted>`.
+`Item` keeps its stem and choices in an `ItemText`, and a test ensures that only `Item` opens it. The opened text is a
+plain `str`. A redacting `str` would protect little, because the C code of `json` and `re` reads it anyway, and a
+template that calls `str()` on it would send `<text redacted>` to a model.
 """
 
 import io
@@ -16,9 +16,9 @@ REDACTED = "<text redacted>"
 
 
 class KeptHere:
-    """The base of frozen values that hold text: they are not pickled, and a copy of one is itself.
+    """Base of frozen values that contain text. They cannot be pickled, and a copy is the same object.
 
-    A dataclass of it with `repr=False` shows its name alone.
+    A dataclass with this base and `repr=False` shows only its name.
     """
 
     __slots__ = ()
@@ -27,7 +27,7 @@ class KeptHere:
         return f"{type(self).__name__}({REDACTED})"
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise TypeError(f"{type(self).__name__} holds item text; it is never pickled")
+        raise TypeError(f"{type(self).__name__} contains item text and cannot be pickled.")
 
     def __copy__(self) -> "KeptHere":
         return self
@@ -37,9 +37,9 @@ class KeptHere:
 
 
 class ItemText(KeptHere):
-    """A stem and its choices. Equal texts are equal; that is all one may learn of it but by `open_text`.
+    """A stem and its choices, which can be compared but are read only through `open_text`.
 
-    `question_at`: where in the stem the question begins, 0 if no passage comes before it.
+    `question_at` is the offset of the question in the stem, or 0 if no passage precedes it.
     """
 
     __slots__ = ("__texts", "question_at")
@@ -55,7 +55,7 @@ class ItemText(KeptHere):
         return REDACTED
 
     def __getstate__(self) -> NoReturn:
-        raise TypeError("item text is never pickled")
+        raise TypeError("Item text cannot be pickled.")
 
     def __eq__(self, other: object) -> bool:
         return self.__texts == other.__texts if isinstance(other, ItemText) else NotImplemented
@@ -64,7 +64,7 @@ class ItemText(KeptHere):
         return hash(self.__texts)
 
     def open_text(self) -> tuple[str, tuple[str, ...]]:
-        """Return the stem and the choices. `Item` alone may ask."""
+        """Return the stem and the choices. Only `Item` may call this method."""
         return self.__texts
 
 
@@ -73,7 +73,7 @@ _heard: TextIO | None = None
 
 @contextmanager
 def muted() -> Iterator[None]:
-    """Send what the code inside prints, from Python, from C or from a child, nowhere. `UNMUTED` is heard all the same."""
+    """Discard the output of the enclosed code, from Python, C and child processes. `UNMUTED` still prints."""
     global _heard
     if _heard is not None:
         yield
@@ -84,7 +84,7 @@ def muted() -> Iterator[None]:
         with suppress(OSError):
             saved[number] = os.dup(number)
     _flush()
-    # A stream that is not file 2 (of a test, of a notebook) is heard as it is.
+    # A stream that is not file 2, as in a test or notebook, is used unchanged.
     own = 2 in saved and getattr(outer[1], "name", None) == "<stderr>"
     _heard = os.fdopen(os.dup(saved[2]), "w", errors="backslashreplace", buffering=1) if own else outer[1]
     with open(os.devnull, "w") as nowhere:
@@ -94,7 +94,7 @@ def muted() -> Iterator[None]:
         try:
             yield
         finally:
-            # What waits in a buffer would be heard as soon as the way out is open again.
+            # Otherwise buffered text would be printed after the streams are restored.
             _flush(*outer)
             sys.stdout, sys.stderr = outer
             for number, copy in saved.items():
@@ -110,7 +110,7 @@ class _Unmuted(io.TextIOBase):
         return sys.stderr if _heard is None else _heard
 
     def write(self, text: str) -> int:
-        # Nobody may hear it any more (a closed terminal, a full disk); the work goes on.
+        # The work continues if the terminal is closed or the disk is full.
         with suppress(OSError):
             self._now().write(text)
         return len(text)
@@ -127,7 +127,7 @@ class _Unmuted(io.TextIOBase):
 
 
 UNMUTED = _Unmuted()
-"""stderr as it was before anything was muted: for our own messages, progress bars and log lines."""
+"""Standard error as it was before muting, for our messages, progress bars and log lines."""
 
 
 def _flush(*streams: TextIO) -> None:

@@ -1,6 +1,7 @@
-"""Say what may be said of an error that nobody foresaw: its kind and its place in the code, never its message.
+"""Reports of unexpected errors without their message, and suppression of output by other libraries.
 
-26 of 40 common errors quote the value that failed, and that value may be the text of an item.
+Of 40 common errors, 26 quote the failing value, which may be the text of an item. A report therefore gives only the type
+of the error and its location in the code.
 """
 
 import logging
@@ -14,16 +15,16 @@ from pathlib import Path
 from robustify.redaction import UNMUTED
 
 MORE = "ROBUSTIFY_TRACEBACK"
-"""Set to 1, every place on the way to a bug is printed. Places alone: it is safe for restricted sets."""
+"""If set to 1, every code location on the way to a bug is printed. Locations are safe for restricted sets."""
 MOST_CHARS, MOST_WORDS = 120, 6
-"""A value that is longer may be the text of an item, and is not shown."""
+"""Maximum number of characters and words in a value that is shown. A longer value may be the text of an item."""
 LONG_VALUES: set[str] = set()
-"""Values of configs that may be text (see `withhold`); every message is printed without them."""
+"""Values of configs that may be text. Every message is printed without them."""
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def quieten_others() -> None:
-    """Let warnings and log records of other libraries go nowhere, and our own records to `UNMUTED`."""
+    """Discard warnings and log records of other libraries, and send robustify's records to `UNMUTED`."""
     warnings.simplefilter("ignore")
     ours = logging.getLogger("robustify")
     if not ours.handlers:
@@ -34,35 +35,35 @@ def quieten_others() -> None:
 
 
 def bug_lines(error: BaseException) -> list[str]:
-    """Return the kind and the place of an exception; under `ROBUSTIFY_TRACEBACK=1` every place on the way to it too."""
+    """Return the type and location of an exception, and with `ROBUSTIFY_TRACEBACK=1` the locations of all callers."""
     frames = traceback.walk_tb(error.__traceback__)
     steps = [(Path(frame.f_code.co_filename), line) for frame, line in frames] or [(Path("nowhere"), 0)]
     ours = [step for step in steps if _PACKAGE in step[0].parents] or steps
-    line = f"a bug in robustify ({_kind(error)} at {_place(*ours[-1])}; no details: they may hold item text)"
+    line = f"a bug in robustify ({_kind(error)} at {_place(*ours[-1])}; details omitted: they may contain item text)"
     shown = steps if os.environ.get(MORE, "0") not in ("", "0") else []
     return [line, *(f"  {_place(*step)}" for step in shown)]
 
 
 def may_be_text(value: str) -> bool:
-    """Return whether a value is so long that it could be the text of an item."""
+    """Return whether a value is long enough to be the text of an item."""
     return len(value) > MOST_CHARS or len(value.split()) > MOST_WORDS
 
 
 def withhold(tree: object) -> None:
-    """Keep the long values and keys of a config out of every later message."""
+    """Exclude the long values and keys of a config from all later messages."""
     left, seen = [tree], set()
     while left:
         match one := left.pop():
             case str() if may_be_text(one):
                 LONG_VALUES.add(one)
-            # Aliases of YAML may make a tree that holds itself, or one branch many times.
+            # With YAML aliases, a tree may contain itself, or one branch many times.
             case Mapping() | list() | tuple() if id(one) not in seen:
                 seen.add(id(one))
                 left += [*one, *one.values()] if isinstance(one, Mapping) else one
 
 
 def _kind(error: BaseException) -> str:
-    # A class may be made at run time, and named by anything.
+    # A class created at run time may have any name.
     name = type(error).__name__
     return name if re.fullmatch(r"[A-Za-z_]\w{0,79}", name, re.ASCII) else "an error"
 

@@ -507,7 +507,7 @@ def test_one_model_does_not_vote_under_two_names(tmp_path: Path, items: list[Ite
     for log in given_:
         path = next(log.path.parent.glob("results_*.json"))
         path.write_text(path.read_text().replace("0123abcd", "0123abcd" * 5))
-    with pytest.raises(UsageError, match="one and two: are one model"):
+    with pytest.raises(UsageError, match="one and two are the same model"):
         import_logs([replace(log, view="choices_only") for log in given_], tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

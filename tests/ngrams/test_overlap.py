@@ -219,7 +219,7 @@ def test_missing_files_folders_and_pipes_are_refused_together_before_anything_is
         overlap(ITEMS, [good, tmp_path / "nowhere.txt", tmp_path, tmp_path / "pipe"])
     assert caught.value.exit_code == 3
     assert len(caught.value.lines) == 3
-    assert all("no such file, not a regular one, or empty" in line for line in caught.value.lines)
+    assert all("does not exist, is not a regular file, or is empty" in line for line in caught.value.lines)
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:

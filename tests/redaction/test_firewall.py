@@ -15,7 +15,7 @@ from robustify.redaction import firewall
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "robustify"
 SECRET = "zanzibar platypus of the seventh lamp is turned by which merun?"
-BUG = re.compile(r"robustify: a bug in robustify \(([\w ]+) at ([\w./<>]+):\d+; no details: .*\)")
+BUG = re.compile(r"robustify: a bug in robustify \(([\w ]+) at ([\w./<>]+):\d+; details omitted: .*\)")
 
 
 def python(code: str, *args: str, **env: str) -> "subprocess.CompletedProcess[str]":
