@@ -12,7 +12,8 @@ from robustify.loaders import Loaded
 
 
 def described(bench: Loaded, k: int) -> dict[str, Any]:
-    """Return the benchmark in counts. A count between 0 and `k` is shown as "< k", and no hidden count can be derived."""
+    """Return the counts of a benchmark. A count between 0 and `k` is shown as "< k" and cannot be derived from the
+    others."""
     items = bench.items
     defects = Counter(defect.kind for defect in bench.defects)
     return {

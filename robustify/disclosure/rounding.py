@@ -15,7 +15,7 @@ Kind = Literal["share", "p"]
 
 
 def rounded(x: float, step: float) -> float:
-    """Return the nearest multiple of `step`, without negative zeros."""
+    """Return the nearest multiple of `step`. Zero is never negative."""
     return round(round(x / step) * step, 6) + 0.0
 
 

@@ -1,4 +1,4 @@
-"""Scan contents with every layer, apply the policy, and print the report.
+"""Scanner that applies every layer and the policy to contents, and prints the report.
 
 `scan` is a pure function from bytes to findings. It reads no files and does not use Git. Findings are printed to stdout,
 one per line. Counts and skipped layers are printed to stderr.
@@ -175,7 +175,7 @@ def check_contents(
 
 
 def _in_path(content: Blob, prints: Fingerprints | None) -> tuple[str, list[Finding]]:
-    """Return a printable path and the findings in the path itself. A path with registered text is not printed."""
+    """Return a printable path and any findings in the path. A path with registered text is not printed."""
     matches = prints.matches(content.path) if prints is not None and content.named else ()
     for match in matches:
         says = f'(in the path itself: set "{match.set_name}", {match.strength})'

@@ -1,8 +1,9 @@
-"""`robustify gate`: parse the command line, scan, print the findings, and return an exit code.
+"""Command line of `robustify gate`, from parsing the arguments to the exit code.
 
-The exit code is 0 (clean), 4 (refused), 2 (usage), 3 (untrusted policy or index), 6 (Git or disk), or 1 (bug). Every code
-but 0 stops a commit. No message contains an excerpt, not even that of an unexpected error. Arguments that the parser does
-not understand are not repeated, because they may contain text. Only the standard library is imported, for a quick start.
+The exit code is 0 (clean), 4 (refused), 2 (usage), 3 (untrusted policy or index), 6 (Git or disk), or 1 (bug). Every
+code but 0 stops a commit. No message contains an excerpt, not even that of an unexpected error. Arguments that the
+parser does not understand are not repeated, because they may contain text. Only the standard library is imported, for a
+quick start.
 """
 
 import argparse

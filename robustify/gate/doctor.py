@@ -1,4 +1,4 @@
-"""`robustify gate doctor`: test every installed hook with a canary, and print the parts that are off.
+"""`robustify gate doctor`, which tests every installed hook with a canary and lists the parts that are off.
 
 Git runs each hook in a temporary copy of the repository, first on a harmless text and then on a made-up item (the
 canary). The repository itself does not change. The exit code is 0 if every part is on, and 4 otherwise.

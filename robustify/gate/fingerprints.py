@@ -163,8 +163,8 @@ class Fingerprints:
     def _covers(
         self, words: list[bytes], hits: list[tuple[int, int]], positions: list[int]
     ) -> Iterator[tuple[int, int, str]]:
-        """Yield the first window of each item whose shingles cover enough words. A repeated shingle counts once, and a
-        single letter inside a shingle counts as a word."""
+        """Yield, for each item, the first window in which its shingles cover enough words. A repeated shingle counts
+        once, and a single letter inside a shingle counts as a word."""
         near: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for at, tag in hits:
             for owner in self._owners.get(tag, ()):
@@ -306,7 +306,7 @@ def read_texts(path: Path) -> list[Item]:
     except UnicodeDecodeError:
         raise DataError(f"{shown} is not UTF-8 text. Expected JSON, JSONL, CSV, TSV or plain text.") from None
     except (ValueError, RecursionError):
-        raise DataError(f"{shown} is named as JSON, but is not valid or is nested too deeply.") from None
+        raise DataError(f"{shown} is not valid JSON, or is nested too deeply.") from None
     if not items:
         raise DataError(f"{shown} contains no text to register.")
     return items

@@ -31,7 +31,7 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Path with the ID of the Git object at it."""
+    """A path and the ID of its Git object."""
 
     path: str
     object: str
@@ -62,7 +62,7 @@ class Repository:
         safe = bool(name) and not name.startswith("-")
         found = self.ask("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}") if safe else None
         if found is None:
-            raise UsageError("The range A..B names a commit that is missing here (a shallow clone?).")
+            raise UsageError("The range names a missing commit, perhaps because this clone is shallow.")
         return found
 
     def commits(self, tips: Iterable[str], known: Iterable[str]) -> list[str]:

@@ -55,7 +55,7 @@ def text_of(data: bytes) -> str | None:
 
 
 def refusal(data: bytes) -> Iterator[tuple[str, str]]:
-    """Yield the rule and details that refuse content that is not text. Yield nothing for an image without text."""
+    """Yield the rule that refuses non-text content, with details. Yield nothing for an image without text."""
     if _CACHE.match(data[: 1 << 16]):
         yield "RBG404", "(a score cache)"
     elif fault := image_fault(data):

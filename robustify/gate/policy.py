@@ -88,7 +88,7 @@ def legible(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AllowEntry:
-    """Permission for one content at one path until a date."""
+    """Permission to commit one content at one path until a given date."""
 
     path: str
     sha256: str

@@ -141,7 +141,7 @@ def _repeat_probability(run: str) -> float:
 
 @lru_cache(maxsize=1 << 16)
 def _coded(token: str) -> int:
-    """Return the number of encoded characters in a token, or minus the number of letters in its words."""
+    """Return the number of encoded characters in a token, or a number below zero if the token consists of words."""
     words = coded = 0
     if _UUID.fullmatch(token):
         return 0
@@ -213,7 +213,7 @@ def _is_packed(data: bytes) -> bool:
 
 
 def _as_text(data: bytes) -> str | None:
-    """Return the text in bytes, or None unless most of them are text. Two in five bytes of a digest look like text."""
+    """Return the text in bytes, or None if too few bytes are printable. Two in five bytes of a digest are."""
     wide = data[1::2].count(0) > len(data) // 4, data[::2].count(0) > len(data) // 4
     with suppress(UnicodeError):
         text = data.decode("utf-16-le" if wide[0] else "utf-16-be" if wide[1] else "utf-8")
@@ -245,7 +245,7 @@ def _in_numbers(text: str) -> Iterator[Hidden]:
 
 
 def _in_lines(text: str) -> Iterator[Hidden]:
-    """Yield the first block of lines without blanks whose characters vary as much as in encoded text."""
+    """Yield the first block of lines that looks encoded: no blanks, and as many different characters as in base64."""
     begin, at, pieces = 0, 0, list[str]()
     for line in (*text.split("\n"), " "):
         bare = line.strip(_EDGES)

@@ -35,7 +35,7 @@ class Shaped:
 
 
 def shapes_of(text: str) -> list[Shaped]:
-    """Return the item shapes in a text, as found by the method with the strongest result."""
+    """Return the item shapes in a text, found by the most successful method."""
     found = [list(islice(_rows(text), MOST_SHAPES))]
     for way in (_named, _marked, _listed, _repeated):
         places = list(islice(way(text), MOST_SHAPES))
@@ -45,7 +45,7 @@ def shapes_of(text: str) -> list[Shaped]:
 
 
 def weight(shapes: Sequence[Shaped]) -> tuple[int, int]:
-    """Return the number of item shapes with a key, and of all, by which lists of shapes are compared."""
+    """Return a sort key for lists of shapes: the number with a key, then the total."""
     return sum(shaped.keyed for shaped in shapes), len(shapes)
 
 
@@ -290,7 +290,7 @@ def _repeated(text: str) -> Iterator[tuple[int, bool]]:
 
 
 def _rows(text: str) -> Iterator[Shaped]:
-    """Yield the rows that are items under a header, or without a header the rows that look like items."""
+    """Yield the item-like rows of tables, with or without a header."""
     lines = [line for line in re.split(r"[\n\x0b]", text) if line.strip()]
     for delimiter in (",", "\t", ";", "|"):
         # A table with tabs or bars may be inside other text, as in a page or notebook.

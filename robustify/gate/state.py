@@ -52,7 +52,7 @@ def states(text: str, keys: Sequence[Key] = ()) -> Iterator[Sighting]:
 
 
 def _document(text: str) -> dict[str, object] | None:
-    """Return the JSON object in a text, or None unless the text may be a document of robustify."""
+    """Return the JSON object in a text that may be a document of robustify, or None."""
     if not any(all(mark in text for mark in marks) for marks in _MARKS):
         return None
     try:

@@ -274,8 +274,8 @@ def _stream(folded: bytes) -> Stream:
 
 
 def streams(text: str) -> list[Stream]:
-    """Return the folded words of a text, in a second form split at invisible characters, and in a third with signs as
-    letters."""
+    """Return a stream of folded words for each reading of a text. The second stream is split at invisible characters,
+    and the third reads signs as letters."""
     forms = [text]
     if not text.isascii() and INVISIBLE.search(text):
         forms.append(INVISIBLE.sub(" ", text))

@@ -47,7 +47,7 @@ class TextFile:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """An item of which parts were found. `coverage` is the share of its stem's n-grams, or None without n-grams."""
+    """An item with the parts that were found. `coverage` is the share of its stem's n-grams, or None without n-grams."""
 
     item: str
     parts: tuple[Part, ...]

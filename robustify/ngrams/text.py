@@ -1,4 +1,4 @@
-"""Words of a text, and text files: plain text or JSON Lines in UTF-8, recognised by content, gzipped or not."""
+"""Words of texts and of text files, which are plain text or JSON Lines in UTF-8, gzipped or not."""
 
 import gzip
 import io
@@ -52,7 +52,7 @@ def require_files(paths: Sequence[Path]) -> None:
 
 
 def texts(path: Path) -> Iterator[str]:
-    """Yield the texts of a file: plain text in pieces of complete words, or the `text` or all values of each JSON line.
+    """Yield pieces of plain text, or the `text` field of each JSON line (all values if there is no such field).
 
     A `BREAK` follows each JSON line. Raises `DataError` if the file is empty, damaged, binary, not UTF-8, or other JSON.
     """

@@ -82,7 +82,7 @@ def data_tree(bench: Loaded, n_items: int, found: Overlap | None = None) -> dict
 
 
 def line_runs(lines: Sequence[int]) -> list[list[int]]:
-    """Return the line numbers of items in compact form: index and line of each item that does not follow the one before."""
+    """Return line numbers in compact form: the index and line of each item that does not follow the item before it."""
     return [[at, line] for at, line in enumerate(lines) if not at or line != lines[at - 1] + 1]
 
 

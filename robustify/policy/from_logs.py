@@ -1,4 +1,4 @@
-"""Creation of a run from answers in existing logs.
+"""Runs made from answers in existing logs.
 
 Logs are read and matched, and heuristics and the probe are added if the items have text. The answers are then judged and
 reported like those of any run. Assumptions are recorded as notes in the run.

@@ -1,4 +1,4 @@
-"""Writing of the folder of a public run.
+"""Run folder of a public set, with its answers, verdicts and items.
 
 If the text of the items is unknown, as in an imported table of picks, files with text are not written.
 """

@@ -1,4 +1,4 @@
-"""Writing of the folder of a restricted run: its released page and hashed splits, but no items.
+"""Run folder of a restricted set, with its released page and hashed splits but without items.
 
 Answers, verdicts and texts are not written, because the cache has what judging needs. The seal is added last.
 """

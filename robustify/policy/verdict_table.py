@@ -1,4 +1,4 @@
-"""Writing of `verdicts.csv`, which has the verdict on each item with a summary of the evidence."""
+"""Table of verdicts (`verdicts.csv`), with a summary of the evidence on each item."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Protection of item text from messages, logs and reprs: values that show nothing, and muted output of other code.
+"""Redaction of item text in messages, logs and reprs, and muting of other code.
 
 `Item` keeps its stem and choices in an `ItemText`, and a test ensures that only `Item` opens it. The opened text is a
 plain `str`. A redacting `str` would protect little, because the C code of `json` and `re` reads it anyway, and a

@@ -78,7 +78,7 @@ class Data(_Part):
 
 
 class Attestation(_Part):
-    """A person's statement that content which looks sensitive is not, bound to the digest of this content."""
+    """A person's statement that content is not sensitive although it looks so, bound to its digest."""
 
     by: str = Field(min_length=1, max_length=100)
     date: date

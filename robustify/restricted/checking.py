@@ -1,4 +1,4 @@
-"""Check of each requirement for a run on the set of an adapter, without asking any model."""
+"""Report on the requirements for a run with an adapter's set, without asking a model."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,8 +15,9 @@ from robustify.restricted.terms import require
 
 
 def checked(name: str, out: Path | None) -> dict[str, Any]:
-    """Return `{adapter, sensitivity, facts: [{fact, holds, says}], content_sha256}`. Raises `UsageError` or
-    `AuthorisationError` if the adapter does not exist or its manifest is invalid."""
+    """Return the requirements for an adapter's set, and whether each is met, as `{adapter, sensitivity, facts,
+    content_sha256}`. Raises `UsageError` or `AuthorisationError` if the adapter does not exist or its manifest is
+    invalid."""
     adapter = find_adapter(name)
     manifest, content = adapter.manifest, None
     if manifest.restricted:

@@ -181,7 +181,7 @@ def test_a_break_in_an_item_does_not_bridge_documents(tmp_path: Path) -> None:
 
 
 BAD: dict[str, tuple[bytes, str]] = {
-    "empty": (b"", "or empty"),
+    "empty": (b"", "or is empty"),
     "blank": (b" \n\n\t ", "only white space"),
     "packed blank": (gzip.compress(b"  "), "only white space"),
     "binary": (b"PAR1\x00\x00\x01", "binary"),
