@@ -102,8 +102,8 @@ def plan(items: Sequence[Item], asking: Asking) -> list[Planned]:
 
 def ask(planned: Sequence[Planned], scorer: Scorer, progress: Progress = no_progress) -> Iterator[Answer]:
     """Yield one answer row per planned question, in the order of the plan.
-    Raise `UnaskableError` if prompts do not fit into the model. The message names their items and views, or `ModelError` if
-    the model returned values that are not log-probabilities."""
+    Raise `UnaskableError` if prompts do not fit into the model. The message names their items and views. Raise `ModelError`
+    if the model returned values that are not log-probabilities."""
     try:
         # Engines run third-party code, which could print item text.
         with muted():
@@ -165,7 +165,7 @@ def _orders(item: Item, view: View, asking: Asking, several: bool) -> tuple[Orde
 
 
 def _shots(items: Sequence[Item], item: Item, n: int) -> list[Item]:
-    # The first n others: the same header for nearly all items, so that an engine can compute it once.
+    # Nearly all items share the first n others as a header, which an engine can thus compute once.
     others = (other for other in items[: n + 1] if other.id != item.id)
     return list(others)[:n]
 
@@ -185,7 +185,7 @@ def _row(p: Planned, model: str, scored: Sequence[Logprob]) -> Answer:
     shown = [s.total for s in scored if s.n_tokens]
     at_most = max((s.total for s in scored if not s.n_tokens), default=None)
     why = "no_letter_in_replies" if NO_LETTER in scored else None
-    # One letter that is shown and likelier than all that are not is the pick, whatever these are.
+    # If one shown letter is more likely than any letter not shown can be, it is the pick.
     if at_most is not None and (not shown or tied_best([max(shown), at_most]) != (0,)):
         why = "letter_not_shown"
     if why is not None:

@@ -129,11 +129,10 @@ def _cost(model: OpenAIModel, sends: int, tokens: int) -> float | None:
 def _distinct(texts: Sequence[str]) -> int:
     """Return the number of characters of these texts, counting shared prefixes once."""
     whole = sorted(texts)
-    return sum(len(b) - _shared(a, b) for a, b in zip(["", *whole], whole, strict=False))
+    return sum(len(b) - _common_prefix_length(a, b) for a, b in zip(["", *whole], whole, strict=False))
 
 
-def _shared(a: str, b: str) -> int:
-    """Return the length of the common prefix of two texts."""
+def _common_prefix_length(a: str, b: str) -> int:
     low, high = 0, min(len(a), len(b))
     while low < high:
         middle = (low + high + 1) // 2

@@ -160,7 +160,7 @@ def every(folder: Path) -> Iterator[list[Cache]]:
 
 
 class KeptScores:
-    """View of the cache for a single model. If there is no cache, it finds and stores nothing."""
+    """Cache access for a single model. Without a cache, it finds and stores nothing."""
 
     def __init__(self, cache: Cache | None, fingerprint: Mapping[str, str], name: str) -> None:
         self._cache = cache
@@ -225,7 +225,8 @@ class KeptScores:
 
     def _text_key(self, request: Request) -> bytes:
         texts = (text.encode("utf-8", "surrogatepass") for text in (request.context, request.continuation))
-        return self._named((b"text", _spelled_by(), *texts))
+        # A recipe does not include this version, on which tokens depend.
+        return self._named((b"text", _tokenizers_version(), *texts))
 
     def _named(self, parts: Iterable[bytes]) -> bytes:
         digest = self._head.copy()
@@ -235,8 +236,7 @@ class KeptScores:
 
 
 @cache
-def _spelled_by() -> bytes:
-    """Return the version of tokenizers, on which tokens depend but which is not part of a recipe."""
+def _tokenizers_version() -> bytes:
     try:
         return version("tokenizers").encode()
     except PackageNotFoundError:
@@ -248,7 +248,7 @@ def _add(digest: "hashlib._Hash", part: bytes) -> None:
 
 
 def _alike(kept: Logprob, fresh: Logprob, near: float) -> bool:
-    # Equal: two that are no numbers (minus infinity) have no difference.
+    # The difference of two infinite values is NaN, so compare them directly.
     return (
         kept == fresh
         or near == math.inf

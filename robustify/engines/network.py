@@ -34,7 +34,7 @@ def refuse_servers(name: str) -> None:
 
 def key_for(name: str, variable: str | None, url: str) -> str:
     """Return the API key in an environment variable for the server at `url`, or "none" if no variable is named. Raise
-    `AuthorisationError` if the variable must not be sent to this server, or `UsageError` if the variable is not set."""
+    `AuthorisationError` if the variable must not be sent to this server. Raise `UsageError` if the variable is not set."""
     if variable is None:
         return "none"
     host = host_of(url) or "localhost"

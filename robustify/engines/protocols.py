@@ -116,7 +116,7 @@ class Writer(Protocol):
         The engine does not sample if it can avoid it. The reply is a `Reply` if the finish reason is known. If the model
         has a chat template, prompts are wrapped in it.
 
-        Raise `DataError` if prompts leave no room for a reply. The message gives their positions, or `ModelError` if the
+        Raise `DataError` if prompts leave no room for a reply. The message gives their positions. Raise `ModelError` if the
         model or server cannot generate text.
         """
         ...

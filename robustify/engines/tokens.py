@@ -108,7 +108,7 @@ def encode(speller: Speller, requests: Sequence[Request]) -> list[Encoded]:
 
     done = {request: encoded(*pair) for request, pair in pairs.items()}
     faults = {
-        i: f"the continuation ({len(r.continuation)} characters) has no tokens of its own; expected at least one"
+        i: f"the continuation ({len(r.continuation)} characters) adds no tokens; expected at least one"
         for i, r in enumerate(requests)
         if not done[r].continuation
     }

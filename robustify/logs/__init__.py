@@ -51,7 +51,7 @@ def parse_log_path(text: str) -> LogPath:
 
 def read_log(path: Path, options: LogOptions, before: ShownBefore | None = None) -> Log:
     """Read the log at this path. Raise `UsageError` if the file does not exist or is a folder, or an option contradicts the
-    log, or `DataError` if the file is not a log, or it is damaged or inconsistent."""
+    log. Raise `DataError` if the file is not a log, or it is damaged or inconsistent."""
     if path.is_dir():
         raise UsageError(f"{path} is a folder; expected log files. List the files in it ({path}/*.jsonl).")
     if not path.is_file():
@@ -78,7 +78,7 @@ def read_log(path: Path, options: LogOptions, before: ShownBefore | None = None)
 
 def read_logs(logs: Sequence[LogPath], options: LogOptions) -> list[Log]:
     """Read several logs. Options in a log argument take precedence over `options`. Raise `UsageError` if a log is listed
-    twice, missing, or a folder, or an option contradicts it, or `DataError` if a file is not a log, or it is damaged or
+    twice, missing, or a folder, or an option contradicts it. Raise `DataError` if a file is not a log, or it is damaged or
     inconsistent. All unreadable rows are listed."""
     paths = [log.path.resolve() for log in logs]
     twice = [log.path for log, path in zip(logs, paths, strict=True) if paths.count(path) > 1]

@@ -23,7 +23,7 @@ _ATTACHED = "attachment://"
 
 def read_eval_file(path: Path) -> dict[str, Any]:
     """Return the contents of an .eval file in the form of a JSON log.
-    Raise `UsageError` if the package inspect-ai is not installed, or `DataError` if the file is unreadable."""
+    Raise `UsageError` if the package inspect-ai is not installed. Raise `DataError` if the file is unreadable."""
     try:
         from inspect_ai.log import read_eval_log
     except ImportError:
@@ -49,7 +49,7 @@ def is_inspect(tree: object) -> bool:
 def read_inspect(path: Path, tree: Mapping[str, Any], sha256: str, options: LogOptions) -> Log:
     """Read the replies in an Inspect log.
     If there are several epochs, the first one is used. Raise `UsageError` if the scorer does not exist, or there are
-    several scorers and none is selected, or `DataError` if the task is not multiple choice."""
+    several scorers and none is selected. Raise `DataError` if the task is not multiple choice."""
     spec = tree["eval"]
     task = as_name(str(spec.get("task") or "").rsplit("/", 1)[-1]) or path_name(path.stem)
     samples = _in_order(tree, spec)

@@ -53,7 +53,6 @@ def _position(name: str) -> tuple[int, str]:
 
 
 def _as_lm_eval(cells: Cells, number: int) -> dict[str, object]:
-    """Return the row in the format of lm-eval."""
     query, said = cell_value(cells, "doc.query"), cell_value(cells, "doc.choices")
     if not isinstance(query, str) or not isinstance(said, list) or not all(isinstance(c, str) for c in said):
         raise ItemError("`doc` has no `query` or no `choices`; expected a multiple-choice task")

@@ -32,15 +32,14 @@ def read_lm_eval(
     path: Path, table: SourceTable, sha256: str, options: LogOptions, before: ShownBefore
 ) -> Log:
     """Read the replies in a log of lm-eval. Raise `UsageError` if the filter does not exist, or the view contradicts the
-    prompts, or `DataError` if the items have no known layout, or the prompts contradict `options`."""
+    prompts. Raise `DataError` if the items have no known layout, or the prompts contradict `options`."""
     run = find_run(path)
     head = Log(path.name, KIND, sha256, run.task, (), table.faults, run.facts or {})
     return read_rows(head, run, table, options, before)
 
 
 def read_rows(head: Log, run: LmEvalRun, table: SourceTable, options: LogOptions, before: ShownBefore) -> Log:
-    """Return `head` with the replies in rows of the lm-eval format. Raise `UsageError` if the filter does not exist, or the
-    view contradicts the prompts, or `DataError` if the items have no known layout, or the prompts contradict `options`."""
+    """Return `head` with the replies in rows of the lm-eval format. Raise the errors of `read_lm_eval`."""
     rows, notes = _one_filter(head.file, table.rows, options.filter)
     first = _first_lines(rows)
     names = {row.line: as_label(row.cells.get("doc_id")) for row in rows}

@@ -134,7 +134,7 @@ def logged_items(
 ) -> Shown:
     """Return the item shown in each row of an item table, by line, with faults and notes. The table is read like the file
     of a benchmark. `names` maps lines to the labels of the items in the log. Raise `DataError` if the layout is not
-    recognized, or the choices are only letters, or `UsageError` if no row has a mapped field."""
+    recognized, or the choices are only letters. Raise `UsageError` if no row has a mapped field."""
     if not table.rows:
         return {}, list(table.faults), []
     raw = raw_items(file, table, options.fields)

@@ -65,8 +65,8 @@ class Catalogue:
         `blind` means that the item was asked without its question, which the log may then lack. A repeated row also finds
         its item, and `refuse_repeats` refuses it later.
 
-        Raise `OtherItemError` if the item with this ID has another key or number of choices, or `ItemError` if there is no
-        such item, or several items match.
+        Raise `OtherItemError` if the item with this ID has another key or number of choices. Raise `ItemError` if there is
+        no such item, or several items match.
         """
         match = self._by_text(logged, asking, task, blind) if logged.choices else self._by_id(logged)
         self._shown.add((asking, match.at, match.order))
@@ -148,7 +148,7 @@ class Catalogue:
         return at
 
     def _free(self, logged: LoggedItem, task: str) -> str:
-        """Return an unused ID for a logged item: its own ID, or the name of the task followed by its label."""
+        """Return an unused ID for a logged item: the logged ID, or the name of the task followed by the label."""
         name = logged.name.removeprefix("#")
         made = f"{task}-{name:0>4}" if name.isdecimal() else f"{task}-{name or len(self.items) + 1}"
         wanted = logged.id or made

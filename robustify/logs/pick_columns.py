@@ -60,7 +60,7 @@ def mapping(pairs: Iterable[str]) -> dict[str, str]:
 
 def pick_columns(file: str, table: SourceTable, options: LogOptions) -> PickColumns:
     """Return the columns of a table of picks. Raise `DataError` if there are no picks, or two columns could be the same
-    part. The message names them and the option to use, or `UsageError` if a mapped column does not exist."""
+    part. The message names them and the option to use. Raise `UsageError` if a mapped column does not exist."""
     names = list(table.rows[0].cells) if table.rows else []
     if table.layout or not names:
         raise DataError(

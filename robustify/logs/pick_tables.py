@@ -65,7 +65,7 @@ class TableReading:
 
 def read_picks(file: str, table: SourceTable, sha256: str, options: LogOptions) -> Log:
     """Read the replies in a table of picks.
-    Raise `DataError` if a part has no column or two possible columns, or a view or number of choices is unknown, or
+    Raise `DataError` if a part has no column or two possible columns, or a view or number of choices is unknown. Raise
     `UsageError` if a mapped column does not exist, or the requested view contradicts the table."""
     columns = pick_columns(file, table, options)
     made, faults = rows_or_faults(((row, columns) for row in table.rows), _said)
@@ -111,7 +111,7 @@ def _reading(
         counted = (
             f"every item was assumed to have {k} choices, based on the keys (to change this, use --map k==N)"
         )
-    scores = [score for one in said for score in _numbers(one)]
+    scores = [score for one in said for score in _finite_scores(one)]
     probable = bool(scores) and all(0 <= score <= 1 for score in scores)
     if not probable and any(score > 0 for score in scores):
         raise DataError(
@@ -189,7 +189,7 @@ def _reply(line: int, said: SaidPick, reading: TableReading) -> LogReply:
     if not model:
         raise ItemError("the model is missing or is not a name; expected the name of the model")
     pick = reading.picks.position(said.parts.get("pick"), item.k or MOST, item.choices)
-    scores = _numbers(said)
+    scores = _finite_scores(said)
     if len(scores) != (item.k or len(scores)):
         scores = []
     logs = tuple(math.log(max(score, LEAST)) if reading.probable else score for score in scores)
@@ -217,8 +217,7 @@ def _item(said: SaidPick, reading: TableReading) -> LoggedItem:
     return LoggedItem(k, stem, said.choices, key, name, id=name, topic=topic)
 
 
-def _numbers(said: SaidPick) -> list[float]:
-    """Return the finite scores of a row, from several columns or from a list in one column."""
+def _finite_scores(said: SaidPick) -> list[float]:
     match said.parts.get("scores"):
         case [list(values)] | list(values):
             return [number for value in values if (number := _number(value)) is not None]

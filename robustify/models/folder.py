@@ -160,7 +160,7 @@ def _seen_file(folder: Path) -> Path:
 
 def info(name: str, cache: Path) -> dict[str, Any]:
     """Return a summary of an embedded model: source, licence, terms, and the digests of its files if it was pulled.
-    Raise `UsageError` if no embedded model has this name, or `ModelError` if the record of the model is damaged."""
+    Raise `UsageError` if no embedded model has this name. Raise `ModelError` if the record of the model is damaged."""
     model = known(name)
     folder = models_folder(cache) / model.name
     record = read_record(folder)

@@ -67,12 +67,7 @@ class HF(Closing):
 
     def loglikelihoods(self, requests: Sequence[Request], progress: Progress = no_progress) -> list[Logprob]:
         """Return one log-probability per request, computing equal requests once.
-
-        Raises:
-            RequestError: requests do not fit into the context of the model.
-            ModelError: a log-probability is NaN, infinite, or above 0.
-            ResourceError: a batch does not fit into memory.
-        """
+        Raise the errors of `Scorer.loglikelihoods`."""
         if (kept_before := self._kept.known_texts(requests)) is not None:
             progress(len(requests))
             return kept_before

@@ -36,7 +36,7 @@ def _inference(function: F) -> F:
 
 class Local:
     """Model loaded with transformers in this process. `n_threads` defaults to `recipe.threads`. Raise `UsageError` if torch
-    cannot use the device, or `ModelError` if transformers cannot load the folder."""
+    cannot use the device. Raise `ModelError` if transformers cannot load the folder."""
 
     def __init__(self, folder: Path, device: str, dtype: str, n_threads: int | None = None) -> None:
         self.device = device_of(device)

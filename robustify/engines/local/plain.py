@@ -34,7 +34,7 @@ def score_rows(model: Any, batch: Rows, device: torch.device) -> Scored:
 
 def _logits_at(model: Any, positions: Sequence[tuple[int, int]], ids: torch.Tensor) -> torch.Tensor:
     """Return the float32 logits (n_positions, n_vocabulary) at these (row, column) positions. All logits of a long row with
-    a large vocabulary would take gigabytes. The model's own code still runs after its head."""
+    a large vocabulary would take gigabytes. Code that the model runs after its head still runs."""
     rows, columns = (torch.tensor(side, device=ids.device) for side in zip(*positions, strict=True))
     head = model.get_output_embeddings()
     hook = head.register_forward_pre_hook(lambda _, args: (args[0][rows, columns].unsqueeze(0), *args[1:]))

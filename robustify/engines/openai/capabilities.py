@@ -73,7 +73,7 @@ class Capabilities:
 def probe_server(questions: Questions) -> Capabilities:
     """Return the capabilities of a server.
     Raise `ModelError` if the server has another model, or its numbers are unusable."""
-    base = _listed(questions)
+    base = _reported_name(questions)
     sampled = questions.client.model.samples is not None
     form, tokens = (None, ()) if sampled else _form(questions)
     top, likely = (0, {}) if sampled else _likely(questions)
@@ -91,8 +91,7 @@ def probe_server(questions: Questions) -> Capabilities:
     return Capabilities(form, top, base, logprobs)
 
 
-def _listed(questions: Questions) -> str:
-    """Return the model name that the server reports in its list of models."""
+def _reported_name(questions: Questions) -> str:
     client, served = questions.client, questions.client.model.served
     try:
         data = client.models().get("data")

@@ -79,7 +79,7 @@ class OpenAIServer(Closing):
 
     def loglikelihoods(self, requests: Sequence[Request], progress: Progress = no_progress) -> list[Logprob]:
         """Return one log-probability per request, sending equal requests once.
-        Raise `RequestError` if requests do not fit into the context of the model, or cannot be scored by a server, or
+        Raise `RequestError` if requests do not fit into the context of the model, or cannot be scored by a server. Raise
         `ModelError` if the server keeps failing or returns unusable numbers. Finished scores are kept."""
         can = self.capabilities
         keys = sampled_keys(requests) if can.chat else keys_of(requests)
@@ -113,7 +113,7 @@ class OpenAIServer(Closing):
 
     def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
         """Return one reply per prompt, in the order of the prompts. Raise `DataError` if prompts do not fit into the
-        context of the model, or `ModelError` if the server keeps failing or cannot generate text."""
+        context of the model. Raise `ModelError` if the server keeps failing or cannot generate text."""
         writing = self._writing
         replies: dict[int, Reply | None] = {}
 
@@ -185,9 +185,9 @@ class OpenAIServer(Closing):
 
 
 def check_server(model: OpenAIModel, templates: Sequence[Template]) -> dict[str, str]:
-    """Check that the server replies, its numbers are usable, and it supports these templates.
-    Return its fingerprint. Raise `UsageError` if the server does not support some views, or the environment variable with
-    the API key is not set, or `ModelError` if the server does not reply, has another model, or returns unusable numbers."""
+    """Check that the server replies, its numbers are usable, and it supports these templates. Return its fingerprint. Raise
+    `UsageError` if the server does not support some views, or the environment variable with the API key is not set. Raise
+    `ModelError` if the server does not reply, has another model, or returns unusable numbers."""
     soon = model.model_copy(update={"retries": min(model.retries, FIRST_TRIES)})
     with OpenAIServer(soon) as server:
         try:

@@ -34,7 +34,7 @@ class ByChat:
 
     def replies(self, client: Client, context: str, letters: Sequence[str], n: int) -> list[Reply]:
         """Return `n` replies to a question. Each should be one of the letters. Raise `Refusal` if the server rejects the
-        request, or `ModelError` if the server fails, or a reply has no text."""
+        request. Raise `ModelError` if the server fails, or a reply has no text."""
         body: dict[str, Any] = {
             "messages": [{"role": "user", "content": by_chat(context, letters)}],
             self.length: client.model.reply_tokens,

@@ -52,7 +52,7 @@ def open_remote(model: RayModel, folder: Path, scores: Cache | None) -> Iterator
 class Remote:
     """Copies of a model on `model.workers` Ray workers.
     The first request connects to the cluster. Raise `ModelError` if ray is not installed, a worker has another model,
-    software, or folder, or workers keep getting lost, or `ResourceError` if there is no cluster, or it has no room."""
+    software, or folder, or workers keep getting lost. Raise `ResourceError` if there is no cluster, or it has no room."""
 
     def __init__(self, model: RayModel, folder: Path, recipe: Mapping[str, str]) -> None:
         from robustify.engines.local.model import opened_tokenizer
@@ -184,8 +184,8 @@ def require_ray(name: str) -> Any:
 @contextmanager
 def cluster(model: RayModel) -> Iterator[Any]:
     """Connect ray to the cluster of the model and yield the package.
-    An existing connection of this process is reused. Raise `ModelError` if ray is not installed, or `ResourceError` if no
-    cluster is running at the address, or none can be started on this machine."""
+    An existing connection of this process is reused. Raise `ModelError` if ray is not installed. Raise `ResourceError` if
+    no cluster is running at the address, or none can be started on this machine."""
     ray = require_ray(model.name)
     if ray.is_initialized():
         yield ray
@@ -210,8 +210,8 @@ def cluster(model: RayModel) -> Iterator[Any]:
 @contextmanager
 def _started_here(model: RayModel) -> Iterator[dict[str, Any]]:
     """Yield the options for a new cluster on this machine, and remove its private folder at the end.
-    The folder is in the usual temporary folder, or in `/tmp` if that path is too long for socket names. It is the only
-    thing that a restricted run writes outside its own folder."""
+    The folder is in the usual temporary folder, or in `/tmp` if that path is too long for socket names. A restricted run
+    writes nothing else outside its run folder."""
     usual = tempfile.gettempdir()
     folder = tempfile.mkdtemp(
         prefix="rbray-", dir=usual if len(usual) <= _LONGEST else os.path.join(os.sep, "tmp")
