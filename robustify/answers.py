@@ -1,4 +1,4 @@
-"""Answer table, which asking writes and judging reads.
+"""Answer table, written when models are asked and read when answers are judged.
 
 A row records one item, asked of one model in one order under one template. The table contains no item text. The rows of
 an item are in the order in which it was asked. The first row has the plain order: the first rotation for the screen, and
@@ -105,8 +105,8 @@ def answer(
     ranked_by: Sequence[float] | None = None,
     **details: Unpack[Details],
 ) -> Answer:
-    """Build a scored row from its scores, and compute pick, tie, and credit from `ranked_by` or, by default, the scores.
-    All sequences have one entry per choice, in benchmark order."""
+    """Build a scored row. Pick, tie, and credit follow from `ranked_by`, or by default from the scores. All sequences
+    have one entry per choice, in benchmark order."""
     best = tied_best(scores if ranked_by is None else ranked_by)
     credit = 1 / len(best) if asked.key in best else 0.0
     return Answer(*asked, best[0], credit, tuple(map(float, scores)), tie=len(best), **details)
@@ -184,7 +184,7 @@ class Block:
         return part
 
     def first(self) -> "Block":
-        """Return only the first row of each item, in which it was asked in the plain order."""
+        """Return the first row of each item, which has the plain order."""
         if (self.item[1:] > self.item[:-1]).all():
             return self
         keep = np.zeros(len(self), dtype=bool)

@@ -1,4 +1,4 @@
-"""robustify from Python and in a notebook: `import robustify as rb`.
+"""Python API of robustify, for scripts and notebooks: `import robustify as rb`.
 
 ```python run = rb.audit("items.jsonl", public=True, models=["smollm2-135m"]) run                                   # the
 first screen of the report run.verdicts.query("verdict == 'shortcut'") rb.judge(run, criterion="majority").verdict
@@ -287,7 +287,7 @@ def import_logs(
     out: str | Path | None = None,
     **rule: Unpack[Rule],
 ) -> Audit:
-    """Judge the answers in lm-eval, Inspect, or lighteval logs or a table of picks, as `robustify import` does.
+    """Judge the answers in logs of lm-eval, Inspect, or lighteval, or in a table of picks, as `robustify import` does.
 
     Args:
         logs: log files, each written as `[MODEL=][VIEW:]FILE`.

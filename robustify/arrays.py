@@ -1,4 +1,4 @@
-"""Array types of the project, and helpers for coding values and finding tied best scores."""
+"""Array types, and helpers that encode values and find tied best scores."""
 
 from collections.abc import Sequence
 from typing import TypeVar

@@ -192,7 +192,7 @@ def free_block(path: Path) -> Mapping[str, Any]:
 
 
 def overridden(tree: Mapping[str, Any], overrides: Mapping[str, object]) -> dict[str, Any]:
-    """Return a copy of a tree with the values at dotted names replaced."""
+    """Return a copy of a config tree in which the values at dotted names are replaced."""
     out: dict[str, Any] = copy.deepcopy(dict(tree))
     for dotted, value in overrides.items():
         *steps, last = dotted.split(".")

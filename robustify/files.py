@@ -48,7 +48,7 @@ def writing(path: Path, *, private: bool = False, sync: bool = True) -> Iterator
 
 @contextlib.contextmanager
 def writable(what: Path | str, mend: str = "") -> Iterator[None]:
-    """Convert an `OSError` while the block writes `what` into a message with the hint `mend`.
+    """Raise an error with the hint `mend` if the block cannot write `what`.
 
     Raises:
         ResourceError: `what` cannot be written.
@@ -120,7 +120,8 @@ def write_json(path: Path, value: object) -> None:
 
 @contextlib.contextmanager
 def staging(folder: Path, prefix: str = ".staging-") -> Iterator[Path]:
-    """Create a temporary folder inside `folder` for files to be moved up once all are written. It is removed at the end.
+    """Create a temporary folder inside `folder` for files that are moved up once all are written. It is removed at the
+    end.
 
     Folders with this prefix that killed processes left behind are removed first. The caller must hold a lock on `folder`
     or be its only writer."""

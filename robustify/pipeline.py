@@ -60,7 +60,7 @@ FirstPage = Callable[[Asked], None]
 
 
 def unwatched(_label: str, _total: int) -> AbstractContextManager[Progress]:
-    """Return a watch that shows nothing."""
+    """Return a progress context that shows nothing."""
     return nullcontext(no_progress)
 
 
@@ -175,7 +175,9 @@ def require_settings(config: Config) -> None:
     names = {m.name for m in config.models}
     for screen in (config.screen, *config.alternatives):
         if screen.template is not None and screen.template not in asked:
-            raise UsageError(f"screen.template is not among the asked templates {', '.join(sorted(asked))}")
+            raise UsageError(
+                f"screen.template names a template that is not asked; expected one of {', '.join(sorted(asked))}"
+            )
         strangers = [v for v in screen.voters if v not in names]
         if strangers:
             raise UsageError(
@@ -229,7 +231,7 @@ def load_bench(config: Config, policy: SetPolicy) -> Loaded:
     items = bench.items[: config.limit]
     if config.models and config.hidden in BEFORE_A_QUESTION and not any(i.question for i in items):
         raise UsageError(
-            f"hidden: {config.hidden}, but no item has text before its question. If a column contains it, "
+            f"hidden is {config.hidden}, but no item has text before its question. If a column contains it, "
             "name the column: `fields: {passage: NAME}`."
         )
     ids = {item.id for item in items}

@@ -278,7 +278,7 @@ def refuse_foreign(folder: Path) -> None:
 
 @contextlib.contextmanager
 def beginning(folder: Path) -> Iterator[Path]:
-    """Create a staging folder whose files are moved to `folder` until a run replaces them.
+    """Create a staging folder and move its files to `folder`, where they stay until a run replaces them.
 
     Raises:
         ResourceError: the disk is full, or the folder cannot be written.
@@ -298,7 +298,7 @@ def replacing(
     beside: Mapping[str, str] | None = None,
     finish: Callable[[dict[str, Any]], dict[str, Any]] = dict,
 ) -> Iterator[Path]:
-    """Create a staging folder whose files replace those of the run, with `run.json` and its digests last.
+    """Create a staging folder and replace the files of a run by its files, with `run.json` and its digests last.
 
     `beside` contains the digests of files to keep, when only a report is printed again. Without `beside`, files that the
     new run does not write are removed. `finish` seals run.json once all digests are known.

@@ -20,7 +20,7 @@ BY_TEXT = ("choices_only_text", "full_text", "cloze")
 
 
 def normalised(block: "Block", norm: Norm, unconditional: "Block | None" = None) -> Floats:
-    """Return the scores by which choices are compared (r, K), NaN if a value is missing.
+    """Return the scores by which choices are compared (r, K), with NaN if a value is missing.
 
     `chars` divides by code points (lm-eval's acc_norm), `bytes` by UTF-8 bytes, and `tokens` by tokens. `sum` keeps the
     sum of log-probabilities. `pmi` subtracts the score of the same choice without the stem, from the first row of each

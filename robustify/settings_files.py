@@ -95,7 +95,7 @@ class _Refused(yaml.constructor.ConstructorError):
 
 
 class _Strict(yaml.SafeLoader):
-    """Safe loader without YAML features that settings do not need and attacks use."""
+    """Safe YAML loader without features that attacks exploit and settings do not need."""
 
     yaml_implicit_resolvers = {}  # noqa: RUF012
     deep = 0
@@ -144,8 +144,8 @@ for _kind, _form, _first in (
 def faults(
     error: ValidationError, model: type[BaseModel], whole: str, *, also: Sequence[str] = ()
 ) -> list[str]:
-    """Return one line with its path for each of the first 20 faults. For an unknown key, suggest the closest known key.
-    `whole` is the path of faults without a path, and `also` lists further known keys."""
+    """Format the first 20 faults, one per line with its path. For an unknown key, suggest the closest known key. `whole`
+    is the path of faults without a path, and `also` lists further known keys."""
     known = {*also, *_keys(model)}
     found = error.errors(include_url=False, include_input=False)
     more = [f"... and {len(found) - MOST_FAULTS} more faults"] if len(found) > MOST_FAULTS else []

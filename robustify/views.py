@@ -88,7 +88,7 @@ class Template:
         return tuple(Request(context, c) for c in self._continuations(shown))
 
     def can_ask(self, item: Item) -> bool:
-        """Return whether the item has the passage that this template hides, if it hides one."""
+        """Return whether the template can ask the item. A template that hides the passage needs an item with a passage."""
         return not self.hides_passage or item.question is not None
 
     def _context(self, item: Item) -> str:

@@ -183,7 +183,7 @@ def test_a_manifest_edited_by_hand_is_refused(
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"screen": {"template": "nosuch"}}, "screen.template is not among"),
+        ({"screen": {"template": "nosuch"}}, "screen.template names a template"),
         ({"screen": {"voters": ["three"]}}, "three is not a model of this config"),
         ({"hidden": "image"}, "robustify cannot show images"),
         ({"hidden": "passage"}, "template d4-like-v1 hides the question"),

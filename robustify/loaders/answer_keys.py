@@ -1,4 +1,4 @@
-"""Answer keys as zero-based indices, and labels and prompt words stripped from stems and choices.
+"""Conversion of answer keys to zero-based indices, and removal of prompt words and labels from stems and choices.
 
 Prompt words and choice labels are removed only if every row of the file has them, because robustify writes its own
 prompts. An ambiguous key is read as the other rows of the file are, or refused. It is never guessed, because a wrong key
@@ -37,7 +37,7 @@ def bare_stems(raws: Sequence[RawItem]) -> tuple[RawItem, ...]:
 
 
 def own_labels(choices: Sequence[str]) -> tuple[str, ...]:
-    """Return the upper-case labels inside the choices, or () if they are not A, B ... or 0 or 1 upwards, once each."""
+    """Return the labels inside the choices in upper case, or () unless they form a series such as A, B, C or 1, 2, 3."""
     first = _LABEL.match(choices[0]) if choices else None
     if first is None:
         return ()
@@ -88,7 +88,7 @@ Readings = dict[KeyKind, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class ReadKey:
-    """Zero-based index of the correct choice and the form of the key in the file, or the fault in the key."""
+    """Zero-based index of the correct choice and the form of its key, or the reason why the key cannot be read."""
 
     index: int = -1
     form: str = ""
@@ -169,7 +169,7 @@ def _tried(raw: RawItem) -> Readings:
 
 
 def readings(raw: RawItem, key: str) -> Readings:
-    """Return the possible readings of a key by form, with loose text matches only if nothing else fits."""
+    """Return the possible readings of a key by form. Loose text matches count only if nothing else fits."""
     found = _all_readings(raw, key)
     labels = [name.casefold() for name in raw.labels]
     found.pop("number", None)
@@ -206,7 +206,7 @@ def _positions(found: Readings) -> set[int]:
 
 
 def count_from_one(raws: Iterable[RawItem]) -> bool:
-    """Return whether the values of the whole-number keys suggest that they count from 1.
+    """Return whether whole-number keys appear to count from 1, judging by their values.
 
     At least 50 keys must lie between 1 and the number of choices. Either one key equals the number of choices, or random
     keys would avoid 0 with a probability (product of 1 - 1/k) below 1 in 10,000."""
@@ -223,7 +223,7 @@ def count_from_one(raws: Iterable[RawItem]) -> bool:
 
 
 def _bare_number(raw: RawItem) -> int | None:
-    """Return the key as a number if only its value can show where the count starts. Otherwise, return None."""
+    """Return the key as a number if only its value can show whether keys count from 0 or 1. Otherwise, return None."""
     plain = raw.key_is == "auto" and isinstance(raw.key, int | float | str) and not isinstance(raw.key, bool)
     match = _DIGITS.fullmatch(str(raw.key).strip()) if plain and raw.choices else None
     return None if match is None or {"label", "text"} & set(_tried(raw)) else int(match[1])
@@ -261,7 +261,7 @@ def _only_reading(raw: RawItem, key: str, found: Readings) -> ReadKey:
 
 
 def _none_named(raw: RawItem, key: str, n: int) -> str:
-    """Return why a key names no choice, or why its text matches `n` choices."""
+    """Return the reason why a key matches no choice, or why its text matches `n` identical choices."""
     k, letter, number = len(raw.choices), letter_index(key), _DIGITS.fullmatch(key)
     counted = raw.key_is in ("index", "number")
     first = int(raw.key_is == "number")

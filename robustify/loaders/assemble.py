@@ -1,4 +1,4 @@
-"""Benchmark files assembled into items, with all faults of a file reported together.
+"""Assembly of items from benchmark files, with all faults of a file in one error.
 
 If a row cannot become an item, the file is refused. With `skip_bad`, the row is set aside instead. Rows are never
 repaired.
@@ -116,7 +116,7 @@ def _load(source: Source, base: str) -> Loaded:
 
 
 def _opened(source: Source) -> tuple[Path, Opened]:
-    """Return the name of the source for error messages, and its rows."""
+    """Return the name of a source, as used in error messages, and its rows."""
     if source.hub is None:
         return Path(source.path), open_rows(source.path, source.sha256)
     # The package is imported only if a source names the Hub.

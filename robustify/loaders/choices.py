@@ -36,7 +36,7 @@ BY_LABEL = "labels"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Choices(KeptHere):
-    """Texts of the choices, with labels and correctness marks for all or none of them. `cut` is the separator if the
+    """Texts of the choices, with their labels and correctness marks if they have any. `cut` is the separator if the
     choices came in one cell."""
 
     texts: tuple[str, ...]
@@ -55,12 +55,12 @@ class Choices(KeptHere):
 
 
 def name_key(name: str) -> str:
-    """Return a field name without case, spaces, hyphens, or underscores, so that its spellings compare equal."""
+    """Normalise a field name for comparison, ignoring case, spaces, hyphens, and underscores."""
     return _BETWEEN.sub("", name).casefold()
 
 
 def usual_names(names: Iterable[str], ranks: Sequence[Sequence[str]]) -> list[str]:
-    """Return the names that appear in the first rank with a match. Case and separators are ignored."""
+    """Return the names that match the highest-ranked group of synonyms, ignoring case and separators."""
     there: dict[str, list[str]] = {}
     for name in names:
         there.setdefault(name_key(name), []).append(name)
@@ -87,7 +87,7 @@ def choice_columns(names: Iterable[str], prefixes: Iterable[str] = OPTION_COLUMN
 
 
 def _column(name: str) -> tuple[str, str]:
-    """Return the prefix and label of an option column's name, or two empty strings for other names."""
+    """Split the name of an option column into prefix and label. Return two empty strings for other names."""
     match = _COLUMN.fullmatch(name)
     prefix = name_key(match[1]) if match else ""
     return (prefix, match[2]) if match and prefix in OPTION_COLUMNS | WRONG_COLUMNS else ("", "")
@@ -184,7 +184,7 @@ def _from_columns(cells: Cells, names: Sequence[str], key: str | None) -> Choice
 
 
 def _unpacked(cell: str, what: str) -> tuple[object, str]:
-    """Split a cell into choices, from JSON or Python syntax or at labels or separators. Return them with the separator."""
+    """Split a text cell into choices, and return them with their separator. The cell may be a JSON or Python list."""
     with suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError), warnings.catch_warnings():
         # Python's warnings about odd escapes quote the text.
         warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""Layouts of benchmarks with their own field names, from the most specific to the most general.
+"""Layouts of specific benchmarks, in order from the most specific to the most general.
 
 A layout states how its benchmark writes a key. It does not check whether the key is right.
 """
@@ -46,7 +46,7 @@ class BenchmarkLayout:
 
 
 def _flat(name: str, description: str, needs: tuple[str, ...] = (), **fields: object) -> BenchmarkLayout:
-    """Return a layout of plain fields."""
+    """Build a layout in which each part of an item has a plain field."""
     read = partial(read_fields, fields=FieldMap.model_validate(fields))
     return BenchmarkLayout(name, description, needs, read)
 

@@ -1,4 +1,4 @@
-"""Items read by field name, from the user's field map and common names.
+"""Reading of items by field names, from the user's field map and common names.
 
 If two fields could both be the stem, the choices, or the key, the file is refused. The correct choice may have a separate
 column, which is then also one of the choices (`choices: [right, wrong1, wrong2], key: right`).
@@ -92,7 +92,7 @@ def complete(
 
 
 def rival_keys(fields: FieldMap, names: Iterable[str]) -> list[str]:
-    """Return other columns that commonly contain a key, unless the key column's name says "correct"."""
+    """Return other columns that may contain the key. Return none if the key column's name says "correct"."""
     if fields.key is None or fields.key in _several(fields.choices) or usual_names([fields.key], KEYS[:1]):
         return []
     known = {name_key(name) for rank in KEYS for name in rank}
@@ -125,7 +125,7 @@ def read_fields(cells: Cells, fields: FieldMap) -> RawItem:
 
 
 def after(passage: str, question: str) -> tuple[str, int]:
-    """Return the stem with its passage, if any, in front, and the index at which the question begins."""
+    """Prepend the passage, if any, to a question. Return the stem and the index at which the question begins."""
     stem = f"{passage}\n\n{question}" if passage.strip() else question
     return stem, len(stem) - len(question)
 

@@ -103,7 +103,7 @@ def raw_items(name: str, table: SourceTable, fields: FieldMap | None = None) -> 
 def _chosen_layout(
     name: str, table: SourceTable, fields: FieldMap | None
 ) -> tuple[BenchmarkLayout | None, FieldMap]:
-    """Return the layout of a table, or None and its field map if rows are read by field names."""
+    """Return the layout of a table, or None and a field map if the table has no known layout."""
     if table.layout and fields is None:
         return next(known for known in NAMED_BY_READER if known.name == table.layout), FieldMap()
     looked_at = table.rows[:ROWS_LOOKED_AT]
@@ -211,8 +211,8 @@ def _require_one_key(
 
 
 def groups(raws: Sequence[RawItem], base: str) -> list[str]:
-    """Return a group name for each row that shares its passage with others, or "". Groups are numbered by first
-    occurrence."""
+    """Return a group name for each row that shares its passage with other rows, and "" for other rows. Groups are
+    numbered by first occurrence."""
     shared = Counter(raw.passage for raw in raws)
     numbers: dict[str, int] = {}
     for raw in raws:

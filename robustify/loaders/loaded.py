@@ -127,7 +127,7 @@ class Source(Settings):
 
 @dataclass(frozen=True, slots=True)
 class Defect:
-    """Defect of a benchmark that a screen must consider.
+    """Defect in a benchmark, such as a repeated choice or a conflicting key.
 
     Kinds: `repeated_choice` (two choices are the same), `repeated_key_text` (another choice has the text of the key),
     `empty_choice`, `blank_stem` (no visible character), `control_character` (such as NUL, ESC, or a change of text

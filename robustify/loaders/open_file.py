@@ -1,4 +1,4 @@
-"""Benchmark files opened by content: their type from the first bytes, digest, and rows.
+"""Opening of benchmark files: type detection by content, digests, and rows.
 
 Files that are not data are refused with their type: a Git LFS pointer, an archive, UTF-16, or an empty or binary file.
 """
@@ -84,7 +84,7 @@ def open_parts(name: str, files: Sequence[Path], pinned: str | None = None) -> O
 
 
 def require_pinned(name: str, digest: str, pinned: str | None) -> str:
-    """Return the digest of the named data. Raise `DataError` if it differs from the pinned digest."""
+    """Check the digest of the named data against the pinned one, and return it. Raise `DataError` if they differ."""
     if pinned is not None and pinned.lower() != digest:
         raise DataError(
             f"{name}: sha256 is {digest}; expected {pinned.lower()}, which the config pins. Get the pinned version of "

@@ -1,4 +1,4 @@
-"""Rows, faults, and raw items, which readers pass to layouts, and typed access to cells.
+"""Rows, faults, and raw items that readers pass to layouts, and typed access to cells.
 
 A cell of the wrong type is reported by field and type, never by value. No repr shows text.
 """
@@ -29,7 +29,8 @@ _MISSING = object()
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SourceRow(KeptHere):
-    """One row. `line` is the line on which it starts, and `number` is its position among all rows. Both count from 1."""
+    """Row of a file. `line` is the line on which it starts, and `number` is its position among all rows. Both count from
+    1."""
 
     line: int
     number: int
@@ -61,7 +62,7 @@ class SourceTable(KeptHere):
 def table_of(
     members: Iterable[tuple[int, Cells | str]], layout: str = "", *, flat: bool = False
 ) -> SourceTable:
-    """Build a table with numbered rows and rows from faults. A member is a line with its cells or a fault reason."""
+    """Build a table from rows and faults, numbered in order. A member is a line with its cells or a fault reason."""
     rows: list[SourceRow] = []
     faults: list[Fault] = []
     for number, (line, cells) in enumerate(members, start=1):
@@ -99,7 +100,7 @@ NOT_UTF8 = "not valid UTF-8"
 def rows_or_faults(
     rows: Iterable[tuple[SourceRow, V]], make: Callable[[SourceRow, V], T]
 ) -> tuple[list[tuple[SourceRow, T]], list[Fault]]:
-    """Apply `make` to each row and its value. Return the results with their rows, and a fault for each DataError."""
+    """Apply `make` to each row and its value, and collect its results and the faults that it raises."""
     made: list[tuple[SourceRow, T]] = []
     faults: list[Fault] = []
     for row, value in rows:

@@ -1,4 +1,4 @@
-"""Contents of a benchmark: counts, defects by line, and notes on its form."""
+"""Description of a benchmark: counts, defects by line, and notes on oddities."""
 
 import re
 from collections import Counter
@@ -80,7 +80,7 @@ def describe(loaded: Loaded) -> dict[str, object]:
 
 
 def notes(loaded: Loaded) -> list[str]:
-    """Return notes on oddities in the form of a benchmark, such as a key that is never 0."""
+    """Return notes on oddities in the format of a benchmark, such as keys that are never 0."""
     return [*_notes(loaded)]
 
 

@@ -1,4 +1,4 @@
-"""CSV, TSV, Parquet, Arrow, and text blocks read into rows with their line or row number.
+"""Readers for CSV, TSV, Parquet, Arrow, and LogiQA files, which keep the line or row number of each row.
 
 A CSV without a header (MMLU: stem, choices, letter) is recognised by its records. A record narrower or wider than the
 header is a fault, and is never padded. Errors about damaged Parquet or Arrow files do not repeat pyarrow's message,
@@ -105,7 +105,7 @@ def _without_header(records: Sequence[Record]) -> bool:
 
 
 def _records(name: str, text: str) -> list[Record]:
-    """Read the records with the delimiter and quoting that give the most even width."""
+    """Read the records, choosing the delimiter and quoting that give the most even width."""
     first = text.lstrip("\r\n").split("\n", 1)[0]
     delimiters = [delimiter for delimiter in "\t,;" if delimiter in first] or [","]
     ways = [(delimiter, True) for delimiter in delimiters]
