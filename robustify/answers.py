@@ -220,7 +220,7 @@ class Answers:
 
     @classmethod
     def concat(cls, tables: Iterable["Answers"]) -> "Answers":
-        """Concatenate tables."""
+        """Join tables into one, in the given order."""
         parts = [SCHEMA.empty_table(), *(t.table for t in tables)]
         return cls(pa.concat_tables(parts, promote_options="default").combine_chunks())
 

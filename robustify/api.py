@@ -6,7 +6,7 @@ rb.adjusted("items.jsonl", {"my model": hits}) ```
 
 Tables are pandas DataFrames. A restricted run gives its summary, and no row of a single item.
 """
-# pandas brings no types of its own.
+# pandas has no type hints.
 # mypy: disable-error-code="import-untyped"
 
 import json

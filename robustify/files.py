@@ -150,7 +150,7 @@ def _new(path: Path, *, private: bool) -> int:
 
 @contextlib.contextmanager
 def locked(path: Path, *, wait: bool) -> Iterator[None]:
-    """Hold a lock on the file `path`, which is created if missing and never deleted. The lock ends with the process.
+    """Lock the file `path`, which is created if missing and never deleted. The lock ends with the process.
 
     Raises:
         BlockingIOError: another process holds the lock, and `wait` is false.
@@ -255,7 +255,7 @@ def sha256(path: Path) -> str:
 
 
 def neutral(text: str) -> str:
-    """Prefix a CSV cell with a quote if a spreadsheet would take it for a formula. Source: OWASP ASVS 5.0, 1.2.10. A cell
+    """Add a leading quote to a CSV cell if a spreadsheet would take the cell for a formula. Source: OWASP ASVS 5.0, 1.2.10. A cell
     that already looks quoted gets one more quote, so that `original` restores every text. Numbers are formatted
     elsewhere."""
     return f"'{text}" if _FORMULA.match(text) else text

@@ -125,8 +125,11 @@ def folded(text: str) -> str:
 
 
 def kept_for_last(work: "Callable[[Sequence[Item]], T]") -> "Callable[[Sequence[Item]], T]":
-    """Cache the result of `work` for the most recent items, because probe, ranking, and audit use the same ones. All
-    callers share the result, so arrays in it must be read-only."""
+    """Keep the result of `work` for the most recent items, because probe, ranking, and audit use the same
+    ones.
+
+    All callers share the result, so arrays in it must be read-only.
+    """
     kept = lru_cache(maxsize=1)(work)
     return wraps(work)(lambda items: kept(tuple(items)))
 

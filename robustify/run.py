@@ -278,7 +278,7 @@ def refuse_foreign(folder: Path) -> None:
 
 @contextlib.contextmanager
 def beginning(folder: Path) -> Iterator[Path]:
-    """Create a staging folder and move its files to `folder`, where they stay until a run replaces them.
+    """Create a staging folder and move its files to `folder`, to stay there until a run replaces them.
 
     Raises:
         ResourceError: the disk is full, or the folder cannot be written.

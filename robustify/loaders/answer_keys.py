@@ -27,7 +27,7 @@ _LABELS = [*zip(ascii_uppercase, map(str, range(26)), map(str, range(1, 27)), st
 
 
 def bare_stems(raws: Sequence[RawItem]) -> tuple[RawItem, ...]:
-    """Strip `Question: ` and `Answer:` from the stems if all stems have them."""
+    """Remove `Question: ` and `Answer:` from the stems if all stems have them."""
     lead = _LEAD if all(raw.stem.startswith(_LEAD) for raw in raws) else ""
     stems = [raw.stem.removeprefix(lead) for raw in raws]
     tail = _TAIL if all(stem.endswith(_TAIL) for stem in stems) else ""
@@ -47,7 +47,7 @@ def own_labels(choices: Sequence[str]) -> tuple[str, ...]:
 
 
 def bare_choices(raws: Sequence[RawItem]) -> tuple[RawItem, ...]:
-    """Strip the label from each choice, such as "(A) red", if every choice of the file has one. A key that is a label
+    """Remove the label from each choice, such as "(A) red", if every choice of the file has one. A key that is a label
     names the choice with this label, even if the labels are not in order."""
     found: list[tuple[str, ...]] = []
     for raw in raws:

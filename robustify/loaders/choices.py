@@ -143,7 +143,7 @@ def _from_objects(members: Sequence[Mapping[str, Any]], what: str) -> Choices:
 def _labelled(texts: tuple[str, ...], names: object, what: str) -> Choices:
     if isinstance(names, str) or not isinstance(names, Sequence) or len(names) != len(texts):
         raise ItemError(
-            f"{what} has {len(texts)} texts, but not as many labels; expected one label per choice"
+            f"{what} has {len(texts)} texts, but a different number of labels; expected one label per choice"
         )
     labels = tuple(str(name).strip() if isinstance(name, str | int) else "" for name in names)
     if "" in labels or len(set(labels)) < len(labels):

@@ -53,7 +53,7 @@ class AmbiguousError(DataError):
 def complete(
     fields: FieldMap, cells: Cells, more: Sequence[str] = (), absent: Collection[str] = ()
 ) -> FieldMap:
-    """Complete a field map with common names found in a typical row.
+    """Fill in a field map with common names found in a typical row.
 
     `cells` is the row, `more` lists names that only other rows have, and `absent` lists names that are null in every row.
     An ID, topic, or passage that `fields` sets to null stays out. A key is not needed if the choices mark the correct
@@ -125,7 +125,7 @@ def read_fields(cells: Cells, fields: FieldMap) -> RawItem:
 
 
 def after(passage: str, question: str) -> tuple[str, int]:
-    """Prepend the passage, if any, to a question. Return the stem and the index at which the question begins."""
+    """Join the passage, if any, and a question. Return the stem and the index at which the question begins."""
     stem = f"{passage}\n\n{question}" if passage.strip() else question
     return stem, len(stem) - len(question)
 

@@ -183,8 +183,8 @@ def _require_whole(name: str, raws: Sequence[RawItem]) -> None:
     sizes = {len(raw.choices) for raw in raws if raw.cut not in ("", BY_LABEL)}
     if len(cuts) > 1 or len(sizes) > 1:
         raise DataError(
-            f"{name}: rows split into different numbers of options or at different separators, so the separator may "
-            "be part of an option; expected a column for each option"
+            f"{name}: the options are in one cell, and rows differ in separator or number of options. The separator may be "
+            "part of an option; expected a column for each option."
         )
 
 

@@ -34,7 +34,7 @@ def csv_rows(name: str, text: str) -> SourceTable:
     is invalid, there are no records, or the header repeats a name."""
     if above := _lines_above_header(text):
         raise DataError(
-            f"{name}:1: expected the header, which is on line {above + 1}. Remove the lines above it."
+            f"{name}:1: the header is on line {above + 1}; expected it on line 1. Remove the lines above it."
         )
     records = _records(name, text)
     if not records:

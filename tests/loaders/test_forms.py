@@ -181,10 +181,10 @@ REFUSED: dict[str, tuple[str, str, dict[str, str] | str, list[str]]] = {
         CSV,
         RIGHT,
     ),
-    "a title above the header": (f"My quiz, spring\n\n{CSV}", "the header, which is on line 3", CSV, RIGHT),
+    "a title above the header": (f"My quiz, spring\n\n{CSV}", "the header is on line 3", CSV, RIGHT),
     "a title in a cell": (
         f'"My quiz";;;;;\n{CSV.replace(",", ";")}',
-        "the header, which is on line 2",
+        "the header is on line 2",
         CSV,
         RIGHT,
     ),
