@@ -255,9 +255,10 @@ def sha256(path: Path) -> str:
 
 
 def neutral(text: str) -> str:
-    """Add a leading quote to a CSV cell if a spreadsheet would take the cell for a formula. Source: OWASP ASVS 5.0, 1.2.10. A cell
-    that already looks quoted gets one more quote, so that `original` restores every text. Numbers are formatted
-    elsewhere."""
+    """Add a leading quote to a CSV cell if a spreadsheet would take the cell for a formula.
+
+    Source: OWASP ASVS 5.0, 1.2.10. A cell that already looks quoted gets one more quote, so that `original` restores
+    every text. Numbers are formatted elsewhere."""
     return f"'{text}" if _FORMULA.match(text) else text
 
 

@@ -159,7 +159,7 @@ FILES: dict[str, tuple[bytes, str]] = {
     "key of two": (asked(choices=["ZQX a", "ZQX a", "b"], answer="ZQX a"), "key is the text of 2 identical choices"),
     "label of no choice": (asked(choices=labelled("1", "2"), answer="3"), "the key is not one of the 2 labels"),
     "number that is no label": (asked(choices=labelled("1", "2"), answer=0), "the key is not one of the 2 labels"),
-    "labels too few": (asked(choices=labelled("A"), answer="A"), "not as many labels"),
+    "labels too few": (asked(choices=labelled("A"), answer="A"), "a different number of labels"),
     "contexts that are the same": (contexts("ZQX a", "ZQX a"), "the two contexts are equal"),
     "three contexts": (contexts("ZQX a", "ZQX b", "ZQX c"), "has 3 contexts; expected 2"),
     "prose out of order": (prose("Answer Choices: (A) x (C) y (B) z", "A"), "cannot be separated"),

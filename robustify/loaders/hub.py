@@ -48,8 +48,8 @@ def open_hub(source: Source) -> Opened:
                 f"{named} is gated. To get access, accept its terms on the Hub and run `hf auth login`."
             ) from None
         raise DataError(
-            f"{named} cannot be loaded ({kind}); expected a dataset that is reachable or cached. Check its commit, `config`, "
-            "`split`, and `files`."
+            f"{named} cannot be loaded ({kind}); expected a dataset that is reachable or cached. Check its commit, "
+            "`config`, `split`, and `files`."
         ) from None
     if isinstance(found, datasets.DatasetDict):
         if len(found) > 1:
