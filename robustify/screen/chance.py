@@ -121,7 +121,7 @@ def false_share(hits: Bools, decoys: Floats, ratio: Floats) -> Rate:
 
     A decoy would be flagged if it were the key, but is not. `hits` (n,) marks flagged items, and `decoys` (n,) is the
     number of chance hits that each item's decoys represent. A decoy that is the key with probability c under the null
-    stands for c / (1 - c) chance hits. This is 1 / (k - 1) for exchangeable keys, so D = (agreements - hits) / (k - 1).
+    represents c / (1 - c) chance hits. This is 1 / (k - 1) for exchangeable keys, so D = (agreements - hits) / (k - 1).
     `ratio` (n,) is this number, or the largest if they differ. A hit with ratio 0 can have no decoy and is left out.
     Without shortcuts, E[D] is the expected number of hits. A shortcut whose key is missed adds only to D, so the estimate
     is conservative.
