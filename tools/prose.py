@@ -23,8 +23,8 @@ _VERBS = """
     Judge Keep Label Let Limit List Load Lock Log Look Make Map Mark Match Measure Merge Move Name Normalise Open Order
     Parse Permit Pick Place Plan Predict Prepare Prevent Print Publish Put Raise Rank Read Recognise Record Reduce Refuse
     Register Reject Release Remember Remove Rename Render Reorder Repair Repeat Replace Report Require Reset Resolve
-    Restore Resume Return Rewrite Round Run Sample Save Say Scan Score Search Seal See Select Send Separate Set Show
-    Shuffle Sign Skip Smooth Solve Sort Split Start Stop Store Stream Sum Suppress Swap Switch Take Test Tokenise Track
+    Restore Resume Return Rewrite Round Run Sample Save Say Scale Scan Score Search Seal See Select Send Separate Set Show
+    Shuffle Sign Skip Smooth Solve Sort Split Start Stop Store Stream Subtract Sum Suppress Swap Switch Take Test Tokenise Track
     Train Translate Trim Try Turn Undo Update Use Validate Verify Wait Warn Watch Weigh Wrap Write Yield
 """
 VERBS = frozenset(_VERBS.split())

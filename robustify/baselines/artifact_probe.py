@@ -97,8 +97,8 @@ def crossfit(x: Floats, k: Ints, key: Ints, fold: Ints, ridge: float = SHRINKAGE
 
 
 def padded(x: Floats, there: Bools) -> Floats:
-    """Convert features of options (sum of k, f) to (n, K, f), 0 if an item has no such option. The mask is `there` (n,
-    K).
+    """Convert option features (sum of k, f) to the shape (n, K, f), with zeros for missing options. The mask is `there`
+    (n, K).
     """
     if there.all():
         return x.reshape(*there.shape, -1)

@@ -27,7 +27,7 @@ def cross_fitted(fit: Fit, fold: Ints) -> Floats:
 
 
 def nested(fit: Fit, fold: Ints) -> Floats:
-    """Return for each fold f logits of all items from fits that never saw f (folds, n, K).
+    """Return, for each fold f, the logits of all items from fits that never saw f (folds, n, K).
 
     Folds are in ascending order. The items of f are predicted by a fit on all other folds. The items of another fold g
     are predicted by a fit on all folds except f and g.
@@ -122,13 +122,15 @@ def _softmax(logits: Floats, there: Bools) -> tuple[Floats, Floats]:
 
 
 def log_probabilities(logits: Floats, there: Bools) -> Floats:
-    """Return logits (n, K) normalised over the options in the mask `there` (n, K). Other entries are -inf."""
+    """Normalise logits (n, K) to log probabilities over the options in the mask `there` (n, K). Other entries are -inf."""
     _, total = _softmax(logits, there)
     return np.asarray(np.where(there, logits - total[:, None], -np.inf))
 
 
 def centred(values: Floats, there: Bools) -> Floats:
-    """Return values (..., n, K) minus their mean over the options of the item in the mask `there` (n, K). Others are 0."""
+    """Subtract from values (..., n, K) the mean over the item's options in the mask `there` (n, K). Other entries are
+    0.
+    """
     known = np.where(there, values, 0.0)
     return np.asarray(
         np.where(there, known - known.sum(-1, keepdims=True) / there.sum(-1, keepdims=True), 0.0)

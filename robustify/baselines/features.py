@@ -1,4 +1,4 @@
-"""Surface features of choices: length, wording, punctuation, and likeness to the other choices.
+"""Surface features of choices: length, wording, punctuation, and similarity to the other choices.
 
 Heuristics use `surface_features`, one column per feature. The artifact probe uses `matrix`, which includes neither the
 stem nor the position of a choice.
@@ -137,7 +137,7 @@ def _log_ratio(own: Ints, other: Ints) -> Floats:
 
 
 def _containing(texts: Sequence[str]) -> Iterator[int]:
-    """Yield for each text the number of other nonempty texts that it contains."""
+    """Yield, for each text, the number of other nonempty texts that it contains."""
     for text in texts:
         yield sum(bool(other) and other in text for other in texts) - bool(text)
 
@@ -155,7 +155,7 @@ def _distance_from_middle(texts: Sequence[str]) -> list[float]:
 
 
 def standardised(raw: Floats, k: Ints) -> Floats:
-    """Convert `raw` (sum of k, f) to mean 0 and deviation 1 within each run of `k` rows, or to 0 if all are equal."""
+    """Scale `raw` (sum of k, f) to mean 0 and deviation 1 within each run of `k` rows, or to 0 if all are equal."""
     starts = np.cumsum(k) - k
     size = k[:, None].astype(np.float64)
     centred = raw - np.repeat(np.add.reduceat(raw, starts) / size, k, axis=0)

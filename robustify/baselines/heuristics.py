@@ -32,9 +32,9 @@ Rule = Callable[[SurfaceFeatures], Floats | Ints]
 
 @dataclass(frozen=True, slots=True)
 class Heuristic:
-    """A rule that picks the choice with the largest number.
+    """A rule that assigns a number to each choice and picks the largest.
 
-    `rule` assigns the numbers. `fitted` is true if the rule depends on the keys of the set that it is measured on.
+    `rule` computes the numbers. `fitted` is true if the rule depends on the keys of the set that it is measured on.
     """
 
     name: str
@@ -99,7 +99,7 @@ def table(items: Sequence[Item]) -> dict[str, Any]:
 
 
 def found_by(items: Sequence[Item], names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return for each item the heuristics, among `names`, whose only pick is its key."""
+    """Return, for each item, the heuristics in `names` whose only pick is the key."""
     credit = listed_credit(items, names)
     return [tuple(name for name, won in credit.items() if won[at] == 1) for at in range(len(items))]
 
@@ -113,7 +113,7 @@ def listed_credit(items: Sequence[Item], names: Sequence[str]) -> dict[str, Floa
 def heuristic_scores(
     answers: "Answers", keep: Bools, could: Bools | None = None
 ) -> dict[str, dict[str, object]]:
-    """Score each heuristic on the items in the mask `keep`, which follows `answers.items`.
+    """Score each heuristic on the items selected by the mask `keep`, which is aligned with `answers.items`.
 
     Return `{NAME: {value, n, ci, ties, chance, expected, p, p_holm}}`. p is one-sided (better than chance) under
     exchangeable keys: each choice of an item is its key with the same probability. If the items were selected by their
@@ -146,7 +146,7 @@ def _flat(h: Heuristic, features: SurfaceFeatures) -> Floats:
 
 
 def rule_credit(flat: Floats | Ints, features: SurfaceFeatures) -> tuple[Floats, Ints, Ints]:
-    """Return credit, pick and ties (n,) of a rule, given its number for every choice (c,)."""
+    """Return credit, pick and ties (n,) of a rule that assigns the numbers `flat` (c,) to the choices."""
     padded = np.full((len(features.k), int(features.k.max(initial=0))), np.nan)
     padded[np.arange(padded.shape[1]) < features.k[:, None]] = flat
     return credit(padded, features.key, features.k)
@@ -189,7 +189,7 @@ def _table(h: Heuristic, features: SurfaceFeatures, shared: "Mapping[str, pa.Arr
 
 
 def _free(block: "Block", could: Bools | None) -> tuple[Ints, Ints]:
-    """Return for each row the number of possible keys that share its pick, and the number of possible keys."""
+    """Count, for each row, the possible keys that share its pick, and all possible keys."""
     if could is None:
         return block.tie.astype(np.int64), block.k.astype(np.int64)
     shared, there = best(block.scores, block.k), could[block.item]

@@ -1,7 +1,7 @@
-"""Likeness between a question inferred from the choices and the real one, by words and by a sentence encoder.
+"""Similarity of inferred questions to the real ones, measured by words and by a sentence encoder.
 
 An item is not flawed because a reader can infer its question (Balepur et al. 2024), since that reader may know the
-answer. The likeness is stored as the credit of an answer row with view `VIEW`, so that judging needs no text.
+answer. The similarity is stored as the credit of an answer row with view `VIEW`, so that judging needs no text.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,9 +17,9 @@ from robustify.orders import own
 
 VIEW = "infer_question"
 TEMPLATES = {"meaning": "meaning-v1", "words": "words-v1"}
-"""Template of each likeness measure. The first one decides."""
+"""Template of each similarity measure. The first one decides."""
 LEAST = {"meaning": 0.5, "words": 0.25}
-"""Smallest likeness of a question that counts as inferred."""
+"""Smallest similarity of a question that counts as inferred."""
 NO_QUESTION = "no_question"
 
 
@@ -30,7 +30,7 @@ def likeness_by_words(one: str, two: str) -> float:
 
 
 def likeness_rows(items: Sequence[Item], model: str, kind: str, likeness: Floats) -> Iterator[Answer]:
-    """Yield an answer row for each item with its `likeness` (n,). NaN means that no question was written."""
+    """Yield one answer row per item, with the `likeness` (n,) as credit. NaN means that no question was written."""
     for item, like in zip(items, np.clip(likeness, 0.0, 1.0).tolist(), strict=True):
         asked = Asked(item.id, VIEW, model, own(item.k), TEMPLATES[kind], item.key)
         yield unanswered(asked, NO_QUESTION) if np.isnan(like) else Answer(*asked, item.key, like, ())

@@ -1,8 +1,8 @@
-"""An auditor by meaning: a conditional logit on sentence-encoder vectors of the options.
+"""The sentence-encoder auditor: a conditional logit on vectors of the options' meaning.
 
 The auditor takes no part in the filter and sees neither question nor position. Vectors are centred within the item,
 which removes the topic that all options share. The logit uses 64 principal axes of the result, and each option's mean
-likeness to the others. It is cross-fitted in the run's folds.
+similarity to the others. It is cross-fitted in the run's folds.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ def meaning(items: Sequence[Item], vectors: Floats, model: str, settings: ProbeS
 
 
 def places(vectors: Floats, there: Bools) -> Floats:
-    """Return coordinates of the options within their item (n, K, axes + 1): principal axes and mean likeness."""
+    """Return coordinates of the options within their item (n, K, axes + 1): principal axes and mean similarity."""
     wide = padded(vectors.astype(np.float64), there)
     k: Ints = there.sum(axis=1)
     like = np.einsum("nkd,nd->nk", wide, wide.sum(axis=1)) - (wide**2).sum(axis=2)

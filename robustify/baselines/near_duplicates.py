@@ -33,14 +33,17 @@ _COMPARED = 1_000
 
 @kept_for_last
 def near_duplicates(items: Sequence[Item]) -> Ints:
-    """Return for each item the index of the first item linked to it by a chain of near-duplicates (n,)."""
+    """Return, for each item, the index of the first item linked to it by a chain of near-duplicates (n,)."""
     a, b, likeness = _alike(items)
     return _linked(len(items), a[likeness >= NEAR], b[likeness >= NEAR])
 
 
 @kept_for_last
 def fold_groups(items: Sequence[Item]) -> Ints:
-    """Return for each item the index of the first item that must share its fold, by loose copies or passages (n,)."""
+    """Return, for each item, the index of the first item that must share its fold (n,).
+
+    Loose copies share a fold, and so do items of one passage.
+    """
     a, b, likeness = _alike(items)
     first: dict[str, int] = {}
     passages = [(first.setdefault(item.group, i), i) for i, item in enumerate(items) if item.group]
@@ -54,7 +57,7 @@ def fold_groups(items: Sequence[Item]) -> Ints:
 
 
 def named_groups(names: Sequence[str], groups: Mapping[str, str]) -> Ints:
-    """Return for each name the index of the first name with the same passage, without using text (n,)."""
+    """Return, for each name, the index of the first name with the same passage (n,). This needs no text."""
     first: dict[str, int] = {}
     of = map(groups.get, names)
     return np.array([first.setdefault(g, i) if g else i for i, g in enumerate(of)], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Vectorised text statistics of the options of many items: character classes, word counts, and likeness.
+"""Vectorised text statistics of the options of many items: character classes, word counts, and similarity.
 
 Processing items one by one in Python is slow. Here, a chunk of items becomes one text, and its words become integers.
 Results are bit-identical to a computation per item: integers are counted, quotients are of integers, sums follow the
@@ -48,7 +48,7 @@ def chunks(items: Sequence[Item]) -> "Iterator[Options]":
 
 
 class Vocabulary(dict[str, int]):
-    """Integer codes of words, by first appearance. Code 0 marks the end of a text."""
+    """Mapping of words to integer codes, in order of first appearance. Code 0 marks the end of a text."""
 
     def __init__(self) -> None:
         super().__init__({_END: 0})
@@ -68,14 +68,14 @@ class Vocabulary(dict[str, int]):
         return np.cumsum(~word, dtype=np.int64)[word], numbers[word]
 
     def among(self, words: frozenset[str]) -> Bools:
-        """Return a mask of the codes of these words (codes,)."""
+        """Return a mask over all codes that selects these words (codes,)."""
         out = np.zeros(len(self), dtype=bool)
         out[[self[word] for word in words if word in self]] = True
         return out
 
 
 class Options:
-    """Statistics of the c options of n items, without surrounding spaces. Each is computed at first use."""
+    """Statistics of the c options of n items. Each is computed at first use, and ignores spaces around an option."""
 
     def __init__(self, items: Sequence[Item]) -> None:
         choices = [item.choices for item in items]
@@ -89,7 +89,7 @@ class Options:
         self.vocabulary = Vocabulary()
 
     def padded(self, values: Ints) -> Ints:
-        """Convert values (c,) to (n, K), 0 if an item has no such option."""
+        """Convert values (c,) to the shape (n, K), with zeros for missing options."""
         out = np.zeros(self.there.shape, dtype=np.int64)
         out[self.there] = values
         return out
@@ -110,7 +110,7 @@ class Options:
 
     @cached_property
     def _table(self) -> Bools:
-        """Membership of each code point in the character classes (classes, code points)."""
+        """Table of the character classes of each code point (classes, code points)."""
         table = np.zeros((len(_CLASSES), int(self._signs.max(initial=0)) + 1), dtype=bool)
         codes = np.flatnonzero(np.bincount(self._signs, minlength=table.shape[1]))
         for row, is_one in zip(table, _CLASSES, strict=True):
@@ -126,7 +126,7 @@ class Options:
 
     @cached_property
     def numbers(self) -> Ints:
-        """Number of numbers in each option (c,)."""
+        """Count of numbers in each option (c,)."""
         out = np.zeros(len(self.texts), dtype=np.int64)
         some = np.flatnonzero(self.classes[DECIMAL])
         out[some] = [count_numbers(self.texts[at]) for at in some.tolist()]
@@ -134,12 +134,12 @@ class Options:
 
     @cached_property
     def points(self) -> Ints:
-        """Whether each option refers to the others, as 0 or 1 (c,)."""
+        """Indicator of options that refer to the others, 0 or 1 (c,)."""
         return np.fromiter(map(points_elsewhere, self.texts), np.int64, len(self.texts))
 
     @cached_property
     def forms(self) -> Bools:
-        """Binary traits of the form of each option (c, 8)."""
+        """Binary form traits of each option, such as an initial capital (c, 8)."""
         n, texts = len(self.texts), self.texts
         return np.column_stack(
             [
@@ -156,14 +156,14 @@ class Options:
 
     @cached_property
     def capital_first(self) -> Bools:
-        """Whether each option begins with a capital letter (c,)."""
+        """Mask of the options that begin with a capital letter (c,)."""
         first = np.minimum(np.cumsum(self.chars) - self.chars, max(len(self._signs) - 1, 0))
         capital = self._table[CAPITAL][self._signs[first]] if len(self._signs) else np.zeros(len(first), bool)
         return np.asarray(capital & (self.chars > 0))
 
     @cached_property
     def oddness(self) -> Ints:
-        """Sum over traits of form of the number of other options that differ (c,)."""
+        """Number of differences in form between each option and the others (c,), summed over traits."""
         if not len(self.k):
             return np.empty(0, dtype=np.int64)
         forms, of = self.forms, np.repeat(self.k, self.k)[:, None]
@@ -235,7 +235,7 @@ class Options:
 
     @cached_property
     def overlap(self) -> Floats:
-        """Mean likeness of each option to the others (c,), computed as a sum over all options minus 1."""
+        """Mean similarity of each option to the others (c,). It is computed as a sum over all options minus 1."""
         shown = np.where(self.there[:, None, :], self.likeness, 0.0)
         return np.asarray((summed(shown) - 1.0)[self.there] / (np.repeat(self.k, self.k) - 1))
 
@@ -265,7 +265,7 @@ class Options:
 
 
 def summed(values: Floats) -> Floats:
-    """Sum over the last axis, in order from first to last entry."""
+    """Sum over the last axis in index order."""
     total = np.zeros(values.shape[:-1])
     for at in range(values.shape[-1]):
         total += values[..., at]

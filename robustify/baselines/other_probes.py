@@ -1,4 +1,4 @@
-"""Probes that differ from the filter's scorer, to find shortcuts that the listed cues do not explain.
+"""Independent probes that find shortcuts beyond the listed cues.
 
 Each probe is a conditional logit on features that the filter's scorer does not use directly. One uses which option has
 the most or least of a surface feature. The other uses the position of an option in a low-dimensional space of words
@@ -35,7 +35,7 @@ def other_probes(items: Sequence[Item], key: Ints, there: Bools, fold: Ints) -> 
 
 
 def _extremes(items: Sequence[Item], there: Bools) -> Floats:
-    """Return whether an option has the most or the least of each surface feature in its item, centred (n, K, f)."""
+    """Mark the options with the most or the least of each surface feature in their item, centred (n, K, f)."""
     raw, option = padded(amounts(items), there), there[:, :, None]
     most = np.where(option, raw, -np.inf).max(axis=1, keepdims=True)
     least = np.where(option, raw, np.inf).min(axis=1, keepdims=True)

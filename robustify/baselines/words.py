@@ -42,8 +42,7 @@ Codes = npt.NDArray[np.uint64]
 
 
 def scorer(items: Sequence[Item], key: Ints, there: Bools, known: Bools) -> Fit:
-    """Return the question-free scorer for cross-fitting. Its logits for each threshold of `LEAST` are side by side (t,
-    2 K).
+    """Return a question-free scorer of options for cross-fitting, with logits (t, 2 K) for both thresholds of `LEAST`.
 
     The inputs are `key` (n,), `there` (n, K), and the mask `known` (n,) of items for fitting, of which at most
     `MOST_FITTED` are used. If m of the k options of an item contain a column, its key does with probability m / k under
@@ -152,10 +151,11 @@ FEWEST = 3
 
 @dataclass(frozen=True, slots=True, repr=False)
 class WordUse:
-    """Use of one word in the other items of a benchmark: `keys` keys of `items` items contain it, `expected` by chance.
+    """Frequency of one word in the keys of the other items of a benchmark.
 
-    `picked` is true if the option in question contains the word, and false if another option of its item does. `p` is
-    one-sided (more keys than expected if `picked`, otherwise fewer), with Bonferroni correction over the item's words.
+    `keys` keys of `items` items contain the word, and `expected` would by chance. `picked` is true if the option in
+    question contains the word, and false if another option of its item does. `p` is one-sided (more keys than expected
+    if `picked`, otherwise fewer), with Bonferroni correction over the item's words.
     """
 
     word: str
@@ -167,7 +167,7 @@ class WordUse:
 
 
 class KeyWords:
-    """Words that keys contain more or less often than expected, significant at 5 % within their item.
+    """Words that are significantly more or less frequent in keys than expected, at 5 % within an item.
 
     `group` (n,) is the representative of each item's group.
     """

@@ -41,7 +41,9 @@ _GRADED = (
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FreeRows:
-    """Rows to ask. `n_items` counts all items, and `left_out` counts those that cannot be asked, by reason."""
+    """Exported rows of open-ended questions. `n_items` counts all items, and `left_out` counts the omitted ones by
+    reason.
+    """
 
     rows: tuple[dict[str, Any], ...]
     n_items: int
@@ -52,13 +54,13 @@ class FreeRows:
 
     @property
     def says(self) -> str:
-        """Number of items that are asked, and the reasons for the others."""
+        """Summary of the numbers of exported and omitted items."""
         reasons = ", ".join(f"{name} {n}" for name, n in sorted(self.left_out.items()))
         return f"{len(self.rows)} of {self.n_items} items" + (f" (left out: {reasons})" if reasons else "")
 
 
 def free_rows(items: Sequence[Item]) -> FreeRows:
-    """Return the items that can be asked without options and graded by rules, in order."""
+    """Convert the items that can be asked without options and graded by rules, in order."""
     rows, left_out = [], dict[str, int]()
     for item in items:
         free = convert_item(item)
@@ -122,7 +124,7 @@ def grade(doc: Mapping[str, Any], reply: str, *, cut: bool = False) -> GradeResu
 
 
 def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, float]:
-    """Return the metrics that lm-eval averages, for one reply.
+    """Return the metrics of one reply, which lm-eval averages.
 
     `decided` is 1 if the rules could decide, otherwise 0. `acc` is present only for decided replies, so its n is n
     times `decided`. `acc_low` and `acc_high` cover all replies and count undecided ones as wrong and as right.

@@ -41,7 +41,9 @@ METRICS = {"accuracy": [mean(), stderr()], "coverage": [mean()], "low": [mean()]
 
 
 def _named(name: str) -> str:
-    """Return the registered name. Inspect adds the package name only to an installed package."""
+    """Return the name under which Inspect registers an object. Inspect adds the package name only to an installed
+    package.
+    """
     installed = {"site-packages", "dist-packages"} & set(Path(__file__).parts)
     return name if installed else f"robustify/{name}"
 

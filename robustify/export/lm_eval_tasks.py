@@ -29,7 +29,7 @@ LETTERS = f"{{% set letters = '{string.ascii_uppercase}' %}}"
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One task: a split that is asked under a view."""
+    """An lm-eval task: splits of a run, asked under one view."""
 
     ending: str
     splits: tuple[str, ...]
@@ -110,8 +110,8 @@ def starting(folder: str, name: str) -> list[str]:
 
 
 def task_tree(name: str, task: Task, data: Sequence[str], *, tag: str = "") -> dict[str, Any]:
-    """Build a task for lm-eval. `data` are file names in its working directory, and `tag` starts all tasks that have
-    it.
+    """Build the YAML tree of a task. `data` are file names in lm-eval's working directory, and `tag` starts a group of
+    tasks.
     """
     words = _words(task.view)
     by_letter = template(task.view).by_letter
@@ -141,7 +141,7 @@ def data_of(files: Sequence[str]) -> dict[str, Any]:
 
 
 def accuracies(*metrics: str) -> list[dict[str, Any]]:
-    """Build lm-eval's list of metrics that are averaged and better if higher."""
+    """Build an lm-eval list of metrics that are averaged and for which higher is better."""
     return [{"metric": m, "aggregation": "mean", "higher_is_better": True} for m in metrics]
 
 
@@ -187,11 +187,12 @@ HEAD = (
 def write_restricted_tasks(
     folder: Path, benchmark: str, *, signature: str, there: Collection[str], profile: Profile
 ) -> list[Path]:
-    """Write the tasks whose splits (`there`, by name) are in `../splits`. Return their paths.
+    """Write the lm-eval tasks of a restricted run. Return their paths.
 
-    There are often too few undecided items for a separate split. The task over all items then states that they are
-    missing. Cloze has no split, so its task names all items and the `profile`. The loader then skips items that cannot
-    be asked without choices. The profile `labels` has no task, because human decisions are not exported.
+    A task is written if its splits are in `there`, the names of the splits in `../splits`. There are often too few
+    undecided items for a separate split. The task over all items then states that they are missing. Cloze has no split,
+    so its task names all items and the `profile`. The loader then skips items that cannot be asked without choices. The
+    profile `labels` has no task, because human decisions are not exported.
     """
     folder.mkdir(parents=True, exist_ok=True)
     written = []

@@ -129,7 +129,7 @@ def exporting(run: Run, folder: Path, force: bool) -> Iterator[tuple[Path, Headi
 
 @contextlib.contextmanager
 def staged(folder: Path) -> Iterator[Path]:
-    """Yield a temporary subfolder. Its files move up when all of them are on disk.
+    """Yield a temporary subfolder whose files move up when all of them are on disk.
 
     Raises:
         UsageError: the folder is not empty.

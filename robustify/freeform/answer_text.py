@@ -139,7 +139,7 @@ def is_symbolic(text: str) -> bool:
 
 
 def is_refusal(text: str) -> bool:
-    """Return whether a short text only declines to answer and does not go on to guess."""
+    """Return whether a short text declines to answer without making a guess."""
     if len(text) > 1000 or len(text.split()) > REFUSAL_WORDS:
         return False
     if _REFUSAL_ALONE.fullmatch(text):

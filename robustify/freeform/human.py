@@ -106,7 +106,7 @@ def units_of(labels: Sequence[HumanLabel], models: Sequence[str]) -> dict[Unit, 
 
 
 def consensus(words: Mapping[str, str]) -> str | None:
-    """Return the adjudicated label of a unit, otherwise the label of more than half of the people, otherwise None."""
+    """Return the adjudicated label of a unit, otherwise the majority label, otherwise None."""
     return words[""] if "" in words else majority_vote(list(words.values())).verdict
 
 

@@ -72,7 +72,8 @@ def unscored_in(grades: Sequence[GradeResult]) -> float:
 
 
 def aggregate(grades: Sequence[GradeResult]) -> dict[str, Any]:
-    """Compute the counts and rates of grades. Every rate is `{"value", "n", "ci"}`, clustered by item or passage.
+    """Compute the counts and rates of a set of grades. Every rate is `{"value", "n", "ci"}`, clustered by item or
+    passage.
 
     `lower` and `upper` are over all `n` answers, with every unscored answer wrong or right. `accuracy` is over the
     scored answers. It is withheld if they are fewer than 80 %. All three are withheld if the grades are of several

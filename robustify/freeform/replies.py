@@ -28,7 +28,8 @@ def reply_key(*parts: Any) -> bytes:
 
 
 class Replies(Closing):
-    """Cached replies by the digest of their prompt. Without a folder, replies are kept in memory until `close`.
+    """Store of cached replies, by the digest of their prompt. Without a folder, replies are kept in memory until
+    `close`.
 
     Raises:
         ResourceError: the file cannot be opened, read or written, or comes from a later version of robustify.
@@ -58,7 +59,7 @@ class Replies(Closing):
         return said if isinstance(said, dict) and isinstance(said.get("text"), str) else None
 
     def put(self, rows: Sequence[tuple[bytes, Any]]) -> None:
-        """Store replies. Known replies are not overwritten."""
+        """Store new replies. Known replies are not overwritten."""
         written = [(key, json.dumps(said)) for key, said in rows]
         with self._faults(), self._db:
             self._db.executemany("INSERT OR IGNORE INTO reply VALUES (?, ?)", written)

@@ -139,7 +139,7 @@ class JudgeTrace(KeptHere):
 
 @dataclass(frozen=True, slots=True)
 class NuggetGrade:
-    """The label of one nugget, None if no label of the judge can be matched to it."""
+    """The label of one nugget, or None if no label in the judge's reply can be matched to it."""
 
     id: str
     importance: Literal["vital", "okay"]

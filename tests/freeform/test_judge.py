@@ -113,7 +113,7 @@ def test_scores_of_an_explanation_are_on_their_scale() -> None:
     assert (found.score, found.verdict) == (0.75, "partial")
     assert by('{"score": 0.75}').error_type == "off_scale"
     assert by('{"score": 1, "reasoning": "r"}', rubrics={"explanation": "1.0"}, mode="auto").score == 1.0
-    with pytest.raises(UsageError, match="reads labels"):
+    with pytest.raises(UsageError, match="asks for labels"):
         by(RIGHT, rubrics={"explanation": "nugget/optimized"})
 
 

@@ -71,7 +71,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 
 def agreed(text: str, decide: Callable[[str], Finding]) -> Finding:
-    """Return the finding that all claims of a text share. If a claim is undecided or two differ, the text is undecided."""
+    """Return the finding that all claims of a text share. If a claim is undecided or two differ, return undecided."""
     before, parts = _claims(text)
     if not parts:
         return undecided("several_results", text)
@@ -88,7 +88,7 @@ def agreed(text: str, decide: Callable[[str], Finding]) -> Finding:
 
 
 def _decided(claim: str, decide: Callable[[str], Finding]) -> Finding:
-    """Decide one claim. "24, not 42" counts as "24" if "42" is decided differently."""
+    """Decide one claim, including a contrast such as "24, not 42", which counts as "24" if "42" is decided differently."""
     found = decide(claim)
     parts = _NOT.fullmatch(claim) if found.score is None else None
     if parts is None:
@@ -295,7 +295,9 @@ def same_words(text: str, wording: str, lettered: bool = False) -> bool:
 
 
 def _same_case(a: str, b: str, place: int, words: Sequence[str]) -> bool:
-    """Compare the case of two words that fold alike. Case matters for short symbols and for units after a number."""
+    """Return whether two words that fold alike also match in case. Case matters for short symbols and units after a
+    number.
+    """
     letters = len(b.rstrip(string.digits))
     if a == b or letters > 3:
         return True

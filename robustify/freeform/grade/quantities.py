@@ -246,7 +246,7 @@ _AS_LATEX = (
 
 @lru_cache(maxsize=1024)
 def value_of(text: str) -> Decimal | None:
-    """Evaluate a text that is one formula, to 15 digits. Return None for any other text."""
+    """Evaluate a text that consists of one formula, to 15 digits. Return None for any other text."""
     plain = text.strip(" ;:,$").rstrip(".")
     if len(plain) > _LONGEST_FORMULA or not _ADVANCED.search(plain) or not _FORMULA.fullmatch(plain):
         return None

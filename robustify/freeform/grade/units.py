@@ -134,12 +134,12 @@ def _named(word: str) -> str:
 
 
 def is_percent(unit: Unit | None) -> bool:
-    """Return whether a unit is percent alone."""
+    """Return whether a unit is exactly percent."""
     return unit == (("percent", 1),)
 
 
 def comparable(unit: Unit, wanted: Unit) -> tuple[Unit, Unit] | None:
-    """Return a reading of each of two units in the same dimension, or None if there is no such pair."""
+    """Return readings of two units that share a dimension, or None if there are none."""
     for there in _readings(wanted):
         for here in _readings(unit):
             if _in_library(here).dimensionality == _in_library(there).dimensionality:

@@ -1,4 +1,4 @@
-"""Calls of a judge with retries and votes, and the grade of one answer from its replies.
+"""Judge calls with retries and votes, and grading of one answer from the replies.
 
 The judge sees the question, the reference and the answer, but not the other options, because options would turn grading
 back into choosing. A retry continues the conversation with one line about the error, at the same temperature. Labels
@@ -179,7 +179,7 @@ def judged_reply(
     """
     if template.reads not in ("score", "verdict"):
         raise UsageError(
-            f"template {template.id}: reads {template.reads}. Expected a template that reads a score or a verdict."
+            f"template {template.id}: asks for {template.reads}. Expected a template that asks for a score or a verdict."
         )
     scale = settings.scale if result.kind == "explanation" else None
     on = scale or template.scale or "binary"

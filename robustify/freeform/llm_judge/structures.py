@@ -191,7 +191,7 @@ def prose(text: str) -> bool:
 
 
 def contradicted(text: str, last: tuple[int, int], others: Sequence[tuple[int, int]]) -> bool:
-    """Return whether the reply may mean one of the other, different structures instead of the last one.
+    """Return whether an earlier, different structure may be the answer instead of the last one.
 
     The last structure overrides the others unless words follow it, or it is inside a sentence and another one is not.
     """

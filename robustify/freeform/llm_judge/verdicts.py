@@ -1,4 +1,4 @@
-"""Closed sets of labels, verdicts and scores; parsers for them; and majority votes.
+"""Labels, verdicts and scores of a judge: the allowed values, their parsers, and majority votes.
 
 A label must be a complete entry, never a word in prose: "does not support" is a spelling of a label, and "supportive of
 the claim" is not. A score or verdict comes from a structure with its key, a last line such as `Score: 1`, or a reply
@@ -52,7 +52,7 @@ def folded_label(text: str) -> str:
 
 
 class LabelSet:
-    """Ordered labels with scores, lowest first, and their accepted spellings.
+    """Labels ordered by score, lowest first, and their accepted spellings.
 
     `hint` matches the beginning of every known spelling, so that an entry without a match is not a label.
     """
@@ -86,7 +86,7 @@ _LINE = (
 
 @dataclass(frozen=True, slots=True)
 class Reading(Generic[T]):
-    """A parsed value, or None with the reason."""
+    """The parsed value of a reply, or None with the error type."""
 
     value: T | None
     error_type: ErrorType | None
