@@ -270,7 +270,7 @@ def test_a_dead_server_is_an_error_of_the_grader() -> None:
     ("url", "how", "words"),
     [("http://10.0.0.1/v1", {"restricted": True}, "not on this machine"),
      ("file:///etc/hostname", {}, "http://HOST"),
-     ("http://me:secret@127.0.0.1/v1", {}, "key in the environment"),
+     ("http://me:secret@127.0.0.1/v1", {}, "key in an environment"),
      ("http://127.0.0.1/v1", {"api_key_env": "NO_SUCH_KEY"}, "NO_SUCH_KEY is not set")],
 )  # fmt: skip
 def test_an_address_or_key_that_cannot_be_used_is_refused(url: str, how: dict[str, Any], words: str) -> None:
