@@ -24,8 +24,8 @@ _VERBS = """
     Parse Permit Pick Place Plan Predict Prepare Prevent Print Publish Put Raise Rank Read Recognise Record Reduce Refuse
     Register Reject Release Remember Remove Rename Render Reorder Repair Repeat Replace Report Require Reset Resolve
     Restore Resume Return Rewrite Round Run Sample Save Say Scale Scan Score Search Seal See Select Send Separate Set Show
-    Shuffle Sign Skip Smooth Solve Sort Split Start Stop Store Stream Subtract Sum Suppress Swap Switch Take Test Tokenise Track
-    Train Translate Trim Try Turn Undo Update Use Validate Verify Wait Warn Watch Weigh Wrap Write Yield
+    Shuffle Sign Skip Smooth Solve Sort Split Start Stop Store Stream Subtract Sum Suppress Swap Switch Take Test Tokenise
+    Track Train Translate Trim Try Turn Undo Update Use Validate Verify Wait Warn Watch Weigh Wrap Write Yield
 """
 VERBS = frozenset(_VERBS.split())
 _LEANS = re.compile(r"(?:^|\. )(?:See|As|Like) (?:the )?(?:class|`)|^As in `|\(c,\): see")
