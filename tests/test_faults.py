@@ -311,8 +311,8 @@ def test_many_faults_of_a_config_are_shown_at_once_up_to_twenty(robustify) -> No
 COMMANDS: dict[str, tuple[list[str], int, str]] = {
     "no config": (["nowhere.yaml"], 2, "is not a known config"),
     "a misspelt config": (["demo_bening"], 2, "Did you mean demo_benign.yaml?"),
-    "a misspelt command": (["validat", "x"], 2, "did you mean validate?"),
-    "a misspelt command alone": (["heuristic"], 2, "did you mean heuristics?"),
+    "a misspelt command": (["validat", "x"], 2, "Did you mean validate?"),
+    "a misspelt command alone": (["heuristic"], 2, "Did you mean heuristics?"),
     "no file": (["validate", "nowhere.jsonl"], 2, "does not exist"),
     "a path, no config": (["sub/demo_benign.yam"], 2, "does not exist"),
     "a folder": (["heuristics", "."], 2, "folder"),
@@ -332,7 +332,7 @@ COMMANDS: dict[str, tuple[list[str], int, str]] = {
     "a map of two keys": (["validate", "one.csv", "--map", "key=a", "--map", "key=b"], 2, "--map key is given twice"),
     "a map of another kind": (["validate", "one.csv", "--map", "key_is=word"], 2, "expected one of auto, index"),
     "a question": (["validate", "ZQX is the question that somebody pasted here?"], 2, "<argument 2>"),
-    "a config to init": (["init", "demo_benign.yaml"], 2, "is a config already"),
+    "a config to init": (["init", "demo_benign.yaml"], 2, "is already a config"),
     "one run to compare": (["compare", "one"], 2, "expected two or more"),
 }  # fmt: skip
 

@@ -1,6 +1,6 @@
-"""The command line: parse, call, print, exit. stdout is data, stderr is for messages.
+"""Click commands of the `robustify` program. Results go to stdout, and messages go to stderr.
 
-Nothing heavy is imported here: each command imports what it needs when it runs, so that `--help` is instant.
+Each command imports its modules when it runs, so that `--help` is fast.
 """
 
 import os
@@ -29,7 +29,7 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 class _Gate(click.Command):
-    """Hand every argument on, `--` and `--help` included: the gate's own parser reads them, as its hook has no Click."""
+    """Command that passes all arguments, including `--` and `--help`, to the argument parser of the gate."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.args = list(args)
@@ -44,7 +44,7 @@ class _Gate(click.Command):
 @click.command(cls=_Gate, add_help_option=False)
 @click.pass_context
 def gate(ctx: click.Context) -> int:
-    """Refuse sensitive items before a commit, push or release."""
+    """Block sensitive items before a commit, push, or release."""
     from robustify.gate import command
 
     return command.main(ctx.args)
@@ -61,7 +61,7 @@ SECTIONS: Mapping[str, tuple[click.Command, ...]] = {
 
 
 class _Commands(DefaultGroup):  # type: ignore[misc]
-    """The commands, in sections; `run` is meant if none is named, unless the word looks like a misspelt command."""
+    """Command group whose help has sections. Its default command is `run`, unless a word looks like a misspelt command."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.commands and not os.path.exists(cmd_name):
@@ -76,7 +76,7 @@ class _Commands(DefaultGroup):  # type: ignore[misc]
 
         near = difflib.get_close_matches(name, self.commands, n=1, cutoff=0.7) if name.isalpha() else []
         if near and not is_config(name):
-            raise UsageError(f"{name}: no such command (did you mean {near[0]}?)")
+            raise UsageError(f"{name} is not a command. Did you mean {near[0]}?")
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         widest = max(map(len, self.commands))
@@ -96,7 +96,7 @@ You write a benchmark:     robustify items.csv --public -o audit
 You evaluate models:       robustify init items.csv -m NAME, then robustify items.yaml -o run
 You have somebody's logs:  robustify import samples.jsonl -o seen
 
-robustify --help lists all commands."""
+All commands:              robustify --help"""
 
 
 @click.group(
@@ -110,20 +110,20 @@ robustify --help lists all commands."""
 @click.version_option(__version__, "-V", "--version", prog_name="robustify")
 @click.pass_context
 def cli(context: click.Context) -> None:
-    """Say how much of a multiple-choice score is knowledge and how much is test-taking.
+    """Measure how much of a multiple-choice score is knowledge and how much is test-taking.
 
     \b
-    robustify validate items.csv         what is in this file?
-    robustify items.csv --public         audit it; -m NAME asks a model too
-    robustify init items.csv             write a config to begin with
-    robustify demo_benign.yaml -o DIR    audit the benchmark of a config
-    robustify import LOG... -o DIR       judge somebody's lm-eval or Inspect logs
+    robustify validate items.csv        check how a file of items is read
+    robustify items.csv --public        audit the items (-m NAME adds a model)
+    robustify init items.csv            write a config for the items
+    robustify demo_benign.yaml -o DIR   audit the benchmark of a config
+    robustify import LOG... -o DIR      judge logs of lm-eval or Inspect
 
-    A config is a YAML file or the name of one that ships with the package. `robustify CONFIG` means
-    `robustify run CONFIG`.
+    A config is a YAML file, or the name of a config that comes with the package. `robustify CONFIG` is short
+    for `robustify run CONFIG`.
 
-    Exit codes: 0 done, 1 a bug, 2 usage or config, 3 data, 4 authorisation, 5 model, 6 resource, 7 a guardrail
-    said no (results are on disk), 130 and 143 interrupted.
+    Exit codes: 0 success, 1 bug in robustify, 2 usage or config, 3 data, 4 authorisation, 5 model, 6 resource,
+    7 failed guardrail (the results are on disk), 130 and 143 interrupted.
     """
     if context.invoked_subcommand is None:
         click.echo(NEXT)
@@ -134,14 +134,14 @@ for _command in (one for commands in SECTIONS.values() for one in commands):
 
 
 def main() -> NoReturn:
-    """Run a command; turn any error into one line on stderr and an exit code."""
+    """Run the command line, and exit with its code. Any error becomes one line on stderr."""
     open_streams()
     firewall.quieten_others()
     signal.signal(signal.SIGTERM, terminated)
     try:
         result = cli.main(standalone_mode=False)
         code = result if isinstance(result, int) else 0
-    # Whatever it is: what is not caught here would be printed with its message.
+    # Python would print the message of any other error, which may contain item text.
     except BaseException as error:
         code = exit_code(error)
     try:

@@ -1,6 +1,6 @@
-"""`robustify validate` and `robustify heuristics`: what a file holds and what its choices give away.
+"""Commands that check a file of items: `robustify validate` and `robustify heuristics`.
 
-For a file they import no config, and with it neither scipy nor pyarrow: what is small is said in a moment.
+For a file of items, they do not import the config module, which loads scipy and pyarrow, so that they start fast.
 """
 
 from collections.abc import Sequence
@@ -20,32 +20,32 @@ if TYPE_CHECKING:
 
 def _given(_context: click.Context, _argument: click.Parameter, data: str) -> str:
     if not data:
-        raise click.BadParameter("is empty; expected a file of items or a config")
+        raise click.BadParameter("The argument is empty; expected a file of items or a config.")
     return data
 
 
 DATA = click.argument("data", metavar="DATA|CONFIG", callback=_given)
 SKIP_BAD = click.option(
-    "--skip-bad", is_flag=True, help="Set rows that cannot be items aside instead of refusing the file."
+    "--skip-bad", is_flag=True, help="Set invalid rows aside instead of rejecting the file."
 )
 MAP = click.option(
     "--map",
     "columns",
     multiple=True,
     metavar="PART=COLUMN",
-    help="Which column holds what (stem, choices, key, key_is, topic, id, passage); choices=A,B,C,D (repeatable).",
+    help="Name the column of a part: stem, choices (A,B,C,D), key, key_is, topic, id, passage (repeatable).",
 )
 
 
 def mapped(columns: Sequence[str]) -> "FieldMap | None":
-    """Return the field map that `--map` gives, or None. Raises as `said_columns`."""
+    """Return the field map given by `--map`, or None if the option is not used. Raises as `said_columns`."""
     from robustify.loaders.loaded import FieldMap, said_columns
 
     return FieldMap.of(said_columns(columns, FieldMap.model_fields))
 
 
 def names_config(data: str) -> bool:
-    """Return whether an argument names a config, not a file of items."""
+    """Return whether an argument names a config rather than a file of items."""
     from robustify.settings_files import is_config
 
     return is_config(data)
@@ -58,7 +58,7 @@ def _source(data: str, skip_bad: bool, columns: Sequence[str]) -> "Source":
 
 
 def items_of(data: str, skip_bad: bool, columns: Sequence[str] = ()) -> "Loaded":
-    """Load a file of items that may be shown. Raises as `loaded`."""
+    """Load a public file of items. Raises as `loaded`."""
     from robustify.item import no_collector
     from robustify.loaders import load
     from robustify.restricted.recognition import require_ordinary
@@ -73,11 +73,11 @@ def items_of(data: str, skip_bad: bool, columns: Sequence[str] = ()) -> "Loaded"
 def loaded(
     data: str, skip_bad: bool, folder: Path | None = None, columns: Sequence[str] = ()
 ) -> "tuple[Loaded, SetPolicy]":
-    """Load a file or config; return its items, and how they are read and shown (and written into `folder`).
+    """Return the items of a file or config, and the policy for reading, showing, and writing them into `folder`.
 
     Raises:
-        AuthorisationError: a restricted set without leave, or a file that is recognised as sensitive.
-        UsageError, DataError: as the loaders say.
+        AuthorisationError: a requirement for a restricted set is not met, or a file is recognised as sensitive.
+        UsageError, DataError: a loader cannot read the items.
     """
     if not names_config(data):
         from robustify.policy.public import PublicPolicy
@@ -87,7 +87,7 @@ def loaded(
     from robustify.pipeline import load_bench, policy_for
 
     if columns:
-        raise UsageError("--map: is for a file of items; expected `fields` in the config")
+        raise UsageError("--map works only with a file of items. For a config, set `fields` under `data`.")
     settings = configs.load(configs.find_config(data))
     if skip_bad:
         settings = configs.skipping_bad(settings)
@@ -101,10 +101,10 @@ def loaded(
 @SKIP_BAD
 @output
 def validate(data: str, columns: tuple[str, ...], skip_bad: bool) -> int:
-    """Say what a file holds: layout, items, defects by line.
+    """Check a file of items, and show its layout and defects.
 
-    A row that cannot be an item refuses the file (exit 3, all kinds of faults at once). A defect that real
-    sets have (equal or empty options, a repeated stem) is counted and named.
+    If a row is not a valid item, the file is rejected with exit code 3, and all kinds of faults are listed.
+    Defects, such as equal or empty options and repeated questions, are counted and listed by line.
 
     \b
     Examples:
@@ -123,7 +123,7 @@ def validate(data: str, columns: tuple[str, ...], skip_bad: bool) -> int:
 
 
 def surveyed(data: str, skip_bad: bool, columns: Sequence[str] = ()) -> dict[str, Any]:
-    """Return `describe` of a file, with `read` (how it was read) and `data` (what names it in a config).
+    """Return the description of a file of items, extended by `read` (recognised columns) and `data` (config block).
 
     Raises as `loaded`.
     """
@@ -138,7 +138,7 @@ def surveyed(data: str, skip_bad: bool, columns: Sequence[str] = ()) -> dict[str
 
 
 def named_data(path: str, bench: "Loaded", skip_bad: bool) -> dict[str, Any]:
-    """Return what names this file in a config, with the columns as they were read."""
+    """Return the `data` block of a config for this file, including the recognised columns."""
     fields = dict(bench.recognised[0].fields) if bench.recognised else {}
     return {
         "path": path,
@@ -159,9 +159,10 @@ def named_data(path: str, bench: "Loaded", skip_bad: bool) -> dict[str, Any]:
 )
 @output
 def rules_alone(data: str, columns: tuple[str, ...], skip_bad: bool, items_: bool) -> int:
-    """Score simple rules on the choices alone; no model.
+    """Score simple rules that see only the choices.
 
-    Rules are sorted; a star marks those that are above chance after correction for having tried them all.
+    Rules are sorted by score. A star marks each rule that is above chance after correction for multiple tests.
+    No model is needed.
 
     \b
     Examples:
@@ -173,7 +174,7 @@ def rules_alone(data: str, columns: tuple[str, ...], skip_bad: bool, items_: boo
     from robustify.loaders import notes
 
     if not (items_ or names_config(data)):
-        bench = items_of(data, skip_bad, columns)  # without a policy, which takes its time to load
+        bench = items_of(data, skip_bad, columns)  # importing a policy is slow
         for note in notes(bench):
             say(note)
         scores = table(bench.items)
@@ -185,9 +186,7 @@ def rules_alone(data: str, columns: tuple[str, ...], skip_bad: bool, items_: boo
     if not items_:
         return print_result(scores, rule_lines(scores) if policy.access is None else plain_lines(scores))
     if policy.access is not None:
-        raise AuthorisationError(
-            f"{bench.name}: is a restricted set; --items names items of public sets only"
-        )
+        raise AuthorisationError(f"{bench.name} is a restricted set. --items works only with public sets.")
     starred = [name for name, rate in scores["heuristics"].items() if is_above(rate)]
     rows: list[dict[str, Any]] = [
         {"item": bench.items[at].id, "line": bench.lines[at], "file": bench.files[at], "rules": rules}
@@ -195,5 +194,5 @@ def rules_alone(data: str, columns: tuple[str, ...], skip_bad: bool, items_: boo
         if rules
     ]
     scores["items"] = sorted(rows, key=lambda row: -len(row["rules"]))
-    none = ["--items: no rule is above chance, so none of them finds an item"]
+    none = ["No rule is above chance, so no items are listed."]
     return print_result(scores, [*rule_lines(scores), *(item_lines(rows) if starred else none)])

@@ -1,7 +1,4 @@
-"""The words of `validate` and `heuristics`: the verdict first, then what it rests on.
-
-Everything here is made from counts, ids and names of columns.
-"""
+"""Terminal output of `validate` and `heuristics`, made from counts, IDs, and column names only."""
 
 import json
 import re
@@ -14,7 +11,7 @@ from robustify.errors import counted
 from robustify.loaders.rows import line_spans
 
 ABOVE = 0.05
-"""A rule whose corrected p is at most this is starred."""
+"""Largest corrected p-value of a starred rule."""
 _LISTED = 5
 _FORMS = {
     "label": "labels of the options",
@@ -34,9 +31,9 @@ _DEFECTS = {
 
 
 def survey_lines(tree: Mapping[str, Any], data: str) -> list[str]:
-    """Return what a benchmark holds, for people: the verdict, then a line per fact, then a block for a config.
+    """Return the description of a benchmark as lines: a verdict, one line per fact, and the data block of a config.
 
-    `tree` comes from `Survey.description`; `data` is the path, or a config's name.
+    `tree` is the description. `data` is the path of the file, or the name of a config.
     """
     lines = [_verdict(tree), *(f"  {name:9} {says}" for name, says in _facts(tree))]
     if "data" in tree:
@@ -53,7 +50,7 @@ def _verdict(tree: Mapping[str, Any]) -> str:
         parts.append(f"{counted(aside, 'row')} set aside")
     parts.append(f"{counted(len(faulty), 'item')} to look at" if faulty else "ready to audit")
     if n < FEWEST_ITEMS:
-        parts[-1] = f"too few for a verdict without models: at least {FEWEST_ITEMS} are needed"
+        parts[-1] = f"too few for a verdict without models, which needs at least {FEWEST_ITEMS}"
     return ", ".join(parts)
 
 
@@ -90,8 +87,7 @@ def _lines_of(at: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _read(files: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """How the first file was read; the others of a benchmark are nearly always alike."""
-    for one in files[:1]:
+    for one in files[:1]:  # the files of a benchmark nearly always have the same layout
         parts = (f"{part} {_columns(name)}" for part, name in one["fields"].items() if part != "key_is")
         if said := ", ".join(parts):
             yield said
@@ -104,26 +100,26 @@ def _columns(name: str | Sequence[str]) -> str:
 
 
 def data_block(data: Mapping[str, Any]) -> list[str]:
-    """Return the lines of a config that name this data."""
+    """Return the `data` block of a config as lines."""
     return _yaml({"data": data["path"] if set(data) == {"path"} else dict(data)})
 
 
 def plain_lines(tree: Mapping[str, Any]) -> list[str]:
-    """Return what a restricted set may say of itself."""
+    """Return the description of a restricted set as lines of YAML."""
     return _yaml(dict(tree))
 
 
 def _yaml(tree: Mapping[str, Any]) -> list[str]:
     import yaml
 
-    # By default, PyYAML writes a whole tree without a branch on one line.
+    # By default, PyYAML writes a mapping of plain values on one line.
     flow = None if any(isinstance(value, dict | list | tuple) for value in tree.values()) else False
     text = yaml.safe_dump(tree, sort_keys=False, allow_unicode=True, default_flow_style=flow, width=10_000)
     return text.splitlines()
 
 
 def rule_lines(table: Mapping[str, Any]) -> list[str]:
-    """Return a conclusion, then what each rule scores on the choices alone, the best first, starred if above chance."""
+    """Return a conclusion and one line per rule, sorted by score. A star marks rules that are above chance."""
     rules = sorted(table["heuristics"].items(), key=lambda rule: -(rule[1]["value"] or 0.0))
     n, chance = table["n"], table["chance_accuracy"]
     lines = [
@@ -142,14 +138,14 @@ def rule_lines(table: Mapping[str, Any]) -> list[str]:
 
 
 def is_above(rate: Mapping[str, Any]) -> bool:
-    """Return whether a rule is right more often than chance explains."""
+    """Return whether the score of a rule is significantly above chance."""
     return rate["p_holm"] is not None and rate["p_holm"] <= ABOVE
 
 
 def _conclusion(rules: Sequence[tuple[str, Mapping[str, Any]]], n: int, chance: float | None) -> str:
     starred = [(name, rate) for name, rate in rules if is_above(rate)]
     if not n or chance is None:
-        return "No items, nothing to say."
+        return "There are no items to score."
     if not starred:
         return f"None of {len(rules)} rules on the options alone is above chance on {counted(n, 'item')}."
     name, rate = starred[0]
@@ -161,5 +157,5 @@ def _conclusion(rules: Sequence[tuple[str, Mapping[str, Any]]], n: int, chance: 
 
 
 def item_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a line for each item that starred rules find."""
+    """Return one line per item whose key is found by a starred rule."""
     return [f"{row['file']}:{row['line']}  {row['item']}  {', '.join(row['rules'])}" for row in rows]

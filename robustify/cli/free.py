@@ -1,7 +1,6 @@
-"""`robustify free`: grade somebody's answers in words, label passages, compare judges with people, show the prompts.
+"""Commands of `robustify free`, which grade free-text answers and compare graders.
 
-To ask models in words, put a `free:` block into a config. stdout holds counts, rates and paths, never text of an item.
-Nothing heavy is imported before a command runs.
+Output contains counts, rates, and paths, but never item text.
 """
 
 import json
@@ -19,27 +18,40 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., object])
 OUT = click.option(
-    "-o", "--out", "--output", required=True, type=DIR, help="The folder for grades, summary and page."
+    "-o",
+    "--out",
+    "--output",
+    required=True,
+    type=DIR,
+    help="Write the grades, summary, and report into this folder.",
 )
-CONFIG = click.option("--config", type=FILE, help="A YAML file whose `free:` block holds all other settings.")
-JUDGE = click.option("--judge", metavar="URL", help="The judge's server: http://HOST:PORT/v1.")
-JUDGE_MODEL = click.option("--judge-model", metavar="NAME", help="The judge's name at its address.")
-HUMAN = click.option("--human", type=FILE, help="Labels of people: item_id, annotator, verdict or labels.")
+CONFIG = click.option(
+    "--config", type=FILE, help="Read other settings from the `free:` block of this YAML file."
+)
+JUDGE = click.option("--judge", metavar="URL", help="Use the judge at this server: http://HOST:PORT/v1.")
+JUDGE_MODEL = click.option("--judge-model", metavar="NAME", help="Use this model of the judge's server.")
+HUMAN = click.option(
+    "--human", type=FILE, help="Read human labels: item_id, annotator, and verdict or labels."
+)
 MAX_UNSCORED = click.option(
-    "--max-unscored", type=click.FloatRange(0, 1), default=0.02, show_default=True, help="Above it: exit 7."
+    "--max-unscored",
+    type=click.FloatRange(0, 1),
+    default=0.02,
+    show_default=True,
+    help="Exit with code 7 if a larger share of answers has no score.",
 )
 
 
 def _judged(command: F) -> F:
-    """Add the options of every command that may ask a judge."""
+    """Add the options of commands that use a judge."""
     return OUT(CONFIG(JUDGE(JUDGE_MODEL(HUMAN(MAX_UNSCORED(cache_dir(output(command))))))))
 
 
 @click.group()
 def free() -> None:
-    """Ask without options, and grade answers in words.
+    """Grade free-text answers to the questions.
 
-    To let models answer, put a `free:` block into a config and run it:
+    To ask models for free-text answers, add a `free:` block to a config and run the config:
 
     \b
     free:
@@ -55,13 +67,17 @@ def free() -> None:
 
 @free.command()
 @click.argument("rows", metavar="ROWS...", nargs=-1, required=True, type=FILE)
-@click.option("--items", type=FILE, help="The questions, if ROWS hold ids and predictions alone.")
-@click.option("--rel-tol", type=float, help="Of the reference's size [default: 0.05].")
+@click.option(
+    "--items", type=FILE, help="Read the questions from this file if ROWS contain only IDs and predictions."
+)
+@click.option(
+    "--rel-tol", type=float, help="Accept numbers within this share of the reference [default: 0.05]."
+)
 @click.option(
     "--rubric",
     multiple=True,
     metavar="KIND@VERSION",
-    help="Let the judge decide every answer of a kind (mcq, numeric, explanation) by this template (repeatable).",
+    help="Let the judge grade all mcq, numeric, or explanation answers with this template (repeatable).",
 )
 @_judged
 def grade(
@@ -71,10 +87,11 @@ def grade(
     rubric: tuple[str, ...],
     **given: Any,
 ) -> int:
-    """Grade answers: rules first, the judge for what they cannot decide.
+    """Grade answers with rules, and the rest with a judge.
 
-    ROWS (JSON lines, a JSON array or CSV) hold an id, a prediction and perhaps a model; with a question and an `answer`
-    in each row, --items is not needed. What neither rules nor judge decide has no score.
+    ROWS are JSON Lines, a JSON array, or CSV. Each row has an ID, a prediction, and optionally a model. If each
+    row also has a question and an `answer`, --items is not needed. An answer gets no score if neither the rules
+    nor the judge can grade it.
 
     \b
     Example:
@@ -90,16 +107,17 @@ def grade(
 
 @free.command()
 @click.argument("rows", metavar="FILE", type=FILE)
-@click.option("--template", help="Of the prompt, e.g. legacy@1.0 [default: optimized@2.0].")
+@click.option("--template", help="Use this prompt template, e.g. legacy@1.0 [default: optimized@2.0].")
 @click.option(
-    "--format-type", help="Of the labels: json, markdown, csv or adaptive [default: the template's]."
+    "--format-type", help="Ask for labels as json, markdown, csv, or adaptive [default: by template]."
 )
 @_judged
 def nuggets(rows: Path, template: str | None, format_type: str | None, **given: Any) -> int:
-    """Let a judge label which nuggets (facts) each passage states.
+    """Let a judge label the facts (nuggets) in each passage.
 
-    FILE is JSON lines, or one JSON array. A row needs `query`, `passage` and `nuggets`, a list of texts or of objects with
-    `text` and perhaps `importance` (vital, okay). It may have `id` or `qid`, `model`, and `topic`.
+    FILE is JSON Lines or one JSON array. Each row needs `query`, `passage`, and `nuggets`, a list of texts or of
+    objects with `text` and an optional `importance` (vital or okay). `id` or `qid`, `model`, and `topic` are
+    optional.
 
     \b
     Example:
@@ -109,12 +127,14 @@ def nuggets(rows: Path, template: str | None, format_type: str | None, **given: 
 
     settings = _settings(given, nugget_template=template, format_type=format_type)
     if settings.judge is None:
-        raise click.UsageError("free nuggets needs a judge: --judge URL, or `judge:` in the free block")
+        raise click.UsageError(
+            "The command needs a judge. Use --judge URL, or set `judge:` in the `free:` block."
+        )
     return _grade(settings, read_nugget_rows(rows), given)
 
 
 def _settings(given: Mapping[str, Any], **options: Any) -> "FreeSettings":
-    """Return the `free:` block of --config under the options of the command."""
+    """Return the settings from the `free:` block of --config, overridden by the options of the command."""
     from pydantic import ValidationError
 
     from robustify.config import free_block
@@ -140,7 +160,6 @@ def _settings(given: Mapping[str, Any], **options: Any) -> "FreeSettings":
 
 
 def _grade(settings: "FreeSettings", rows: "Rows", given: Mapping[str, Any]) -> int:
-    """Grade rows, write the folder, print the results, and return 7 if too many answers have no score."""
     from robustify.files import write_json, write_text
     from robustify.freeform.grade.graders import grade_answers
     from robustify.freeform.jsonl import write_rows
@@ -167,21 +186,24 @@ def _grade(settings: "FreeSettings", rows: "Rows", given: Mapping[str, Any]) -> 
     print_result({**summary, "unscored": unscored, "out": str(out)}, [*shown_lines(summary), str(out)])
     if unscored <= most:
         return 0
-    share = f"{100 * unscored:.1f} % of the answers have no score; at most {100 * most:.1f} % may"
-    click.echo(f"robustify: {share} (give a judge, or --max-unscored)", err=True)
+    share = (
+        f"{100 * unscored:.1f} % of the answers have no score, but at most {100 * most:.1f} % are allowed."
+    )
+    click.echo(f"robustify: {share} Add a judge, or raise --max-unscored.", err=True)
     return 7
 
 
 @free.command()
 @click.argument("grades", metavar="GRADES [OTHER]", nargs=-1, required=True, type=FILE)
 @HUMAN
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True, help="Use this seed for resampling.")
 @output
 def agree(grades: tuple[Path, ...], human: Path | None, seed: int) -> int:
-    """Compare a judge with people, or two gradings of the same answers.
+    """Compare a judge with people, or two gradings.
 
-    One file with --human: kappa, alpha, confusion and the corrected rate. Two files, as of two templates: what each
-    scores, reads at once and agrees with people about, with paired differences.
+    With one file and --human: kappa, alpha, the confusion matrix, and the corrected rate. With two gradings of
+    the same answers: the score, the readable share, and the agreement with people of each, and their paired
+    differences.
 
     \b
     Example:
@@ -195,7 +217,7 @@ def agree(grades: tuple[Path, ...], human: Path | None, seed: int) -> int:
     read = [read_jsonl(path, grade_from) for path in grades]
     labels = read_jsonl(human, human_from) if human else []
     if len(read) > 2 or (len(read) == 1 and human is None):
-        raise click.UsageError("expected one file of grades with --human, or two files")
+        raise click.UsageError("Expected one file of grades with --human, or two files of grades.")
     first, *other = read
     result: Any = (
         {"rows": compare_gradings(first, other[0], labels)} if other else calibrate(first, labels, seed)
@@ -205,20 +227,20 @@ def agree(grades: tuple[Path, ...], human: Path | None, seed: int) -> int:
 
 @free.command()
 @click.argument("template_id", metavar="[ID]", required=False)
-@click.option("--example", is_flag=True, help="Print the prompt that it makes of a made-up case.")
+@click.option("--example", is_flag=True, help="Print the prompt for an invented case.")
 @click.option(
-    "--format-type", help="Of the labels: json, markdown, csv or adaptive [default: the template's]."
+    "--format-type", help="Ask for labels as json, markdown, csv, or adaptive [default: by template]."
 )
 @click.option(
-    "--template-dir", multiple=True, type=DIR, help="A folder with templates of your own (repeatable)."
+    "--template-dir", multiple=True, type=DIR, help="Add the templates in this folder (repeatable)."
 )
 @output
 def templates(
     template_id: str | None, example: bool, format_type: str | None, template_dir: tuple[Path, ...]
 ) -> int:
-    """List the prompts, or show one.
+    """List the prompt templates, or show one.
 
-    Exit 3 if a released template was changed.
+    The exit code is 3 if a released template was changed.
 
     \b
     Example:

@@ -1,7 +1,7 @@
-"""The guard around a command: every error becomes one line on stderr and an exit code.
+"""Conversion of every error into one line on stderr and an exit code.
 
-A question that was pasted where a path belongs must not get into a log. An argument of more than 120 characters or 6
-words is shown by its number alone, whatever module wrote the message.
+A question that was pasted in place of a path must not appear in a log. Therefore, messages show an argument of more than
+120 characters or 6 words only by its number.
 """
 
 import errno
@@ -18,14 +18,17 @@ from robustify.errors import RobustifyError
 from robustify.redaction import UNMUTED, firewall
 
 _WORDS, _CHARS = 4, 40
-"""So much of a long argument in a message is enough to withhold the message."""
+"""A message with this many words or characters of a long argument is withheld."""
 
 
 def open_streams() -> None:
-    """Open what the caller has closed, so that no file of ours takes its place; writing to stdout then fails."""
+    """Reopen standard streams that the caller closed, so that no other file gets their numbers.
+
+    Writing to a stdout that was closed fails.
+    """
     for stream, number in ((sys.stdin, 0), (sys.stdout, 1), (sys.stderr, 2)):
         if stream is None:
-            # The lowest free number is taken, which is this one.
+            # The system assigns the lowest free number, which is `number`.
             os.open(os.devnull, os.O_RDONLY if number < 2 else os.O_WRONLY)
     sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8")
     sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8")
@@ -37,7 +40,7 @@ def exit_code(error: BaseException) -> int:
         case RobustifyError():
             return _ended(error.exit_code, *error.lines)
         case KeyboardInterrupt() | click.exceptions.Abort():
-            return _ended(130, "interrupted; run the same command again")
+            return _ended(130, "Interrupted. Run the same command again.")
         case click.exceptions.Exit():
             return error.exit_code
         case click.exceptions.NoArgsIsHelpError():
@@ -46,7 +49,7 @@ def exit_code(error: BaseException) -> int:
             return error.exit_code
         case click.ClickException():
             context = getattr(error, "ctx", None)
-            more = f" (`{context.command_path} --help` says more)" if context is not None else ""
+            more = f" (for help, run `{context.command_path} --help`)" if context is not None else ""
             return _ended(error.exit_code, " ".join(error.format_message().split()) + more)
         # Click wraps stdout if its reader is gone, and ends with code 1.
         case BrokenPipeError() | SystemExit() if isinstance(error, OSError) or _reader_is_gone():
@@ -58,25 +61,28 @@ def exit_code(error: BaseException) -> int:
             return 0
         case OSError(errno=errno.EBADF):
             _drop_stdout()
-            return _ended(6, "stdout is closed; expected a file, a pipe or a terminal to print to")
+            return _ended(6, "stdout is closed; expected a file, a pipe, or a terminal.")
         case OSError(errno=errno.ENOSPC | errno.EDQUOT):
             return _ended(
                 6,
-                f"the disk is full ({os.strerror(error.errno or 0)}); free space and run the same command again",
+                f"The disk is full ({os.strerror(error.errno or 0)}). Free some space, and run the same command again.",
             )
         case OSError(errno=errno.ENAMETOOLONG):
-            return _ended(2, "a path is too long for this system; expected a shorter one")
+            return _ended(2, "A path is too long for this system; expected a shorter path.")
         case OSError(errno=errno.EIO):
-            return _ended(6, "a disk failed (input/output error); run the same command on another one")
+            return _ended(6, "A disk failed (input/output error). Run the same command on another disk.")
         case MemoryError():
-            return _ended(6, "memory is used up; expected more, or a smaller --limit or max_batch_tokens")
+            return _ended(
+                6,
+                "The memory is full. Use more memory, or a smaller --limit or `max_batch_tokens`.",
+            )
         case _:
             return _ended(1, *firewall.bug_lines(error))
 
 
 def terminated(_signal: int, _frame: FrameType | None) -> None:
     """End the process on SIGTERM."""
-    raise SystemExit(_ended(143, "terminated; run the same command again"))
+    raise SystemExit(_ended(143, "Terminated. Run the same command again."))
 
 
 def _reader_is_gone() -> bool:
@@ -84,7 +90,7 @@ def _reader_is_gone() -> bool:
 
 
 def _drop_stdout() -> None:
-    # What is left in the buffer has nowhere to go.
+    # Otherwise Python reports an error when it flushes the buffer at exit.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -96,8 +102,7 @@ def _ended(code: int, *lines: str) -> int:
 
 
 def concealed(line: str, arguments: Sequence[str]) -> str:
-    """Return `line` with each argument that may be text replaced by `<argument N>`, and such values of a config by
-    `<value>`."""
+    """Return `line` with long arguments replaced by `<argument N>`, and long config values by `<value>`."""
     for n, argument in enumerate(arguments, start=1):
         parts = [argument, argument.partition("=")[2]] if argument.startswith("-") else [argument]
         line = _without([part for part in parts if firewall.may_be_text(part)], line, f"argument {n}")
@@ -109,12 +114,12 @@ def _without(values: Sequence[str], line: str, name: str) -> str:
         line = line.replace(form, f"<{name}>")
     if any(_shows(line, value) for value in values):
         more = f"more than {firewall.MOST_CHARS} characters or {firewall.MOST_WORDS} words"
-        return f"{name} was refused (not shown: it has {more})"
+        return f"{name} was rejected. It is not shown because it has {more}."
     return line
 
 
 def _forms(value: str) -> Iterator[str]:
-    """Yield the ways in which a message may write a value."""
+    """Yield the forms in which a message may quote a value."""
     forms = [value, repr(value)[1:-1], ascii(value)[1:-1], printable(value), " ".join(value.split())]
     if "\0" not in value:
         forms += [os.path.normpath(value), os.path.abspath(value), os.path.basename(value)]

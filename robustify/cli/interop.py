@@ -1,4 +1,4 @@
-"""`robustify import` and `robustify export`: logs of other tools become runs, and runs become files of other tools."""
+"""Commands that import logs of other tools as runs, and export runs for other tools."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -21,48 +21,46 @@ if TYPE_CHECKING:
     from robustify.export.instruct import Form
     from robustify.run import Run
 
-OUT = out_option("A new or empty folder for the files.")
+OUT = out_option("Write the files into this new or empty folder.")
 FORCE = click.option(
-    "--force", is_flag=True, help="Export although a guardrail halts it; the export says so."
+    "--force", is_flag=True, help="Export even if a guardrail failed, and state this in the files."
 )
 
 
 @click.command("import")
 @click.argument("logs", metavar="LOG...", nargs=-1, required=True)
-@out_option("The run's folder.")
+@out_option("Write the run into this folder.")
 @click.option(
     "--data",
     multiple=True,
     metavar="ITEMS",
     type=PATH,
-    help="The benchmark's own file, to match the logs with (repeatable) [default: the logs' own text].",
+    help="Match the logs with this file of items (repeatable) [default: the text in the logs].",
 )
 @click.option(
     "--view",
     type=click.Choice(["choices_only", "choices_only_text", "full", "cloze"]),
-    help="How the items were asked [default: as the log shows].",
+    help="Treat the prompts as this view [default: as the log shows].",
 )
 @click.option(
     "--map",
     "columns",
     multiple=True,
     metavar="PART=COLUMN",
-    help="Which column holds what, PART==VALUE for the same in every row (repeatable).",
+    help="Name the column of a part, or use PART==VALUE for all rows (repeatable).",
 )
-@click.option("--filter", metavar="NAME", help="Which of lm-eval's filters or Inspect's scorers.")
-@click.option("--name", help="The benchmark's name [default: that of the data or the task].")
+@click.option("--filter", metavar="NAME", help="Use this filter of lm-eval or scorer of Inspect.")
+@click.option("--name", help="Name the benchmark [default: the name of the data or the task].")
 @click.option(
     "--hidden",
     type=click.Choice(["question", "passage", "context", "image"]),
     default="question",
     show_default=True,
-    help="The part of an item that the screen (choices_only) did not show.",
+    help="Name the part that choices_only prompts did not show.",
 )
 @screening
 @asked_beside
-@click.option(
-    "--skip-bad", is_flag=True, help="Set rows that cannot be read aside instead of refusing the log."
-)
+@click.option("--skip-bad", is_flag=True, help="Set unreadable rows aside instead of rejecting the log.")
 @output
 def import_(
     logs: tuple[str, ...],
@@ -72,12 +70,12 @@ def import_(
     rule: dict[str, object],
     **how: Any,
 ) -> int:
-    """Judge the answers in logs of other tools; no model.
+    """Judge answers in logs of other tools, without a model.
 
-    A LOG is a file of lm-eval, Inspect or lighteval, or a plain table of picks.
+    LOG is a log of lm-eval, Inspect, or lighteval, or a table of picks. To set the model and the view of its
+    answers, write LOG as [MODEL=][VIEW:]FILE.
 
-    A LOG may be written [MODEL=][VIEW:]FILE, to say whose answers these are and how they were asked. Items
-    are matched by their content, never by row; what does not match is listed in quarantine.jsonl.
+    Items are matched by content, not by row. Rows without a match are listed in quarantine.jsonl.
 
     \b
     Example:
@@ -100,9 +98,9 @@ def import_(
 
 @click.group()
 def export() -> None:
-    """Write the splits of a run for another tool.
+    """Export a run for another tool.
 
-    Restricted sets are refused where the text of items would be written.
+    Exports that contain item text are not available for restricted sets.
     """
 
 
@@ -113,14 +111,15 @@ def export() -> None:
 @click.option(
     "--upstream",
     metavar="TASK",
-    help="Write only the sample numbers of the robust and shortcut items of this task of lm-eval.",
+    help="Write only the sample numbers of the robust and shortcut items of this lm-eval task.",
 )
 @output
 def lm_eval(run: "Run", out: Path, force: bool, upstream: str | None) -> int:
-    """Write tasks that lm-eval runs offline.
+    """Write tasks for lm-eval.
 
-    The robust, shortcut and cloze items, the robust ones without their question, groups by topic, and the robust
-    questions without options for a model that writes. With --upstream two files of sample numbers, without any text.
+    The tasks run offline. They contain the robust, shortcut, and cloze items, the robust items without their
+    question, groups by topic, and the robust questions without options for free-text answers. With --upstream,
+    the export contains two files of sample numbers and no item text.
 
     \b
     Examples:
@@ -143,7 +142,7 @@ def lm_eval(run: "Run", out: Path, force: bool, upstream: str | None) -> int:
 @FORCE
 @output
 def inspect_(run: "Run", out: Path, force: bool) -> int:
-    """Write tasks for Inspect: a Python file for each split, its data beside it.
+    """Write tasks for Inspect, with a Python file per split.
 
     \b
     Example:
@@ -159,12 +158,13 @@ def inspect_(run: "Run", out: Path, force: bool) -> int:
 @RUN
 @OUT
 @FORCE
-@click.option("--licence", default="", metavar="ID", help="The licence of the items, e.g. cc-by-4.0.")
+@click.option("--licence", default="", metavar="ID", help="State this licence of the items, e.g. cc-by-4.0.")
 @output
 def dataset(run: "Run", out: Path, force: bool, licence: str) -> int:
-    """Write a dataset folder: JSON Lines for each split and a card. Nothing is uploaded.
+    """Write a dataset folder with a card and JSON Lines per split.
 
-    Beside the splits, `balanced` is the largest subset found in which no cue of the adjusted score pays.
+    In addition to the splits, `balanced.jsonl` contains the largest subset found in which no cue of the adjusted
+    score predicts the key. Nothing is uploaded.
 
     \b
     Example:
@@ -174,7 +174,7 @@ def dataset(run: "Run", out: Path, force: bool, licence: str) -> int:
 
     paths = export_dataset(run, out, force, licence)
     if not licence:
-        say("no licence is set; the card says so (--licence ID)")
+        say("The card states no licence. To set one, use --licence ID.")
     return print_lines(*paths)
 
 
@@ -187,19 +187,20 @@ def dataset(run: "Run", out: Path, force: bool, licence: str) -> int:
     type=click.Choice(["mcq", "free"]),
     default="mcq",
     show_default=True,
-    help="With the choices and a letter as the answer, or without choices and in words.",
+    help="Write questions with choices (mcq), or with free-text answers (free).",
 )
 @click.option(
     "--split",
     type=click.Choice(["robust", "shortcut", "undecided", "cloze"]),
     default="robust",
     show_default=True,
+    help="Write this split.",
 )
 @output
 def instruct(run: "Run", out: Path, force: bool, form: str, split: str) -> int:
-    """Write a split as instructions to train on, also in Mistral's text form.
+    """Write a split as training instructions.
 
-    A model that was trained on them can no longer be evaluated on them.
+    The text format of Mistral is included. Do not evaluate a model on items that it was trained on.
 
     \b
     Example:
@@ -212,20 +213,20 @@ def instruct(run: "Run", out: Path, force: bool, form: str, split: str) -> int:
 
 @export.command()
 @RUN
-@out_option("A new folder.")
+@out_option("Write the page into this new folder.")
 @click.option(
     "--only",
     "groups",
     multiple=True,
     type=click.Choice(["screen", "accuracy", "audit", "topics", "free", "cues"]),
-    help="Publish these numbers alone, which spends less of the budget (repeatable).",
+    help="Publish only these numbers, which uses less of the budget (repeatable).",
 )
 @output
 def published(run: "Run", out: Path, groups: tuple[str, ...]) -> int:
-    """Write the released page of a restricted run, once the record of releases has it.
+    """Publish the released page of a restricted run.
 
-    It is refused (exit 4) if earlier releases under the same key, beside this one, would describe single items. The same
-    content again costs nothing.
+    The release is recorded first. It is refused with exit code 4 if this page and earlier releases under the same
+    key would together reveal single items. Publishing the same content again uses no budget.
 
     \b
     Example:
@@ -239,18 +240,18 @@ def published(run: "Run", out: Path, groups: tuple[str, ...]) -> int:
 
 @export.command()
 @RUN
-@out_option("The SARIF file.")
+@out_option("Write this SARIF file.")
 @click.option(
     "--data",
     multiple=True,
     required=True,
     metavar="ITEMS",
     type=PATH,
-    help="The file that was audited, by the path that the code host knows (repeatable).",
+    help="Name the audited file by its path in the repository (repeatable).",
 )
 @output
 def sarif(run: "Run", out: Path, data: tuple[Path, ...]) -> int:
-    """Write what was found about single items as SARIF, so that a code host shows it on their lines.
+    """Write findings as SARIF, which code hosts show by line.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""`robustify mend`: what can be mended in a file of items without knowing its subject."""
+"""Command `robustify mend`, which shuffles options and lists items whose keys stand out by length."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 @DATA
 @MAP
 @SKIP_BAD
-@click.option("-o", "--out", "--output", type=FILE, required=True, help="The new file, .csv or .jsonl.")
-@click.option("--seed", default=0, show_default=True, help="Another seed gives other orders.")
-@click.option("--force", is_flag=True, help="Replace the file.")
+@click.option("-o", "--out", "--output", type=FILE, required=True, help="Write this .csv or .jsonl file.")
+@click.option("--seed", default=0, show_default=True, help="Shuffle with this seed.")
+@click.option("--force", is_flag=True, help="Replace an existing file.")
 @output
 def mend(data: str, columns: tuple[str, ...], skip_bad: bool, out: Path, seed: int, force: bool) -> int:
-    """Shuffle the options; list what else to mend.
+    """Shuffle the options, and list what else to edit.
 
-    No text is rewritten. Items whose options speak of one another ("all of the above", "both A and C") keep
-    their order and are listed. So are items whose key has a telling length, if length is a cue in this set.
+    No text is rewritten. Items whose options refer to each other ("all of the above", "both A and C") keep their
+    order and are listed. If length is a cue in this set, items whose key stands out by its length are listed too.
 
     \b
     Example:
@@ -37,11 +37,13 @@ def mend(data: str, columns: tuple[str, ...], skip_bad: bool, out: Path, seed: i
     from robustify.export.mending import mended, write_mended
 
     if names_config(data):
-        raise UsageError(f"{data}: is a config; expected a file of items")
+        raise UsageError(f"{data} is a config; expected a file of items.")
     if out.exists() and out.samefile(data):
-        raise UsageError(f"{out}: is the file of items itself; expected another file (-o FILE)")
+        raise UsageError(f"{out} is the input file. Name another file with -o FILE.")
     if out.exists() and not force:
-        raise UsageError(f"{out}: is there already; --force replaces it, -o FILE writes another")
+        raise UsageError(
+            f"{out} already exists. Use --force to replace it, or -o FILE to write another file."
+        )
     bench = items_of(data, skip_bad, columns)
     result = mended(bench.items, seed)
     write_mended(result, out)
@@ -70,7 +72,7 @@ def _lines(result: "Mended", bench: "Loaded", out: Path, seed: int) -> Iterator[
     n = len(result.items)
     yield f"{out}: {counted(n, 'item')}, the options of {n - len(result.bound)} shuffled (seed {seed})"
     if result.bound:
-        yield f"not shuffled, because an option or the question speaks of other options by place: {len(result.bound)}"
+        yield f"not shuffled because the text refers to an option by its position: {counted(len(result.bound), 'item')}"
         yield from map(at, result.bound)
     if not result.rule:
         yield "lengths: picking the longest or the shortest option is not significantly better than chance"
@@ -78,7 +80,7 @@ def _lines(result: "Mended", bench: "Loaded", out: Path, seed: int) -> Iterator[
         which = result.rule.partition("_")[0]
         yield (
             f"lengths: the key is the {which} option in {result.right:.0f} items, {result.expected:.0f} expected by "
-            "chance; even out those where it is longest or shortest alone:"
+            "chance. Even out the lengths in these items:"
         )
         for one in result.uneven:
             least, most = one.others

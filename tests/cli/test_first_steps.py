@@ -87,13 +87,13 @@ def test_models_of_the_command_line_are_asked_about_a_file(robustify, cooking: P
 def test_a_config_refuses_what_is_for_files(robustify, cooking: Path) -> None:
     for option in (["--public"], ["--map", "key=Right"]):
         ended = robustify("demo_benign.yaml", *option)
-        assert (ended.code, "config, which says it itself" in ended.err) == (2, True), ended.err
+        assert (ended.code, "works only with a file of items" in ended.err) == (2, True), ended.err
 
 
 def test_init_writes_a_config_that_runs(robustify, cooking: Path) -> None:
     ended = robustify("init", "cooking.csv")
     assert (ended.code, ended.out) == (0, "cooking.yaml\n"), ended.err
-    assert "next: " in ended.err
+    assert "Next, read the config" in ended.err
     settings = config.load(Path("cooking.yaml"))
     assert (settings.sensitivity, settings.models, settings.asking.mode) == ("public", (), "text")
     assert settings.data[0].fields.key == "Correct Answer"

@@ -120,7 +120,7 @@ def test_without_an_item_every_flagged_item_has_its_line_its_cue_and_a_mend(run:
     assert lines[1].startswith("items.jsonl:6: i5: ")
     assert (
         lines[-1]
-        == "robustify: 12 items flagged; edit the file, audit it again, then run `robustify compare`"
+        == "robustify: 12 items flagged. Edit the file, audit it again, then run `robustify compare`."
     )
     refused = CliRunner().invoke(cli, ["explain", str(run.folder), "i5", "--csv"])
     assert isinstance(refused.exception, UsageError)
@@ -166,4 +166,4 @@ def test_a_restricted_run_has_no_evidence_and_explains_nothing(
 def test_a_run_of_which_nothing_is_flagged_says_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("robustify.report.explaining.flagged", lambda found: flagged(found).iloc[:0])
     done = CliRunner().invoke(cli, ["explain", str(run.folder)])
-    assert (done.exit_code, "no item is flagged" in done.stderr) == (0, True)
+    assert (done.exit_code, "No item is flagged" in done.stderr) == (0, True)
