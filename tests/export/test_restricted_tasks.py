@@ -59,6 +59,6 @@ def test_without_the_key_lm_eval_gets_nothing(
     lm_eval_tasks = pytest.importorskip("lm_eval.tasks")
     monkeypatch.chdir(base / "out" / "run")
     manager = lm_eval_tasks.TaskManager(include_path="lm_eval_tasks", include_defaults=False)
-    with pytest.raises(AuthorisationError, match="no key"):
+    with pytest.raises(AuthorisationError, match="ROBUSTIFY_KEY_FILE is not set"):
         manager.load_task_or_group(["mock_robust"])
     assert "ROBUSTIFY_KEY_FILE" not in os.environ
