@@ -1,10 +1,14 @@
 """Python API of robustify, for scripts and notebooks: `import robustify as rb`.
 
-```python run = rb.audit("items.jsonl", public=True, models=["smollm2-135m"]) run                                   # the
-first screen of the report run.verdicts.query("verdict == 'shortcut'") rb.judge(run, criterion="majority").verdict
-rb.adjusted("items.jsonl", {"my model": hits}) ```
+```python
+run = rb.audit("items.jsonl", public=True, models=["smollm2-135m"])
+run                                   # the first screen of the report
+run.verdicts.query("verdict == 'shortcut'")
+rb.judge(run, criterion="majority").verdict
+rb.adjusted("items.jsonl", {"my model": hits})
+```
 
-Tables are pandas DataFrames. A restricted run gives its summary, and no row of a single item.
+Tables are pandas DataFrames. A restricted run provides its summary, but no data on single items.
 """
 # pandas has no type hints.
 # mypy: disable-error-code="import-untyped"
@@ -178,8 +182,7 @@ def audit(
         rule: settings of the screen, with the keys of `Rule`.
 
     Raises:
-        RobustifyError: a setting is invalid, items come without `public`, a restricted set without `out`, or a step
-            fails.
+        RobustifyError: a setting is invalid, a step fails, or `public` or `out` is required but missing.
     """
     overrides = _overrides(rule)
     if "mode" in rule:
@@ -253,8 +256,7 @@ def adjusted(data: Data, hits: Mapping[str, Sequence[float]], *, adjust: "Adjust
         worth of the weights and the remaining cues found by auditors, in the form of `adjustment` in a run's summary.
 
     Raises:
-        RobustifyError: the set is restricted, hits do not match the items, there are too few items, or the encoder is
-            missing.
+        RobustifyError: the set is restricted, hits do not match the items, or items are too few.
     """
     import numpy as np
     import pandas as pd

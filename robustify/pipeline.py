@@ -166,7 +166,7 @@ def require_settings(config: Config) -> None:
     """Check the settings before anything is read.
 
     Raises:
-        UsageError: a template or voter is unknown, no model votes, or a template shows what `hidden` names.
+        UsageError: a template or voter is unknown, no model votes, or a template shows the part that `hidden` names.
     """
     screens = [t for t in config.asking.templates() if t.view in ("choices_only", "choices_only_text")]
     asked = {t.name for t in screens}
@@ -225,7 +225,7 @@ def load_bench(config: Config, policy: SetPolicy) -> Loaded:
 
     Raises:
         AuthorisationError: a set that is declared public is recognised as sensitive.
-        UsageError: `hidden` names a passage, and no item has one.
+        UsageError: `hidden` names a passage, but no item has a passage.
     """
     bench = policy.read()
     items = bench.items[: config.limit]

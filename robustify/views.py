@@ -1,4 +1,4 @@
-"""Prompts: views, templates, and the requests made from an item. This is the only module that contains prompt text.
+"""Prompts: views, templates, and the requests made from an item. Only this module gives options their letters.
 
 A view determines what a model sees, and a template determines the wording. Templates are versioned and hashed files,
 because a filtered set is only as reproducible as the prompt that filtered it.

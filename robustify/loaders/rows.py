@@ -1,6 +1,6 @@
 """Rows, faults, and raw items that readers pass to layouts, and typed access to cells.
 
-A cell of the wrong type is reported by field and type, never by value. No repr shows text.
+A cell of the wrong type is reported by field and type, never by value. Reprs never show text.
 """
 
 import math
