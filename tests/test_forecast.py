@@ -74,5 +74,5 @@ def test_the_words_fit_a_terminal() -> None:
     lines = forecast_lines(found, 61)
     assert all(len(line) < 80 for line in lines), lines
     assert "cost " in lines[2]
-    assert lines[-1:] == ["too few items for a verdict, 61 or more (limits.min_items): a trial run"]
+    assert lines[-1:] == ["trial run: a verdict needs at least 61 items (limits.min_items)"]
     assert forecast_lines(found, 60) == lines[:-1]

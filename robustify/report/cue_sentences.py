@@ -57,10 +57,10 @@ TRAITS: Mapping[CueCode, Sequence[Trait]] = {
     "form": tuple((_has_form(trait), *says) for trait, says in enumerate(_FORMS)),
     "grammar": (
         (lambda choice: words_of(choice)[:1] != [] and words_of(choice)[0] in ARTICLES,
-         "opens with an article", "does not open with an article"),
+         "begins with an article", "does not begin with an article"),
     ),
-    "repetition": ((_repeats, "repeats a word", "repeats no word"),),
-    "pointer": ((points_elsewhere, "speaks of the other options", "does not speak of the other options"),),
+    "repetition": ((_repeats, "repeats a word", "does not repeat a word"),),
+    "pointer": ((points_elsewhere, "refers to the other options", "does not refer to the other options"),),
 }  # fmt: skip
 """Traits of each cue that an option either has or lacks."""
 
@@ -140,7 +140,7 @@ def _shared_words(subject: str, picked: str, options: Sequence[str]) -> str:
 def _use(use: WordUse) -> str:
     whose = "" if use.picked else ", which another option has,"
     often = f"{use.keys} of {use.items} other items, {use.expected:.1f} expected"
-    return f"\u201c{plain(use.word, _LONGEST_WORD)}\u201d{whose} stands in the key in {often}"
+    return f"\u201c{plain(use.word, _LONGEST_WORD)}\u201d{whose} occurs in the key of {often}"
 
 
 def _only(subject: str, picked: str, options: Sequence[str], trait: Trait) -> Iterator[str]:

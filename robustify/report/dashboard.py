@@ -61,13 +61,13 @@ def dashboard_html(root: Path, out: Path) -> str:
         UsageError: The folder does not exist or contains no finished run.
     """
     if not root.is_dir():
-        raise UsageError(f"{root}: no such folder; expected a folder of runs")
+        raise UsageError(f"{root} is not a folder. Expected a folder that contains runs.")
     found = list(_entries(root, out.absolute().parent))
     left_out = [(plain(folder), why) for folder, why in found if isinstance(why, str)]
     runs = sorted((e for _, e in found if isinstance(e, Entry)), key=lambda e: (e.date, e.folder))
     if not runs:
-        why = f"; {counted(len(left_out), 'folder')} cannot be read ({left_out[0][1]})" if left_out else ""
-        raise UsageError(f"{root}: no finished run below it{why}")
+        why = f" {counted(len(left_out), 'folder')} cannot be read ({left_out[0][1]})." if left_out else ""
+        raise UsageError(f"{root} contains no finished run.{why}")
     return html(
         "dashboard.html.j2",
         name=plain(root.absolute().name),
@@ -94,7 +94,7 @@ def _entries(root: Path, beside: Path) -> Iterator[tuple[str, Entry | str]]:
             restricted = isinstance(error, AuthorisationError)
             yield (
                 below,
-                "is restricted" if restricted else "unfinished, changed, damaged or of another version",
+                "restricted" if restricted else "unfinished, changed, damaged, or of another version",
             )
             continue
         folders.clear()

@@ -197,7 +197,7 @@ def evidence_of(run: Run) -> list[Row]:
         DataError: The run contains no evidence, or a file was changed after the run.
     """
     if run.restricted:
-        raise AuthorisationError(f"{run.folder}: is a restricted run, which holds nothing of a single item")
+        raise AuthorisationError(f"{run.folder} is a restricted run, which contains no evidence on single items.")
     source = EVIDENCE if EVIDENCE in run.manifest["files"] else VERDICTS
     run.require_unchanged(source)
     return list(json_values(run.folder / EVIDENCE) if source == EVIDENCE else _short_rows(run))
@@ -208,7 +208,7 @@ def _short_rows(run: Run) -> Iterator[Row]:
     for cells in run.verdict_rows():
         if "pick" not in cells:
             raise DataError(
-                f"{run.folder}: holds no evidence; expected a run of this version (run `robustify judge {run.folder}`)"
+                f"{run.folder} contains no evidence. To add it, run `robustify judge {run.folder}`."
             )
         row: Row = {"item": cells["item"], "verdict": cells["verdict"], "pick": None}
         if cells["pick"]:
@@ -228,9 +228,9 @@ def _found(run: Run, rows: Sequence[Row], name: str) -> Row:
     ]
     if len(found) == 1:
         return found[0]
-    what = f"{len(found)} items whose id begins so" if found else "no item of this id"
+    what = f"{len(found)} items with this prefix" if found else "no item with this ID"
     raise UsageError(
-        f"{run.folder}: {what}; expected an id as in verdicts.csv, or the beginning of one alone"
+        f"{run.folder} contains {what}. Expected an ID from verdicts.csv or a unique prefix of one."
     )
 
 

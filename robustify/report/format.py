@@ -14,7 +14,7 @@ Ends = Sequence[float]
 LIMIT = 0.9995
 """Probabilities of a shortcut above this limit would round to 100.0 %."""
 AT_LIMIT = "\u2248 100 %"
-WHY_LIMIT = "the most that can be measured: all items with so sure a pick are hits"
+WHY_LIMIT = "the highest that can be measured, because all items with such a confident pick are hits"
 JOINERS = "\u200c\u200d"
 LONGEST_NAME = 120
 

@@ -50,9 +50,9 @@ def _verdict(summary: Node) -> str:
     if not shares:
         return "No answer was graded."
     if any(share is not None and share < FEWEST_SCORED for share in shares):
-        return "Do not compare yet: some scores rest on less than 80 % of the answers."
+        return "Do not compare these scores yet: some use less than 80 % of the answers."
     if not any(entry["judges"] for entry in entries):
-        return "Rules alone decided."
+        return "All answers were graded by rules."
     if summary["calibration"]["status"] == "uncalibrated":
-        return "Trust it with care: nobody has shown how often the judge is right (robustify free agree)."
-    return "People agree with the judge."
+        return "Trust the scores with care: the accuracy of the judge is unknown (robustify free agree)."
+    return "The judge agrees with human labels."

@@ -20,7 +20,7 @@ KINDS = {
     "leave_one_out": "left out of the vote",
     "non_voter": "did not vote",
     "heuristic": "rule without a model",
-    "probe": "trained on what was kept",
+    "probe": "trained on the kept items",
     "encoder": "sentence encoder",
     "voter": "votes in the filter",
 }

@@ -66,7 +66,7 @@ def test_a_trial_run_is_not_judged_and_ends_well_whatever_a_guardrail_says(
     config.write_text(config.read_text().replace("min_robust: 1, min_items: 1", limits))
     ended = robustify(str(config), "-o", "out", *how)
     assert ended.code == 0
-    assert ended.out.startswith("A trial run, not judged: ")
+    assert ended.out.startswith("Trial run, not judged: ")
     assert "lm_eval_tasks was not written" in ended.err
     assert robustify("judge", "out", "-o", "again").code == 0
     checked = json.loads(robustify("check", "out", "--json").out)
@@ -101,7 +101,7 @@ def test_voters_that_pick_one_letter_are_no_screen_unless_forced(
     report = Path("out/report.md").read_text()
     assert report.index("one picks the option shown first") < report.index("were kept")
     printed = robustify("judge", "out", "-o", "again").out.split("\n")
-    assert printed[0].startswith("one picks the option shown first in 100.0 % of its askings (n = 48 items")
+    assert printed[0].startswith("one picks the option shown first in 100.0 % of its answers (n = 48 items")
 
 
 def test_check_exits_7_when_a_guardrail_says_no(robustify, config: Path) -> None:

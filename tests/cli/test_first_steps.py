@@ -215,7 +215,7 @@ def test_a_dry_run_says_what_it_takes_and_asks_nothing(
     ended = robustify("cooking.csv", "--public", "-m", "smollm2-135m", "--dry-run")
     assert ended.code == 0, ended.err
     assert re.search(r"smollm2-135m  about [\d,]+ requests, [\d,]+ tokens", ended.out)
-    assert "MB to fetch first: robustify models pull smollm2-135m" in ended.out
+    assert "MB to download first: robustify models pull smollm2-135m" in ended.out
     assert not Path("results").exists()
     (need,) = json.loads(
         robustify("cooking.csv", "--public", "-m", "smollm2-135m", "--dry-run", "--json").out
@@ -258,10 +258,10 @@ def test_a_long_run_has_a_page_before_its_models_answer_and_then_its_own(
         ended = robustify(*command)
         page = Path("out/report.html").read_text(encoding="utf-8")
         assert "out/report.html" in ended.err
-        assert "The models still answer" in page
+        assert "The models are still answering" in page
         assert robustify("explain", "out").code == 2, "it is no run yet"
     assert robustify(*command, "-q").code in DONE
-    assert "The models still answer" not in Path("out/report.html").read_text(encoding="utf-8")
+    assert "The models are still answering" not in Path("out/report.html").read_text(encoding="utf-8")
     assert not Path("out/.run.writing").exists()
     held = {str(p.relative_to("out")) for p in Path("out").rglob("*") if p.is_file()} - {"run.json"}
     assert held == set(json.loads(Path("out/run.json").read_text())["files"])

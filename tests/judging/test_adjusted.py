@@ -155,7 +155,7 @@ def test_meaning_is_found_under_the_weights_of_form_and_not_under_those_of_meani
     assert part is not None
     assert (part.status, part.left["encoder"].kind) == ("partly adjusted", "encoder")
     assert "voter" not in part.left
-    assert finding("meaning", part).startswith("Meaning gives away what form does not")
+    assert finding("meaning", part).startswith("Meaning also gives keys away")
     found = judged(items, *rows, adjust="form+meaning").summary
     part = found.adjustment
     assert part is not None

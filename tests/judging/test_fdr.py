@@ -73,7 +73,7 @@ def test_without_shortcuts_nothing_is_flagged_and_the_guardrail_says_so() -> Non
     assert found.summary.screen.latent_shortcut_rate.value is None, "no rate is bounded"
     (check,) = [c for c in found.summary.guardrails if c.name == "excess_above_chance"]
     assert not check.passed
-    assert "No item" in finding("screen", found.summary.screen)
+    assert "None of 300 items" in finding("screen", found.summary.screen)
 
 
 def test_neither_file_names_nor_the_order_of_rows_change_a_verdict() -> None:
@@ -95,7 +95,7 @@ def test_too_few_items_to_screen_are_said_and_fail_a_guardrail() -> None:
     assert verdict_of(tree, facts(tree)) == ("unsure", "No verdict: at least 50 items are needed.")
     (check,) = [c for c in summary.guardrails if not c.passed]
     assert check.name == "undecided_share"
-    assert guardrail_sentence(check) == "49 items without a model that votes; expected at least 50"
+    assert guardrail_sentence(check) == "only 49 items; without voters, at least 50 are needed"
 
 
 def test_passages_keep_the_latent_rate() -> None:

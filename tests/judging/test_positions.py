@@ -51,7 +51,7 @@ def test_a_model_that_always_says_the_first_is_told() -> None:
     found = position_bias(block([(at % 4, 0) for at in range(80)]))
     assert (
         finding("position_bias", PositionBias(**found))
-        == "Picks the first option in 100.0 % of the items; the key is there in 25.0 % (p < 0.001)."
+        == "Picks the first option in 100.0 % of the items, but the key is there in 25.0 % (p < 0.001)."
     )
     first = found["places"][0]["excess"]
     assert (first["value"], first["n"]) == (0.75, 80)

@@ -150,24 +150,24 @@ NONE = "None of 360 items was found to be answerable without its question."
     [
         ({}, MANY, NUMBER, "not evaluated"),
         (CERTIFIED, MANY, NUMBER, "passed"),
-        (REFUSED, "Do not trust the score: neither on all items nor on those", NUMBER, "failed"),
+        (REFUSED, "Do not trust the score, neither on all items nor on the kept", NUMBER, "failed"),
         (STOPPED, MANY, NUMBER, "not evaluated"),
-        (FEW_FLAGGED, "Trust it with care", "About 8 of 360", "not evaluated"),
-        (BY_CHANCE, "Nothing certain", "About 105 of 360", "not evaluated"),
+        (FEW_FLAGGED, "Trust the score with care", "About 8 of 360", "not evaluated"),
+        (BY_CHANCE, "No clear evidence of shortcuts", "About 105 of 360", "not evaluated"),
         (NONE_FLAGGED, "No item was found", NONE, "not evaluated"),
-        ({**NONE_FLAGGED, **CERTIFIED}, "Trust it: no item was found", NONE, "passed"),
+        ({**NONE_FLAGGED, **CERTIFIED}, "Trust the score: no item was found", NONE, "passed"),
         ({**NONE_FLAGGED, **STOPPED}, "No item was found to give its key away, but a guardrail", NONE, "not evaluated"),
-        ({**NONE_FLAGGED, **REFUSED}, "Do not trust it: no item stands out", NONE, "failed"),
+        ({**NONE_FLAGGED, **REFUSED}, "Do not trust the score: no item stands out", NONE, "failed"),
         ({**NONE_FLAGGED, "certificate": None}, "No item was found", NONE, "not evaluated"),
-        (TRIAL, "A trial run, not judged: 12 items asked", "", ""),
-        (PART, "A trial run, not judged: only a part", "", ""),
+        (TRIAL, "Trial run, not judged: 12 items are too few", "", ""),
+        (PART, "Trial run, not judged: only a part", "", ""),
         (LETTERS, "Not judged", "", "not evaluated"),
         (UNSCREENED, "Not evaluated", BEST, ""),
-        ({**UNSCREENED, **CERTIFIED}, "Trust what was kept", BEST, ""),
-        ({**UNSCREENED, **REFUSED}, "Do not trust it", BEST, ""),
+        ({**UNSCREENED, **CERTIFIED}, "Trust the kept items", BEST, ""),
+        ({**UNSCREENED, **REFUSED}, "Do not trust the score: auditors", BEST, ""),
         ({**UNSCREENED, "certificate": None}, "No verdict", BEST, ""),
-        ({**NONE_FLAGGED, **AT_A}, "Do not trust its order: the key is listed first in 95.0 %", NONE, "not evaluated"),
-        ({**UNSCREENED, "certificate": None, **AT_A}, "Do not trust its order", BEST, ""),
+        ({**NONE_FLAGGED, **AT_A}, "Do not trust the order: the key is listed first in 95.0 %", NONE, "not evaluated"),
+        ({**UNSCREENED, "certificate": None, **AT_A}, "Do not trust the order", BEST, ""),
         ({"splits": None}, MANY, NUMBER, ""),
         ({"screen/hidden": "passage"}, MANY, "About 105 of 360 items are answerable without their pass", "not evaluated"),
         (SOME_JUDGED, MANY, "About 51 of the 143 items judged are", "not evaluated"),
@@ -212,8 +212,8 @@ def test_a_run_without_texts_and_without_a_screen_says_what_its_answers_show(tmp
     first = opening(tree(made_run(tmp_path, text=False, view="full").summary))
     assert "nothing could be screened" in first.verdict
     assert first.number.startswith("The best of 2 models, one, is right on")
-    assert [words.partition("order ")[2][:16] for _, words in first.checks] == ["the key is third"]
+    assert [words.partition("order, ")[2][:16] for _, words in first.checks] == ["the key is third"]
     assert [one.code for one in first.todo] == ["give_texts", "shuffle_keys"]
     page = (tmp_path / "run" / "report.html").read_text("utf-8")
     assert all(f'id="{one.section}"' in page for one in first.todo)
-    assert "Every model" not in page.partition("The audit of what was kept")[2]
+    assert "models of this run voted" not in page.partition("Audit of the kept items")[2]

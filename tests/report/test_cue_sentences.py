@@ -27,9 +27,9 @@ FORMED = ("the heart.", "the liver", "the lungs", "the kidneys")
         ("certainty", SURE, ("only the key has no absolute word", "only the key has a hedge")),
         ("shared_words", SHARED, ("lines", "parts", "2 of 3")),
         ("form", FORMED, ("only the key", "punctuation mark")),
-        ("grammar", ("the one", "one", "two", "three"), ("only the key opens with an article",)),
+        ("grammar", ("the one", "one", "two", "three"), ("only the key begins with an article",)),
         ("numbers", ("6", "ten", "four", "two"), ("only the key holds a number",)),
-        ("pointer", ("all of the above", "one", "two", "three"), ("only the key speaks of the other options",)),
+        ("pointer", ("all of the above", "one", "two", "three"), ("only the key refers to the other options",)),
     ],
 )  # fmt: skip
 def test_a_sentence_says_what_stands_there(

@@ -129,7 +129,7 @@ def test_without_an_item_every_flagged_item_has_its_line_its_cue_and_a_mend(run:
 def test_an_item_that_nothing_screened_is_explained(tmp_path: Path) -> None:
     run = exported_run.made_run(tmp_path, exported_run.made_up(12), view="full")
     assert EVIDENCE not in run.manifest["files"]
-    assert "Nothing in the screen picked an option." in explained(run, "i5")[1]
+    assert "The screen has no pick." in explained(run, "i5")[1]
     assert flagged(run).empty
 
 

@@ -30,7 +30,7 @@ def free_summary(unscored: int = 0) -> dict[str, Any]:
 
 
 def test_below_eighty_percent_bounds_alone_are_shown_and_the_verdict_says_so() -> None:
-    for unscored, said in ((6, "Rules alone decided"), (7, "Do not compare yet")):
+    for unscored, said in ((6, "All answers were graded by rules"), (7, "Do not compare these scores yet")):
         summary = free_summary(unscored)
         page = free_html(summary)
         assert said in re.findall(r'<p class="verdict[^>]*>.*?</p>', page)[0]
@@ -58,6 +58,6 @@ def test_a_judge_whom_nobody_checked_is_said_first() -> None:
     from tests.freeform.test_metrics import judged
     from tests.freeform.test_metrics import said as labelled
 
-    for labels, said in (((), "Trust it with care"), (tuple(labelled(40)), "People agree with the judge")):
+    for labels, said in (((), "Trust the scores with care"), (tuple(labelled(40)), "The judge agrees with human labels")):
         page = free_html(summarise([], judged(40), labels) | {"left_out": {}})
         assert said in re.findall(r'<p class="verdict[^>]*>.*?</p>', page)[0]

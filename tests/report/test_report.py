@@ -292,7 +292,7 @@ def test_a_run_of_nearly_nothing_says_so() -> None:
     files = render(read({**DEMO, **parts, **empty}), {})
     well_made(files)
     assert "No verdict" in files["report.md"]
-    assert "Not measured in this run: no model was asked" in text_of_page(files["report.html"])
+    assert "Not measured in this run: no answers without" in text_of_page(files["report.html"])
 
 
 def renamed(name: str) -> dict[str, Any]:
