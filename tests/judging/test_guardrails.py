@@ -114,9 +114,9 @@ CASES: list[tuple[str, dict[str, Any], bool, float | str | None, str]] = [
     ("voters_by_place", placed(), False, 0.96, LEANING),
     ("voters_by_place", merged(placed(), {"screen": {"force_letters": True}}), True, 0.96, LEANING),
     ("voters_by_place", merged(placed(), {"screen": {"mode": "text"}}), True, None, "no voter was asked by letter"),
-    ("voters_by_place", placed(picked={"value": 0.93, "n": 200, "ci": [0.89, 0.96]}), True, None, "no voter picks by position"),
-    ("voters_by_place", placed(excess={"value": 0.01, "n": 200, "ci": [-0.01, 0.03]}), True, None, "no voter picks by position"),
-    ("voters_by_place", placed(excess={"value": 0.74, "n": 9, "ci": None}), True, None, "no voter picks by position"),
+    ("voters_by_place", placed(picked={"value": 0.93, "n": 200, "ci": [0.89, 0.96]}), True, None, "no voter picks by"),
+    ("voters_by_place", placed(excess={"value": 0.01, "n": 200, "ci": [-0.01, 0.03]}), True, None, "no voter picks by"),
+    ("voters_by_place", placed(excess={"value": 0.74, "n": 9, "ci": None}), True, None, "no voter picks by"),
 ]  # fmt: skip
 
 
