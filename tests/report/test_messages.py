@@ -19,7 +19,7 @@ SAID: dict[str, list[tuple[dict[str, Any], str]]] = {
     "not_judged": [({"why": "no_screen"}, "not judged: nothing was screened"),
                    ({"why": None}, "not judged: the run has no data for it")],
     "below_margin": [({"auditors": 4, "margin": 0.05}, "bounds of all 4 auditors are below chance plus 5 points")],
-    "power": [({"auditor": "one", "rate": 0.3, "n": 200, "power": 0.8}, "detect a rate of 30.0 % or more on 200 items with"),
+    "power": [({"auditor": "one", "rate": 0.3, "n": 200, "power": 0.8}, "a rate of 30.0 % or more on 200 items with"),
               ({"auditor": "one", "rate": None, "n": 200, "power": 0.8}, "one would detect any rate on 200 items")],
     "above_chance": [
         ({**AUDITOR, "low": 0.3, "limit": 0.25, "even": 0.25, "expected": None, "p": 0.01, "refits": 99},
@@ -47,7 +47,7 @@ SAID: dict[str, list[tuple[dict[str, Any], str]]] = {
     "bounded_false_flags": [({"hits": 1, "q": 0.1}, "items are flagged with a probability of at most 10.0 %")],
     "excess": [({"value": 0.1, "p": 0.2, "level": 0.05, "doubt": "not_significant"},
                 "not significant: 10.0 % of the items are flagged beyond chance (p = 0.2, limit 0.05)"),
-               ({"value": 0.1, "p": 0.01, "level": 0.05, "doubt": "no_interval"}, "no interval, because there are too few")],
+               ({"value": 0.1, "p": 0.01, "level": 0.05, "doubt": "no_interval"}, "no interval, because there are")],
     "audit": [({"verdict": "inconclusive", "reasons": (Reason.of("no_auditor"),)},
                "the audit is inconclusive: the kept items were not audited")],
     "guardrail_failed": [({"name": "ties_share", "reason": Reason.of("no_screen")},
