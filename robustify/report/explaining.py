@@ -197,7 +197,9 @@ def evidence_of(run: Run) -> list[Row]:
         DataError: The run contains no evidence, or a file was changed after the run.
     """
     if run.restricted:
-        raise AuthorisationError(f"{run.folder} is a restricted run, which contains no evidence on single items.")
+        raise AuthorisationError(
+            f"{run.folder} is a restricted run, which contains no evidence on single items."
+        )
     source = EVIDENCE if EVIDENCE in run.manifest["files"] else VERDICTS
     run.require_unchanged(source)
     return list(json_values(run.folder / EVIDENCE) if source == EVIDENCE else _short_rows(run))

@@ -33,9 +33,7 @@ def test_the_sentence_says_when_the_excess_is_not_significant() -> None:
     gamed = screened(votes_of(bench(300, 2, s=0.3, agree=0.7, seed=1)), UNANIMOUS).chance()
     assert f"{gamed.flagged} of 300 items" in said(gamed)
     assert "excess over chance is" in said(replace(gamed, p=0.0137))
-    assert "difference is not significant (p = 0.014, limit 0.005)" in said(
-        replace(gamed, p=0.0137), 0.005
-    )
+    assert "difference is not significant (p = 0.014, limit 0.005)" in said(replace(gamed, p=0.0137), 0.005)
     one = screened(votes_of(bench(300, 2, s=0.4, seed=3)), UNANIMOUS).chance(np.zeros(300, dtype=np.int64))
     assert "too few items or groups" in said(one)
     nothing: Bools = np.zeros((0, 4), dtype=bool)

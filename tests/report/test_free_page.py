@@ -58,6 +58,9 @@ def test_a_judge_whom_nobody_checked_is_said_first() -> None:
     from tests.freeform.test_metrics import judged
     from tests.freeform.test_metrics import said as labelled
 
-    for labels, said in (((), "Trust the scores with care"), (tuple(labelled(40)), "The judge agrees with human labels")):
+    for labels, said in (
+        ((), "Trust the scores with care"),
+        (tuple(labelled(40)), "The judge agrees with human labels"),
+    ):
         page = free_html(summarise([], judged(40), labels) | {"left_out": {}})
         assert said in re.findall(r'<p class="verdict[^>]*>.*?</p>', page)[0]
