@@ -24,7 +24,7 @@ from robustify.gate.words import LEAST_TERMS, readings, rejoined, streams, terms
 MOST_SECONDS = 40.0
 """Processor seconds after which no further reading of a file is scanned. The largest harmless files need a quarter."""
 _DEPTH = 3
-"""Maximum number of times that embedded text is decoded again."""
+"""Maximum depth to which embedded text is decoded."""
 
 
 def scan(

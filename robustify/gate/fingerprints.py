@@ -38,7 +38,7 @@ COVER, DIFFERENT, WINDOW = 7, 6, 48
 """Minimum number of covered words, how many of them differ, and the length of the window. The second limit passes
 ordinary text such as `the left side of the right side`."""
 WHOLE_STEM, WHOLE = 4, 6
-"""Minimum number of words for a complete text to be registered, if it looks like a stem and if it does not."""
+"""Minimum number of words in a registered complete text: first one that looks like a stem, then any other."""
 _SHARED = 8
 """Maximum number of items in a set that share a shingle before it counts as a stock phrase of that set."""
 _BACKGROUND, _MOST_INDEX, _MOST_ITEMS = 12 << 20, 256 << 20, 512 << 20

@@ -21,7 +21,7 @@ INVISIBLE = re.compile(
     "\ufe00-\ufe0f\ufeff\uffa0\U000e0000\U000e0001\U000e007f-\U000e0fff]"
 )
 LEAST_TERMS = 2
-"""Number of different lexicon terms at which a text counts as about controlled categories."""
+"""Minimum number of different lexicon terms in a text about controlled categories."""
 BREAK = "\x0b"
 """Replacement for an escaped newline. It separates lines but does not change line numbers, so that findings in unescaped
 text have the line numbers of the file."""

@@ -126,7 +126,7 @@ def _require(name: str, root: Path, file: DataFile) -> None:
     except OSError as error:
         raise AuthorisationError(f"{name} cannot be read ({error.strerror}).") from None
     if not pinned:
-        raise DataError(f"{name} has another SHA-256 than the pinned data. Use the complete published set.")
+        raise DataError(f"The SHA-256 of {name} differs from its pin. Use the complete published set.")
 
 
 def require_inside(models: Iterable[engines.Runnable], manifest: Manifest) -> None:

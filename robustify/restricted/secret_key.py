@@ -84,7 +84,7 @@ def require_seal(folder: Path, manifest: Mapping[str, Any]) -> Key:
     key = evaluator_key()
     if manifest.get("key_id") != key.id:
         raise AuthorisationError(
-            f"{folder} was sealed with another key than {key.id}. Set ${FILE_VARIABLE} to the key of the run."
+            f"{folder} was sealed with a different key than {key.id}. Set ${FILE_VARIABLE} to the key of the run."
         )
     mac = manifest.get(MAC)
     labelled = manifest.get("sensitivity") == "restricted"

@@ -149,7 +149,7 @@ MISSING: dict[str, tuple[Callable[[Path], object], str]] = {
     "a link for data": (linked_data, "is a link"),
     "a linked folder of data": (linked_data_folder, "outside the data folder"),
     "a pipe for data": (piped_data, "not a regular file"),
-    "other data": (other_data, "another SHA-256 than the pinned data"),
+    "other data": (other_data, "differs from its pin"),
     "no key": (no_key, "is not set"),
     "an open folder": (open_folder, "others may enter it"),
 }  # fmt: skip
