@@ -50,11 +50,13 @@ test-doors: $(VENV)/.dev ## our ways into inspect-ai and lm-eval, in environment
 	ROBUSTIFY_TEST_LM_EVAL_PYTHON=$(CURDIR)/$(VENV)-lm-eval/bin/python \
 		$(BIN)/python -m pytest tests/export
 
-check: $(VENV)/.dev ## format, lint, types, words, layers, docs
+check: $(VENV)/.dev ## format, lint, types, words, prose, layers, docs
 	$(BIN)/ruff format --check robustify tests bench tools
 	$(BIN)/ruff check robustify tests bench tools
 	$(BIN)/mypy
 	$(BIN)/python -m tools.words
+	$(BIN)/python -m tools.prose
+	$(BIN)/codespell robustify bench tools tests docs configs adapters README.md CONTRIBUTING.md SECURITY.md
 	$(BIN)/python -m pytest tests/test_layers.py tests/test_docs.py
 
 fix: $(VENV)/.dev ## mend what can be mended: format, lint, generated docs

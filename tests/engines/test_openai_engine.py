@@ -502,5 +502,5 @@ def test_a_run_holds_neither_host_nor_key_and_can_be_judged_again(
 def test_one_model_under_two_names_does_not_vote_twice(tmp_path: Path, items: Path) -> None:
     with stub(lists=("toy", "alias"), root="org/toy-7b") as server:
         asked = config(server, items, models=[{}, {"name": "second", "model": "toy"}])
-        with pytest.raises(UsageError, match="toy and second are one model"):
+        with pytest.raises(UsageError, match="toy and second are the same model"):
             pipeline.robustify(asked, tmp_path / "run", tmp_path / "cache")
