@@ -256,7 +256,7 @@ def adjusted(data: Data, hits: Mapping[str, Sequence[float]], *, adjust: "Adjust
         worth of the weights and the remaining cues found by auditors, in the form of `adjustment` in a run's summary.
 
     Raises:
-        RobustifyError: the set is restricted, hits do not match the items, or items are too few.
+        RobustifyError: the set is restricted, hits do not match the items, items are too few, or the encoder is missing.
     """
     import numpy as np
     import pandas as pd

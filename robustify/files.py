@@ -47,8 +47,8 @@ def writing(path: Path, *, private: bool = False, sync: bool = True) -> Iterator
 
 
 @contextlib.contextmanager
-def writable(what: Path | str, mend: str = "") -> Iterator[None]:
-    """Raise an error with the hint `mend` if the block cannot write `what`.
+def writable(what: Path | str, hint: str = "") -> Iterator[None]:
+    """Raise an error with the given hint if the block cannot write `what`.
 
     Raises:
         ResourceError: `what` cannot be written.
@@ -56,7 +56,7 @@ def writable(what: Path | str, mend: str = "") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        end = f"; {mend}" if mend else ""
+        end = f"; {hint}" if hint else ""
         raise ResourceError(f"{what} cannot be written ({error.strerror}){end}") from None
 
 

@@ -111,7 +111,7 @@ def read_key(raw: RawItem, found: Readings | None = None) -> ReadKey:
     positions = _all_readings(raw, key).get(raw.key_is, ())
     if len(positions) == 1:
         return _found(positions[0], raw.key_is)
-    raise ItemError(_none_named(raw, key, len(positions)))
+    raise ItemError(_why_unmatched(raw, key, len(positions)))
 
 
 def read_keys(raws: Sequence[RawItem]) -> list[ReadKey]:
@@ -121,7 +121,7 @@ def read_keys(raws: Sequence[RawItem]) -> list[ReadKey]:
     unclear: dict[int, Readings] = {}
     forms: list[KeyKind] | None = None
     for at, raw in enumerate(raws):
-        one = _tried(raw)
+        one = _readings_or_none(raw)
         if len(_positions(one)) == 1:
             forms = [form for form in (one if forms is None else forms) if form in one]
             out.append(_key_or_fault(raw, one))
@@ -154,14 +154,14 @@ def positions(raw: RawItem) -> set[int]:
     unreadable."""
     number = _DIGITS.fullmatch(str(raw.key).strip())
     counted = {int(number[1]), int(number[1]) - 1} if number else set()
-    return _positions(_tried(raw)) | (counted & {*range(len(raw.choices))})
+    return _positions(_readings_or_none(raw)) | (counted & {*range(len(raw.choices))})
 
 
 def _numbered(labels: Sequence[str]) -> bool:
     return bool(labels) and all(map(_DIGITS.fullmatch, labels))
 
 
-def _tried(raw: RawItem) -> Readings:
+def _readings_or_none(raw: RawItem) -> Readings:
     try:
         return readings(raw, _written(raw)) if raw.key_is == "auto" else {}
     except ItemError:
@@ -212,7 +212,7 @@ def count_from_one(raws: Iterable[RawItem]) -> bool:
     keys would avoid 0 with a probability (product of 1 - 1/k) below 1 in 10,000."""
     n, reached, log_chance = 0, False, 0.0
     for raw in raws:
-        if (number := _bare_number(raw)) is None:
+        if (number := _ambiguous_number(raw)) is None:
             continue
         k = len(raw.choices)
         if not 1 <= number <= k:
@@ -222,11 +222,11 @@ def count_from_one(raws: Iterable[RawItem]) -> bool:
     return n >= ROWS_THAT_TELL and (reached or log_chance < math.log(ALMOST_NEVER))
 
 
-def _bare_number(raw: RawItem) -> int | None:
+def _ambiguous_number(raw: RawItem) -> int | None:
     """Return the key as a number if only its value can show whether keys count from 0 or 1. Otherwise, return None."""
     plain = raw.key_is == "auto" and isinstance(raw.key, int | float | str) and not isinstance(raw.key, bool)
     match = _DIGITS.fullmatch(str(raw.key).strip()) if plain and raw.choices else None
-    return None if match is None or {"label", "text"} & set(_tried(raw)) else int(match[1])
+    return None if match is None or {"label", "text"} & set(_readings_or_none(raw)) else int(match[1])
 
 
 def _written(raw: RawItem) -> str:
@@ -257,10 +257,10 @@ def _only_reading(raw: RawItem, key: str, found: Readings) -> ReadKey:
             f"the key is ambiguous ({ways}), and no other row decides. Choose a form with {forms}, or set "
             "`fields: {key_is: FORM}` in the config."
         )
-    raise ItemError(_none_named(raw, key, len(equal)))
+    raise ItemError(_why_unmatched(raw, key, len(equal)))
 
 
-def _none_named(raw: RawItem, key: str, n: int) -> str:
+def _why_unmatched(raw: RawItem, key: str, n: int) -> str:
     """Return the reason why a key matches no choice, or why its text matches `n` identical choices."""
     k, letter, number = len(raw.choices), letter_index(key), _DIGITS.fullmatch(key)
     counted = raw.key_is in ("index", "number")
