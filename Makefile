@@ -1,4 +1,4 @@
-# The one door. `make` alone prints the targets.
+# All project commands. `make` without a target lists them.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -9,7 +9,7 @@ DEMO   := runs/benign_demo
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-slow test-proof test-doors check fix bench bench-demo atlas calibrate dist torture mutation coverage shots slides video clean
 
-help: ## print the targets
+help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 $(VENV)/.run: pyproject.toml .ci/constraints.txt
@@ -21,27 +21,27 @@ $(VENV)/.dev: $(VENV)/.run
 	$(PIP) -e '.[dev]'
 	touch $@
 
-setup: $(VENV)/.dev ## make the development environment in .venv
+setup: $(VENV)/.dev ## create the development environment in .venv
 
-demo: $(VENV)/.run ## audit the demo benchmark with two real models; prints where the report lies
+demo: $(VENV)/.run ## audit the demo benchmark with two real models and print the path of the report
 	$(BIN)/robustify models pull smollm2-135m gemma3-270m minilm-l6-v2
 	$(BIN)/robustify demo_benign.yaml --out $(DEMO) --progress
 	$(BIN)/python -m tools.planted $(DEMO)
 	@echo "report: $(CURDIR)/$(DEMO)/report.html"
 
-test: $(VENV)/.dev ## the suite, at most 10 processor minutes: pulls the models once, then runs offline
+test: $(VENV)/.dev ## run the default tests (at most 10 processor minutes): downloads the models once, then runs offline
 	$(BIN)/robustify models pull smollm2-135m gemma3-270m
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m "not slow and not proof" -n 2 --dist loadfile
 
-test-slow: $(VENV)/.dev ## the tests of more than five processor seconds; CI runs them after `make test`
+test-slow: $(VENV)/.dev ## run the tests that take more than five processor seconds; CI runs them after `make test`
 	$(BIN)/robustify models pull smollm2-135m gemma3-270m
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m "slow and not proof" -n 2 --dist load
 
-test-proof: $(VENV)/.dev ## the proofs that take minutes, or programs that few machines have
+test-proof: $(VENV)/.dev ## run the tests that take minutes or need uncommon programs
 	$(BIN)/robustify models pull smollm2-135m gemma3-270m
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m proof
 
-test-doors: $(VENV)/.dev ## our ways into inspect-ai and lm-eval, in environments of their own
+test-doors: $(VENV)/.dev ## test the integration with inspect-ai and lm-eval in separate environments
 	test -x $(VENV)-inspect/bin/python || $(PYTHON) -m venv $(VENV)-inspect
 	$(VENV)-inspect/bin/python -m pip install --quiet --disable-pip-version-check -e '.[inspect]'
 	test -x $(VENV)-lm-eval/bin/python || $(PYTHON) -m venv $(VENV)-lm-eval
@@ -50,7 +50,7 @@ test-doors: $(VENV)/.dev ## our ways into inspect-ai and lm-eval, in environment
 	ROBUSTIFY_TEST_LM_EVAL_PYTHON=$(CURDIR)/$(VENV)-lm-eval/bin/python \
 		$(BIN)/python -m pytest tests/export
 
-check: $(VENV)/.dev ## format, lint, types, words, prose, layers, docs
+check: $(VENV)/.dev ## check format, lint, types, words, prose, layers, and docs
 	$(BIN)/ruff format --check robustify tests bench tools
 	$(BIN)/ruff check robustify tests bench tools
 	$(BIN)/mypy
@@ -59,51 +59,51 @@ check: $(VENV)/.dev ## format, lint, types, words, prose, layers, docs
 	$(BIN)/codespell robustify bench tools tests docs configs adapters README.md CONTRIBUTING.md SECURITY.md
 	$(BIN)/python -m pytest tests/test_layers.py tests/test_docs.py
 
-fix: $(VENV)/.dev ## mend what can be mended: format, lint, generated docs
+fix: $(VENV)/.dev ## fix format and lint, and update generated docs
 	$(BIN)/ruff check --fix robustify tests bench tools
 	$(BIN)/ruff format robustify tests bench tools
 	$(BIN)/python -m tools.docs
 	$(BIN)/python -m tools.tasks
 
-bench: $(VENV)/.dev ## our scoring beside lm-eval's and how cost grows: about an hour; writes results/bench
+bench: $(VENV)/.dev ## compare our scoring with lm-eval's and measure growth (about an hour); writes results/bench
 	$(BIN)/robustify models pull smollm2-135m
 	HF_HUB_OFFLINE=1 $(BIN)/python -m bench.scoring
 	HF_HUB_OFFLINE=1 $(BIN)/python -m bench.growth
 	$(BIN)/python -m bench.load
 
-bench-demo: $(VENV)/.dev ## a cold `make demo` in a new clone: seconds, processor seconds, memory; writes results/bench/demo.json
+bench-demo: $(VENV)/.dev ## measure a cold `make demo` in a new clone; writes results/bench/demo.json
 	$(BIN)/python -m bench.demo
 
-atlas: $(VENV)/.dev ## audit real public sets ($$ROBUSTIFY_DATA): at most 3 hours on two cores, again in minutes; writes results/atlas
+atlas: $(VENV)/.dev ## audit real public sets in $$ROBUSTIFY_DATA (at most 3 hours on two cores, minutes when repeated); writes results/atlas
 	$(BIN)/robustify models pull smollm2-135m gemma3-270m
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m bench.atlas
 
-dist: $(VENV)/.dev ## a wheel built twice, installed by hashes on every Python that is here; writes results/bench/dist.json
+dist: $(VENV)/.dev ## build a wheel twice and install it by hashes on every local Python; writes results/bench/dist.json
 	$(BIN)/python -m tools.dist
 
-shots: $(VENV)/.dev ## the pictures of the README, from the demo (needs chromium); writes docs/img
+shots: $(VENV)/.dev ## take the screenshots of the README (requires chromium); writes docs/img
 	$(BIN)/python -m tools.shots
 
-slides: $(VENV)/.run ## ten slides from docs/slides.typ and results; writes runs/talk/slides.pdf
+slides: $(VENV)/.run ## make ten slides from docs/slides.typ and results; writes runs/talk/slides.pdf
 	$(PIP) 'typst>=0.13'
 	$(BIN)/python -m tools.slides
 
-video: $(VENV)/.dev ## two minutes of film from the demo (needs chromium, ffmpeg; espeak-ng to speak); writes runs/talk/video.mp4
+video: $(VENV)/.dev ## make a film of the demo (requires chromium and ffmpeg; espeak-ng for a voice); writes runs/talk/video.mp4
 	$(BIN)/python -m tools.video
 
-torture: $(VENV)/.dev ## kills, changed inputs, pairs, odd surroundings in large numbers: about an hour; writes results/bench/torture.json
+torture: $(VENV)/.dev ## test kills, changed inputs, pairs, and odd surroundings (about an hour); writes results/bench/torture.json
 	OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(BIN)/python -m bench.torture
 
-mutation: $(VENV)/.dev ## put small faults into the release rules and run their tests (settings in pyproject.toml)
+mutation: $(VENV)/.dev ## run the tests of the release rules on mutated code (settings in pyproject.toml)
 	$(PIP) 'mutmut>=3.3'
 	HF_HUB_OFFLINE=1 $(BIN)/python -m mutmut run
 
-coverage: $(VENV)/.dev ## the branches that the fast tests reach (settings in pyproject.toml)
+coverage: $(VENV)/.dev ## measure the branch coverage of the fast tests (settings in pyproject.toml)
 	$(PIP) 'pytest-cov>=6'
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m "not slow and not proof" -n 2 --dist loadfile --cov --cov-report=term
 
-calibrate: $(VENV)/.dev ## the filter, intervals and tests on known truth: half an hour; writes results/calibration
+calibrate: $(VENV)/.dev ## check the filter, intervals and tests on known truth (half an hour); writes results/calibration
 	$(BIN)/python -m bench.calibrate
 
-clean: ## remove the environment and what the tools left
+clean: ## remove the environment and the files of the tools
 	rm -rf $(VENV) $(VENV)-inspect $(VENV)-lm-eval .axe .mypy_cache .ruff_cache .pytest_cache .hypothesis mutants .coverage

@@ -42,7 +42,9 @@ def folder() -> Path:
     """
     found = shared_data()
     if found is None:
-        raise SystemExit("the real benchmark files are absent: no ../shared/data and no ROBUSTIFY_DATA")
+        raise SystemExit(
+            "The real benchmark files are missing. Expected them in ../shared/data or in $ROBUSTIFY_DATA."
+        )
     return found
 
 

@@ -161,7 +161,7 @@ def timed(n: int, made: Callable[[int, random.Random], Any], done: Callable[[Any
     read = [done(reply) for reply in replies]
     seconds, wall = time.process_time() - start, time.perf_counter() - wall
     if not all(read):
-        raise SystemExit(f"{read.count(False)} of {n} replies were not read as they were meant")
+        raise SystemExit(f"{read.count(False)} of {n} replies were not read as intended.")
     return {"replies": n, "cpu_seconds": round(seconds, 3), "wall_seconds": round(wall, 3)}
 
 
@@ -187,7 +187,7 @@ def speed(n: int = N) -> dict[str, Any]:
 def main(words: Sequence[str]) -> int:
     """Measure, print, and write the results."""
     if list(words) not in (["hard"], ["speed"]):
-        raise SystemExit("expected one word: hard or speed")
+        raise SystemExit("Expected one argument: hard or speed.")
     is_hard = list(words) == ["hard"]
     found = hard() if is_hard else speed()
     print(json.dumps(found, indent=1))

@@ -111,7 +111,9 @@ def measure(series: str, x: int, *, quick: bool) -> dict[str, Any]:
         seconds = time.perf_counter() - start
         said = scorer.fingerprint()
     if said["path"] != "trees":
-        raise SystemExit(f"{MODEL} was scored by {said['path']}; expected trees, which the plan counts")
+        raise SystemExit(
+            f"{MODEL} was scored by {said['path']}. Expected trees, because the plan counts them."
+        )
     return {
         "series": series,
         "x": x,
@@ -206,7 +208,7 @@ def main(words: list[str]) -> int:
     if named:
         known = {f"{series}-{x}": (series, x) for series, x in points()}
         if len(named) > 1 or named[0] not in known:
-            raise SystemExit(f"point {named[0]!r}: expected one of {', '.join(known)}")
+            raise SystemExit(f"Unknown point {named[0]!r}. Expected one of {', '.join(known)}.")
         print(json.dumps(measure(*known[named[0]], quick=quick)))
         return 0
     measured = gathered(quick=quick)

@@ -29,7 +29,7 @@ def likeness(rows: Sequence[dict[str, Any]]) -> dict[str, Floats]:
     real, inferred = ([row[name] for row in rows] for name in ("question", "inferred_question"))
     vectors = text_vectors(real + inferred, cache_folder(None), keep=False)
     if vectors is None:
-        raise SystemExit("no encoder: robustify models pull minilm-l6-v2")
+        raise SystemExit("The encoder is not installed. Run `robustify models pull minilm-l6-v2`.")
     one, two = np.split(vectors, 2)
     by_words = [likeness_by_words(a, b) for a, b in zip(real, inferred, strict=True)]
     return {"meaning": (one * two).sum(axis=1), "words": np.array(by_words)}

@@ -159,7 +159,9 @@ def encode_options(n: int) -> None:
     items = [item for path in sets for item in load(Source(path=str(path))).items]
     texts = list(dict.fromkeys(choice for item in items for choice in item.choices))[:n]
     if len(texts) < n or text_vectors(texts, cache_folder(None), keep=False) is None:
-        raise SystemExit(f"{len(texts)} options of {n}, or no encoder: robustify models pull minilm-l6-v2")
+        raise SystemExit(
+            f"Found {len(texts)} of {n} options, or no encoder. To install it, run `robustify models pull minilm-l6-v2`."
+        )
 
 
 def plan_requests(path: Path) -> None:
@@ -233,7 +235,7 @@ def main(arguments: list[str]) -> int:
     quick = "--quick" in arguments
     named = [word for word in arguments if word != "--quick"]
     if unknown := set(named) - set(PARTS):
-        raise SystemExit(f"unknown: {', '.join(sorted(unknown))}; expected some of {', '.join(PARTS)}")
+        raise SystemExit(f"Unknown parts: {', '.join(sorted(unknown))}. Expected some of {', '.join(PARTS)}.")
     kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     for name in named or PARTS:
         size, part = PARTS[name]

@@ -69,7 +69,7 @@ class Peer:
             if line.startswith(kind + " "):
                 return line.removeprefix(kind + " ").strip()
         raise SystemExit(
-            f"vLLM ended without an answer; try: {os.environ[PYTHON]} -I {__file__} MODEL-FOLDER"
+            f"vLLM ended without an answer. To see why, run `{os.environ[PYTHON]} -I {__file__} MODEL-FOLDER`."
         )
 
 

@@ -65,9 +65,9 @@ class Simulation(BaseModel):
     @model_validator(mode="after")
     def _possible(self) -> "Simulation":
         if not self.options or not all(2 <= k <= 26 for k in self.options):
-            raise ValueError(f"options: {list(self.options)}; expected numbers from 2 to 26")
+            raise ValueError(f"options is {list(self.options)}. Expected numbers from 2 to 26.")
         if not self.planted or not set(self.planted) <= {"length", "hedge", "wordless"}:
-            raise ValueError("planted: expected some of length, hedge, wordless")
+            raise ValueError(f"planted is {list(self.planted)}. Expected some of length, hedge, wordless.")
         return self
 
     @property

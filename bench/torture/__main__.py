@@ -82,8 +82,8 @@ def _imports() -> None:
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.torture", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
-    parser.add_argument("--short", action="store_true")
-    parser.add_argument("--again", nargs=3, metavar=("SEED", "KIND", "DRAW"))
+    parser.add_argument("--short", action="store_true", help="run for a few minutes and write nothing")
+    parser.add_argument("--again", nargs=3, metavar=("SEED", "KIND", "DRAW"), help="repeat one draw")
     parser.add_argument("--workers", type=int, default=2)
     given = parser.parse_args(arguments)
     if unknown := set(given.parts) - set(PARTS):
