@@ -167,9 +167,9 @@ def test_an_error_inside_opens_the_way_out_again() -> None:
             ["in/the one file of seven words here.csv"],
             "<argument 1>:3: key 4",
         ),
-        (f"no such thing as {SECRET.upper()[:40]}", [SECRET], "argument 1 was refused"),
+        (f"no such thing as {SECRET.upper()[:40]}", [SECRET], "argument 1 was rejected"),
         (f"{ROOT}/{SECRET}: no such", [SECRET], "no such"),
-        (f"...{('y' * 60 + 'z' * 70)[30:90]}...", ["y" * 60 + "z" * 70], "argument 1 was refused"),
+        (f"...{('y' * 60 + 'z' * 70)[30:90]}...", ["y" * 60 + "z" * 70], "argument 1 was rejected"),
     ],
 )
 def test_a_long_argument_is_shown_by_its_number(line: str, arguments: list[str], told: str) -> None:

@@ -74,7 +74,7 @@ def test_clearing_needs_no_key_and_leaves_no_row_in_any_byte(tmp_path: Path) -> 
     with every(tmp_path) as caches:
         assert [cache.info()["rows"] for cache in caches] == [0, 2]
     done = invoked("models", "cache", "clear", "--cache-dir", tmp_path)
-    assert done.stdout == "2 scores forgotten\n"
+    assert done.stdout == "deleted 2 scores\n"
     left = b"".join(p.read_bytes() for p in tmp_path.iterdir() if p.is_file())
     assert not any(key in left for key in held)
 
