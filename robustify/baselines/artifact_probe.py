@@ -1,8 +1,7 @@
 """The artifact probe: a small trained classifier that predicts the key from the choices alone.
 
-The probe is a conditional logit on hand-made features of the choices, without the stem and the position. It is
-cross-fitted: an item is predicted by a fit that saw neither it nor a near-duplicate. With too few items, the probe
-makes no prediction and records the reason in the row.
+The probe is a cross-fitted conditional logit on hand-made features of the choices, without the stem and the position.
+With too few items, it makes no prediction and records the reason in the row.
 """
 
 from collections.abc import Sequence
@@ -55,10 +54,9 @@ def probe(items: Sequence[Item], settings: ProbeSettings) -> list[Answer]:
 def fitted_rows(
     items: Sequence[Item], x: Floats, asked: tuple[str, str, str], ridge: float, settings: ProbeSettings
 ) -> list[Answer]:
-    """Return one answer row per item with cross-fitted log probabilities from the features `x` (sum of k, f).
+    """Return one answer row per item, with log probabilities from a cross-fit on the features `x` (sum of k, f).
 
-    `asked` is the view, model and template of the rows. With fewer than 50 items, nothing is fitted, and each row
-    contains the reason.
+    With fewer than 50 items, nothing is fitted, and each row contains the reason.
     """
     view, name, template = asked
     k = np.array([item.k for item in items], dtype=np.int64)
@@ -79,11 +77,7 @@ def fitted_rows(
 
 
 def crossfit(x: Floats, k: Ints, key: Ints, fold: Ints, ridge: float = SHRINKAGE) -> Floats:
-    """Return cross-fitted log probabilities of all choices, normalised within each item (sum of k,).
-
-    The inputs are features `x` (sum of k, f) and `k`, `key` and `fold` (n,). If the other folds contain too few items
-    for a fit, the result is NaN.
-    """
+    """Return cross-fitted log probabilities (sum of k,) from features `x` (sum of k, f), or NaN if a fit lacks items."""
     there = np.arange(int(k.max(initial=1))) < k[:, None]
     wide = padded(x, there)
 
@@ -97,9 +91,7 @@ def crossfit(x: Floats, k: Ints, key: Ints, fold: Ints, ridge: float = SHRINKAGE
 
 
 def padded(x: Floats, there: Bools) -> Floats:
-    """Convert option features (sum of k, f) to the shape (n, K, f), with zeros for missing options. The mask is `there`
-    (n, K).
-    """
+    """Convert option features (sum of k, f) to (n, K, f), with zeros for options missing in `there` (n, K)."""
     if there.all():
         return x.reshape(*there.shape, -1)
     out = np.zeros((*there.shape, x.shape[1]))

@@ -27,20 +27,16 @@ def cross_fitted(fit: Fit, fold: Ints) -> Floats:
 
 
 def nested(fit: Fit, fold: Ints) -> Floats:
-    """Return, for each fold f, the logits of all items from fits that never saw f (folds, n, K).
+    """Return, for each fold f in ascending order, logits of all items from fits that never saw f (folds, n, K).
 
-    Folds are in ascending order. The items of f are predicted by a fit on all other folds. The items of another fold g
-    are predicted by a fit on all folds except f and g.
+    Items of f are predicted by a fit on all other folds, and items of a fold g by a fit on all folds but f and g.
     """
     names = np.unique(fold).tolist()
     return _assembled(fit, fold, [*((f,) for f in names), *combinations(names, 2)])[:-1]
 
 
 def _assembled(fit: Fit, fold: Ints, left_out: list[tuple[int, ...]]) -> Floats:
-    """Fit once for each set of folds in `left_out`, and collect the logits (folds + 1, n, K).
-
-    Index i contains the logits of fits without fold i. The last index contains the plain cross-fit.
-    """
+    """Return logits of fits without fold i at index i, and of the plain cross-fit at the end (folds + 1, n, K)."""
     index = {f: i for i, f in enumerate(np.unique(fold).tolist())}
     out: Floats | None = None
     for pair in left_out:
@@ -128,9 +124,7 @@ def log_probabilities(logits: Floats, there: Bools) -> Floats:
 
 
 def centred(values: Floats, there: Bools) -> Floats:
-    """Subtract from values (..., n, K) the mean over the item's options in the mask `there` (n, K). Other entries are
-    0.
-    """
+    """Subtract the mean over the item's options in `there` (n, K) from values (..., n, K), and set others to 0."""
     known = np.where(there, values, 0.0)
     return np.asarray(
         np.where(there, known - known.sum(-1, keepdims=True) / there.sum(-1, keepdims=True), 0.0)

@@ -123,27 +123,25 @@ def _contrasts(options: Options) -> Iterator[npt.NDArray[np.generic]]:
         word = options.padded(np.array([number[parts[end]] for parts in cased], dtype=np.int64))
         yield ((word[:, :, None] == word[:, None, :]) & others).sum(axis=2)[there]
     plain = [[folded(choice) for choice in one] for one in options.choices]
-    yield np.array([n for one in plain for n in _containing(one)], dtype=np.int64)
+    yield np.array([n for one in plain for n in _count_of_contained(one)], dtype=np.int64)
     yield options.oddness
     yield np.array([far for one in plain for far in _distance_from_middle(one)])
 
 
 def _log_ratio(own: Ints, other: Ints) -> Floats:
-    """Return log((own + 1) / (other + 1)) for pairs of lengths (c,)."""
     base = int(max(own.max(initial=0), other.max(initial=0))) + 2
     kinds, inverse = np.unique(own * base + other, return_inverse=True)
     logs = [math.log((code // base + 1) / (code % base + 1)) for code in kinds.tolist()]
     return np.array(logs, dtype=np.float64)[inverse]
 
 
-def _containing(texts: Sequence[str]) -> Iterator[int]:
-    """Yield, for each text, the number of other nonempty texts that it contains."""
+def _count_of_contained(texts: Sequence[str]) -> Iterator[int]:
     for text in texts:
         yield sum(bool(other) and other in text for other in texts) - bool(text)
 
 
 def _distance_from_middle(texts: Sequence[str]) -> list[float]:
-    """Return the distance of each number from the middle rank. Unless every choice contains a number, return zeros."""
+    """Return the distance of each number from the middle rank, or zeros unless every choice contains a number."""
     values: list[float] = []
     for text in texts:
         match = NUMBER.search(text)

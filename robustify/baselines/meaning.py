@@ -30,10 +30,9 @@ def encoded(items: Sequence[Item]) -> list[Item]:
 
 
 def meaning(items: Sequence[Item], vectors: Floats, model: str, settings: ProbeSettings) -> list[Answer]:
-    """Return one answer row per item with cross-fitted log probabilities of its options.
+    """Return one answer row per item, with cross-fitted log probabilities from unit vectors `vectors` (sum of k, d).
 
-    `vectors` (sum of k, d) are unit vectors of the options in order. With fewer than 50 items, nothing is fitted, and
-    each row contains the reason.
+    With fewer than 50 items, nothing is fitted, and each row contains the reason.
     """
     k = np.array([item.k for item in items], dtype=np.int64)
     there = np.arange(int(k.max())) < k[:, None]

@@ -23,8 +23,7 @@ NEAR = 0.8
 LOOSE = 0.65
 """Smallest Jaccard index of items that must share a fold."""
 FORMAT_ITEMS, FORMAT_SHARE = 5, 0.1
-"""Fewest items, and smallest share of items, with the same choices that make them a format such as True/False. Copies
-must then have equal stems."""
+"""Fewest items, and share of items, with the same choices that make these choices a format such as True/False."""
 LARGEST_GROUP = 0.2
 """Largest share of items that loose copies may link into one fold. Above it, only near-duplicates stay together."""
 _COMPARED = 1_000
@@ -40,10 +39,7 @@ def near_duplicates(items: Sequence[Item]) -> Ints:
 
 @kept_for_last
 def fold_groups(items: Sequence[Item]) -> Ints:
-    """Return, for each item, the index of the first item that must share its fold (n,).
-
-    Loose copies share a fold, and so do items of one passage.
-    """
+    """Return, for each item, the index of the first item in its group of loose copies and passages (n,)."""
     a, b, likeness = _alike(items)
     first: dict[str, int] = {}
     passages = [(first.setdefault(item.group, i), i) for i, item in enumerate(items) if item.group]
@@ -152,9 +148,7 @@ def _alike(items: Sequence[Item]) -> tuple[Ints, Ints, Floats]:
 
 
 def _bags(items: Sequence[Item]) -> list[frozenset[str]]:
-    """Return the set of words of each item's choices. If the choices are a format, the set contains the item's text
-    instead.
-    """
+    """Return the word set of each item's choices, or its complete text if the choices are a format (True/False)."""
     # Choices of symbols have no words, so their texts are compared.
     bags = [
         frozenset(w for c in item.choices for w in words_of(c)) or frozenset(map(folded, item.choices))

@@ -104,7 +104,6 @@ def columns(items: Sequence[Item]) -> csr_array:
 
 
 def _hashed(texts: Sequence[str]) -> tuple[Ints, npt.NDArray[np.int32]]:
-    """Return the number of codes of each text (r,), and all distinct codes in order of the texts."""
     signs = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
     row = np.repeat(np.arange(len(texts)), [len(t) for t in texts])
     codes = [*_sequences(signs, row), _words(signs, row)]
@@ -125,7 +124,6 @@ def _sequences(signs: npt.NDArray[np.uint32], row: Ints) -> Iterator[tuple[Ints,
 
 
 def _words(signs: npt.NDArray[np.uint32], row: Ints) -> tuple[Ints, Codes]:
-    """Return one code per run of letters and digits."""
     letter = np.zeros(int(signs.max(initial=0)) + 1, dtype=bool)
     kinds = np.flatnonzero(np.bincount(signs, minlength=len(letter)))
     letter[kinds] = [chr(c).isalnum() for c in kinds.tolist()]

@@ -28,11 +28,7 @@ def export_dataset(run: Run, folder: Path, force: bool = False, licence: str = "
     """Write `SPLIT.jsonl` for each nonempty split, and `README.md`. Return their paths.
 
     Raises:
-        AuthorisationError: the run is restricted.
-        DataError: the run was changed, does not contain the text of its items, or has no items in any split.
-        GuardrailError: a guardrail stops the export, and `force` is not set.
-        UsageError: the folder is not empty.
-        ResourceError: the folder cannot be written.
+        RobustifyError: the run cannot be exported, or all splits are empty.
     """
     with exporting(run, folder, force) as (staging, heading):
         splits = []
@@ -61,11 +57,7 @@ def export_dataset(run: Run, folder: Path, force: bool = False, licence: str = "
 
 
 def write_balanced(run: Run, path: Path) -> tuple[int, float]:
-    """Write the items of a balanced subset. Return their number, and the imbalance of the worst cue in deviations.
-
-    Raises:
-        DataError: the weights were changed since the run.
-    """
+    """Write the items of a balanced subset. Return their number and the largest imbalance of a cue, in deviations."""
     import pandas as pd  # type: ignore[import-untyped]
 
     run.require_unchanged(WEIGHTS)

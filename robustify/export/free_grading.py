@@ -41,9 +41,7 @@ _GRADED = (
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FreeRows:
-    """Exported rows of open-ended questions. `n_items` counts all items, and `left_out` counts the omitted ones by
-    reason.
-    """
+    """Rows of open-ended questions. `n_items` counts all items, and `left_out` the omitted ones by reason."""
 
     rows: tuple[dict[str, Any], ...]
     n_items: int

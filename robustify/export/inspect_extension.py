@@ -41,9 +41,7 @@ METRICS = {"accuracy": [mean(), stderr()], "coverage": [mean()], "low": [mean()]
 
 
 def _named(name: str) -> str:
-    """Return the name under which Inspect registers an object. Inspect adds the package name only to an installed
-    package.
-    """
+    """Return the name to register. Inspect adds the package name itself if the package is installed."""
     installed = {"site-packages", "dist-packages"} & set(Path(__file__).parts)
     return name if installed else f"robustify/{name}"
 
@@ -66,13 +64,7 @@ def permute(orders: Orders = "rotations", n: int = 5, seed: int = 0) -> Solver:
 
 @solver(name=_named("choices_only"))
 def choices_only(orders: Orders = "rotations", n: int = 5, seed: int = 0) -> Solver:
-    """Ask every sample without its question, to measure what the choices alone reveal.
-
-    Args:
-        orders: `rotations` (each choice once at each position), `spread` (the original order and others) or `own`.
-        n: number of orders for `spread`.
-        seed: seed of the orders.
-    """
+    """Ask every sample without its question, in the orders selected by `orders`, `n` and `seed`."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         state.user_prompt.text = WITHOUT_QUESTION
@@ -88,7 +80,11 @@ def picked() -> Scorer:
     async def score(state: TaskState, target: Target) -> Score:
         picks = state.store.get(PICKS)
         if picks is None:
-            picks = [_marked(state) if any(c.correct is not None for c in state.choices) else _written(state)]
+            picks = [
+                _only_marked_choice(state)
+                if any(c.correct is not None for c in state.choices)
+                else _written(state)
+            ]
         key = _position(target)
         answered = [pick for pick in picks if pick is not None]
         most = Counter(answered).most_common(1)
@@ -152,7 +148,7 @@ async def _ask(state: TaskState, generate: Generate, orders: Sequence[Order]) ->
         state.messages = deepcopy(first)
         state.choices = Shown([texts[j] for j in order])
         state = await ask(state, generate)
-        position = None if _cut(state.output) else _marked(state)
+        position = None if _cut(state.output) else _only_marked_choice(state)
         picks.append(None if position is None else order[position])
     state.choices = Shown(texts)
     most = Counter(pick for pick in picks if pick is not None).most_common(1)
@@ -162,8 +158,7 @@ async def _ask(state: TaskState, generate: Generate, orders: Sequence[Order]) ->
     return state
 
 
-def _marked(state: TaskState) -> int | None:
-    """Return the index of the only choice that the reply names, or None."""
+def _only_marked_choice(state: TaskState) -> int | None:
     marked = [choice.original_position for choice in state.choices if choice.correct]
     return marked[0] if len(marked) == 1 else None
 

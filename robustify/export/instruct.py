@@ -29,12 +29,7 @@ def export_instruct(
     """Write a split as training instructions, as separate fields and in Mistral's format. Return the paths.
 
     Raises:
-        AuthorisationError: the run is restricted.
-        DataError: the run was changed or lacks text, the split is empty, or an item contains a marker of Mistral's
-            format.
-        GuardrailError: a guardrail stops the export, and `force` is not set.
-        UsageError: the folder is not empty.
-        ResourceError: the folder cannot be written.
+        RobustifyError: the run cannot be exported, or the split is empty or contains a marker of Mistral's format.
     """
     with exporting(run, folder, force) as (staging, heading):
         write_instruct(staging, heading, items_of(run, split), form)
@@ -52,22 +47,17 @@ def write_instruct(folder: Path, heading: Heading, items: Sequence[Item], form: 
 
     With `mcq`, the input is the question with its choices, and the output is a letter. With `free`, the instruction is
     the question, and the output is the text of the correct choice. Items that cannot be asked without choices are
-    omitted.
-
-    Raises:
-        DataError: there is nothing to write, or items contain markers of Mistral's format.
+    omitted. Raise `DataError` if no item is left, or if an item contains a marker of Mistral's format.
     """
     free = free_rows(items)
     in_words = [(row["id"], row["question"].strip(), "", row["reference"]) for row in free.rows]
     rows = _by_letter(items) if form == "mcq" else in_words
     if not rows:
-        raise DataError(
-            f"{heading.benchmark}: no item of this split can be written in this form. Choose another --split."
-        )
+        raise DataError(f"{heading.benchmark}: this split has no suitable item. Choose another --split.")
     marked = [id_ for id_, *parts in rows if any(_MARKS.search(part) for part in parts)]
     if marked:
         raise DataError.gather(
-            [f"{id_}: contains a marker of Mistral's format. Remove the item." for id_ in marked]
+            [f"{id_}: contains a marker of Mistral's format. Remove it." for id_ in marked]
         )
     fields = [{"id": i, "instruction": said, "input": given, "output": out} for i, said, given, out in rows]
     texts = [{"id": i, "text": mistral(said, given, out)} for i, said, given, out in rows]

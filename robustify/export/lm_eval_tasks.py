@@ -52,9 +52,7 @@ TASKS = (
 
 
 def write_tasks(folder: Path, benchmark: str, *, signature: str, warning: str = "") -> list[Path]:
-    """Write one YAML file per task into `folder`, for the split files in its parent folder. Return their paths.
-
-    The `warning` (why the export should not be used) is in the heading of every task.
+    """Write one YAML file per task, with the `warning` in its heading, for the split files in the parent folder.
 
     Raises:
         DataError: all split files are missing or empty.
@@ -110,9 +108,7 @@ def starting(folder: str, name: str) -> list[str]:
 
 
 def task_tree(name: str, task: Task, data: Sequence[str], *, tag: str = "") -> dict[str, Any]:
-    """Build the YAML tree of a task. `data` are file names in lm-eval's working directory, and `tag` starts a group of
-    tasks.
-    """
+    """Build the YAML tree of a task. `data` are files in lm-eval's working directory, and `tag` groups tasks."""
     words = _words(task.view)
     by_letter = template(task.view).by_letter
     metrics = ("acc",) if by_letter else ("acc", "acc_norm")
@@ -151,9 +147,7 @@ def _words(view: View) -> dict[str, str]:
 
 
 class _Quoted(yaml.SafeDumper):
-    """YAML dumper that puts texts with line breaks in double quotes. In single quotes, lm-eval would read a backslash
-    and an n.
-    """
+    """YAML dumper with double quotes around line breaks, which lm-eval would misread in single quotes."""
 
 
 def _quoted(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:

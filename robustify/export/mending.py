@@ -29,9 +29,7 @@ _LETTER = re.compile(r"\b(?:option|choice|answer)s?\s+\(?[A-Z]\b")
 
 @dataclass(frozen=True, slots=True)
 class Uneven:
-    """An item whose key has a conspicuous length, in characters. `others` are the smallest and largest length of the
-    rest.
-    """
+    """An item with a key of conspicuous length. `others` are the smallest and largest length of the other choices."""
 
     at: int
     key: int
@@ -89,8 +87,7 @@ def _uneven(items: Sequence[Item], rule: str) -> Iterator[Uneven]:
 
 
 def write_mended(result: Mended, path: Path) -> None:
-    """Write the items as CSV, or as JSON Lines if the name ends in `.jsonl`, and check that the file reads back
-    unchanged.
+    """Write the items as CSV or JSON Lines, by the ending of the name, and check that the file reads back unchanged.
 
     Raises:
         UsageError: the name has another ending.
@@ -105,9 +102,7 @@ def write_mended(result: Mended, path: Path) -> None:
             case ".csv":
                 _write_csv(part, result.items)
             case ending:
-                raise UsageError(
-                    f"-o {path.name}: {f'ends in {ending}' if ending else 'has no ending'}. Expected .csv or .jsonl."
-                )
+                raise UsageError(f"-o {path.name}: ends in {ending!r}. Expected .csv or .jsonl.")
         if _content(_read_back(part)) != _content(result.items):
             raise DataError(
                 f"{path}: CSV would change some items. Use -o FILE.jsonl, which keeps all fields."

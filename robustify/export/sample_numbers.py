@@ -18,11 +18,7 @@ def export_sample_numbers(run: Run, folder: Path, task: str, force: bool = False
     """Write `TASK_SPLIT.json` for each of two splits, as `{TASK: [row, ...]}` counted from 0. Return the paths.
 
     Raises:
-        AuthorisationError: the run is restricted.
-        DataError: the run was changed, has no robust items, or does not contain every row of one file.
-        GuardrailError: a guardrail stops the export, and `force` is not set.
-        UsageError: the folder is not empty.
-        ResourceError: the folder cannot be written.
+        RobustifyError: the run cannot be exported, has no robust items, or does not contain every row of one file.
     """
     require_public(run)
     heading_of(run, force)

@@ -34,15 +34,7 @@ def require_public(run: Run) -> None:
 
 
 def export_lm_eval(run: Run, folder: Path, force: bool = False) -> list[Path]:
-    """Write a run's splits as lm-eval tasks with their data, including a task without options. Return the paths.
-
-    Raises:
-        AuthorisationError: the run is restricted.
-        DataError: the run was changed, or does not contain the text of its items (it was imported without it).
-        GuardrailError: a guardrail stops the export, and `force` is not set.
-        UsageError: the folder is not empty.
-        ResourceError: the folder cannot be written.
-    """
+    """Write a run's splits as lm-eval tasks with their data, including a task without options. Return the paths."""
     with exporting(run, folder, force) as (staging, heading):
         free, tasks = _copied(run, staging, SPLITS), staging / "lm_eval_tasks"
         write_tasks(tasks, heading.benchmark, signature=heading.signature, warning=heading.warning)
@@ -51,15 +43,7 @@ def export_lm_eval(run: Run, folder: Path, force: bool = False) -> list[Path]:
 
 
 def export_inspect(run: Run, folder: Path, force: bool = False) -> list[Path]:
-    """Write a run's splits as Inspect tasks, each a Python file with its data. Return the paths.
-
-    Raises:
-        AuthorisationError: the run is restricted.
-        DataError: the run was changed, or does not contain the text of its items.
-        GuardrailError: a guardrail stops the export, and `force` is not set.
-        UsageError: the folder is not empty.
-        ResourceError: the folder cannot be written.
-    """
+    """Write a run's splits as Inspect tasks, each a Python file with its data. Return the paths."""
     with exporting(run, folder, force) as (staging, heading):
         splits = [n for n in SPLITS if n != "cloze" and (run.folder / f"{n}.jsonl").stat().st_size]
         write_inspect(staging, heading, splits, _copied(run, staging, splits))
@@ -94,11 +78,7 @@ def _inspect_task(path: Path, template: str, heading: Heading, head: str, split:
 
 
 def heading_of(run: Run, force: bool) -> Heading:
-    """Build the heading of an export. A forced export gets a warning.
-
-    Raises:
-        GuardrailError: a guardrail stops the export, and `force` is not set.
-    """
+    """Build the heading of an export, with a warning if it is forced. Raise `GuardrailError` if a guardrail stops it."""
     halted = run.summary.halting
     if halted and not force:
         raise GuardrailError(
@@ -115,6 +95,13 @@ def heading_of(run: Run, force: bool) -> Heading:
 def exporting(run: Run, folder: Path, force: bool) -> Iterator[tuple[Path, Heading]]:
     """Check that the run can be exported, then yield a temporary folder. Its files move to `folder` when all are
     written.
+
+    Raises:
+        AuthorisationError: the run is restricted.
+        DataError: the run was changed, or does not contain the text of its items.
+        GuardrailError: a guardrail stops the export, and `force` is not set.
+        UsageError: the folder is not empty.
+        ResourceError: the folder cannot be written.
     """
     require_public(run)
     if not run.holds_text:
@@ -129,12 +116,7 @@ def exporting(run: Run, folder: Path, force: bool) -> Iterator[tuple[Path, Headi
 
 @contextlib.contextmanager
 def staged(folder: Path) -> Iterator[Path]:
-    """Yield a temporary subfolder whose files move up when all of them are on disk.
-
-    Raises:
-        UsageError: the folder is not empty.
-        ResourceError: the folder cannot be written.
-    """
+    """Yield a temporary subfolder whose files move up when all of them are on disk. Refuse a folder that is not empty."""
     new = not folder.exists()
     staging = folder / f"{_WRITING}{os.getpid()}"
     with writable(folder, OTHER_FOLDER):

@@ -106,9 +106,7 @@ def plain_text(text: str) -> str:
 
 @lru_cache(maxsize=1024)
 def written_tokens(text: str) -> tuple[str, ...]:
-    """Return the words and numbers of a text in their original case, without articles. "0.5" and "-5" are one token
-    each.
-    """
+    """Return the words and numbers of a text in their original case, without articles. "-5" is one token."""
     found = _TOKEN.findall(plain_text(text).replace("’", "'").replace("\u2212", "-"))
     # The last word is not an article, and neither is a capital A after the first word ("type A influenza").
     last = len(found) - 1
@@ -132,9 +130,7 @@ def squash(text: str) -> str:
 
 @lru_cache(maxsize=1024)
 def is_symbolic(text: str) -> bool:
-    """Return whether a text contains an operator, arrow, index or brace, so that its words alone do not give its
-    meaning.
-    """
+    """Return whether a text contains an operator, arrow, index or brace, so that its words do not give its meaning."""
     return _SYMBOLIC.search(plain_text(text)) is not None
 
 
@@ -204,7 +200,6 @@ _RESULTS, _BESIDE_RESULT = {"answer", "final_answer", "result"}, {"reasoning", "
 
 
 def _json_answer(text: str) -> str | None:
-    """Return the answer in a JSON object that contains only an answer and its explanation, or None."""
     try:
         found = json.loads(text) if text.startswith("{") else None
     except (ValueError, RecursionError):

@@ -48,7 +48,6 @@ _OPTION = re.compile(r"(?:\(([A-J])\)|^[ \t]*([A-J])[.):])[ \t]*(?=\S)", re.MULT
 
 
 def _named(row: Row, name: str) -> Any:
-    """Return the first nonempty value among the accepted names of a field, or None."""
     names = _FIELDS.get(name, (name,))
     return next((row[one] for one in names if row.get(one) is not None and row[one] != ""), None)
 
@@ -67,7 +66,6 @@ def _text(row: Row, name: str, default: str | None = None) -> str:
 
 
 def _list(row: Row, name: str) -> list[Any]:
-    """Return the values of a field that contains a list or an object. A missing field has none."""
     found = _named(row, name)
     found = list(found.values()) if isinstance(found, dict) else found
     if not isinstance(found, list | None):
@@ -80,7 +78,6 @@ def _texts(row: Row, name: str) -> tuple[str, ...]:
 
 
 def _nuggets(row: Row, name: str) -> tuple[Nugget, ...]:
-    """Read the nuggets of a row: texts, or objects with `text` and optional `id`, `importance` and `reviewed`."""
     made = []
     for i, one in enumerate(_list(row, "nuggets"), start=1):
         fields = one if isinstance(one, dict) else {"text": one}
@@ -93,7 +90,6 @@ def _nuggets(row: Row, name: str) -> tuple[Nugget, ...]:
 
 
 def _refuse_restricted(row: Row) -> None:
-    """Raise `AuthorisationError` if a row belongs to a restricted set."""
     if row.get("restricted") or str(_named(row, "id") or "").startswith(PREFIX):
         raise AuthorisationError(
             "The rows belong to a restricted set. Add a `free:` block to the config of its adapter instead."
@@ -115,7 +111,6 @@ def read_items(path: Path) -> list[FreeItem]:
 
 
 def _require_public(items: Sequence[FreeItem], files: Sequence[Path]) -> None:
-    """Raise `AuthorisationError` if the items are recognised as those of a sensitive set."""
     enough = (i.options if 2 <= len(i.options) <= MOST else (i.reference, "another text") for i in items)
     made = [Item(i.id, i.question, choices, 0) for i, choices in zip(items, enough, strict=True)]
     require_ordinary_files("items", made, files)
@@ -134,9 +129,7 @@ def read_answers(
 
 def _prediction(row: Row) -> AnswerRow:
     if not any(name in row for name in _FIELDS["prediction"]):
-        raise DataError(
-            f"The field `prediction` is missing. Expected one of the fields {', '.join(_FIELDS['prediction'])}."
-        )
+        _text({}, "prediction")
     name, model, text = _text(row, "item_id"), _text(row, "model", "model"), _text(row, "prediction", "")
     return AnswerRow(name, model, text, finish_reason=_text(row, "finish_reason", "") or None)
 
@@ -218,7 +211,6 @@ def _question(row: Row) -> FreeItem:
 
 
 def _chosen(answer: str, options: Sequence[str]) -> int | None:
-    """Return the index of the option that an answer names by letter or text, or None."""
     letter = letter_index(answer.strip())
     if letter is not None and letter < len(options):
         return letter
@@ -226,7 +218,6 @@ def _chosen(answer: str, options: Sequence[str]) -> int | None:
 
 
 def _options(question: str) -> tuple[str, tuple[str, ...]]:
-    """Split a question into its stem and the lettered options at its end."""
     marks = list(_OPTION.finditer(question))
     starts = [i for i, mark in enumerate(marks) if (mark[1] or mark[2]) == "A"]
     marks = marks[starts[-1] :] if starts else []

@@ -36,9 +36,7 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class HumanLabel:
-    """One person's label of one answer: a verdict, or one label per nugget. If only one model answered, `model` may be
-    "".
-    """
+    """One person's label of one answer: a verdict, or labels of nuggets. `model` may be "" if only one answered."""
 
     item_id: str
     annotator: str
@@ -243,9 +241,7 @@ def numbers_of(names: Sequence[str]) -> Ints:
 
 
 def corrected_rate(observed: Floats, sensitivity: Floats, specificity: Floats) -> Floats:
-    """Adjust a judge's rates for its errors (Rogan and Gladen 1978). The result is NaN if the judge is no better than
-    chance.
-    """
+    """Adjust a judge's rates for its errors (Rogan and Gladen 1978). A judge no better than chance gives NaN."""
     gain = sensitivity + specificity - 1
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(gain > 0, np.clip((observed + specificity - 1) / gain, 0.0, 1.0), np.nan)

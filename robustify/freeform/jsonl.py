@@ -36,9 +36,7 @@ def rows_of(path: Path) -> SourceTable:
             f"{path}: cannot be read ({error.strerror}). Expected a file of JSON lines."
         ) from None
     except UnicodeDecodeError as error:
-        raise DataError(
-            f"{path}: contains bytes that are not UTF-8, at byte {error.start}. Save it as UTF-8."
-        ) from None
+        raise DataError(f"{path}: byte {error.start} is not UTF-8. Save the file as UTF-8.") from None
     if path.suffix.lower() == ".csv":
         return csv_rows(path.name, text)
     return json_rows(path.name, text) if text.lstrip().startswith("[") else line_rows(text)

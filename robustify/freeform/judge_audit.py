@@ -51,10 +51,7 @@ def known_cases(items: Sequence[FreeItem], n: int, seed: int = 0) -> list[Case]:
 
 
 def judge_audit(judge: Judge, items: Sequence[FreeItem], n: int, settings: FreeSettings) -> dict[str, Any]:
-    """Measure how often a judge repeats its verdict, and how often an added text makes it accept a wrong answer.
-
-    Return `{"repeats", "misled"}`, two shares.
-    """
+    """Return `{"repeats", "misled"}`: the shares of repeated verdicts and of wrong answers accepted with an added text."""
     cases = known_cases(items, n, settings.asking.seed)
 
     def graded(case: Case, added: str, votes: int) -> GradeResult:
@@ -72,15 +69,14 @@ def judge_audit(judge: Judge, items: Sequence[FreeItem], n: int, settings: FreeS
         for added in PAYLOADS.values()
         for at, case in enumerate(called)
     ]
-    flipped = _share(
+    flipped = _clustered_share(
         [None if word is None else word == "correct" for _, word in said], [at for at, _ in said]
     )
-    same = _share([None if None in one else len(set(one)) == 1 for one in votes], range(len(votes)))
+    same = _clustered_share([None if None in one else len(set(one)) == 1 for one in votes], range(len(votes)))
     return {"repeats": same, "misled": {**flipped, "n_called_wrong": len(called)}}
 
 
-def _share(values: Sequence[bool | None], groups: Sequence[int]) -> dict[str, Any]:
-    """Estimate the share of true values among the readable ones, clustered by group."""
+def _clustered_share(values: Sequence[bool | None], groups: Sequence[int]) -> dict[str, Any]:
     numbers = np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
     share = rate(numbers, np.array(groups, dtype=np.int64)).json()
     return {**share, "unread": int(np.isnan(numbers).sum())}

@@ -106,7 +106,6 @@ def _withheld(n: int, why: str) -> dict[str, Any]:
 
 
 def _nuggets(grades: Sequence[GradeResult]) -> dict[str, Any]:
-    """Count the labels, and average each nugget score over the answers, with its bounds."""
     return {
         "labels": _counts(nugget.label or "unread" for grade in grades for nugget in grade.nuggets),
         "nugget_scores": {
@@ -117,7 +116,6 @@ def _nuggets(grades: Sequence[GradeResult]) -> dict[str, Any]:
 
 
 def _nugget_score_of(grade: GradeResult, name: str) -> Mapping[str, Any]:
-    """Return one nugget score of an answer. An empty answer supports no nugget."""
     if grade.nugget_scores is not None:
         score: Mapping[str, Any] = grade.nugget_scores[name]
         return score

@@ -83,7 +83,7 @@ def template_of(item: FreeItem, settings: FreeSettings) -> PromptTemplate:
     template = settings.store.get(settings.template or default)
     if template.reads != "text":
         raise UsageError(
-            f"template {template.id}: asks for {template.reads}, not for an answer. Choose one of the answer/ templates."
+            f"Template {template.id} asks for {template.reads}. Choose an answer/ template instead."
         )
     return template
 

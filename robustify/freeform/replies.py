@@ -95,7 +95,6 @@ def replies_to(
 
 
 def _written(prompts: Sequence[str], writer: Writer, max_tokens: int) -> Iterator[dict[str, Any]]:
-    """Yield the replies of a batch. A prompt that is too long does not affect the others."""
     try:
         with muted():
             replies = writer.write(prompts, max_tokens=max_tokens)

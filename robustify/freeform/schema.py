@@ -87,9 +87,7 @@ class FreeItem(KeptHere):
         if self.kind not in KINDS:
             raise DataError(f"An item has an unknown kind. Expected one of {', '.join(KINDS)}.")
         if self.correct is not None and not 0 <= self.correct < len(self.options):
-            raise DataError(
-                f"An item has {len(self.options)} options, but `correct` is {self.correct}. Expected an index of an option."
-            )
+            raise DataError(f"`correct` is {self.correct}, but the item has {len(self.options)} options.")
         if self.options_shown and self.correct is None:
             raise DataError("An item has `options_shown` but no correct option. Expected `correct`.")
 
@@ -178,10 +176,7 @@ class GradeResult(KeptHere):
 
     def __post_init__(self) -> None:
         if (self.score is not None) != (self.status in DECIDED):
-            raise DataError(
-                f"A grade has status {self.status} and score {self.score}. Expected a score only with"
-                f" {' or '.join(DECIDED)}."
-            )
+            raise DataError(f"A grade with status {self.status} cannot have score {self.score}.")
 
     def json(self) -> dict[str, Any]:
         """Return the grade as one JSON row."""
@@ -196,7 +191,7 @@ def grade_from(row: Mapping[str, Any]) -> GradeResult:
     """
     if row.get("schema") != SCHEMA:
         raise DataError(
-            "The row is not a grade. Expected a file written by `robustify free grade`, or free.jsonl of a run."
+            "The row is not a grade. Expected a row of free.jsonl, from a run or `robustify free grade`."
         )
     try:
         return _reader().validate_python({name: x for name, x in row.items() if name != "schema"})

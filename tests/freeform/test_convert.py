@@ -98,7 +98,7 @@ def test_a_bad_item_is_refused(change: dict[str, Any]) -> None:
 
 def test_an_unscored_grade_has_no_score() -> None:
     for status, score in (("grader_error", 0.0), ("scored", None)):
-        with pytest.raises(DataError, match="Expected a score only with"):
+        with pytest.raises(DataError, match="cannot have score"):
             GradeResult("i", "m", "numeric", "g", status, score, None, "r")
 
 

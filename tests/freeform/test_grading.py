@@ -100,7 +100,7 @@ def test_the_mistral_text_is_exact_and_never_wrapped_twice() -> None:
 
 
 def test_a_template_that_asks_for_no_answer_is_refused() -> None:
-    with pytest.raises(UsageError, match="not for an answer"):
+    with pytest.raises(UsageError, match="Choose an answer"):
         answers(template="grader/mcq@2.0")
 
 
@@ -145,7 +145,7 @@ def test_answers_that_fit_no_item_or_are_given_twice_are_refused() -> None:
     rows = answers()
     with pytest.raises(DataError, match="not in this set"):
         grade_answers(ITEMS[1:], rows, FreeSettings())
-    with pytest.raises(DataError, match="answer 4: same model and item as answer 1"):
+    with pytest.raises(DataError, match="answer 4: repeats the model and item of answer 1"):
         grade_answers(ITEMS, [*rows, rows[0]], FreeSettings())
 
 

@@ -88,7 +88,7 @@ def agreed(text: str, decide: Callable[[str], Finding]) -> Finding:
 
 
 def _decided(claim: str, decide: Callable[[str], Finding]) -> Finding:
-    """Decide one claim, including a contrast such as "24, not 42", which counts as "24" if "42" is decided differently."""
+    """Decide one claim. A contrast such as "24, not 42" counts as "24" if "42" is decided differently."""
     found = decide(claim)
     parts = _NOT.fullmatch(claim) if found.score is None else None
     if parts is None:
@@ -99,10 +99,7 @@ def _decided(claim: str, decide: Callable[[str], Finding]) -> Finding:
 
 
 def _claims(text: str) -> tuple[str, list[str]]:
-    """Split a text into the part before its first announced result and the sentences that announce results.
-
-    A text without an announcement is one claim.
-    """
+    """Return the text before the first announced result, and the sentences that announce results (or all text)."""
     ends = [end.end() for end in _BOUNDARY.finditer(text)]
     starts: list[int] = []
     for mark in _MARKER.finditer(text):
@@ -120,7 +117,6 @@ def _claims(text: str) -> tuple[str, list[str]]:
 
 
 def _unwrapped(text: str) -> str:
-    """Remove boxes, LaTeX text commands and quotation marks from a text."""
     text = _WRAPPED.sub(r"\1", _BOX.sub(r"\1", text))
     return _QUOTED.sub(lambda m: next(part for part in m.groups() if part is not None), text).strip()
 
@@ -142,9 +138,7 @@ def cores(claim: str, question: str = "") -> Iterator[str]:
 
 
 def _restatable(question: str) -> str | None:
-    """Normalise a question that an answer may restate. Return None if it may negate a statement or its language is
-    unknown.
-    """
+    """Normalise a question that an answer may restate, or return None if restating it could reverse a meaning."""
     words = known_words(question)
     return None if not words or words & _TURNING else " ".join(question.lower().split()).rstrip(" ?.:")
 
@@ -254,9 +248,7 @@ class _Options:
         return undecided("symbolic" if is_symbolic(core) else "no_option_alone", claim)
 
     def _named(self, core: str) -> int | None:
-        """Return the index of the only option that a text matches. Case and signs break ties, otherwise a tie returns
-        None.
-        """
+        """Return the index of the only option that a text matches, or None. Case and signs break ties."""
         wordings = [*enumerate(self.options), *((self.correct, alias) for alias in self.aliases)]
         named = {i for i, wording in wordings if same_words(core, wording, self.lettered)}
         if len(named) > 1:
@@ -284,7 +276,9 @@ def same_words(text: str, wording: str, lettered: bool = False) -> bool:
     """
     if is_symbolic(wording) or is_symbolic(text):
         return squash(text) == squash(wording)
-    if normalize_tokens(text) != normalize_tokens(wording) or _marks(text) != _marks(wording):
+    if normalize_tokens(text) != normalize_tokens(wording) or _significant_marks(text) != _significant_marks(
+        wording
+    ):
         return False
     mine, theirs = written_tokens(text), written_tokens(wording)
     if lettered and _FIRST.findall(text)[:1] != _FIRST.findall(wording)[:1]:
@@ -295,9 +289,7 @@ def same_words(text: str, wording: str, lettered: bool = False) -> bool:
 
 
 def _same_case(a: str, b: str, place: int, words: Sequence[str]) -> bool:
-    """Return whether two words that fold alike also match in case. Case matters for short symbols and units after a
-    number.
-    """
+    """Return whether two words that fold alike also match in case, which matters for short symbols and units."""
     letters = len(b.rstrip(string.digits))
     if a == b or letters > 3:
         return True
@@ -307,8 +299,7 @@ def _same_case(a: str, b: str, place: int, words: Sequence[str]) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _marks(text: str) -> str:
-    """Return the characters of a text that are neither words nor harmless punctuation."""
+def _significant_marks(text: str) -> str:
     plain = plain_text(text)
     signs = _SIGNIFICANT.findall(plain)
     return "".join([*(c for c in plain if not c.isalnum() and c not in _HARMLESS), *signs])

@@ -115,9 +115,7 @@ def grade_answers(
         if row.item_id not in by_id:
             faults.append(f"answer {n}: its item is not in this set. Expected the ID of one of its items.")
         elif first != n:
-            faults.append(
-                f"answer {n}: same model and item as answer {first}. Expected one answer per model and item."
-            )
+            faults.append(f"answer {n}: repeats the model and item of answer {first}. Expected only one.")
     if faults:
         raise DataError.gather(faults)
     out = []

@@ -170,25 +170,24 @@ class _Comparison:
         return (
             named
             and not re.search(r"[,;?]", "".join(sides))
-            and all(_ARITHMETIC.fullmatch(_without(side, quantities_in(side))) for side in computed)
+            and all(
+                _ARITHMETIC.fullmatch(_without_quantities(side, quantities_in(side))) for side in computed
+            )
         )
 
     def _harmless(self, text: str, inside: Sequence[NumberWithUnit]) -> bool:
-        """Return whether the text around the numbers leaves their values unchanged."""
         after = _WORD.match(text[inside[-1].end :].lstrip())
         # A word after the number may be an unknown unit.
         if after and after[0].casefold() not in _HARMLESS and self.reference.unit and not self.asked:
             return False
-        return self._words_harmless(_without(text, inside))
+        return self._words_harmless(_without_quantities(text, inside))
 
     def _words_harmless(self, rest: str) -> bool:
-        """Return whether a text without numbers has only harmless words and marks, or words of the question."""
         words = set(_words(rest))
         known = {w for w in known_words(self.question) - CHANGING if len(w) > 1}
         return words <= _HARMLESS | known and _MARKS.fullmatch(_WORD.sub("", rest)) is not None
 
     def _other_readings(self, one: NumberWithUnit, side: str) -> Iterator[NumberWithUnit]:
-        """Yield other possible readings of a number."""
         value, wanted, known = one.value, self.reference.unit, self.reference.value
         shifts = [3, -3] if re.search(r"\d[.,]\d{3}(?!\d)", one.raw) else []
         # "5 million" and 5000 may answer "in millions" and "how many thousands".
@@ -248,9 +247,7 @@ class _Comparison:
         return wrong(reason, quantity.raw, flags)
 
     def _by_percent(self, quantity: NumberWithUnit) -> Finding:
-        """Compare a number as written or as a fraction. A reference in percent allows both, otherwise the question
-        decides.
-        """
+        """Compare a percentage as written or as a fraction, depending on the reference and the question."""
         face, reference, rule = quantity.value, self.reference, self.rule
         units = [u for u in (quantity.unit, reference.unit) if u is not None and not is_percent(u)]
         if units:
@@ -273,8 +270,7 @@ def _words(text: str) -> list[str]:
     return [word.casefold() for word in _WORD.findall(text)]
 
 
-def _without(text: str, inside: Sequence[NumberWithUnit]) -> str:
-    """Replace each quantity of a text with a space."""
+def _without_quantities(text: str, inside: Sequence[NumberWithUnit]) -> str:
     left, place = [], 0
     for quantity in inside:
         left.append(text[place : quantity.start])

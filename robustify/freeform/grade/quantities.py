@@ -153,7 +153,6 @@ def whole_quantity(text: str) -> NumberWithUnit | None:
 
 
 def _past_digits(text: str, number: "re.Match[str]") -> int:
-    """Return the position after digits and letters that were not a number."""
     end = max(number.end(), number.start() + 1)
     while end < len(text) and text[end].isdigit():
         end += 1
@@ -193,14 +192,13 @@ def _value(number: "re.Match[str]") -> Decimal | None:
         if number["top"] is not None:
             value = Decimal(number["top"]) / Decimal(number["bottom"])
         else:
-            value = Decimal(_digits(number["mantissa"])).scaleb(int(number["e"] or number["ten"] or 0))
+            value = Decimal(_unseparated(number["mantissa"])).scaleb(int(number["e"] or number["ten"] or 0))
     except (ArithmeticError, InvalidOperation):
         return None
     return value.scaleb(WORDS_OF_TEN.get(number["word"], 0))
 
 
-def _digits(mantissa: str) -> str:
-    """Convert a mantissa to a decimal point and no thousands separators."""
+def _unseparated(mantissa: str) -> str:
     if re.fullmatch(r"\d{1,3}(?:\.\d{3})+,\d+", mantissa):
         return mantissa.replace(".", "").replace(",", ".")
     if re.fullmatch(r"[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?", mantissa):

@@ -162,9 +162,7 @@ def _readings(unit: Unit) -> Iterator[Unit]:
 
 
 def convert(value: Decimal, unit: Unit, wanted: Unit) -> Decimal | None:
-    """Convert a value to a unit of the same dimension, rounded to 12 digits. Return None if the conversion is
-    uncertain.
-    """
+    """Convert a value to a unit of the same dimension, to 12 digits. Return None if the conversion is uncertain."""
     if unit == wanted:
         return value
     sorts = [_sorts(unit), _sorts(wanted)]
@@ -202,7 +200,6 @@ def _in_library(unit: Unit) -> Any:
 
 @cache
 def _registry() -> Any:
-    """Load pint's registry and add missing units and units that it converts in unexpected ways."""
     from pint import UnitRegistry
 
     registry: Any = UnitRegistry()

@@ -66,10 +66,7 @@ def _asked(
     retries: int,
     read: Callable[[Completion], tuple[ErrorType | None, str]],
 ) -> list[Attempt]:
-    """Call the judge until `read` returns no retry line or the retries are used up.
-
-    `read` returns the error of a reply and the line for the retry, which is "" if the reply is accepted.
-    """
+    """Call the judge until `read`, which returns the error of a reply and a retry line, returns no retry line."""
     conversation, attempts = list(messages), list[Attempt]()
     for number in range(retries + 1):
         made = replace(call, attempt=number)
@@ -93,10 +90,7 @@ def ask_votes(
     wanted: str,
     settings: FreeSettings,
 ) -> tuple[Vote, tuple[str | None, ...], tuple[Attempt, ...]]:
-    """Ask the judge for all votes, and return the majority, the votes and all attempts.
-
-    Every retry message ends with `wanted`.
-    """
+    """Ask for all votes, and return the majority, the votes and all attempts. Retries end with `wanted`."""
 
     def fault(reply: Completion) -> tuple[ErrorType | None, str]:
         error = read(reply).error_type
@@ -155,7 +149,6 @@ _LIST = {"markdown": "the Markdown list", "csv": "the line"}
 
 
 def _fault_line(error: ErrorType) -> str:
-    """Return the sentence that describes an error to the judge."""
     return {
         "empty": "Your reply was empty.",
         "unterminated_reasoning": "Your reasoning was not closed, so no verdict could be read.",
@@ -179,7 +172,7 @@ def judged_reply(
     """
     if template.reads not in ("score", "verdict"):
         raise UsageError(
-            f"template {template.id}: asks for {template.reads}. Expected a template that asks for a score or a verdict."
+            f"Template {template.id} asks for {template.reads}. Choose a grader/ template instead."
         )
     scale = settings.scale if result.kind == "explanation" else None
     on = scale or template.scale or "binary"

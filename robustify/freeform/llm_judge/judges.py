@@ -127,9 +127,7 @@ class HttpJudge:
             raise JudgeCallError(_STATUSES.get(error.status, "api_error")) from None
         except Refusal as error:
             if error.status == 404:
-                raise ModelError(
-                    f"judge {self.name}: the server does not know this model or address (404). Check both."
-                ) from None
+                raise ModelError(f"judge {self.name}: unknown model or address (404). Check both.") from None
             raise JudgeCallError("api_error") from None
         return _completion(reply)
 
@@ -158,12 +156,7 @@ def _counts(usage: Any) -> dict[str, int]:
 def open_judge(
     settings: JudgeSettings | None, kept: Replies, *, restricted: bool = False
 ) -> Iterator[Judge | None]:
-    """Open the configured judge as a context manager, or yield None if none is configured.
-
-    Raises:
-        ModelError: the address is not http, the key variable is not set, or the openai package is not installed.
-        AuthorisationError: the set is restricted, and the address is not this machine.
-    """
+    """Open the configured judge as a context manager, or yield None if none is configured."""
     if settings is None:
         yield None
         return

@@ -76,7 +76,6 @@ def parse_labels_multi_format(
 
 
 def _aligned(found: Candidate, expected: int, cut: bool) -> LabelParse:
-    """Match the labels of a structure to the nuggets."""
     labels, indices = found.labels, found.indices
     known = [i for i in indices or () if i is not None]
     error: ErrorType | None = None
@@ -150,7 +149,6 @@ def _entries(value: Any) -> list[Entry]:
 
 
 def _entry(element: Any) -> Entry:
-    """Parse one entry of a list: a label, or an object with a label and an optional number."""
     if not isinstance(element, Pairs):
         return None, element if isinstance(element, str) else None
     spelled = [value for _, value in element if isinstance(value, str) and SUPPORT3.read(value)]
@@ -187,10 +185,7 @@ _NOT_A_REMARK = {"none", "no", "false", "0", "n/a", "na", "not"}
 
 
 def _lists(text: str) -> Iterator[Candidate]:
-    """Yield lists of items with labels, and single lines of labels. A list may contain one empty line at a time.
-
-    Several consecutive lines that are only a label are skipped, because no template asks for them.
-    """
+    """Yield lists of labelled items, with at most one empty line between items, and single lines of labels."""
     kind, start, end, blanks, at = "", 0, 0, 0, 0
     rows: list[tuple[str | None, int | None]] = []
     for line in [*text.split("\n"), "#"]:
@@ -227,9 +222,7 @@ def _item(line: str) -> tuple[str, str | None, int | None]:
 
 
 def item_label(item: str) -> str | None:
-    """Return the label of a list item, alone or beside a remark. Return None if two labels differ or the remark negates
-    it.
-    """
+    """Return the label of a list item beside an optional remark, or None if it is contradictory or negated."""
     first = _FIRST_SEPARATOR.search(item)
     if (whole := SUPPORT3.read(item)) is not None or first is None:
         return whole

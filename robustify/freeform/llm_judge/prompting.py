@@ -101,8 +101,6 @@ def _note(template: PromptTemplate, language: str) -> str:
 
 
 def _fencing(nonce: str) -> Callable[[str, object], str]:
-    """Return a function that encloses text in markers with a unique code."""
-
     def fenced(name: str, text: object) -> str:
         written = str(text)
         keys = (f"{nonce}\0{name}\0{i}".encode("utf-8", "replace") for i in count())

@@ -88,9 +88,7 @@ class TemplateStore:
         found = [t for t in self if template_id in (t.id, t.name)]
         if not found:
             known = ", ".join(sorted({t.name for t in self}))
-            raise UsageError(
-                f"The template {template_id!r} is unknown. Expected one of {known}, with an optional @VERSION."
-            )
+            raise UsageError(f"Unknown template {template_id!r}. Expected one of {known}, or with @VERSION.")
         if found[-1].found_sha256() != found[-1].sha256:
             raise DataError(
                 f"template {found[-1].id}: changed since its release. Restore it, or release a new version."

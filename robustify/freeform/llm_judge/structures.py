@@ -96,7 +96,6 @@ def structures(text: str) -> Scan:
 
 
 def _brackets(text: str) -> tuple[list[tuple[int, int]], list[int]]:
-    """Return the outermost bracket pairs and the unclosed brackets."""
     opened: list[int] = []
     waiting = {"[": 0, "{": 0}
     found: list[tuple[int, int]] = []
@@ -195,12 +194,11 @@ def contradicted(text: str, last: tuple[int, int], others: Sequence[tuple[int, i
 
     The last structure overrides the others unless words follow it, or it is inside a sentence and another one is not.
     """
-    alone = any(not _inline(text, *other) for other in others)
-    return bool(others) and (prose(text[last[1] :]) or (alone and _inline(text, *last)))
+    alone = any(not _words_on_same_lines(text, *other) for other in others)
+    return bool(others) and (prose(text[last[1] :]) or (alone and _words_on_same_lines(text, *last)))
 
 
-def _inline(text: str, start: int, end: int) -> bool:
-    """Return whether other words are on the lines of a structure."""
+def _words_on_same_lines(text: str, start: int, end: int) -> bool:
     # In a reply with one long line, the complete line must not be searched for each structure.
     before = text[max(0, start - _BESIDE) : start].rpartition("\n")[2]
     after = text[end : end + _BESIDE].partition("\n")[0]

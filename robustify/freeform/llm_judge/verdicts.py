@@ -44,9 +44,7 @@ _SUPPORT = {
 
 @lru_cache(maxsize=4096)
 def folded_label(text: str) -> str:
-    """Normalise a label: NFKC, case-folded, without invisible characters, quotes or emphasis, and with `_` between
-    words.
-    """
+    """Normalise a label: NFKC, case-folded, no quotes, emphasis or invisible characters, words joined by `_`."""
     visible = INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).strip(_EDGES)
     return _JOINTS.sub("_", visible.casefold()).strip("_")
 
