@@ -64,5 +64,5 @@ def test_an_item_that_holds_a_mark_is_refused_by_its_id_alone(tmp_path: Path, ma
 
 
 def test_a_split_without_items_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no item of this split"):
+    with pytest.raises(DataError, match="this split has no suitable item"):
         write_instruct(tmp_path, HEADING, [], "mcq")
