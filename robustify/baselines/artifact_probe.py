@@ -77,7 +77,9 @@ def fitted_rows(
 
 
 def crossfit(x: Floats, k: Ints, key: Ints, fold: Ints, ridge: float = SHRINKAGE) -> Floats:
-    """Return cross-fitted log probabilities (sum of k,) from features `x` (sum of k, f), or NaN if a fit lacks items."""
+    """Return cross-fitted log probabilities (sum of k,) from features `x` (sum of k, f), NaN with too few items for a
+    fit.
+    """
     there = np.arange(int(k.max(initial=1))) < k[:, None]
     wide = padded(x, there)
 

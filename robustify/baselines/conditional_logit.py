@@ -36,7 +36,7 @@ def nested(fit: Fit, fold: Ints) -> Floats:
 
 
 def _assembled(fit: Fit, fold: Ints, left_out: list[tuple[int, ...]]) -> Floats:
-    """Return logits of fits without fold i at index i, and of the plain cross-fit at the end (folds + 1, n, K)."""
+    """Return cross-fitted logits (folds + 1, n, K). Index i never saw fold i, and the last index is the plain cross-fit."""
     index = {f: i for i, f in enumerate(np.unique(fold).tolist())}
     out: Floats | None = None
     for pair in left_out:

@@ -138,7 +138,7 @@ def cores(claim: str, question: str = "") -> Iterator[str]:
 
 
 def _restatable(question: str) -> str | None:
-    """Normalise a question that an answer may restate, or return None if restating it could reverse a meaning."""
+    """Normalise a question that an answer may restate. Return None if restating it could reverse its meaning."""
     words = known_words(question)
     return None if not words or words & _TURNING else " ".join(question.lower().split()).rstrip(" ?.:")
 

@@ -66,7 +66,7 @@ def _asked(
     retries: int,
     read: Callable[[Completion], tuple[ErrorType | None, str]],
 ) -> list[Attempt]:
-    """Call the judge until `read`, which returns the error of a reply and a retry line, returns no retry line."""
+    """Call the judge, and repeat the call while `read` returns a retry line and retries remain. Return all attempts."""
     conversation, attempts = list(messages), list[Attempt]()
     for number in range(retries + 1):
         made = replace(call, attempt=number)
