@@ -46,7 +46,7 @@ def mend(data: str, columns: tuple[str, ...], skip_bad: bool, out: Path, seed: i
         )
     bench = items_of(data, skip_bad, columns)
     result = mended(bench.items, seed)
-    write_mended(result, out)
+    write_mended(result, out, bench, Path(data))
     tree = {
         "file": str(out),
         "n_items": len(result.items),

@@ -7,7 +7,7 @@ meaning.
 import csv
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from string import ascii_uppercase
@@ -17,7 +17,7 @@ from robustify.errors import DataError, UsageError
 from robustify.files import move_up, staging, writable
 from robustify.item import Item
 from robustify.judging.cloze import cross_reference
-from robustify.loaders import Source, load
+from robustify.loaders import Loaded, Source, load
 from robustify.orders import base
 from robustify.run import write_items
 
@@ -40,12 +40,14 @@ class Uneven:
 class Mended:
     """Items with shuffled options, in the order of the file, and a list of remaining problems.
 
+    `orders[i][j]` is the former position of choice j of item i.
     `bound` are the indices of items that keep their order. `rule` is the length rule that is correct significantly more
     often than chance, or "". `right` is its number of correct picks, `expected` is the number by chance, and `uneven`
     lists the items whose key it finds.
     """
 
     items: tuple[Item, ...]
+    orders: tuple[tuple[int, ...], ...]
     bound: tuple[int, ...]
     rule: str
     right: float
@@ -57,15 +59,16 @@ def mended(items: Sequence[Item], seed: int) -> Mended:
     """Shuffle the options of each item by its ID and the seed, and list the remaining problems."""
     bound = tuple(at for at, item in enumerate(items) if _depends_on_order(item))
     kept = set(bound)
-    shuffled = tuple(
-        item if at in kept else item.permuted(base(item.id, item.k, seed)) for at, item in enumerate(items)
+    orders = tuple(
+        tuple(range(item.k) if at in kept else base(item.id, item.k, seed)) for at, item in enumerate(items)
     )
     scores = table(items)["heuristics"]
     p = {name: scores[name]["p_holm"] for name in _LENGTHS}
     above = [name for name in _LENGTHS if p[name] is not None and p[name] <= ALPHA]
     rule = max(above, key=lambda name: float(scores[name]["value"]), default="")
     return Mended(
-        items=shuffled,
+        items=tuple(item.permuted(order) for item, order in zip(items, orders, strict=True)),
+        orders=orders,
         bound=bound,
         rule=rule,
         right=scores[rule]["value"] * len(items) if rule else 0.0,
@@ -86,8 +89,10 @@ def _uneven(items: Sequence[Item], rule: str) -> Iterator[Uneven]:
             yield Uneven(at, key, (min(sizes), max(sizes)))
 
 
-def write_mended(result: Mended, path: Path) -> None:
+def write_mended(result: Mended, path: Path, bench: Loaded, source: Path) -> None:
     """Write the items as CSV or JSON Lines, by the ending of the name, and check that the file reads back unchanged.
+
+    If `source` is a CSV with a column per option, the new CSV has the same columns.
 
     Raises:
         UsageError: the name has another ending.
@@ -100,7 +105,14 @@ def write_mended(result: Mended, path: Path) -> None:
             case ".jsonl":
                 write_items(part, result.items)
             case ".csv":
-                _write_csv(part, result.items)
+                rows = _rows_of_source(result, bench, source)
+                if rows:
+                    _write_rows(part, rows)
+                if not rows or _content(_read_back(part), ids=False) != _content(result.items, ids=False):
+                    _write_rows(part, _standard_rows(result.items))
+                elif "id" not in bench.recognised[0].fields:
+                    move_up(place, path.parent, path.name)
+                    return
             case ending:
                 raise UsageError(f"-o {path.name}: ends in {ending!r}. Expected .csv or .jsonl.")
         if _content(_read_back(part)) != _content(result.items):
@@ -117,15 +129,43 @@ def _read_back(path: Path) -> tuple[Item, ...]:
         return ()
 
 
-def _write_csv(path: Path, items: Sequence[Item]) -> None:
+def _rows_of_source(result: Mended, bench: Loaded, source: Path) -> list[list[str]]:
+    """Return the rows of a CSV with shuffled options. Return an empty list if the CSV has another structure."""
+    fields = bench.recognised[0].fields if len(bench.recognised) == 1 else {}
+    choices, key = fields.get("choices"), fields.get("key")
+    if not isinstance(choices, list | tuple) or not isinstance(key, str) or source.suffix.lower() != ".csv":
+        return []
+    with source.open(encoding="utf-8-sig", newline="") as file:
+        header, *rows = [row for row in csv.reader(file) if row]
+    names = [name.strip() for name in header]
+    if len(rows) != len(result.items) or not {key, *choices} <= set(names):
+        return []
+    options, answer = [names.index(name) for name in choices], names.index(key)
+    by_text = set(bench.recognised[0].key_forms) == {"text"}
+    labels = {item.key: row[answer] for item, row in zip(bench.items, rows, strict=True)}
+    for row, item, order in zip(rows, result.items, result.orders, strict=True):
+        filled = [at for at in options if row[at].strip()]
+        if len(filled) != item.k or (item.key not in labels and not by_text):
+            return []
+        for at, cell in zip(filled, [row[filled[old]] for old in order], strict=True):
+            row[at] = cell
+        if not by_text:
+            row[answer] = labels[item.key]
+    return [header, *rows]
+
+
+def _standard_rows(items: Sequence[Item]) -> Iterator[list[str]]:
     letters = ascii_uppercase[: max(item.k for item in items)]
+    yield ["ID", "Question", *(f"Option {letter}" for letter in letters), "Correct Answer", "Topic"]
+    for i in items:
+        blank = [""] * (len(letters) - i.k)
+        yield [i.id, i.stem, *i.choices, *blank, letters[i.key], i.topic]
+
+
+def _write_rows(path: Path, rows: Iterable[Sequence[str]]) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
-        write = csv.writer(file, lineterminator="\n").writerow
-        write(["ID", "Question", *(f"Option {letter}" for letter in letters), "Correct Answer", "Topic"])
-        for i in items:
-            blank = [""] * (len(letters) - i.k)
-            write([i.id, i.stem, *i.choices, *blank, letters[i.key], i.topic])
+        csv.writer(file, lineterminator="\n").writerows(rows)
 
 
-def _content(items: Sequence[Item]) -> list[tuple[object, ...]]:
-    return [(i.id, i.stem, i.choices, i.key, i.topic, i.group) for i in items]
+def _content(items: Sequence[Item], *, ids: bool = True) -> list[tuple[object, ...]]:
+    return [(i.id if ids else "", i.stem, i.choices, i.key, i.topic, i.group) for i in items]

@@ -44,6 +44,25 @@ def test_options_move_with_their_key_and_no_text_changes(tmp_path: Path, name: s
     assert min(at) >= 8, "60 keys at A are now spread over three places"
 
 
+@pytest.mark.parametrize("keys", ["letters", "texts"])
+def test_a_csv_keeps_its_columns(tmp_path: Path, keys: str) -> None:
+    header = "Question,Option A,Option B,Option C,Correct Answer,Source"
+    rows = [[f"What is {x} + {x}?", str(2 * x), str(2 * x + 1), str(2 * x + 7)] for x in range(100, 160)]
+    for at, row in enumerate(rows):
+        row += ["ABC"[at % 3] if keys == "letters" else row[1 + at % 3], f"book {at}"]
+    data = tmp_path / "sums.csv"
+    data.write_text("\n".join([header, *map(",".join, rows)]) + "\n")
+    assert _mend(data, tmp_path / "m.csv")[0] == 0
+    first, *lines = (tmp_path / "m.csv").read_text().splitlines()
+    assert first == header
+    assert [line.rsplit(",", 1)[1] for line in lines] == [row[-1] for row in rows]
+    before, after = (load(Source(path=str(tmp_path / name))).items for name in ("sums.csv", "m.csv"))
+    assert [(i.stem, sorted(i.choices), i.choices[i.key]) for i in before] == [
+        (i.stem, sorted(i.choices), i.choices[i.key]) for i in after
+    ]
+    assert [i.choices for i in before] != [i.choices for i in after]
+
+
 def test_options_that_speak_of_one_another_keep_their_order(tmp_path: Path) -> None:
     bound = [
         Item("both", "Which holds?", ("Tea", "Rye", "Both A and B", "Neither"), 2),
