@@ -60,7 +60,7 @@ class Facts:
 
     @property
     def whole(self) -> str:
-        """Set that the flagged items belong to: `of 360 items` or `of the 143 items judged`."""
+        """Total for the flagged items in words: `of 360 items` or `of the 143 items judged`."""
         if self.judged is None or self.judged == self.of:
             return "items" if not self.of else f"of {counted(self.of, 'item')}"
         return f"of the {counted(self.judged, 'item')} judged"
@@ -77,7 +77,7 @@ class Facts:
 
     @property
     def answerable(self) -> tuple[int, ...]:
-        """Number of items answerable without their question, followed by the ends of its interval."""
+        """Number of items answerable without their question, then the ends of its interval if there is one."""
         share, n = self.by_chance or {"value": 0.0, "ci": None}, self.flagged or 0
         return tuple(round(n * (1 - x)) for x in (share["value"], *(share["ci"] or ())[::-1]))
 
@@ -184,7 +184,7 @@ When = Callable[[Tree, Facts], Sequence[Words]]
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """Advice with the number of items that it concerns.
+    """Advice and the number of items that it applies to.
 
     `action` begins with that number. `section` is the anchor of the report section with the evidence.
     """

@@ -36,7 +36,7 @@ class Entry:
 
     @property
     def verdict(self) -> Cell:
-        """Verdict, with the number of items answerable without their question as its title."""
+        """Table cell of the verdict. Its title gives the number of answerable items."""
         f = facts(self.summary)
         tone, line = verdict_of(self.summary, f)
         number = finding("answerable", self.summary, f=f) if f.flagged is not None else ""

@@ -104,7 +104,7 @@ def _rounded(values: Floats) -> list[Any]:
 
 
 def carried(row: Row) -> list[tuple[CueCode, float | None, str]]:
-    """Return the cues of an item with their contributions and sentences, the named cues first."""
+    """Return all cues of an item with their contributions and sentences, named cues first."""
     named = {cue["cue"]: cue for cue in row.get("cues", ())}
     others = {cue: adds for cue, adds in row.get("adds", {}).items() if abs(adds) >= LEAST_SHOWN}
     return [(code, cue.get("adds"), cue.get("says", "")) for code, cue in named.items()] + [

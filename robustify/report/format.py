@@ -61,7 +61,7 @@ def percent(x: float) -> str:
 
 
 def likely(p: float) -> str:
-    """Format the probability of a shortcut, capped at the highest that can be measured."""
+    """Format the probability of a shortcut, capped at `≈ 100 %`."""
     return AT_LIMIT if p >= LIMIT else percent(p)
 
 

@@ -74,7 +74,7 @@ def rule_words(summary: Any) -> str:
 
 
 def tree(part: Any) -> Any:
-    """Return a part of the summary as in `summary.json`."""
+    """Return a part of the summary as JSON values."""
     return part.model_dump(mode="json") if isinstance(part, BaseModel) else part
 
 
@@ -88,7 +88,7 @@ def catalogue() -> Mapping[str, Mapping[str, Any]]:
 
 
 def cue_words(which: str) -> dict[str, str]:
-    """Return the texts of one field of the cues, by cue code."""
+    """Return one field of all cues, such as `label`, by cue code."""
     return {code: words[which] for code, words in catalogue()["cues"].items() if which in words}
 
 
@@ -131,7 +131,7 @@ def _uneven(off: Any) -> str:
 
 
 def _too_often(bias: Any) -> dict[str, Any] | None:
-    """Return the position that is picked more often than it has the key, with the smallest p-value."""
+    """Return the position that a model picks significantly too often, or None if there is none."""
     found = [
         {"p": place["p_holm"], "position": j, "picked": place["picked"]["value"], "key": place["key"]}
         for j, place in enumerate(bias["places"] or ())

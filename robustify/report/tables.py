@@ -138,7 +138,7 @@ def named(rows: Iterable[Mapping[str, Any]] | None, key: str) -> Iterator[tuple[
 
 
 def worded(rows: Mapping[str, Any] | None, words: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
-    """Yield the parts with their names replaced by labels."""
+    """Yield the parts with labels in place of their names."""
     return ((words.get(name, name), part) for name, part in (rows or {}).items())
 
 
@@ -202,7 +202,7 @@ def _number(q: Any, x: float, how: How) -> Cell:
 
 
 def _beside(q: Any) -> Iterator[str]:
-    """Yield the title's further parts: p-value, chance, detectable difference, and ties."""
+    """Yield further parts of the title: p-value, chance, detectable difference, and ties."""
     for name in ("p_holm", "p"):
         if at(q, name) is not None:
             by = "Holm" if name == "p_holm" else f"{at(q, 'refits')} refits" if at(q, "refits") else ""
@@ -225,7 +225,7 @@ def _badge(q: Any) -> str:
 
 
 def _quantity(value: Any) -> Any:
-    """Return a value with n and an interval, also for a mean over orders or removals or a bare number."""
+    """Convert a mean over orders or removals, or a bare number, to a quantity."""
     if isinstance(value, Mapping) and "value" not in value and "mean" in value:
         return {**value, "value": value["mean"], "ci": value.get("mean_ci") or value.get("ci")}
     return value if isinstance(value, Mapping) or hasattr(value, "value") else {"value": value}

@@ -242,7 +242,7 @@ class Pair:
     def _paired(
         self, number: str, part: Part, models: tuple[str, str] | None, x: Floats, y: Floats
     ) -> Change:
-        """Return the change of credits on items that both runs answered; `x` and `y` are NaN if unanswered (n_common,)."""
+        """Return the change on items that both runs answered. Credits are NaN if unanswered (n_common,)."""
         there = ~np.isnan(x) & ~np.isnan(y)
         found = compare_pair(y, x, self.one.groups(self.one.common))
         same = bool(np.array_equal(x[there], y[there]))

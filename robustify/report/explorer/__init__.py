@@ -144,7 +144,7 @@ def _item(row: Row) -> dict[str, Any]:
 
 
 def shown(text: str) -> str:
-    """Return a text with characters escaped that hide or reorder others. Line ends and tabs stay."""
+    """Escape characters that hide or reorder text. Line ends and tabs are kept."""
     if text.isprintable():
         return text
     # `plain` escapes one character, but would replace a space by `(blank)`.

@@ -31,7 +31,7 @@ tie of n options, a text if there is no readable answer, or 0 if the model was n
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Answers of a run and what its prompts depend on.
+    """Answers of a run and the settings of its prompts.
 
     `digests` are those of the templates by `view/name`. `hidden` is the part of an item that the screen hides. `shots` is
     the number of solved examples in a prompt.
