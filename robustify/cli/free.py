@@ -18,12 +18,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., object])
 OUT = click.option(
-    "-o",
-    "--out",
-    "--output",
-    required=True,
-    type=DIR,
-    help="Write the grades, summary, and report into this folder.",
+    "-o", "--out", "--output", required=True, type=DIR, help="Write grades, summary, and report here."
 )
 CONFIG = click.option(
     "--config", type=FILE, help="Read other settings from the `free:` block of this YAML file."
@@ -81,11 +76,7 @@ def free() -> None:
 )
 @_judged
 def grade(
-    rows: tuple[Path, ...],
-    items: Path | None,
-    rel_tol: float | None,
-    rubric: tuple[str, ...],
-    **given: Any,
+    rows: tuple[Path, ...], items: Path | None, rel_tol: float | None, rubric: tuple[str, ...], **given: Any
 ) -> int:
     """Grade answers with rules, and the rest with a judge.
 

@@ -73,8 +73,7 @@ def exit_code(error: BaseException) -> int:
             return _ended(6, "A disk failed (input/output error). Run the same command on another disk.")
         case MemoryError():
             return _ended(
-                6,
-                "The memory is full. Use more memory, or a smaller --limit or `max_batch_tokens`.",
+                6, "The memory is full. Use more memory, or a smaller --limit or `max_batch_tokens`."
             )
         case _:
             return _ended(1, *firewall.bug_lines(error))

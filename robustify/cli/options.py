@@ -101,11 +101,7 @@ INFERRED = click.option(
     help="Read questions inferred from choices: item, model, text, in JSON Lines or CSV (repeatable).",
 )
 JSON = click.option(
-    "--json",
-    is_flag=True,
-    expose_value=False,
-    callback=_keep,
-    help="Print only one JSON object.",
+    "--json", is_flag=True, expose_value=False, callback=_keep, help="Print only one JSON object."
 )
 QUIET = click.option(
     "-q",
