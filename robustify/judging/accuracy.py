@@ -121,8 +121,8 @@ def accuracy(credits: Credits, parts: Parts, free: FreeScores | None = None, *, 
 
 
 def format_gap(credits: Credits, parts: Parts) -> DifferenceQuantity | None:
-    """Return the paired difference between `full` and `cloze_chars` on items fit for cloze, or None if either was not
-    asked.
+    """Return the paired accuracy difference between `full` and `cloze_chars` on items suited to cloze, or None if either
+    view was not asked.
     """
     full, cloze = credits.get("full"), credits.get("cloze_chars")
     if full is None or cloze is None:
@@ -132,7 +132,7 @@ def format_gap(credits: Credits, parts: Parts) -> DifferenceQuantity | None:
 
 
 def heuristic_gap(won: Floats, longest: Floats, groups: Ints | None = None) -> DifferenceQuantity | None:
-    """Return the accuracy on items whose longest choice is the key, minus the accuracy on all others.
+    """Return a model's accuracy on items whose longest choice is the key, minus its accuracy on all others.
 
     None if either group is empty. An item with tied longest choices counts in both groups by its tie-fair credit. The
     interval is Newcombe's, or a cluster bootstrap if `groups` is given.
@@ -182,7 +182,7 @@ def _choices_only_best(
     template: str | None = None,
     norm: TextNorm = "chars",
 ) -> Bools | None:
-    """Return the choices (n, K) that share a model's best choices-only score, or None if it was not asked."""
+    """Return the choices (n, K) that share a model's best choices-only score, or None if the model was not asked."""
     view = VIEW_OF[mode]
     if template is None or model not in models_asked(answers, view, template):
         template = first_template(answers, view, (model,))
@@ -226,7 +226,7 @@ def _measure(name: str, won: Floats, parts: Parts) -> ViewScores:
 
 
 def against_chance(won: Floats, k: Ints | None, groups: Ints | None = None) -> AgainstChance:
-    """Return a rate with its chance level, mean(1/k), and whether a score test finds a difference.
+    """Return a rate with its chance level, mean(1/k), and whether a score test finds that the two differ.
 
     The test is valid for any fixed picks under exchangeable keys. `groups` affects only the interval. If the difference is
     not significant, `mde` is the increase detectable with 80 % power. The residual audit accounts for chance after
@@ -244,7 +244,7 @@ def against_chance(won: Floats, k: Ints | None, groups: Ints | None = None) -> A
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Paired comparison of two models: items that only the first got right (`b`), only the second (`c`), or tied."""
+    """Paired comparison of two models: ties, and items that only the first (`b`) or only the second (`c`) got right."""
 
     b: int
     c: int
@@ -270,7 +270,7 @@ class Compared:
 def pairs(
     ctx: Context, credits: Mapping[str, Credits], weighed: Balanced | None = None
 ) -> dict[str, Pair] | None:
-    """Return the paired comparison of every two models by "A vs B", or None if there are fewer than two models.
+    """Return a paired comparison for each pair of models, named "A vs B", or None if there are fewer than two models.
 
     `p_holm` covers all pairs, views and splits. If it is above 0.05, `mde` is the difference detectable with 80 % power at
     the level that Holm's method requires of the smallest p-value.

@@ -119,14 +119,14 @@ def balanced(ctx: Context) -> Balanced | None:
 
 @dataclass(frozen=True, eq=False)
 class ListedCues:
-    """Gains over chance of c strategies that see only the choices, scaled to unit deviation (n, c)."""
+    """Gains over chance (n, c) of c strategies that see only the choices, scaled to unit standard deviation."""
 
     names: tuple[str, ...]
     values: Floats
 
 
 def listed_cues(ctx: Context, scores: OptionScores, more: Mapping[str, Floats]) -> ListedCues:
-    """Return the cue columns of the items with a key, without constant columns.
+    """Return the cue columns for items with a known key, leaving out constant columns.
 
     The columns are the scorer's centered logit of the key, its probability and its pick over chance, the contributions of
     the key's form and words, the tie-fair credits of four length heuristics over chance, and the `more` columns.
@@ -149,7 +149,7 @@ def listed_cues(ctx: Context, scores: OptionScores, more: Mapping[str, Floats]) 
 
 
 def tempered(scores: OptionScores, key: Ints) -> Floats:
-    """Return log probabilities (n, K) after temperature scaling of each fold's logits to the keys of the other folds."""
+    """Return log probabilities (n, K), using a temperature for each fold that is fitted to the keys of the other folds."""
     from scipy.optimize import minimize_scalar  # loaded only when needed
 
     out = np.full(scores.logits.shape, -np.inf)
@@ -189,7 +189,7 @@ def _withheld(n: int, items: float, largest: float) -> Reason | None:
 
 
 def _remaining_gains(ctx: Context, scores: OptionScores, columns: Floats) -> dict[str, LeftToFind]:
-    """Return each auditor's gain over chance, with weights and probes both fitted without the item's fold."""
+    """Return each auditor's gain over chance. For each fold, weights and probes are fitted on the other folds."""
     of = np.flatnonzero(scores.known)
     seen = drawn(np.ones(len(of), dtype=bool), MOST_AUDITED)
     rows, c, items = of[seen], columns[seen], ctx.items or ()
@@ -219,7 +219,8 @@ def _remaining_gains(ctx: Context, scores: OptionScores, columns: Floats) -> dic
 
 
 def _asked_auditors(ctx: Context) -> Iterator[tuple[str, AuditorKind, Floats]]:
-    """Yield the name, kind and credits (n,) of the encoder, or of the voters if the weights balance the encoder's logit.
+    """Yield each auditor's name, kind and credits (n,): the voters if the encoder's logit is balanced, otherwise the
+    encoder.
 
     The encoder is cross-fitted. Unanswered items are NaN.
     """

@@ -41,7 +41,7 @@ def calibrations(ctx: Context) -> dict[str, CalibrationViews]:
 def calibration(
     scores: Floats, key: Ints, k: Ints, groups: Ints | None = None, *, seed: int = 0
 ) -> Calibration | None:
-    """Return the calibration of a softmax over the choices, or None for fewer than 10 answered items.
+    """Return the calibration of a softmax over the choices, or None if fewer than 10 items were answered.
 
     `scores` (n, K) are log probabilities up to a constant per item. `groups` (n,) are resampled together. `ece` is the
     expected calibration error in 15 equal-width bins (Guo et al. 2017), which is biased upward on few items.
@@ -87,7 +87,7 @@ def ece(confidence: Floats, correct: Floats) -> float:
 
 
 def bins(confidence: Floats, correct: Floats, groups: Ints | None = None) -> tuple[CalibrationBin, ...]:
-    """Return the bins of the reliability diagram from the least to the most confident, with Wilson intervals."""
+    """Return the bins of the reliability diagram, from least to most confident, with Wilson intervals."""
     place = _place(confidence)
     out = []
     for b in range(BINS):
@@ -126,7 +126,7 @@ def _if_calibrated(confidence: Floats, seed: int) -> Floats:
 def _resampled(
     place: Ints, gap: Floats, loss: Floats, groups: Ints | None, seed: int
 ) -> tuple[Floats, Floats]:
-    """Return the means (16,) of the gap in each bin and of the loss, with bootstrap replicates.
+    """Return the mean gap in each bin and the mean loss as one array (16,), with bootstrap replicates.
 
     Many units are first combined into random bags, which have the same spread at a lower cost (Wolter 2007).
     """

@@ -1,4 +1,4 @@
-"""Selection of the items that can be asked as cloze, without showing their choices. Every exclusion has a reason."""
+"""Selection of items that can be asked as cloze, that is, without showing their choices. Every exclusion has a reason."""
 
 import json
 import re
@@ -21,7 +21,7 @@ LONG_ANSWER = 200
 
 
 class ClozeSettings(BaseModel):
-    """Which items to exclude from cloze: a profile, or a file of decisions (`labels`)."""
+    """Settings that exclude items from cloze, by a profile or by a file of decisions (`labels`)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -36,7 +36,7 @@ class ClozeSettings(BaseModel):
 
 
 def excluded(items: Sequence[Item], settings: ClozeSettings) -> dict[str, str]:
-    """Return the exclusion reasons by item ID of the items that cannot be asked as cloze.
+    """Return the reason why each excluded item cannot be asked as cloze, by item ID.
 
     Raises:
         UsageError: the file of labels does not exist.
@@ -47,7 +47,7 @@ def excluded(items: Sequence[Item], settings: ClozeSettings) -> dict[str, str]:
     if missing:
         raise DataError(
             f"{settings.labels}: {len(missing)} of {len(items)} items have no label (first: {missing[0]}). "
-            "Expected a label for every item."
+            "Label every item, or use another profile."
         )
     reasons = {item.id: exclusion(item, settings.profile, labels) for item in items}
     return {name: reason for name, reason in reasons.items() if reason is not None}
@@ -82,7 +82,7 @@ _TAIL = r"(?:\s+(?i:only|alone|both))"
 
 
 def _marks(mark: str) -> str:
-    """Return a pattern that matches a mark with a referring word, or several joined marks."""
+    """Return a pattern that matches one mark next to a referring word (such as "both"), or several marks in a list."""
     return rf"{_LEAD}+{mark}{_TAIL}?|{mark}{_TAIL}|{_LEAD}*{mark}(?:{_LINK}{mark})+{_TAIL}?"
 
 
@@ -148,7 +148,8 @@ def _strict(item: Item) -> str | None:
 
 
 def read_labels(path: Path) -> Mapping[str, bool]:
-    """Read cloze decisions by item ID from JSON lines `{"id": ..., "is_mcqa_only": true}`, with true for "not cloze".
+    """Read JSON lines `{"id": ..., "is_mcqa_only": true}` as a mapping from item ID to whether the item is unsuited to
+    cloze.
 
     The judge of Deep Ignorance (appendix I.5) uses the same field, so its output can be read without changes.
 
@@ -163,9 +164,7 @@ def read_labels(path: Path) -> Mapping[str, bool]:
             continue
         match _decision(line):
             case (name, _) if name in labels:
-                faults.append(
-                    f"{path}:{number}: the id repeats an earlier line. Expected one decision per item."
-                )
+                faults.append(f"{path}:{number}: the ID repeats that of an earlier line. Remove one of them.")
             case (name, decided):
                 labels[name] = decided
             case _:

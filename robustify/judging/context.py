@@ -138,7 +138,7 @@ class Context:
 
     @cached_property
     def chance(self) -> Chance:
-        """Flags expected by chance under the run's own rule."""
+        """Flags of the run's own rule, compared with chance."""
         return self.screened.chance(self.parts.groups)
 
     @cached_property
@@ -167,12 +167,12 @@ class Context:
         return as_compared(block.where(self.index.at[block.item] >= 0), view)
 
     def in_table(self, values: Bools) -> Bools:
-        """Return values of items (n, ...) in the item order of the answer table, False for items that are not judged."""
+        """Return item values (n, ...) in the order of the answer table, with False for items that are not judged."""
         at = self.index.at
         return np.where((at >= 0).reshape(-1, *[1] * (values.ndim - 1)), values[at], False)
 
     def row_groups(self, block: Block) -> Ints | None:
-        """Return the group of each row of a block (r,), or None if items are independent."""
+        """Return the group of each row (r,) in a block, or None if items are independent."""
         groups = self.parts.groups
         return None if groups is None else groups[self.index.at[block.item]]
 
@@ -241,7 +241,7 @@ def _index(answers: Answers, items: Sequence[Item] | None) -> ItemIndex:
     if len(other):
         raise DataError(
             f"answer table: item {items[other[0]].id} was asked with a different key or number of choices "
-            f"({len(other)} such items). Expected the items that were asked. Ask them again."
+            f"({len(other)} such items). Restore the items that were asked, or ask again."
         )
     return replace(index, key=key, k=k)
 
@@ -253,7 +253,7 @@ def _check_rules(answers: Answers, rules: ScreenRules) -> None:
     templates = sorted({t for v, _, t in askings if v == view})
     if rules.probe_vote != "none" and first_template(answers, "probe") is None:
         raise UsageError(
-            f"screen.probe_vote: {rules.probe_vote} needs a probe, but the answers contain none. Expected `none`."
+            f"screen.probe_vote: {rules.probe_vote} needs a probe, but the answers contain none. Set `none`."
         )
     if templates:
         if rules.template is not None and rules.template not in templates:
@@ -266,7 +266,7 @@ def _check_rules(answers: Answers, rules: ScreenRules) -> None:
         if absent:
             raise UsageError(
                 f"screen.voters: {', '.join(absent)} did not answer {view} with template {template}. "
-                f"Expected models among {', '.join(there)}."
+                f"Choose from {', '.join(there)}."
             )
         return
     strangers = sorted(set(rules.voters) - known)
@@ -274,5 +274,5 @@ def _check_rules(answers: Answers, rules: ScreenRules) -> None:
     if rules.template is not None or strangers or (rules.voters and other is not None):
         named = f"voters: {', '.join(strangers or rules.voters)}"
         setting = named if rules.voters else f"template: {rules.template}"
-        expected = "Remove it." if other is None else f"Expected mode {other}, which was asked."
+        expected = "Remove it." if other is None else f"Set `mode: {other}`, which was asked."
         raise UsageError(f"screen.{setting} cannot be used, because no model was asked {view}. {expected}")

@@ -1,4 +1,4 @@
-"""Evidence for flagged items: the pick without the question, its probability, and the cues behind it.
+"""Evidence for flagged items: the option picked without the question, its probability, and the cues behind it.
 
 The evidence consists of numbers and codes from the question-free scorer's ranking and the votes, without any text. h(W),
 the share of hits among items with probability W, is estimated on the items themselves (`decoy_filter`).
@@ -84,7 +84,7 @@ class Evidence:
 
     @property
     def inferred(self) -> Floats:
-        """Whether the question was inferred (n,): 1, 0, or NaN if no model tried. Meaning takes precedence over words."""
+        """Whether a model inferred the question (n,): 1 or 0, or NaN if no model tried. Meaning precedes words."""
         kind = next(iter(self.likeness))
         return np.where(np.isnan(self.likeness[kind]), np.nan, self.likeness[kind] >= LEAST[kind])
 
@@ -95,7 +95,7 @@ class Evidence:
 
     @cached_property
     def picked_by(self) -> tuple[tuple[str, ...], ...]:
-        """Voters that made the same pick, for each item."""
+        """Voters that agree with the ranking's pick, for each item."""
         agree = (self.pick >= 0)[:, None] & (self.choice == self.pick[:, None])
         return tuple(tuple(compress(self.voters, row)) for row in agree.tolist())
 
@@ -129,7 +129,7 @@ class Evidence:
 
 
 def evidence(ctx: Context) -> Evidence | None:
-    """Return the evidence on each item, whichever rule flags it, or None if the ranking has no picks.
+    """Return the evidence on each item, regardless of the rule that flags it, or None if the ranking has no picks.
 
     If the item texts are known, features that grow with length (`BY_LENGTH`) count as length for a much longer pick.
     """
@@ -170,7 +170,7 @@ def evidence(ctx: Context) -> Evidence | None:
 
 
 def likenesses(ctx: Context) -> Mapping[str, Floats]:
-    """Return each item's greatest similarity (n,) between the real question and inferred ones, by kind. NaN if none."""
+    """Return the similarity (n,) of each item's question to the closest inferred one, by kind. NaN if none was inferred."""
     found: dict[str, Floats] = {}
     for kind, template in TEMPLATES.items():
         asked = [model for view, model, name in ctx.answers.askings() if (view, name) == (VIEW, template)]
@@ -181,7 +181,7 @@ def likenesses(ctx: Context) -> Mapping[str, Floats]:
 
 
 def inference(found: Evidence, flagged: Bools) -> entries.Inference | None:
-    """Return the shares of flagged (n,) and other items with inferable questions, or None if no model inferred any."""
+    """Return how often models inferred the question of flagged (n,) and of other items, or None if no model tried."""
     if not found.likeness:
         return None
     inferred, asked = found.inferred, ~np.isnan(found.inferred)
@@ -230,7 +230,7 @@ def _much_longer(items: Sequence[Item], pick: Ints) -> Bools:
 
 
 def _sums(parts: Sequence[tuple[CueCode, Floats]], n: int) -> tuple[tuple[CueCode, ...], Floats]:
-    """Return the cues of `parts` in the order of `CUES`, and their summed values (n, c)."""
+    """Return the distinct cues in `parts`, in the order of `CUES`, and the sum of each cue's values (n, c)."""
     total: dict[CueCode, Floats] = {}
     for cue, values in parts:
         total[cue] = total[cue] + values if cue in total else values

@@ -50,7 +50,7 @@ class FreeGrades:
             return [_row(line) for line in self.lines]
         except (KeyError, TypeError):
             raise DataError(
-                "free.jsonl: some lines are not grades. Expected the file as robustify wrote it."
+                "free.jsonl: some lines are not grades. Restore the file that robustify wrote."
             ) from None
 
     @property

@@ -86,7 +86,7 @@ def topic_collapse(summary: Summary, limits: Limits) -> Guardrail:
 
 
 def topic_drift(summary: Summary, limits: Limits) -> Guardrail:
-    """Check that the topic mix moved by at most `max_kl` nats, unless random removal often moves it as far."""
+    """Check that the topic mix shifted by at most `max_kl` nats, unless random removal often shifts it as far."""
     topics = summary.topics
     if topics is None or topics.kl_nats is None or topics.p is None:
         return _not_judged("topic_drift", limits.max_kl, "no_topics", halts=True)
@@ -162,7 +162,7 @@ def voters_by_place(summary: Summary, limits: Limits) -> Guardrail:
 
 
 def undecided_share(summary: Summary, limits: Limits) -> Guardrail:
-    """Check that at most `max_undecided` of the items are undecided, because those are in neither split.
+    """Check that at most `max_undecided` of the items are undecided, because undecided items are in neither split.
 
     The check also fails if nobody voted and the items with known text are too few to rank.
     """
@@ -208,7 +208,7 @@ def residual_shortcuts(summary: Summary, limits: Limits) -> Guardrail:
 
 
 def trial_run(summary: Summary, limits: Limits, *, part: bool) -> Reason | None:
-    """Return why the run is only a trial, with too few items or with `part` of a benchmark, or None if it is not."""
+    """Return why the run is only a trial (too few items, or only `part` of a benchmark), or None if it is not a trial."""
     n = summary.splits.all
     few = n < limits.min_items
     return Reason.of("trial_run", n=n, least=limits.min_items, part=part) if few or part else None

@@ -36,7 +36,8 @@ def permutation(ctx: Context) -> Permutation:
 
 
 def stability(block: Block, groups: Ints | None = None, *, is_voter: bool | None = None) -> Stability | None:
-    """Return how a model's accuracy and picks vary with the order of choices, or None below two orders.
+    """Return how a model's accuracy and picks vary with the order of choices, or None without answers in two or more
+    orders.
 
     The main fields describe the random orders, including the original order, or the rotations if there are no random
     orders. `groups` (r,) marks clustered rows, which widen the intervals.
@@ -52,7 +53,7 @@ def stability(block: Block, groups: Ints | None = None, *, is_voter: bool | None
 
 
 def moved(block: Block, rows: Ints, asked: int, groups: Ints | None = None) -> Orders | None:
-    """Return how much answers vary over a set of orders, or None if no item was answered in all of them.
+    """Return how much answers vary over a set of orders, or None if no item was answered in every order.
 
     `rows` (items, orders) is padded with -1. The accuracy of an order counts the items that have an order of that rank.
     `flip_rate` is the share of other orders whose pick differs from the first. `consistency` is the share of items with the
@@ -154,14 +155,14 @@ def _usual(sizes: Ints) -> int:
 
 
 def _most_used(available: Ints, k: Ints) -> int:
-    """Return the set size that uses the most rows, preferring the larger of equals."""
+    """Return the number of orders per item for which complete sets use the most rows. Prefer the larger number in a tie."""
     sizes = range(2, max(3, int(available.max()) + 1))
     used = [(int(due[available >= due].sum()), size) for size in sizes for due in (_orders_due(size, k),)]
     return max(used)[1]
 
 
 def _orders_due(size: int, k: Ints) -> Ints:
-    """Return the number of orders for each item (n,) in a set of this size, at most k!."""
+    """Return how many orders each item (n,) contributes to a set of this size, at most k!."""
     most = np.array([min(size, math.factorial(options)) for options in range(int(k.max()) + 1)])
     return np.asarray(most[k], dtype=np.int64)
 

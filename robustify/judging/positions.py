@@ -1,4 +1,4 @@
-"""Position bias: how much more often a model picks a position than the key is there.
+"""Position bias: how much more often a model picks a position than the key occupies it.
 
 The share of picks alone is not a bias, because a model that is always right picks the positions of the keys.
 """
@@ -26,7 +26,7 @@ def position_biases(ctx: Context) -> dict[str, PositionBias | None]:
 
 
 def picked_by_place(rows: Block) -> Floats:
-    """Return the share of each row's pick at each displayed position (r, width). Tied picks share equally."""
+    """Return each row's pick as shares of the displayed positions (r, width). Tied picks share equally."""
     width = rows.order.shape[1]
     tied = best(rows.scores, rows.k)
     tied = np.pad(tied, ((0, 0), (0, max(0, width - tied.shape[1]))))[:, :width]

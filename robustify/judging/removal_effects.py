@@ -24,7 +24,7 @@ DRAWS = 1_000
 
 
 def random_removals(ctx: Context, credits: Mapping[str, Credits]) -> dict[str, RandomRemoval] | None:
-    """Return each model's accuracy on Robust compared with random removals, or None if there is none."""
+    """Return each model's accuracy on Robust compared with random removals, or None if no model can be compared."""
     found = {
         name: random_removal(credits[name], ctx.parts, is_voter=name in ctx.votes.voters)
         for name in ctx.names
@@ -41,7 +41,7 @@ def topic_table(ctx: Context) -> Topics | None:
 
 @dataclass(frozen=True)
 class Removal:
-    """Share of each group that a filter kept, for permutation within strata of similar groups.
+    """Share of each group that the filter kept, for random removals that permute these shares among groups of similar size.
 
     `group` (n,) is the group of each item. `size`, `share` and `stratum` are (g,). A stratum has groups of similar size.
     """
@@ -63,7 +63,7 @@ class Removal:
         return cls(group, size, np.bincount(group, weights=kept) / size, of * 64 + doubled)
 
     def moments(self, values: Floats) -> tuple[float, float]:
-        """Return the mean and variance of the sum of `values` (n,) over kept items, under permutation of the shares.
+        """Return the mean and variance of the sum of `values` (n,) over the items that random removals keep.
 
         Within a group, every subset of the kept size is equally likely.
         """
@@ -81,7 +81,7 @@ class Removal:
         return float(sums @ mean(self.share)[of]), variance
 
     def counts(self, index: Ints, draws: int, seed: int) -> Floats:
-        """Return how many items of each category in `index` (n,) random removals keep (draws, t)."""
+        """Return how many items of each category in `index` (n,) are kept by each of `draws` random removals (draws, t)."""
         rng, kinds = np.random.default_rng(seed), int(index.max()) + 1
         places = [np.flatnonzero(self.stratum == s) for s in np.unique(self.stratum)]
         out, shuffled = np.empty((draws, kinds)), self.share.copy()
@@ -129,7 +129,8 @@ def random_removal(credits: Credits, parts: Parts, *, is_voter: bool | None = No
 def topics(
     topic_of: Sequence[str], kept: Bools, groups: Ints | None = None, *, draws: int = DRAWS, seed: int = 0
 ) -> Topics:
-    """Return each topic before and after the filter, and the divergence of the mix. Arguments have one entry per item.
+    """Return each topic before and after the filter, and the divergence of the topic mix. Arguments have one entry per
+    item.
 
     A topic's `p` is the two-sided probability that random removal keeps a number of its items as unlikely as the observed
     one. It is exact (hypergeometric), or estimated by `draws` removals if there are groups. `p_bh` controls the false
@@ -174,7 +175,7 @@ def _as_far(null: Floats, after: Ints) -> Floats:
 
 
 def _unusual(before: Ints, after: Ints) -> Floats:
-    """Return the exact two-sided p-value of each topic's number of kept items (t,), from all counts at most as likely."""
+    """Return the exact two-sided p-value of each topic's kept count (t,), summed over all counts no more likely."""
     n, kept = int(before.sum()), int(after.sum())
     low, high = np.maximum(0, kept - (n - before)), np.minimum(before, kept)
     size = high - low + 1

@@ -142,7 +142,7 @@ def screen(ctx: Context) -> entries.Screen:
 
 
 def _cuts(ctx: Context) -> tuple[entries.CutAt, ...]:
-    """Return the number of flags at other false shares and at the run's own, or () under the exact rule."""
+    """Return the number of flags at several false shares, including the run's own, or () under the exact rule."""
     rules = ctx.rules.screen
     if rules.fdr_exact or not (ctx.ranking.top >= 0).any():
         return ()
@@ -299,7 +299,7 @@ def rule_name(rule: ScreenRules) -> str:
 
 
 def _rules(ctx: Context) -> Iterator[tuple[str, ScreenRules, Votes]]:
-    """Yield the name, rule and votes of each other rule, starting with those that every run is compared with."""
+    """Yield the name, rule and votes of each alternative rule, starting with those that every run reports."""
     run, votes = ctx.rules.screen, ctx.votes
     known = {_identity(ctx.answers, run)}
     d4 = d4_votes(ctx.answers, votes, run, ctx.index)

@@ -34,7 +34,7 @@ _NOTHING = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Chance:
-    """Flags on `n` items compared with chance. Results are None if no item counts.
+    """Number of flags on `n` items, compared with the number expected by chance. Results are None if no item counts.
 
     `expected` is the number of flags under the null, with the central 95 % of their distribution, and `p` is the
     probability of at least as many. `excess` and `latent` are shares of the items with item-bootstrap intervals, which are
@@ -59,12 +59,12 @@ class Chance:
 
     @property
     def deciding(self) -> "Chance":
-        """Null that decides: with positions if voters could see them, otherwise without."""
+        """Comparison that decides: the one that uses key positions if voters could see positions, otherwise this one."""
         return self if self.by_position is None else self.by_position
 
     @property
     def rate(self) -> float | None:
-        """Share of the items that is flagged under the null."""
+        """Share of items that are flagged under the null."""
         return self.expected / self.n if self.n else None
 
 
@@ -91,7 +91,7 @@ def chance(flagged: Bools, would: Bools, k: Ints, groups: Ints | None = None) ->
 def chance_by_position(
     flagged: Bools, would: Bools, key: Ints, k: Ints, groups: Ints | None = None
 ) -> Chance:
-    """Compare the flags of a filter with those expected under a null that knows the positions of the keys.
+    """Compare the flags of a filter with those expected under a null that uses the positions of the keys.
 
     A key is at position j with the share of keys at j among items with as many options. The Poisson-binomial variance is at
     least (n - 1) / n times that of permuted keys, so p is conservative. The excess is adjusted for the share of flags at
@@ -117,7 +117,7 @@ def chance_by_position(
 
 
 def false_share(hits: Bools, decoys: Floats, ratio: Floats) -> Rate:
-    """Return the share of hits that are right by chance, D / H, estimated from decoys.
+    """Return the share of hits due to chance, D / H, estimated from decoys.
 
     A decoy would be flagged if it were the key, but is not. `hits` (n,) marks flagged items, and `decoys` (n,) is the
     number of chance hits that each item's decoys represent. A decoy that is the key with probability c under the null
@@ -153,7 +153,7 @@ def _drop_ambiguous_latent(found: Chance, would: Bools) -> Chance:
 
 
 def _add_rates(found: Chance, over: Floats, room: Floats, k: Ints, groups: Ints | None) -> Chance:
-    """Add the excess and the latent rate, given each item's excess over the null and that of a shortcut (n,)."""
+    """Add the excess and the latent rate, given the excess (n,) of each item (`over`) and of a sure shortcut (`room`)."""
     rated = _latent_contributions(over, room, k)
     found = replace(found, excess=float(over.mean()))
     knows = ~np.isnan(rated)
@@ -184,7 +184,7 @@ def _add_rates(found: Chance, over: Floats, room: Floats, k: Ints, groups: Ints 
 
 
 def _latent_contributions(over: Floats, room: Floats, k: Ints) -> Floats:
-    """Return each item's contribution to the latent rate (n,), as the mean over items of rates by number of options.
+    """Return each item's contribution (n,) to the latent rate, an item-weighted mean of the rates by number of options.
 
     For one number of options, the rate is sum of `over` / sum of `room`, or NaN if the latter is 0.
     """

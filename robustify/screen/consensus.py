@@ -75,7 +75,7 @@ class Verdicts(Sequence[Verdict]):
 
 @dataclass(frozen=True, eq=False)
 class Screened:
-    """Outcome of applying one rule to the votes on n items, with every option as a hypothetical key.
+    """Outcome of applying one rule to the votes on n items, computed for every option as if it were the key.
 
     `right` (n, K) counts votes, and `missing` (n,) counts absent votes, of `voters`. `options` (n, K) marks the options
     that exist. `would` (n, K) marks options for which the available answers would flag the item, and `open` (n, K) those
@@ -94,7 +94,8 @@ class Screened:
 
     @cached_property
     def weighed(self) -> Bools:
-        """Items (n,) whose outcome depends on no missing answer, or for which the available answers already flag an option.
+        """Items (n,) whose outcome does not depend on missing answers, or with an option that the available answers already
+        flag.
 
         Rates and flags expected under the null are measured on these items. The selection does not depend on the keys, so
         it introduces no bias. Every flagged item is among them.
@@ -171,7 +172,7 @@ def screened(votes: Votes, rules: ScreenRules, cut: Flagging | None = None) -> S
     if rules.criterion == FDR:
         if cut is None:
             raise UsageError(
-                "screen.criterion: `fdr` needs a ranking of all items, but there is none. Pass the flags of a cutoff."
+                "screen.criterion: `fdr` needs a ranking of all items, but none was given. Pass a cutoff's flags as `cut`."
             )
         would, open_ = cut.would, cut.open
     else:
@@ -200,7 +201,7 @@ def d4_votes(
 
 
 def _of_ranking(found: Chance, flagged: Bools, ranked: Flagging) -> Chance:
-    """Return the chance results of `criterion: fdr`, with the false share of its cutoff and without a p-value.
+    """Return the chance results under `criterion: fdr`: the false share is that of the cutoff, and there is no p-value.
 
     The scorer and the cutoff were fitted to these keys, so a p-value of the counts would be too small. If nothing is
     flagged, no cutoff reached q, which does not bound the rate of shortcuts.
@@ -210,7 +211,7 @@ def _of_ranking(found: Chance, flagged: Bools, ranked: Flagging) -> Chance:
 
 
 def _at_key(table: npt.NDArray[T], key: Ints) -> npt.NDArray[T]:
-    """Return the column of each row's key, or the first column if the key is unknown."""
+    """Return each row's entry in the column of its key, or in the first column if the key is unknown."""
     return np.take_along_axis(table, np.maximum(key, 0)[:, None], axis=1)[:, 0]
 
 

@@ -42,7 +42,7 @@ class Cut:
 
 
 def hits_per_miss(null: Floats) -> Floats:
-    """Return the hits by chance per miss, rho = c / (1 - c), if the top option is the key with probability c (n,)."""
+    """Return rho = c / (1 - c), the chance hits expected per miss, if the top option is the key with probability c (n,)."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.where(null < 1, null / (1 - null), np.inf))
 
@@ -89,7 +89,7 @@ def false_share_interval(hits: int, misses: int, rho: float, cuts: int = 1) -> I
 
 
 def _negative_binomial(level: float, misses: int, c: float) -> int:
-    """Return the `level` quantile of the successes, each with probability c, before this many misses."""
+    """Return the `level` quantile of the number of successes, each with probability c, that precede this many misses."""
     if c >= 1:
         return 1 << 31
     return bisect_left(range(1 << 31), level, key=lambda v: float(betainc(misses, v + 1, 1 - c)))
@@ -98,7 +98,7 @@ def _negative_binomial(level: float, misses: int, c: float) -> int:
 def exact_cut(
     strength: Floats, hit: Bools, rho: Floats, fold: Ints, content: Floats, q: float
 ) -> tuple[dict[int, float], Cut]:
-    """Return thresholds by fold that bound the false discovery rate by q in finite samples, and the combined cutoff.
+    """Return thresholds by fold that keep the false discovery rate at most q in finite samples, and the combined cutoff.
 
     The ranking of a fold must come from fits without its keys. Hits above a fold's `decoy_cut` at q / 2 get the e-value n_f
     / (rho (1 + M_f)), and e-BH flags at q under any dependence between folds (Wang and Ramdas 2022; Ren and Barber 2024).
@@ -128,7 +128,7 @@ def exact_cut(
 
 
 def shortcut_share(strength: Floats, hit: Bools, null: Floats, at: Floats) -> Floats:
-    """Return the share of items with a shortcut at the strengths `at` (m,), or 0 below all observed strengths.
+    """Return the estimated share of shortcuts among items of each strength `at` (m,), or 0 below all observed strengths.
 
     This is the isotonic regression of (hit - c) / (1 - c), whose mean is that share, on `strength` (n,), by pooled adjacent
     violators (Ayer et al. 1955). `null` (n,) is c. Items of equal strength share one value.
@@ -209,7 +209,7 @@ def flags(ranking: Ranking, key: Ints, q: float, *, exact: bool = False) -> Deci
 
 
 def cuts_at(ranking: Ranking, key: Ints, shares: Sequence[float]) -> list[Cut]:
-    """Return the cutoff at each of these false shares. `key` is (n,)."""
+    """Return the cutoff for each requested false share. `key` is (n,)."""
     enter = np.flatnonzero(
         (ranking.top >= 0) & (key >= 0) & (ranking.null < 1) & (ranking.group == np.arange(len(key)))
     )
@@ -218,7 +218,7 @@ def cuts_at(ranking: Ranking, key: Ints, shares: Sequence[float]) -> list[Cut]:
 
 
 def flagging(ranking: Ranking, made: Decision, width: int) -> Flagging:
-    """Return the flags of a decision with every option as a hypothetical key (n, width)."""
+    """Return the flags of a decision, computed for every option as if it were the key (n, width)."""
     at = np.flatnonzero(made.above)
     would = np.zeros((len(made.above), width), dtype=bool)
     would[at, ranking.top[at]] = True

@@ -44,11 +44,11 @@ class ItemIndex:
 
     @property
     def width(self) -> int:
-        """Maximum number of choices, or 1 without rows so that arrays have a column."""
+        """Maximum number of choices, or 1 if there are no rows, so that arrays have at least one column."""
         return int(self.k.max(initial=1))
 
     def spread(self, block: Block, values: Floats) -> Floats:
-        """Return values of a block's rows (at most one row per item) in item order (n,), NaN for items without a row."""
+        """Return row values in item order (n,), NaN for items without a row. A block has at most one row per item."""
         out = np.full(len(self), np.nan)
         where = self.at[block.item]
         out[where[where >= 0]] = values[where >= 0]
@@ -81,7 +81,7 @@ def item_index(answers: Answers, items_order: Sequence[str]) -> ItemIndex:
         n = len(np.unique(at[wrong]))
         raise DataError(
             f"answer table: the rows of item {items[at[wrong[0]]]} disagree on its key or number of choices, or the key "
-            f"is out of range ({n} such items). Expected one key per item. Ask or import the items again."
+            f"is out of range ({n} such items). Ask or import the items again."
         )
     refuse_repeats(answers, item)
     return ItemIndex(items, key, k, index)
@@ -109,13 +109,13 @@ def refuse_repeats(answers: Answers, item: Ints) -> None:
             times = int(np.count_nonzero(marks == marks[again]))
             raise DataError(
                 f"answer table: item {row['item']} has {times} rows for {row['model']} under {row['view']} "
-                f"({row['template']}) in the same order ({len(same)} surplus rows in all). Expected one row each. "
+                f"({row['template']}) in the same order ({len(same)} surplus rows in all). "
                 "Import each log only once."
             )
 
 
 def _marks(table: pa.Table, item: Ints) -> Words:
-    """Return a 64-bit random linear hash of each row, equal for rows with equal item, view, model, template and order."""
+    """Return a 64-bit hash of each row, which is equal for rows with the same item, view, model, template and order."""
     rng = np.random.default_rng(0)
     lengths = pc.list_value_length(table["order"])
     width = int(pc.max(lengths).as_py() or 0)
@@ -200,7 +200,7 @@ def shares_by_options(key: Ints, k: Ints) -> dict[int, tuple[int, tuple[float, .
 
 
 def key_shares(key: Ints, k: Ints, width: int) -> Floats:
-    """Return for each item the share of keys at each position among items with as many options (n, width).
+    """Return, for each item, the share of keys at each position among items with as many options (n, width).
 
     The item itself counts, so expected flags are exactly those of keys permuted among items with as many options.
     Otherwise, less would be expected of a right item than of a wrong one, and an item with a unique number of options would

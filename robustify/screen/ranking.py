@@ -158,7 +158,7 @@ class Ranker:
         )
 
     def by_options(self) -> OptionScores | None:
-        """Return scores of the options' texts alone, or None without texts or with too few items for a fit."""
+        """Return scores of the options' texts alone, or None if texts are unknown or there are too few items for a fit."""
         (fit,), parts, _ = self._fitted(None, exact=True)
         if self._items is None or "words" not in parts:
             return None
@@ -179,7 +179,7 @@ class Ranker:
         ]
 
     def _representatives(self, ranked: Bools) -> Ints:
-        """Return the representative of each item's near-duplicates (n,): the smallest hash, preferably `ranked`."""
+        """Return the representative (n,) of each item's near-duplicates: the smallest hash, among `ranked` items if any."""
         if self._items is None:
             return np.arange(len(self._index))
         copies = near_duplicates(self._items)
@@ -193,7 +193,7 @@ class Ranker:
 
     @cached_property
     def _by_text(self) -> list[dict[str, Floats]]:
-        """Logits of each fit on texts (folds, n, K), for each partition into folds."""
+        """Logits (n, K) of each text-based fit by name, for each partition into folds."""
         if self._features is None:
             return [{} for _ in self._folds]
         x, known = self._features, self._known
@@ -208,7 +208,7 @@ class Ranker:
         return out
 
     def _coefficients(self, train: Bools) -> Floats:
-        """Return the coefficients of the features (f,) fitted on the items `train` (n,)."""
+        """Return the coefficients (f,) of the features, fitted on the items in the mask `train` (n,)."""
         mark = train.tobytes()
         if mark not in self._fits:
             assert self._features is not None
@@ -218,7 +218,7 @@ class Ranker:
     def _fitted(
         self, preferences: MeanPreferences | None, exact: bool
     ) -> tuple[list[CrossFit], dict[str, Floats], dict[str, Floats]]:
-        """Return the cross-fitted logits, and the mean contribution of each part and surface feature over partitions.
+        """Return the cross-fitted logits, and each part's and surface feature's contribution, averaged over partitions.
 
         With `exact`, there is one partition, so no key of a fold affects the logits of that fold.
         """

@@ -89,9 +89,7 @@ def parse_criterion(criterion: str) -> tuple[int, int] | None:
         raise ValueError(f"unknown criterion. Expected {FORMS}.")
     k, n = int(match[1]), int(match[2])
     if not 1 <= k <= n:
-        raise ValueError(
-            f"{k} of {n} voters is impossible. Expected at least 1 and at most all of them ({FORMS})."
-        )
+        raise ValueError(f"{k} of {n} voters is impossible. In `k-of-n`, k must be from 1 to n.")
     return k, n
 
 
@@ -111,7 +109,7 @@ def votes_needed(criterion: str, voters: int) -> int:
 
 
 def require_voters(criterion: str, voters: int) -> None:
-    """Check that a criterion for n voters has n voters. Without voters, every criterion passes.
+    """Check that the `n` of a `k-of-n` criterion is the number of voters. Without voters, every criterion passes.
 
     Raises:
         UsageError: the number of voters is different.
@@ -119,8 +117,8 @@ def require_voters(criterion: str, voters: int) -> None:
     match parse_criterion(criterion):
         case (_, n) if voters and n != voters:
             raise UsageError(
-                f"screen.criterion: {criterion} does not fit the number of voters ({voters}). Expected k-of-{voters}, "
-                f"or {n} voters in screen.voters."
+                f"screen.criterion: {criterion} does not fit the number of voters ({voters}). Use k-of-{voters}, "
+                f"or name {n} voters in screen.voters."
             )
 
 
@@ -134,7 +132,7 @@ def criterion_words(rule: ScreenRules) -> str:
 def same_model(
     fingerprints: Mapping[str, Mapping[str, str]], voters: Sequence[str]
 ) -> tuple[str, str] | None:
-    """Return the first two voters that are the same model, in the order of the voters, or None.
+    """Return the first two voters that are the same model, in the order of the voters, or None if all differ.
 
     Two voters are the same model if all digests of their fingerprints agree. Without digests, the model and the server must
     agree. Precision, device and batch size do not count.

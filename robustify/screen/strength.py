@@ -1,4 +1,4 @@
-"""Strength of items, by which they are sorted: the probability of a shortcut as a rank within the fold.
+"""Strength by which items are sorted: the rank, within the fold, of the probability that the item has a shortcut.
 
 If the top has probability W and is the key, the item has a shortcut with probability (W - c) / ((1 - c) W), where c is 1 /
 k. Fits for different folds differ in scale, so items are compared only within a fold. Copies count once.
@@ -19,7 +19,7 @@ _EQUAL = 1e-9
 
 @dataclass(frozen=True, repr=False)
 class CrossFit:
-    """Logits (n, K) cross-fitted on a partition into folds, `fold` (n,).
+    """Cross-fitted logits (n, K), with the fold of each item (n,).
 
     `missing` (n,) is the largest contribution that missing answers could make if they all agreed.
     """
@@ -44,14 +44,14 @@ def mean_logits(fits: Sequence[CrossFit]) -> Floats:
 
 
 def strengths(fits: Sequence[CrossFit], there: Bools, ranked: Bools, counted: Bools) -> Floats:
-    """Return the mean rank of each `ranked` item among the `counted` items of its fold (n,), from 0 to 1, otherwise NaN."""
+    """Return each `ranked` item's mean rank among the `counted` items of its fold (n,), from 0 to 1. Others are NaN."""
     out, at = np.full(len(ranked), np.nan), np.flatnonzero(ranked)
     out[at] = _ranks(fits, there, counted, at, [fit.logits[at] for fit in fits])
     return out
 
 
 def reachable_strengths(fits: Sequence[CrossFit], there: Bools, ranked: Bools, counted: Bools) -> Floats:
-    """Return the strength of each option as the top (n, K), if all missing answers were for that option.
+    """Return the strength (n, K) of an item if all missing answers were for one option and made that option the top.
 
     NaN if no answer is missing, or if another option would remain the top.
     """
@@ -70,7 +70,7 @@ def reachable_strengths(fits: Sequence[CrossFit], there: Bools, ranked: Bools, c
 
 
 def alone(there: Bools, option: int) -> Floats:
-    """Return the standardized scores (n, K) of a voter that picks only this option."""
+    """Return the standardized scores (n, K) of a voter that prefers one option and is indifferent between the others."""
     k = np.maximum(there.sum(axis=1, keepdims=True), 2)
     picked = np.arange(there.shape[1]) == option
     return np.asarray(np.where(there, np.where(picked, np.sqrt(k - 1), -1 / np.sqrt(k - 1)), 0.0))
@@ -79,7 +79,7 @@ def alone(there: Bools, option: int) -> Floats:
 def _ranks(
     fits: Sequence[CrossFit], there: Bools, counted: Bools, at: Ints, logits: Sequence[Floats]
 ) -> Floats:
-    """Return the mean rank (m,) of the items `at` (m,), given their `logits` (m, K) in each fit."""
+    """Return the within-fold ranks (m,) of the items `at` (m,), averaged over fits, given their `logits` in each fit."""
     ranks = np.full((len(fits), len(at)), np.nan)
     for rank, fit, own in zip(ranks, fits, logits, strict=True):
         probable, mine = _probable(fit.logits, there), _probable(own, there[at])

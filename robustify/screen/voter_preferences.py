@@ -24,7 +24,7 @@ _ANYTHING = 1e6
 
 @dataclass(frozen=True, repr=False)
 class MeanPreferences:
-    """Mean preferences of the voters by mode.
+    """Mean preferences of the voters in each mode.
 
     `values` are the means over voters (n, K), and `missing` is the share of voters without an answer (n,). `complete` (n,)
     marks items that every voter answered. `placed` is true if a voter saw positions. `selection` is how many times more
@@ -40,7 +40,7 @@ class MeanPreferences:
 
 @dataclass(frozen=True)
 class _Preferences:
-    """Preferences of one voter in one mode, standardized within the item (n, K), 0 without an answer."""
+    """One voter's preferences (n, K) in one mode, standardized within the item, with 0 if unanswered."""
 
     values: Floats
     answered: Bools

@@ -101,7 +101,7 @@ def redrawn(block: Block, choice: Ints, index: ItemIndex, groups: Ints | None = 
 
 
 def _prior(counts: Floats, k: Ints) -> float:
-    """Return the parameter of the symmetric Dirichlet prior, from counts (r, K) of replies to `k` (r,) letters."""
+    """Return the parameter of a symmetric Dirichlet prior, fitted to counts (r, K) of replies over `k` (r,) letters."""
     n = counts.sum(axis=1)
     pairs, alike = n * (n - 1), float((counts * (counts - 1)).sum())
     if not pairs.any():

@@ -73,7 +73,7 @@ class Votes:
 
 
 def cast_votes(answers: Answers, rules: ScreenRules, index: ItemIndex, *, plain: bool = False) -> Votes:
-    """Cast the votes on the items, -1 if a voter was not asked. `plain` uses only the first row of each item (D.4)."""
+    """Cast the votes on the items, with -1 if a voter was not asked. `plain` uses only the first row of each item (D.4)."""
     view = VIEW_OF[rules.mode]
     template, named = who_votes(answers, rules)
     voters = () if template is None else named
@@ -97,24 +97,24 @@ def cast_votes(answers: Answers, rules: ScreenRules, index: ItemIndex, *, plain:
 
 
 def first_template(answers: Answers, view: str, voters: Sequence[str] = ()) -> str | None:
-    """Return the first template under which the view was asked of any model, or of the named `voters`."""
+    """Return the first template with which any model, or any of `voters`, was asked the view, or None if none was."""
     return next((t for v, m, t in answers.askings() if v == view and (not voters or m in voters)), None)
 
 
 def who_votes(answers: Answers, rules: ScreenRules) -> tuple[str | None, tuple[str, ...]]:
-    """Return the template and the voters that apply under the rules. The template is None if no model was asked."""
+    """Return the template and the voters that the rules select. The template is None if no model was asked."""
     view = VIEW_OF[rules.mode]
     template = rules.template or first_template(answers, view, rules.voters)
     return template, rules.voters or (() if template is None else models_asked(answers, view, template))
 
 
 def first_block(answers: Answers, view: str, model: str) -> Block:
-    """Return a model's rows under a view in its first template, empty if it was not asked."""
+    """Return a model's rows under a view in its first template. The block is empty if the model was not asked."""
     return answers.block(view, model, first_template(answers, view, (model,)))
 
 
 def first_picks(answers: Answers, index: ItemIndex, view: str, model: str) -> Ints | None:
-    """Return a model's first picks (n,), -1 if unanswered and -2 if tied, or None if it was not asked."""
+    """Return a model's first picks (n,), -1 if unanswered and -2 if tied, or None if the model was not asked."""
     block = first_block(answers, view, model).first()
     if not len(block):
         return None
@@ -135,7 +135,7 @@ def models_asked(answers: Answers, view: str, template: str | None = None) -> tu
 
 
 def preferences(block: Block, mode: Mode, index: ItemIndex, norm: TextNorm = "chars") -> tuple[Ints, Floats]:
-    """Return the item index (r,) and the preferences (r, width) of each row about judged items."""
+    """Return the item index (r,) and the preferences (r, width) of each row that belongs to a judged item."""
     at = index.at[block.item]
     rows = block if (at >= 0).all() else block.where(at >= 0)
     preference = row_preferences(rows, mode, norm)
@@ -144,12 +144,12 @@ def preferences(block: Block, mode: Mode, index: ItemIndex, norm: TextNorm = "ch
 
 
 def averaged(block: Block, mode: Mode, index: ItemIndex, norm: TextNorm = "chars") -> Bools:
-    """Return the choices that share the best mean preference over an item's rows (n, K), none if a row is unanswered."""
+    """Return the choices (n, K) with the best mean preference over an item's rows, or no choice if a row is unanswered."""
     return mean_best(*preferences(block, mode, index, norm), index, not_shown(block, index))
 
 
 def mean_best(at: Ints, preference: Floats, index: ItemIndex, bounded: Bools | None = None) -> Bools:
-    """Return the choices with the best mean preference (n, K), from rows of items `at` (r,).
+    """Return the choices (n, K) with the best mean preference, given the item index `at` (r,) of each row.
 
     There are none if the best one relies on an upper bound, marked in `bounded` (r, width).
     """
@@ -167,7 +167,7 @@ def _sums(at: Ints, values: Floats | Bools, index: ItemIndex) -> Floats:
 
 
 def not_shown(block: Block, index: ItemIndex) -> Bools | None:
-    """Return the choices of each judged row whose scores a server did not report (r, width), or None if there are none."""
+    """Return the choices (r, width) of judged rows for which a server reported no score, or None if all were reported."""
     if np.isnan(block.at_most).all():
         return None
     rows = block.where(index.at[block.item] >= 0)
@@ -177,13 +177,13 @@ def not_shown(block: Block, index: ItemIndex) -> Bools | None:
 
 
 def one_pick(shared: Bools) -> Ints:
-    """Return the single best choice of `shared` (..., K), -1 for none or -2 for a tie."""
+    """Return the only choice in `shared` (..., K), -1 if there is none, or -2 if there are several."""
     tied = shared.sum(axis=-1)
     return np.where(tied == 1, shared.argmax(axis=-1), np.where(tied > 1, TIED, UNANSWERED))
 
 
 def agreed(at: Ints, preference: Floats, index: ItemIndex, rotation: Literal["every", "most"]) -> Ints:
-    """Return the choice picked in `every` row of an item, or in `most` of them (more than half) (n,).
+    """Return the choice (n,) that is the pick in `every` row of an item, or in `most` of its rows (more than half).
 
     -2 means that no choice can reach this any more. -1 means that the item was not asked, or that unanswered rows could
     still decide. A tied row picks nothing.
@@ -232,7 +232,7 @@ def _widened(values: Floats, width: int) -> Floats:
 
 
 def in_own_order(block: Block) -> bool:
-    """Return whether there are rows and all show the options in the benchmark's own order."""
+    """Return whether there are rows and all of them show the options in the benchmark's own order."""
     own = np.arange(block.order.shape[1])
     return len(block) > 0 and bool(((block.order == own) | (block.order < 0)).all())
 

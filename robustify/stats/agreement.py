@@ -53,7 +53,7 @@ def krippendorff_alpha(units: Sequence[Sequence[float | None]], *, level: Level 
 
 
 def _ordinal_distances(margin: Floats) -> Floats:
-    """Return the ordinal distance of every two values: the squared difference of their mid-ranks."""
+    """Return the ordinal distance between each pair of values: the squared difference of their mid-ranks."""
     return np.asarray(np.subtract.outer(*2 * [np.cumsum(margin) - margin / 2]) ** 2)
 
 
@@ -123,7 +123,7 @@ def _kappa_interval(
 
 
 def _lower_bound_without_disagreement(cells: Floats, k: int, weights: Weights | None, units: int) -> float:
-    """Return a lower bound of kappa for raters that never disagree, where resampling shows no spread.
+    """Return a lower bound on kappa for raters who never disagree, because resampling then shows no spread.
 
     Up to Wilson's upper bound of the share of `units` may disagree, each by the largest cost.
     """

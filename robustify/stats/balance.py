@@ -1,4 +1,4 @@
-"""Entropy balancing: weights as equal as possible under which the listed columns have mean zero.
+"""Entropy balancing: the most equal weights under which all columns have mean zero.
 
 Of all weights that make the weighted mean of every column zero, entropy balancing (Hainmueller 2012, Political Analysis
 20:25) takes those with the least relative entropy to equal weights. It is a calibration with minimal divergence (Deville
@@ -22,7 +22,7 @@ Z = 1.959963984540054
 
 
 def balancing(columns: Floats, ridge: float = RIDGE) -> Floats:
-    """Return the parameters l (c,) of the weights that balance `columns` (n, c), which are scaled to unit deviation."""
+    """Return the parameters l (c,) of the weights that balance `columns` (n, c), which must have unit variance."""
     from scipy.optimize import minimize  # loaded only when needed
 
     n = len(columns)
@@ -40,7 +40,7 @@ def balancing(columns: Floats, ridge: float = RIDGE) -> Floats:
 
 
 def weights(columns: Floats, at: Floats) -> Floats:
-    """Return the weights (n,) for parameters `at` (c,) and `columns` (n, c), scaled to mean 1."""
+    """Return the weights (n,), scaled to mean 1, for parameters `at` (c,) and `columns` (n, c)."""
     z = -columns @ at
     share = np.exp(z - z.max(initial=-np.inf))
     return np.asarray(share / share.mean())
@@ -52,7 +52,8 @@ def worth(weight: Floats) -> float:
 
 
 def balanced_subset(columns: Floats) -> tuple[Bools, float]:
-    """Return a largest subset (n,) in which all `columns` (n, c) sum to about zero, and its largest absolute column sum.
+    """Return the largest subset (n,) found in which each of `columns` (n, c) sums to about zero, and its largest absolute
+    sum.
 
     A linear program bounds each column sum by `MOST_OFF`. It selects at most c items in part, and these are dropped. Then,
     among randomly drawn items, the one or two that balance best are added or dropped, until every sum is within the bound.
@@ -106,7 +107,7 @@ def weighted_rate(credit: Floats, weight: Floats, groups: Ints | None = None) ->
 def weighted_difference(
     one: Floats, two: Floats, weight: Floats, groups: Ints | None = None
 ) -> tuple[Difference, float]:
-    """Return the weighted mean of one - two (n,) and its two-sided Wald p-value, ignoring NaN (unanswered)."""
+    """Return the weighted mean of `one` - `two` (n,) and its two-sided Wald p-value, ignoring NaN (unanswered)."""
     from scipy.special import ndtr
 
     there = ~np.isnan(one - two) & ~np.isnan(weight)

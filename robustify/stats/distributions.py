@@ -72,14 +72,14 @@ def upper_tail(pmf: Floats, x: int) -> float:
 
 
 def central(pmf: Floats, level: float = 0.95) -> Interval:
-    """Return the central interval of a distribution on the nonnegative integers, with equal tail bounds on both sides."""
+    """Return the central interval of a distribution on the nonnegative integers, with the same bound on both tails."""
     tail = (1 - level) / 2
     below = np.cumsum(pmf)
     return float(np.searchsorted(below, tail)), float(np.searchsorted(below, 1 - tail))
 
 
 def lattice_tail(steps: Iterable[tuple[int, float, int]], size: int, least: int) -> float:
-    """Return P(S >= least) for a sum S < `size` of independent variables with two values.
+    """Return P(S >= least) for a sum S < `size` of independent two-valued variables.
 
     Each entry (step, p, n) of `steps` stands for n variables that are `step` with probability p and otherwise 0. The tail
     comes from the characteristic function, so values below about 1e-12 are rounding errors.

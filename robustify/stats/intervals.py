@@ -57,7 +57,7 @@ def rate(credit: Floats, groups: Ints | None = None) -> Rate:
 
 
 def shared_rate(credit: Floats, tie: Ints, k: Ints) -> Rate:
-    """Return the mean of credits shared among t of k choices (n,): 1/t if the key is among the t best, otherwise 0.
+    """Return the mean of shared credits (n,), which are 1/t if the key is among the t best of k choices, otherwise 0.
 
     MOVER (Zou and Donner 2008) combines the Wilson intervals of each t: the distance of a limit from the sum is the root of
     the summed squared distances of its parts. An item tied between all of its choices has credit 1/k whatever its key is,
@@ -81,7 +81,7 @@ def shared_rate(credit: Floats, tie: Ints, k: Ints) -> Rate:
 
 
 def effective_size(credit: Floats, groups: Ints | None = None, level: float = 0.95) -> float | None:
-    """Return the number of independent items that would give the mean of credits (n,) with the same precision, at most n.
+    """Return how many independent items would give the mean of credits (n,) the same precision, at most n.
 
     This is n over the design effect, times (t(n - 1) / t(G - 1))^2 for G groups (Korn and Graubard 1998). The variance of
     the mean is linearized over group totals. If a few groups dominate it, its degrees of freedom fall to 2 G / (kurtosis -
@@ -111,8 +111,8 @@ def effective_size(credit: Floats, groups: Ints | None = None, level: float = 0.
 
 
 def wilson(successes: float, n: float, level: float = 0.95) -> Interval:
-    """Return Wilson's score interval of a proportion (Wilson 1927; Brown, Cai and DasGupta 2001) for a possibly effective
-    n.
+    """Return Wilson's score interval of a proportion (Wilson 1927; Brown, Cai and DasGupta 2001). `n` may be an effective
+    size.
     """
     if n == 0:
         return 0.0, 1.0

@@ -49,7 +49,7 @@ def benjamini_hochberg(p: Sequence[float]) -> list[float]:
 
 
 def mcnemar_exact(b: int, c: int) -> float:
-    """Return the two-sided exact p-value of b against c discordant pairs (McNemar 1947, binomial form)."""
+    """Return the two-sided exact p-value for b versus c discordant pairs (McNemar 1947, binomial form)."""
     if b + c == 0:
         return 1.0
     from scipy.special import bdtr  # loaded only when needed
@@ -58,7 +58,8 @@ def mcnemar_exact(b: int, c: int) -> float:
 
 
 def minimum_detectable_difference(n: int, p0: float, level: float = 0.95, power: float = 0.8) -> float:
-    """Return the smallest increase over p0 that a two-sided test on n items detects with this power (normal limit).
+    """Return the smallest increase over p0 that a two-sided test on n items detects with this power, by normal
+    approximation.
 
     NaN if even a rate of 1 would not be significant.
     """
@@ -115,7 +116,7 @@ class Difference:
 
 
 def paired_difference(credit: Floats, other: Floats, groups: Ints | None = None) -> Difference:
-    """Return the mean of credit - other (n,), each in [0, 1], over items that have both (NaN: unanswered).
+    """Return the mean of `credit` - `other` (n,), each in [0, 1], over items with both. NaN marks unanswered items.
 
     The interval is Wald's with one item added on each side (Bonett and Price 2012), which allows shared credits and has
     positive width even if nothing differs. With `groups` (n,), the standard error is clustered (Miller 2024, arXiv
@@ -146,7 +147,7 @@ def paired_difference(credit: Floats, other: Floats, groups: Ints | None = None)
 
 
 def detectable(error: float, level: float = 0.95, power: float = 0.8) -> float:
-    """Return the smallest difference that is significant with this power at this standard error (normal limit)."""
+    """Return the smallest difference detected with this power at this standard error, by normal approximation."""
     return (NORMAL.inv_cdf(0.5 + level / 2) + NORMAL.inv_cdf(power)) * error
 
 

@@ -12,7 +12,7 @@ AdjustedStatus = Literal["adjusted", "partly adjusted", "withheld"]
 
 
 class LeftToFind(Quantity):
-    """Accuracy of an auditor minus chance, under the weights and `before` them. `p` is one-sided."""
+    """Accuracy of an auditor minus chance, with the weights and `before` weighting. `p` is one-sided."""
 
     kind: AuditorKind | None = None
     before: Share
@@ -21,7 +21,7 @@ class LeftToFind(Quantity):
 
 
 class Adjustment(Part):
-    """Weights on `n` items under which none of `columns` pays, with an effective sample size of `worth`.
+    """Weights on `n` items that make each cue in `columns` useless, with an effective sample size of `worth`.
 
     The status `withheld` has a reason: too few items are left for a result. `partly adjusted` means that some auditor in
     `left` still finds keys at 5 % after Holm's correction.

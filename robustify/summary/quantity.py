@@ -33,7 +33,7 @@ class Quantity(Part):
 
     @classmethod
     def of(cls, measured: Rate | Difference, **more: Any) -> Self:
-        """Build the quantity of a rate or a difference, with the other fields of the class."""
+        """Build the quantity from a rate or a difference, and from the other fields of the class."""
         return cls(value=measured.value, n=measured.n, ci=measured.ci, **more)
 
 
@@ -44,5 +44,5 @@ class DifferenceQuantity(Quantity):
 
     @classmethod
     def from_stats(cls, found: Difference) -> Self:
-        """Build the quantity of a difference, with the detectable difference."""
+        """Build the quantity from a difference, including the detectable difference."""
         return cls.of(found, mde=found.mde)

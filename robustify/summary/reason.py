@@ -1,4 +1,4 @@
-"""Reasons for the results of guardrails, audits and certificates: codes whose sentences are in the report."""
+"""Reasons for the results of guardrails, audits and certificates: codes that the report turns into sentences."""
 
 from typing import Literal, Union
 
@@ -11,7 +11,7 @@ ReasonValue = Union[bool, int, float, str, "Reason", tuple["Reason", ...], tuple
 
 
 class Reason(Part):
-    """Code with parameters, which may contain further reasons."""
+    """Reason, as a code with parameters that may contain further reasons."""
 
     code: str
     params: dict[str, ReasonValue] = Field(default_factory=dict)
@@ -22,7 +22,7 @@ class Reason(Part):
         return cls(code=code, params=params)
 
     def nested(self, name: str) -> tuple["Reason", ...]:
-        """Return the reasons in a parameter, or an empty tuple."""
+        """Return the reasons nested in a parameter, or an empty tuple if it has none."""
         found = self.params.get(name)
         every = found if isinstance(found, tuple) else (found,)
         return tuple(one for one in every if isinstance(one, Reason))

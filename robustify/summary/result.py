@@ -26,7 +26,7 @@ Verdict = Literal["certified", "not certified", "inconclusive"]
 
 
 class AuditorResult(Quantity):
-    """Rate of an auditor on the kept items, and on all items (`before`).
+    """Accuracy of an auditor on the kept items, and on all items (`before`).
 
     `chance` is the expected rate given the selection, and `free` counts the items on which the pick was not ruled out. `p`
     is exact, or uses `refits` with permuted keys. `noticeable` is the smallest rate detectable with 80 % power.
@@ -60,7 +60,7 @@ class Residual(Part):
 
 
 class OtherRule(Part):
-    """Flags of another rule. `jaccard` is their overlap with the flags of the run's rule."""
+    """Flags of a rule other than the run's own. `jaccard` is their overlap with the flags of the run's rule."""
 
     name: str
     flagged: Quantity
@@ -78,7 +78,7 @@ class TextFile(Part):
 
 
 class ShortMode(Part):
-    """Items that are too short for n-grams and were compared as complete texts."""
+    """Result for items that are too short for n-grams and were compared as complete texts."""
 
     n: int
     found: Quantity
@@ -173,7 +173,7 @@ class Summary(Part):
 
 
 def read(tree: object) -> Summary:
-    """Return the summary in a tree of `summary.json`, ignoring unknown fields.
+    """Return the summary in a parsed `summary.json`, ignoring unknown fields.
 
     Raises:
         DataError: the tree is not a summary of this format.

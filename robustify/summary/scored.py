@@ -78,7 +78,7 @@ class Accuracy(Part):
 
 
 class Paired(Part):
-    """Exact McNemar test of two models on `n` common items: `b` only the first got right, `c` only the second."""
+    """Exact McNemar test of two models on `n` common items: only the first got `b` right, and only the second `c`."""
 
     n: int
     b: int
@@ -98,7 +98,7 @@ class PairView(Part):
 
 
 class AdjustedDifference(Quantity):
-    """Weighted mean difference of two models' credits on the items that both answered, with two-sided `p`."""
+    """Weighted mean difference between two models' credits on the items that both answered, with a two-sided `p`."""
 
     p: P
 
@@ -129,7 +129,7 @@ class RandomRemoval(Part):
 
 
 class Orders(Part):
-    """Accuracy and picks over a set of orders, on the `n` of `asked` items that were answered in each of `orders`."""
+    """Variation of accuracy and picks over `orders` orders, on the `n` of `asked` items answered in all of them."""
 
     mean: Share
     mean_ci: Interval | None
@@ -144,7 +144,7 @@ class Orders(Part):
 
 
 class Stability(Orders):
-    """Stability of one model over random orders (or rotations if no other was asked) and over all rotations."""
+    """Stability of one model over random orders (or over rotations if no other order was asked) and over all rotations."""
 
     is_voter: bool | None
     rotations: Orders | None
@@ -232,7 +232,7 @@ class ItemAnalysis(Part):
 
 
 class LabelNoise(Part):
-    """Items that all strong models answer with the same wrong choice, null with fewer than two strong models.
+    """Items that all strong models answer with the same wrong choice, null if there are fewer than two strong models.
 
     `expected` assumes independent errors.
     """

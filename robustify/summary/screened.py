@@ -81,7 +81,7 @@ class FavouredPlace(Part):
 
 
 class SampledVoter(Part):
-    """Voter whose scores are shares of at most `replies` replies of a server.
+    """Voter scored by sampling: each score is a share of at most `replies` replies from a server.
 
     `redrawn` is the share of its picks that another sample of as many replies would change (`screen/voters.py`).
     """
@@ -103,13 +103,13 @@ class Voter(Part):
 
 
 class ExcessOverChance(Quantity):
-    """Flagged minus expected items, as a share of all. `p` is the probability of at least as many flags by chance."""
+    """Flagged minus expected items, as a share of all items. `p` is the probability of as many or more by chance."""
 
     p: P | None
 
 
 class ByPlace(Part):
-    """Flags of a rule compared with chance that knows the positions of the keys.
+    """Flags of a rule compared with a null that uses the positions of the keys.
 
     `expected_flags` assumes that every key is drawn again, also of shortcuts. It does not count clean items lost.
     """
@@ -138,14 +138,14 @@ class D4Rule(Flags):
 
 
 class Independence(Part):
-    """Share of items flagged if voters were independent: with their own accuracies, and if each guessed."""
+    """Share of items that independent voters would all get right, with their own accuracies or by guessing."""
 
     unanimous_by_accuracy: Share | None
     unanimous_by_chance: Share | None
 
 
 class VoterAgreement(Part):
-    """How often all voters pick the same option, compared with position preferences alone."""
+    """How often all voters pick the same option, compared with what position preferences alone explain."""
 
     n: int | None
     observed: Share | None
@@ -156,7 +156,7 @@ class VoterAgreement(Part):
 
 
 class DecoyCut(Part):
-    """Cutoff of `criterion: fdr` at the false share `q`, by e-values if `exact`.
+    """Cutoff of `criterion: fdr` at the false share `q`, computed with e-values if `exact`.
 
     `ranked` counts the items that entered, one for each group of near-duplicates. `hits` and `misses` are above
     `threshold`, a mean rank from 0 to 1. The misses represent `decoys` chance hits, which are the share `false_share` of
@@ -174,7 +174,7 @@ class DecoyCut(Part):
 
 
 class CutAt(Part):
-    """Flags of `criterion: fdr` at another false share `q`, counting near-duplicates once, and those due to chance."""
+    """Flags of `criterion: fdr` at another false share `q`, and those due to chance. Near-duplicates count once."""
 
     q: Share
     flagged: int
@@ -182,7 +182,7 @@ class CutAt(Part):
 
 
 class Screen(Flags):
-    """Screen: its rule, its voters, its flags, and the flags that chance explains.
+    """Results of the screen: its rule, its voters, its flags, and the flags that chance explains.
 
     `hidden` is the part of an item that voters did not see. The scorer and probes see only the options. `answered` counts
     the items whose outcome depends on no missing answer, and `unanswered` all others. The `n` of `flagged` also leaves out
@@ -256,7 +256,7 @@ CUES: tuple[CueCode, ...] = CueCode.__args__  # type: ignore[attr-defined]
 
 
 class LikelyItem(Part):
-    """Item with the probability that its key was found by a shortcut, and the cue that carried it."""
+    """Flagged item with the probability that it has a shortcut, and the cue that contributed most."""
 
     item: str
     p_shortcut: P
@@ -264,7 +264,7 @@ class LikelyItem(Part):
 
 
 class Inference(Part):
-    """Shares of flagged and other items whose question models inferred from the options alone.
+    """Shares of flagged and of other items for which a model inferred the question from the options alone.
 
     A question counts as inferred if its similarity to the real one, `by` meaning or words, is `least` or more.
     """
@@ -277,7 +277,7 @@ class Inference(Part):
 
 
 class CueCounts(Part):
-    """Share that each cue carried of the `n` flagged items that the scorer ranked, largest first."""
+    """Share of each leading cue among the `n` flagged items that the scorer ranked, largest first."""
 
     n: int
     cues: dict[CueCode, Quantity]

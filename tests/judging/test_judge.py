@@ -247,7 +247,7 @@ def test_an_unanswered_item_is_undecided_and_counted(gamed: tuple[Bench, list[It
         (unanimous(probe_vote="with"), "contain none"),
         (
             unanimous(mode="text", voters=("v0",)),
-            "no model was asked choices_only_text. Expected mode letter",
+            "no model was asked choices_only_text. Set `mode: letter`",
         ),
         (
             unanimous(mode="text", template="never-asked"),

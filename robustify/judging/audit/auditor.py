@@ -1,4 +1,4 @@
-"""Rate of an auditor on the kept items, with its chance level, bounds and power."""
+"""Accuracy of an auditor on the kept items, with its chance level, bounds and power."""
 
 import math
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ POWER = 0.8
 
 @dataclass(frozen=True, slots=True)
 class AuditRate:
-    """Rate of an auditor on some items, with its chance level.
+    """Accuracy of an auditor on a set of items, with its chance level.
 
     `chance` is the expected rate of an uninformed auditor given the selection, and `even` the mean of 1/k on the same
     items. `free` counts the items on which the selection did not rule out the pick (None for all). If `p` is given, this
@@ -53,7 +53,7 @@ class AuditRate:
         return even if self.chance is None else min(even, self.chance)
 
     def alarm(self, overall: float, level: float) -> bool:
-        """Return whether the rate is significantly above chance, by `p` if given, otherwise by two-sided bounds."""
+        """Return whether the rate is significantly above chance, judged by `p` if given, otherwise by two-sided bounds."""
         if self.p is not None:
             return self.p <= level
         return self.bounds(1 - level)[0] > self.limit(overall)
@@ -101,13 +101,13 @@ class AuditorRates:
         )
 
     def reason(self) -> dict[str, ReasonValue]:
-        """Return the parameters of a reason about the auditor."""
+        """Return the auditor's name, kind, rate and number of items, as parameters of a `Reason`."""
         rate = self.audit.rate
         return {"auditor": self.name, "kind": self.kind, "value": rate.value or 0.0, "n": rate.n}
 
 
 def audited(best: Bools, key: Ints, k: Ints, would: Bools) -> AuditRate:
-    """Return the rate of picks `best` (n, K) that were fixed before the keys were known.
+    """Return the audit rate of an auditor whose picks, `best` (n, K), do not depend on the keys.
 
     An item is kept because its key is not among the choices that would have flagged it, `would` (n, K). Under exchangeable
     keys, the key is equally likely to be any other choice, so a pick among the flagging choices cannot be right.
@@ -124,7 +124,9 @@ def audited(best: Bools, key: Ints, k: Ints, would: Bools) -> AuditRate:
 
 
 def among_open(hit: Bools, size: Ints, k: Ints, p: float, refits: int) -> AuditRate:
-    """Return the rate of one pick per item among its `size` open choices. `hit`, `size` and `k` are (n,), with n >= 1."""
+    """Return the audit rate of an auditor that picks one of the `size` open choices per item. All arrays are (n,), with n
+    >= 1.
+    """
     n, hits = len(hit), int(np.count_nonzero(hit))
     found = Rate(hits / n, n, clopper_pearson(hits, n))
     return AuditRate(found, float(np.mean(1 / size)), float(np.mean(1 / k)), p=p, refits=refits)

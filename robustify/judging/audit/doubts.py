@@ -29,7 +29,7 @@ LISTED = 1_000
 def label_noise(
     ctx: Context, credits: Mapping[str, Credits], discrimination: Floats | None = None
 ) -> LabelNoise | None:
-    """Return the items that all strong models answer with the same wrong choice, or None without full questions.
+    """Return the items that all strong models answer with the same wrong choice, or None if no full question was asked.
 
     A model is `strong` if the lower Wilson bound of its `full` accuracy is above chance. At least two strong models are
     required. `expected` is the number of `all_wrong` items that would be flagged if wrong picks were independent and
@@ -80,7 +80,7 @@ def contamination(ctx: Context) -> Contamination | None:
 
 
 def overlapped(found: Overlap, index: ItemIndex, robust: Bools, shortcut: Bools) -> TextOverlap:
-    """Summarize the items found in the files, by n-grams and, for short items, as complete texts.
+    """Summarize which items were found in the files, by n-grams or, for short items, as complete texts.
 
     `in_robust` and `in_shortcut` combine both modes. Items too short to check are left out of all rates.
     """
@@ -88,7 +88,7 @@ def overlapped(found: Overlap, index: ItemIndex, robust: Bools, shortcut: Bools)
     if found.items != len(index) or silent.sum() + short.sum() != len(found.not_checkable) + len(found.short):
         raise DataError(
             f"run.json: the text overlap was computed on {found.items} items that differ from the {len(index)} items "
-            "to judge. Expected the same items. Run robustify again on these items."
+            "to judge. Run robustify again on the items to judge."
         )
     ids = found.found
     there = _among(index, ids).astype(np.float64)

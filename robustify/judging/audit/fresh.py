@@ -1,4 +1,4 @@
-"""Fresh probe: a ridge regression on the texts of the open choices of kept items, with a permutation test.
+"""Fresh probe: a ridge regression that predicts the keys of kept items from their choices' texts, with a permutation test.
 
 A choice is open if the item would also have been kept with that choice as the key. Each block of items is predicted by a
 fit on all other blocks. Cross-fitted hits have no simple null distribution, so it is estimated by refits with permuted keys
@@ -36,7 +36,7 @@ _AT_ONCE = 1 << 23
 
 @dataclass(frozen=True)
 class Design:
-    """Cross-fitting design of n items, ordered by block and independent of their keys.
+    """Features and cross-fitting blocks of n items, which do not depend on the keys.
 
     `x` (r, f) are the features of the open choices, concatenated over items and centered within each item. `size` (n,) is
     the number of open choices of each item, at least 2. `block` (n,) is nondecreasing from 0. `tiebreak` (r,) decides
@@ -63,7 +63,7 @@ class Design:
 
     @cached_property
     def _blocks(self) -> list[tuple[slice, slice]]:
-        """Slices of the items and of the rows of each block."""
+        """Slice of the items and slice of the feature rows, for each block."""
         edge = np.searchsorted(self.block, np.arange(BLOCKS + 1))
         row = np.append(self.starts, len(self.x))[edge]
         return [(slice(*edge[b : b + 2]), slice(*row[b : b + 2])) for b in range(BLOCKS)]
@@ -76,7 +76,7 @@ class Design:
         return [cho_factor(total - one) for one in products]
 
     def hits(self, key: Ints) -> Bools:
-        """Return whether the pick for each item is its key (n, c), by a fit on all other blocks.
+        """Return whether each item's pick, by a fit on all other blocks, is its key (n, c).
 
         `key` (n, c) gives the position of each item's key among its open choices, for c assignments of keys.
         """
@@ -157,7 +157,7 @@ def blocks(groups: Ints) -> Ints:
 
 @dataclass(frozen=True)
 class Kept:
-    """Kept items whose outcome depends on no missing answer, so that chance after selection is exact.
+    """Kept items whose outcome does not depend on missing answers, so that chance after selection is exact.
 
     `mask` selects the n kept items from `all_items`. `key` (n,), `k` (n,) and `would` (n, K) describe these items. `would`
     marks the choices that would have removed the item if they were the key.
@@ -194,7 +194,7 @@ def kept_by(found: Screened) -> Kept:
 
 
 class FreshProbe:
-    """Fresh probe of kept items whose texts are known.
+    """Probe fitted on the kept items alone, to find shortcuts that the filter missed.
 
     Of each group of near-duplicates, only one item is fitted and tested. The items of a passage are in the same block.
     """
@@ -204,7 +204,7 @@ class FreshProbe:
         self.settings = settings
 
     def of(self, kept: Kept) -> AuditRate | None:
-        """Return the rate of a fresh probe on the kept items, or None if there are too few to fit."""
+        """Return the audit rate of a probe fitted on the kept items, or None if texts are unknown or items are too few."""
         if not kept.items or not self.knows(kept):
             return None
         found = self.fitted(kept)
@@ -234,7 +234,7 @@ class FreshProbe:
         return out
 
     def fitted(self, kept: Kept) -> tuple[Design, Ints, Ints] | None:
-        """Return the design with its items and key positions (m,), or None if there are fewer than 50 items to fit."""
+        """Return the design with its item indices and key positions (m,), or None if fewer than 50 items can be fitted."""
         at_all = np.array([self.number[name] for name in kept.items], dtype=np.int64)
         size = kept.open.sum(axis=1)
         rank, _, groups = (table[at_all] for table in self._order)
@@ -256,6 +256,6 @@ class FreshProbe:
 
     @cached_property
     def _order(self) -> tuple[Ints, Ints, Ints]:
-        """Hash rank, near-duplicate group, and group of near-duplicates or passage of each item."""
+        """Hash rank, near-duplicate group, and cross-fitting group (near-duplicates or a shared passage) of each item."""
         groups = fold_groups(self.items)
         return hash_rank(self.items, groups, self.settings.seed), near_duplicates(self.items), groups

@@ -30,7 +30,8 @@ class AnalysedItems:
 
 
 def item_analysis(ctx: Context, credits: Mapping[str, Credits]) -> AnalysedItems | None:
-    """Return the item analysis of the full question, or of cloze as a fallback. None below five models.
+    """Return the item analysis for the full question, or for cloze if the full question was not asked. None below five
+    models.
 
     Difficulty is the share of models that are right. Discrimination is the correlation, over models, of the credit for an
     item with the mean credit for all other items (corrected item-total correlation), undefined if credits do not vary.

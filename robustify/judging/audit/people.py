@@ -26,7 +26,7 @@ Row = Mapping[str, Any]
 
 
 def labels_of_people(path: Path) -> dict[str, bool | None]:
-    """Read by item ID whether most people label it a shortcut, or None if the labels are tied.
+    """Read whether most people label each item a shortcut, by item ID. Tied labels give None.
 
     Each line is one person's label, `ITEM,shortcut` or `ITEM,not`. A first line `item,label` is a header.
 
@@ -52,7 +52,7 @@ def labels_of_people(path: Path) -> dict[str, bool | None]:
 
 
 def agreement_with_people(rows: Iterable[Row], labels: Mapping[str, bool | None]) -> dict[str, Any]:
-    """Return the agreement of evidence.jsonl with human labels: kappa of the verdicts and AUROC of rankings.
+    """Return the agreement of evidence.jsonl with human labels: kappa for the verdicts, and AUROC for the rankings.
 
     Items are ranked by `W`, by `p_key`, by each cue's contribution to the key's logit, by the sum over text cues
     (`surface`) and over models, and by the dissimilarity of inferred questions.

@@ -171,7 +171,7 @@ def _power(a: AuditorRates) -> Reason:
 
 
 def _prevents_certificate(a: AuditorRates, chance: float, margin: float) -> bool:
-    """Return whether an auditor prevents a certificate: a heuristic by its p-value, others by their upper bound."""
+    """Return whether an auditor rules out a certificate. Heuristics are judged by p-value, others by upper bound."""
     if a.kind == "heuristic":
         return a.audit.p is not None and a.audit.p <= LEVEL
     return a.audit.bounds()[1] >= a.audit.limit(chance) + margin
