@@ -52,7 +52,7 @@ def test_only_models_that_are_named_write_and_one_that_cannot_is_refused() -> No
         assert inferred_by(Author(), Inferring(models=("other",)), ITEMS, kept) == {}
         assert inferred_by(object(), Inferring(), ITEMS, kept) == {}
         scorer = type("Scorer", (), {"name": "s"})()
-        with pytest.raises(UsageError, match="the engine of s only scores"):
+        with pytest.raises(UsageError, match="the engine of s cannot generate text"):
             inferred_by(scorer, Inferring(models=("s",)), ITEMS, kept)
 
 

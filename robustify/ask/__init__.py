@@ -63,7 +63,7 @@ class Asking(Settings):
     @classmethod
     def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         if len(set(names)) < len(names):
-            raise ValueError("a name is listed twice; expected each name once")
+            raise ValueError("a name is listed twice; names must be unique")
         return names
 
     def templates(self) -> tuple[Template, ...]:
@@ -116,7 +116,7 @@ def ask(planned: Sequence[Planned], scorer: Scorer, progress: Progress = no_prog
 
 
 def _named(planned: Sequence[Planned], faults: Mapping[int, str]) -> list[str]:
-    """Return the faults of requests as faults of items, with one fault per item and template."""
+    """Convert faults of requests to messages, and keep the first fault of each item and template."""
     owners = [p for p in planned for _ in p.requests]
     first: dict[tuple[str, str], str] = {}
     for position, fault in faults.items():

@@ -1,4 +1,4 @@
-"""Auditing of options with the sentence encoder, which takes no part in the filter."""
+"""Audit of options with the sentence encoder. The filter does not use its rows."""
 
 import hashlib
 import importlib.util

@@ -69,7 +69,7 @@ def forecast(
     *,
     restricted: bool = False,
 ) -> Forecast:
-    """Return the estimated work of asking these items to these models.
+    """Return the estimated requests, tokens, and cost of asking these models about these items.
     For a restricted set, no number of tokens is given, because it depends on the texts."""
     some = items[:: max(1, math.ceil(len(items) / SAMPLE))]
     many = len(items) / max(1, len(some))
@@ -97,7 +97,7 @@ def forecast(
 
 
 def with_words(known: Forecast, models: Iterable[Runnable], prompts: Sequence[str], most: int) -> Forecast:
-    """Return the forecast after adding prompts that the models answer with text of at most `most` tokens."""
+    """Return the forecast plus the cost of prompts that the models answer with at most `most` tokens each."""
     sent, written = round(sum(map(len, prompts)) / CHARS_A_TOKEN), len(prompts) * most
     asked = {model.name: model for model in models}
     needs = []
@@ -127,7 +127,7 @@ def _cost(model: OpenAIModel, sends: int, tokens: int) -> float | None:
 
 
 def _distinct(texts: Sequence[str]) -> int:
-    """Return the number of characters of these texts, counting shared prefixes once."""
+    """Return the number of characters of the texts, counting shared prefixes once."""
     whole = sorted(texts)
     return sum(len(b) - _common_prefix_length(a, b) for a, b in zip(["", *whole], whole, strict=False))
 

@@ -35,13 +35,13 @@ class Inferring(Settings):
 def inferred_by(
     model: object, settings: Inferring, items: Sequence[Item], kept: Replies, progress: Progress = no_progress
 ) -> Inferred:
-    """Return the questions that this model infers, or none if it is not selected or cannot generate text.
-    Raise `UsageError` if the settings name this model, but its engine only scores."""
+    """Return the questions that this model infers, or no questions if the model is not selected or cannot
+    generate text. Raise `UsageError` if the settings name this model, but its engine cannot generate text."""
     name: str = getattr(model, "name", "")
     if not isinstance(model, Writer):
         if name in settings.models:
             raise UsageError(
-                f"infer_question.models: the engine of {name} only scores; expected an engine that generates text"
+                f"infer_question.models: the engine of {name} cannot generate text. Remove this model."
             )
         return {}
     if settings.models and name not in settings.models:

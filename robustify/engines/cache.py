@@ -103,11 +103,11 @@ class Cache(Closing):
         self._done(lambda db: db.execute("INSERT OR REPLACE INTO path VALUES (?, ?)", (model, path)))
 
     def info(self) -> dict[str, Any]:
-        """Return the path, number of rows, and size in bytes, as printed by `robustify models cache info`."""
+        """Return the file path, number of rows, and size in bytes, as printed by `robustify models cache info`."""
         return {"path": str(self.file), "rows": self._done(row_count), "size": self.file.stat().st_size}
 
     def clear(self) -> int:
-        """Delete all rows and renamed damaged files. Return the number of deleted scores, or 0 if the file is damaged."""
+        """Delete all rows and damaged versions of the file. Return the number of deleted scores, or 0 if damaged."""
         try:
             n = row_count(self._db)
             with self._db:

@@ -1,4 +1,4 @@
-"""Interfaces between asking and engines: scorers, writers, and their results."""
+"""Interfaces that engines implement (scorers and writers), and the results that they return."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -41,7 +41,7 @@ def near(dtype: str) -> float:
 
 
 def drift(n_tokens: int) -> float:
-    """Return the factor for the tolerance of a sum over `n_tokens`, because errors add up from 32 tokens on.
+    """Return the factor by which the tolerance grows for a sum over `n_tokens`. Errors accumulate beyond 32 tokens.
     For example, a float32 model with 270 M parameters differed by 0.003 nats over 278 tokens in another batch."""
     return max(1.0, n_tokens / 32)
 

@@ -113,8 +113,8 @@ class OpenAIModel(Settings):
             raise ValueError("not an HTTP URL; expected http://HOST:PORT/v1")
         if parts.username or parts.password or parts.query or parts.fragment:
             raise ValueError(
-                "the URL contains a user, a password, or a query; expected only the address, with the API key in an "
-                "environment variable (api_key_env: NAME)"
+                "the URL contains a user, a password, or a query. Give only the address, and put the API key in an "
+                "environment variable (api_key_env: NAME)."
             )
         return url.rstrip("/")
 

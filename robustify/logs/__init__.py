@@ -53,7 +53,7 @@ def read_log(path: Path, options: LogOptions, before: ShownBefore | None = None)
     """Read the log at this path. Raise `UsageError` if the file does not exist or is a folder, or an option contradicts the
     log. Raise `DataError` if the file is not a log, or it is damaged or inconsistent."""
     if path.is_dir():
-        raise UsageError(f"{path} is a folder; expected log files. List the files in it ({path}/*.jsonl).")
+        raise UsageError(f"{path} is a folder, not a log. List the files in it ({path}/*.jsonl).")
     if not path.is_file():
         raise UsageError(f"{path}: the file does not exist; expected a log ([MODEL=][VIEW:]FILE)")
     with path.open("rb") as file:
@@ -83,7 +83,7 @@ def read_logs(logs: Sequence[LogPath], options: LogOptions) -> list[Log]:
     paths = [log.path.resolve() for log in logs]
     twice = [log.path for log, path in zip(logs, paths, strict=True) if paths.count(path) > 1]
     if twice:
-        raise UsageError(f"{twice[0]} is listed twice; expected each log once")
+        raise UsageError(f"{twice[0]} is listed twice. List each log only once.")
     names = Counter(log.path.name for log in logs)
 
     before = ShownBefore()

@@ -1,4 +1,4 @@
-"""Checked names of models, tasks, filters, scorers, topics, and items in logs and tables.
+"""Validation of the names of models, tasks, filters, scorers, topics, and items in logs and tables.
 
 If a column is mapped incorrectly or a log is unusual, item text can appear instead of a name, and messages, notes, and runs
 print names. Checked names therefore have a type that only this module creates. Values read from a log remain `object` or
@@ -73,7 +73,7 @@ def path_name(text: str) -> Name:
 
 
 def said_name(text: str) -> Name:
-    """Return a model name given in a config or on a command line. Raise `UsageError` if it is too long for a name."""
+    """Check and return a model name from a config or a command line. Raise `UsageError` if it is too long for a name."""
     if not _few_words(text):
         raise UsageError(
             f"the model name has {len(text)} characters and {len(text.split())} words; expected 1 to {_MOST_CHARS} "

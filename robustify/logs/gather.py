@@ -1,4 +1,4 @@
-"""Matching of the logs of several models to items, combined into one answer table.
+"""Merging of the logs of several models into items and one answer table.
 
 Unmatched rows are listed by line and counted, and assumptions become notes. Two logs of the same run are refused, as is a
 log in which no row matches an item. Rows without any item text are joined by ID.
@@ -103,7 +103,7 @@ def _matched(log: Log, catalogue: Catalogue, counts: MatchCounts) -> Iterator[Ma
 
 
 def _require_matches(logs: Sequence[Log], counts: MatchCounts, bench: Loaded | None) -> None:
-    """Refuse logs without a matching row, which belong to another data set or contain no items."""
+    """Refuse logs without a matching row, because they belong to another data set or contain no items."""
     faults = []
     for log in logs:
         if not counts.matched[log.file]:

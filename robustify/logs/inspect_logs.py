@@ -36,7 +36,7 @@ def read_eval_file(path: Path) -> dict[str, Any]:
     except Exception as error:
         # Readers raise errors of many types, and their messages may quote a sample.
         raise DataError(
-            f"{path.name}: the file is incomplete or damaged ({type(error).__name__}); expected a complete .eval file"
+            f"{path.name}: the file is incomplete or damaged ({type(error).__name__}). Use a complete copy."
         ) from None
     return dict(log.model_dump(mode="json", exclude_none=True))
 
@@ -149,8 +149,8 @@ def _answer(cells: Cells, item: LoggedItem, scorer: str | None) -> dict[str, Any
     pick, value = position_named(score.get("answer"), item.k, item.choices), score.get("value")
     if pick is not None and value in ("C", "I") and (value == "C") != (pick == item.key):
         raise ItemError(
-            f"the sample is scored {value}, but its answer and target imply the opposite; expected letters of the "
-            "logged choices"
+            f"the sample is scored {value}, but its answer and target imply the opposite. Check that both are "
+            "letters of the logged choices."
         )
     return {"pick": pick, "reason": "names no choice, or several"}
 

@@ -39,7 +39,7 @@ def read_lm_eval(
 
 
 def read_rows(head: Log, run: LmEvalRun, table: SourceTable, options: LogOptions, before: ShownBefore) -> Log:
-    """Return `head` with the replies in rows of the lm-eval format. Raise the errors of `read_lm_eval`."""
+    """Return `head` with the replies from a table of lm-eval rows. Raise the errors of `read_lm_eval`."""
     rows, notes = _one_filter(head.file, table.rows, options.filter)
     first = _first_lines(rows)
     names = {row.line: as_label(row.cells.get("doc_id")) for row in rows}
@@ -85,7 +85,7 @@ def _one_filter(
 
 
 def _first_lines(rows: Sequence[SourceRow]) -> dict[int, int]:
-    """Return the first line with the same item for each line. `item_table` keeps only that line."""
+    """Return a mapping from each line to the first line with the same item. `item_table` keeps only that line."""
     seen: dict[str, tuple[int, object]] = {}
     out: dict[int, int] = {}
     for row in rows:

@@ -1,4 +1,4 @@
-"""Reader of the `results_*.json` that lm-eval writes beside its logged samples, for the model and the settings of a run.
+"""Reader of the model and the task size from the `results_*.json` that lm-eval writes beside its logged samples.
 
 Scores are not read from this file, because they are recomputed from the samples.
 """
@@ -19,7 +19,7 @@ _LOGGED = re.compile(r"samples_(?P<task>.+?)(?:_(?P<date>\d{4}-\d\d-\d\dT[\d.:-]
 
 @dataclass(frozen=True, slots=True)
 class LmEvalRun:
-    """Run of lm-eval. `model` is "" if it is unknown. `n` is the number of rows of the task, or None if it is unknown."""
+    """Task and model of an lm-eval run. `model` is "" if unknown. `n` is the number of rows, or None if unknown."""
 
     task: Name
     model: Name = NOTHING

@@ -1,4 +1,4 @@
-"""Data structures between log readers and matching, with one reply per row in the terms of the log.
+"""Logs as data structures, which readers create and matching converts to items and answers.
 
 Positions refer to the choices as shown in the log, not to those of an item. Matching converts them. The repr of these
 classes shows no text.
@@ -119,7 +119,7 @@ class ShownBefore:
     def items(
         self, file: str, table: SourceTable, options: LogOptions, task: Name, names: Mapping[int, Name]
     ) -> Shown:
-        """Return the items, faults, and notes of an item table, reusing those of the last log if they are equal."""
+        """Return the items, faults, and notes of an item table, reusing those of the last log if the tables are equal."""
         key = [(row.line, row.cells) for row in table.rows], names, options.fields, table.faults
         # The task names the groups of items that share a passage.
         renamed = task != self._task and any(item.group for item in self._shown[0].values())
@@ -154,7 +154,7 @@ def logged_items(
 
 
 def topic_notes(said: Iterable[str], topics: Mapping[str, Name]) -> list[str]:
-    """Return a note about texts that are not topic names and were dropped."""
+    """Return a note about topics that were dropped because they do not look like names."""
     strange = {text.strip() for text in said} - {"", *topics}
     note = (
         f"topics dropped, because they are not names or have fewer than two items on average: {len(strange)}"
@@ -183,6 +183,6 @@ def fingerprint(logs: Sequence[Log], model: str) -> dict[str, str]:
 
 
 def together(values: Sequence[str]) -> str:
-    """Return the first values, and the number of other values."""
+    """Join the first few values, and add the number of remaining values."""
     more = f" and {len(values) - _LISTED} more" if len(values) > _LISTED else ""
     return ", ".join(values[:_LISTED]) + more

@@ -101,7 +101,7 @@ class Catalogue:
                 break
         if not self.grows:
             other = ", although one has this ID" if logged.id in self._ids else ""
-            raise ItemError(f"no item of the data has this content{other}")
+            raise ItemError(f"no item in the data has this content{other}")
         return MatchedItem(self._add(_item(logged, self._free(logged, task)), texts, digest), own(logged.k))
 
     def _may_be(self, logged: LoggedItem, at: int, asking: Asking) -> bool:
@@ -112,13 +112,12 @@ class Catalogue:
     def _by_id(self, logged: LoggedItem) -> MatchedItem:
         at = self._ids.get(logged.id)
         if at is None:
-            raise ItemError("no item of the data has this ID, and the row has no text for matching")
+            raise ItemError("no item in the data has this ID, and the row has no text for matching")
         item = self.items[at]
         what = "number of choices" if logged.k not in (0, item.k) else "key"
         if what != "key" or logged.key not in (None, item.key):
             raise OtherItemError(
-                f"the {what} differs from that of the item with this ID; expected the same, because the row has no text "
-                "for matching"
+                f"the {what} differs from that of the item with this ID, and the row has no text for matching"
             )
         return MatchedItem(at, own(item.k), "id")
 
@@ -131,7 +130,7 @@ class Catalogue:
         return self._texts_read[shown]
 
     def _index(self, kind: Reading) -> defaultdict[bytes, list[int]]:
-        """Return a mapping from digests of a reading to item positions.
+        """Return a mapping from the digest of each item under this reading to item positions.
         Indexes of weaker readings are built only if necessary."""
         if kind not in self._by:
             self._by[kind] = defaultdict(list)
@@ -170,7 +169,7 @@ def _digest(kind: Reading, stem: str, texts: Sequence[str]) -> bytes:
 
 
 def _order(shown: Sequence[str], own_texts: Sequence[str]) -> Order:
-    """Return the order shown: `order[j]` is the choice of the item at position j. Equal texts keep their order."""
+    """Return the displayed order: `order[j]` is the index of the choice at position j. Equal texts keep their order."""
     if shown == own_texts:
         return own(len(shown))
     left = defaultdict(list)
@@ -236,7 +235,7 @@ def _sizes(choices: tuple[str, ...]) -> tuple[int, ...]:
 
 
 def of_item(reply: LogReply, item: Item) -> LogReply:
-    """Return the reply to an item whose number of choices was unknown to the log. Picks beyond its choices are removed.
+    """Check a reply whose log does not contain the number of choices, and return it without a pick beyond the choices.
     Raise `OtherItemError` if the number of scores differs from the number of choices."""
     if reply.item.k:
         return reply
@@ -293,7 +292,7 @@ def unanswered_notes(answers: Answers) -> Iterator[str]:
 
 
 def refuse_repeats(rows: Iterable[tuple[Log, LogReply, str, Order]]) -> None:
-    """Raise `DataError` if two rows contain the same question to the same model, as in two logs of one run.
+    """Raise `DataError` if two rows record the same question to the same model, as in two logs of one evaluation.
     The message has one line per pair of files, with the number of such rows and the first of them."""
     first: dict[tuple[str, str, str, str, Order], tuple[str, int]] = {}
     again: dict[tuple[str, str, str, str], list[tuple[int, int]]] = {}

@@ -138,14 +138,14 @@ def _usual(file: str, part: str, names: Sequence[str]) -> str | None:
 
 
 def _picks(file: str, names: Sequence[str], said: str) -> dict[Name, str]:
-    """Return the column of picks of each model, or of "" if all models share a column."""
+    """Return a mapping from model name to its column of picks, or from "" if all models share a column."""
     if not {"*", ","} & set(said):
         return {NOTHING: said}
     if (models := columns_of(_expanded(said, names), names)) is not None:
         return models
     raise DataError(
-        f"{file}: some columns of picks are not named after a model; {_shown(names)}; expected a model name of one "
-        "word for each"
+        f"{file}: some columns of picks are not named after a model; {_shown(names)}. Name each column after its "
+        "model, in one word."
     )
 
 

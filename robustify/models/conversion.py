@@ -36,8 +36,8 @@ def convert(gguf: Path, folder: Path) -> None:
             raise ModelError(f"{gguf.name}: transformers cannot convert this GGUF file ({said})")
         case code:
             raise ResourceError(
-                f"{gguf.name}: the conversion ended with code {code}, probably because the memory is full. It needs "
-                "the size of the float32 model twice."
+                f"{gguf.name}: the conversion ended with code {code}, probably because memory ran out. It needs "
+                "twice the size of the float32 model."
             )
 
 

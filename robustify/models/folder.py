@@ -74,11 +74,11 @@ def check_folder(folder: Path) -> None:
     if not weights:
         if any(path for pattern in _PICKLES for path in folder.glob(pattern)):
             raise ModelError(
-                f"{folder}: the weights are pickled, which is never loaded. Convert them to safetensors."
+                f"{folder}: the weights are pickled, and pickles are never loaded. Convert them to safetensors."
             )
-        raise ModelError(f"{folder}: no *.safetensors found; expected the folder of a model")
+        raise ModelError(f"{folder}: no *.safetensors found. Choose a folder with the weights of a model.")
     if not config.is_file():
-        raise ModelError(f"{folder}: no config.json found; expected the folder of a model")
+        raise ModelError(f"{folder}: no config.json found. Choose a complete model folder.")
     for name in ("config.json", "tokenizer_config.json"):
         _check_no_code(folder / name)
     record = read_record(folder)
@@ -127,10 +127,10 @@ def _check_no_code(path: Path) -> None:
     try:
         tree = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as e:
-        raise ModelError(f"{path}: the file is not valid JSON; expected the settings of a model") from e
+        raise ModelError(f"{path}: the file is not valid JSON. Copy it again from its source.") from e
     if isinstance(tree, dict) and "auto_map" in tree:
         raise ModelError(
-            f"{path}: the model needs custom code (auto_map), which is never loaded. Use a model that transformers "
+            f"{path}: the model needs custom code (auto_map), and such code is never loaded. Use a model that transformers "
             "supports."
         )
 

@@ -129,7 +129,7 @@ def test_the_case_of_a_choice_tells_items_apart(tmp_path: Path) -> None:
     log = jsonl(tmp_path / "logs" / "one" / "samples_x.jsonl", rows_)
     run = import_logs([LogPath(log)], tmp_path / "out", data=[tmp_path / "data.jsonl"])
     assert run.manifest["data"]["quarantined"] == [
-        {"line": 1, "reason": "no item of the data has this content", "file": "samples_x.jsonl"}
+        {"line": 1, "reason": "no item in the data has this content", "file": "samples_x.jsonl"}
     ]
     assert run.manifest["import"]["items"] == {"from": "data", "n": 1, "left_out": 2}
 
@@ -149,7 +149,7 @@ def test_what_matches_no_item_is_listed_by_line_and_counted(
         for note in run.manifest["config"]["notes"]
     )
     assert [json.loads(line) for line in (run.folder / "quarantine.jsonl").read_text().splitlines()] == [
-        {"file": "samples_boxes.jsonl", "line": 4, "reason": "no item of the data has this content"}
+        {"file": "samples_boxes.jsonl", "line": 4, "reason": "no item in the data has this content"}
     ]
     assert run.manifest["import"]["logs"][0]["set_aside"] == 1
     assert run.manifest["import"]["items"] == {"from": "data", "n": 7, "left_out": 1}
@@ -440,7 +440,7 @@ def test_halted_guardrails_end_with_7_and_the_run_is_there(robustify, tmp_path: 
         ("a.json", b'[{"model": "m", "key": "A", "pick": NaN}]', 3, "NaN is not a JSON number"),
         ("a.csv", b"model,key\nm,A\n", 3, "no column contains picks; found the columns model, key"),
         ("a.csv", b"model,key,pick\n" + SECRET.encode() + b"\n", 3, "a.csv:2: found 1 cell; expected 3"),
-        ("folder", None, 2, "is a folder; expected log files"),
+        ("folder", None, 2, "is a folder, not a log"),
         ("nowhere", None, 2, "the file does not exist"),
     ],
 )

@@ -228,7 +228,7 @@ def test_a_column_that_contradicts_key_and_pick_is_told_by_line(tmp_path: Path) 
     rows = [{**row, "x_right": int(row["pair"] != 2)} for row in SIDED]
     faults = log_of(tmp_path / "a.csv", rows, *SAID).faults
     assert [(f.line, f.reason) for f in faults] == [
-        (4, "the `correct` column is 0, but key and pick imply the opposite; expected the same")
+        (4, "the `correct` column is 0, but key and pick imply the opposite. Check the columns.")
     ]
 
 
@@ -246,7 +246,7 @@ def test_a_condition_that_is_not_known_is_refused_and_counted(tmp_path: Path) ->
     with pytest.raises(DataError, match="the view column contains 1 unknown values; expected choices_only"):
         log_of(tmp_path / "a.csv", rows)
     assert {r.view for r in log_of(tmp_path / "a.csv", rows, view="full").replies} == {"full"}
-    with pytest.raises(UsageError, match="that contradicts the given view"):
+    with pytest.raises(UsageError, match="that contradicts the view given for this log"):
         log_of(tmp_path / "a.csv", LONG, view="full")
 
 

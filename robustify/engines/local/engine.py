@@ -66,7 +66,7 @@ class HF(Closing):
             work.close()
 
     def loglikelihoods(self, requests: Sequence[Request], progress: Progress = no_progress) -> list[Logprob]:
-        """Return one log-probability per request, computing equal requests once.
+        """Return one log-probability per request. Identical requests are computed only once.
         Raise the errors of `Scorer.loglikelihoods`."""
         if (kept_before := self._kept.known_texts(requests)) is not None:
             progress(len(requests))

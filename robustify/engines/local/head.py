@@ -13,7 +13,7 @@ _LARGE_TILE = 1 << 28
 
 
 class Head:
-    """Output head of a model, including the scale and soft cap that its family applies to logits.
+    """Output head of a model, including the scale and soft cap that the model family applies to logits.
     If a family does something else, the self-check that compares every model with one-by-one scoring fails."""
 
     def __init__(self, model: Any, device: torch.device) -> None:

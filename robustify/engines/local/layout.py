@@ -1,6 +1,6 @@
-"""Attention layout of a batch: blocks of nodes, each with only the keys that it needs.
+"""Attention layout of a batch: blocks of nodes, each with the keys that its nodes attend to.
 
-A block is a run of consecutive nodes. All that its nodes attend to outside the block is on the path above its first node.
+A block is a sequence of consecutive nodes. Outside the block, its nodes attend only to the path above its first node.
 The cost of attention therefore depends on the length of the paths, not on the size of the batch. Blocks are sorted by their
 number of keys, and blocks with similar numbers are computed together.
 """
@@ -49,8 +49,8 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Groups of a batch in sequence. `order` (rows,) contains the node of each row, and `seat` (rows,) the row of each
-    node. Nodes after the last one of the batch are padding of the last block."""
+    """Groups of blocks that together form a batch. `order` (rows,) contains the node of each row, and `seat` (rows,)
+    the row of each node. Nodes after the last one of the batch are padding of the last block."""
 
     groups: tuple[Group, ...]
     order: Numbers
@@ -80,8 +80,8 @@ class Layout:
 
 
 def _shown(states: Tensor, group: Group) -> Tensor:
-    """Return the keys or values of a group (blocks, kv heads, keys, width) from all of them (trunk + rows, kv heads,
-    width)."""
+    """Select the keys or values of a group (blocks, kv heads, keys, width) from those of the batch (trunk + rows, kv
+    heads, width)."""
     kv, width = states.shape[1:]
     # Copying complete rows is fastest.
     shown = states.reshape(len(states), kv * width).index_select(0, group.keys)
@@ -117,7 +117,7 @@ class _Nodes:
         return np.concatenate([above, self.trunk + np.arange(start, start + BLOCK)])
 
     def seats(self, positions: Numbers, seat: Numbers) -> Numbers:
-        """Return the indices of these positions among the keys."""
+        """Convert positions in the trunk and nodes to indices in the keys of the batch."""
         above = positions[positions < self.trunk]
         return np.concatenate([above, self.trunk + seat[positions[len(above) :] - self.trunk]])
 
@@ -127,7 +127,7 @@ def _array(numbers: Sequence[int]) -> Numbers:
 
 
 def _alike(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Yield groups of block numbers with similar numbers of keys."""
+    """Group blocks that have similar numbers of keys, and yield the block numbers of each group."""
     together: list[int] = []
     for number in sorted(range(len(lengths)), key=lambda i: lengths[i]):
         if together and lengths[number] > _ALIKE * lengths[together[0]]:

@@ -1,4 +1,4 @@
-"""Causal language model in memory, which scores sections of prefix trees or plain rows.
+"""Causal language model in memory that scores sections of prefix trees, or plain rows.
 
 Loading refuses pickled weights, custom code, and missing tensors, and never contacts a model hub.
 """
@@ -82,7 +82,7 @@ class Local:
             return [score_rows(self.model, ((r.row, (r,)),), self.device)[r] for r in requests]
 
     def replies(self, prompts: Sequence[Sequence[int]], max_tokens: int) -> list[str]:
-        """Return a greedy reply to each tokenized prompt, with its finish reason."""
+        """Return the greedily decoded reply to each tokenized prompt, with its finish reason."""
         return [self._reply(ids, max_tokens) for ids in prompts]
 
     @_inference
@@ -142,7 +142,7 @@ def opened(
             transformers_logging.enable_progress_bar()
     if n := len(loading["missing_keys"]) + len(loading["mismatched_keys"]):
         raise ModelError(
-            f"{folder}: {n} tensors are missing or have the wrong shape; expected all tensors named by the config"
+            f"{folder}: {n} tensors are missing or have the wrong shape. Use weights that match config.json."
         )
     return tokenizer, model.to(device).eval()
 
@@ -174,10 +174,10 @@ def max_length(config: Any, tokenizer: Any) -> int:
 
 
 def device_of(name: str) -> torch.device:
-    """Return the torch device of this name. Raise `UsageError` if torch cannot use the device."""
+    """Return the torch device with this name. Raise `UsageError` if torch cannot use the device."""
     try:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError):
-        raise UsageError(f"torch cannot use the device {name!r}; expected cpu, cuda, or similar") from None
+        raise UsageError(f"torch cannot use the device {name!r}. Use another one, such as cpu.") from None
     return device

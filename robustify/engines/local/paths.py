@@ -31,8 +31,8 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """Model properties that decide its scoring path: class name, dtype, whether trees are worth trying, and sliding
-    window."""
+    """Model properties that determine the scoring path: class name, dtype, whether tree scoring can be tried, and
+    sliding window."""
 
     kind: str
     dtype: str
@@ -74,8 +74,8 @@ class Work(Protocol):
 
 
 class Paths:
-    """Scoring of one model by its fastest exact path. `path` is the path of earlier scores, or None. From then on, it is
-    `untried`, `trees`, or `rows`. A section of a plan has `section` batches."""
+    """Scorer of one model that uses its fastest exact path. `path` is the path of earlier scores, or None. From then on, it
+    is `untried`, `trees`, or `rows`. A section of a plan has `section` batches."""
 
     def __init__(self, work: Work, path: str | None, section: int = SECTION) -> None:
         self._work, self._section = work, section
@@ -124,7 +124,7 @@ class Paths:
         self.path = "rows"
 
     def _is_exact(self, fresh: Scored) -> bool:
-        """Return whether the first results of short and deep rows agree with one-by-one scoring."""
+        """Return whether the first results agree with one-by-one scoring, within and beyond the sliding window."""
         for deep in sorted(self._untried & {self._is_deep(request) for request in fresh}):
             if not self._agrees({r: total for r, total in fresh.items() if self._is_deep(r) == deep}):
                 return False
@@ -142,7 +142,7 @@ class Paths:
         )
 
     def _is_deep(self, request: Encoded) -> bool:
-        """Return whether the model has a sliding window and the row is longer."""
+        """Return whether the row is longer than the sliding window of the model, if there is one."""
         window = self._work.traits.window
         return window is not None and len(request.row) > window
 

@@ -1,4 +1,4 @@
-"""Scoring in plain rows, for models without exact tree scoring and as the reference for the self-check."""
+"""Scoring of plain rows, for models without exact tree scoring and as the reference for the self-check."""
 
 from collections.abc import Sequence
 from typing import Any

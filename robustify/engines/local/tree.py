@@ -62,7 +62,7 @@ def tree_attention(
 
 @contextmanager
 def attending(model: Any, *, plainly: bool = False) -> Iterator[None]:
-    """Replace the attention of the model by tree attention inside the context, or by that of torch if `plainly` is true."""
+    """Replace the model's attention with tree attention inside the context, or with torch's if `plainly` is true."""
     ALL_ATTENTION_FUNCTIONS.register(NAME, tree_attention)
     before = model.config._attn_implementation
     if plainly and before != NAME:
@@ -76,7 +76,7 @@ def attending(model: Any, *, plainly: bool = False) -> Iterator[None]:
 
 
 def window(config: Any) -> int | None:
-    """Return the sliding window of the model in tokens, or None if every layer sees all tokens."""
+    """Return the sliding window of the model in tokens, or None if every layer attends to all tokens."""
     if getattr(config, "use_sliding_window", True) is False:
         return None
     found = getattr(config, "sliding_window", None)
@@ -84,13 +84,13 @@ def window(config: Any) -> int | None:
 
 
 def sliding(config: Any) -> tuple[bool, ...]:
-    """Return a flag per layer: whether it sees only the sliding window."""
+    """Return, for each layer, whether its attention is limited to the sliding window."""
     kinds = getattr(config, "layer_types", None) or ["sliding_attention"] * config.num_hidden_layers
     return tuple(window(config) is not None and kind == "sliding_attention" for kind in kinds)
 
 
 def fits(model: Any) -> bool:
-    """Return whether trees are worth trying.
+    """Return whether tree scoring can be tried with this model.
     Models with recurrent layers, ALiBi, or a soft cap inside the attention are known to fail."""
     config = model.config
     kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
@@ -162,7 +162,7 @@ class Trees:
         return torch.tensor(seats, device=self.device) if seats else None
 
     def _in_order(self, numbers: Sequence[int], layout: Layout) -> Tensor:
-        """Return the numbers of the nodes in row order (1, rows), with 0 for padding."""
+        """Reorder one number per node by the rows of the layout (1, rows), with 0 for padding."""
         filled = np.zeros(len(layout.order), dtype=np.int64)
         filled[: len(numbers)] = numbers
         return torch.from_numpy(filled[layout.order])[None].to(self.device)

@@ -56,7 +56,7 @@ class Usage:
     tokens_out: int = 0
 
     def as_log(self, model: OpenAIModel) -> Json:
-        """Return an entry for run.log. The cost is in the currency of the configured prices, or None without prices."""
+        """Return the usage as an entry for run.log. The cost is in the currency of the prices, or None without them."""
         cost = (self.tokens_in * (model.price_in or 0) + self.tokens_out * (model.price_out or 0)) / 1e6
         return {
             "model": model.name,
@@ -92,7 +92,7 @@ class Client:
         return self._sent(lambda: self._sdk.models.with_raw_response.list())
 
     def completions(self, body: Mapping[str, Any]) -> Json:
-        """Return the reply of `/v1/completions` to these fields and the model's ID.
+        """Send these fields and the model's ID to `/v1/completions`, and return the reply.
 
         Raises:
             Refusal: the server rejects the request and would do so again.
@@ -102,12 +102,12 @@ class Client:
         return self._of_this_model(self._sdk.completions, "prompt", body)
 
     def chat(self, body: Mapping[str, Any]) -> Json:
-        """Return the reply of `/v1/chat/completions` to these fields, such as `messages`, and the model's ID. Raise the
-        errors of `completions`."""
+        """Send these fields, such as `messages`, and the model's ID to `/v1/chat/completions`, and return the reply. Raise
+        the errors of `completions`."""
         return self._of_this_model(self._sdk.chat.completions, "messages", body)
 
     def _of_this_model(self, resource: Any, what: str, body: Mapping[str, Any]) -> Json:
-        """Return the reply of a resource. `what` is the name of the field that contains the prompt."""
+        """Send fields to an API resource and return the reply. `what` is the name of the field that contains the prompt."""
         sent = {"model": self.model.served, **body}
         needed = {name: sent[name] for name in ("model", what)}
         reply = self._sent(lambda: resource.with_raw_response.create(**needed, extra_body=sent))
@@ -203,7 +203,7 @@ def sdk_client(model: OpenAIModel, on_request: Callable[[Any], None] = lambda _:
 
 
 def shown_name(said: object, prompt: object = "") -> str:
-    """Return a server's model name for an error message, without the name if it may be part of a prompt."""
+    """Return the model name that a server reports, or a placeholder if the name may be part of a prompt."""
     if is_name(said) and str(said) not in str(prompt):
         return repr(said)
     return "another name (not shown, because it does not look like a model name)"

@@ -31,7 +31,7 @@ GATHERED = 0.5
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Job:
-    """Unit of work of one thread: the letters of one context, or one other continuation, by cache key."""
+    """Unit of work of one thread: all letters that continue a context, or one other continuation, with cache keys."""
 
     context: str
     wanted: Mapping[Encoded, str]
@@ -43,7 +43,7 @@ Scored = dict[Encoded, Logprob | str]
 
 
 def keys_of(requests: Sequence[Request]) -> list[Encoded]:
-    """Return the cache key of each request, which contains the bytes of its text because the server tokenizes it."""
+    """Return the cache key of each request. The key contains the bytes of the text, because the server tokenizes it."""
     as_bytes = (tuple(p.encode("utf-8", "surrogatepass") for p in split_blanks(r)) for r in requests)
     return [Encoded(tuple(context), tuple(continuation)) for context, continuation in as_bytes]
 
@@ -138,14 +138,14 @@ class Scoring:
         return tokens
 
     def _beyond(self, context: str, tokens: Sequence[Token]) -> int | None:
-        """Return the number of tokens after those of the context alone, using the rule of lm-eval (`_encode_pair`)."""
+        """Return the number of tokens that follow the context, using the rule of lm-eval (`_encode_pair`)."""
         alone = self._asked(context)
         same = [t.text for t in alone] == [t.text for t in tokens[: len(alone)]]
         return len(tokens) - len(alone) if same and len(tokens) > len(alone) else None
 
 
 def tokens_of(ending: str, tokens: Sequence[Token]) -> int | None:
-    """Return the number of final tokens that spell `ending`, or None if a token crosses its start or shows no text."""
+    """Return the number of final tokens that spell `ending`, or None if a token spans its start or part of a character."""
     length, count = 0, None
     for n, token in enumerate(reversed(tokens), start=1):
         if PART in token.text and length < len(ending):

@@ -78,7 +78,7 @@ class OpenAIServer(Closing):
         return {**self._recipe, "licence": "see the model's provider"}
 
     def loglikelihoods(self, requests: Sequence[Request], progress: Progress = no_progress) -> list[Logprob]:
-        """Return one log-probability per request, sending equal requests once.
+        """Return one log-probability per request. Identical requests are sent only once.
         Raise `RequestError` if requests do not fit into the context of the model, or cannot be scored by a server. Raise
         `ModelError` if the server keeps failing or returns unusable numbers. Finished scores are kept."""
         can = self.capabilities
@@ -135,7 +135,7 @@ class OpenAIServer(Closing):
 
     @cached_property
     def _writing(self) -> tuple[str, str]:
-        """First pair of path and length field that the server accepts for generating text."""
+        """First API path and length parameter with which the server generates text."""
         for path, length in _WRITING:
             try:
                 self._reply(_HELLO, 8, path, length)
@@ -169,7 +169,7 @@ class OpenAIServer(Closing):
 
     @cached_property
     def _recipe(self) -> dict[str, str]:
-        """Recipe of the scores of this server.
+        """Properties of the server and the model that identify their scores in the cache.
         Two servers may use one name for two models, and a server may change its model. So scores are also stored by probe:
         the first stored probe that equals the current one except for rounding."""
         can = self.capabilities

@@ -65,7 +65,7 @@ class Questions:
         return tokens if ended else tokens[:-1]
 
     def following(self, prompt: str, top: int) -> dict[str, float] | None:
-        """Return the log-probabilities of at most `top` likely next tokens, by text.
+        """Return a mapping from the most likely next tokens (at most `top`) to their log-probabilities.
         The result is None if the server does not return them, and empty if the model ends its text every time. Raise
         `ModelError` if the server fails, or a number is not a log-probability."""
         seen: dict[str, float] | None = {}
@@ -88,8 +88,8 @@ class Questions:
 
 
 def following(reply: Mapping[str, Any], top: int) -> dict[str, float] | None:
-    """Return the log-probabilities of at most `top` likely first tokens of a completion, by text. The result is None if the
-    reply has none, and empty if the text ended immediately. Raise `Unreadable` if a number is not a log-probability."""
+    """Return a mapping from the most likely first tokens (at most `top`) to their log-probabilities. The result is None
+    if the reply has none, and empty if the text ended at once. Raise `Unreadable` if a number is not a log-probability."""
     choice = _choice(reply)
     match choice.get("logprobs"):
         case {"top_logprobs": [dict() as first, *_]}:
@@ -169,8 +169,8 @@ def covers(tokens: Sequence[Token], text: str) -> bool:
 
 
 def _spells(joined: str, text: str) -> bool:
-    """Return whether the joined tokens equal the text, if each replacement mark stands for at most one character and each
-    run of marks for at least one."""
+    """Return whether the joined tokens equal the text, if each replacement character stands for at most one character and
+    each sequence of them for at least one."""
     if PART not in joined:
         return joined == text
     reached = {0}

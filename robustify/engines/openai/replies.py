@@ -24,7 +24,7 @@ _FIRST = re.compile(r"""[\s*_`"'(\[]*([A-Z])[*_`"']*(?:[*_`"').:\]]+(?=\s|$)|\s*
 
 @dataclass(frozen=True, slots=True)
 class ByChat:
-    """Way to ask a chat server for a letter.
+    """Request format that asks a chat server for a letter.
     If `structured` is true, the server accepts a schema that allows only letters. Otherwise, the first letter of a reply is
     read. If `several` is true, the server can send several replies per request. `length` is one of `LENGTHS`."""
 
@@ -52,7 +52,7 @@ class ByChat:
 
 
 def find_way(client: Client, context: str, letters: Sequence[str]) -> ByChat | None:
-    """Return the first way in which the server answers a harmless question with a letter, or None if no way works.
+    """Return the first request format that makes the server answer a harmless question with a letter, or None.
     Raise `ModelError` if the server fails, or its replies are truncated before a letter."""
     cut = False
     for structured in (True, False):
@@ -70,7 +70,7 @@ def find_way(client: Client, context: str, letters: Sequence[str]) -> ByChat | N
                 break
     if cut:
         raise ModelError(
-            f"{client.model.name}: its replies end after {client.model.reply_tokens} tokens without a letter. For a "
+            f"{client.model.name}: the replies end after {client.model.reply_tokens} tokens without a letter. For a "
             "reasoning model, increase the limit (`reply_tokens: 4096`)."
         )
     return None

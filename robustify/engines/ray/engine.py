@@ -141,7 +141,7 @@ class Remote:
         return [greeting[ref] for ref in done], said[0]
 
     def _done(self, units: Sequence[Unit]) -> Iterator[tuple[int, list[Any]]]:
-        """Yield the number and results of each unit as it finishes."""
+        """Yield the number and results of each unit of work as it finishes."""
         # Create a new pool each time, because an interrupted call leaves units in the old one.
         workers, _ = self._ready
         pool = self._ray.util.ActorPool(workers)
@@ -162,7 +162,7 @@ class Remote:
         except self._ray.exceptions.RayError as error:
             raise ModelError(
                 f"{self._model.name}: {MOST} workers in a row were lost while running the same unit "
-                f"({type(error).__name__}). Check that every machine has enough memory and robustify[hf]. Reduce "
+                f"({type(error).__name__}). Check that every machine has robustify[hf] and enough memory. Reduce "
                 "max_batch_tokens or threads, or use larger machines. The logs of Ray show more details."
             ) from None
 
@@ -183,7 +183,7 @@ def require_ray(name: str) -> Any:
 
 @contextmanager
 def cluster(model: RayModel) -> Iterator[Any]:
-    """Connect ray to the cluster of the model and yield the package.
+    """Connect to the Ray cluster configured for the model and yield the ray package.
     An existing connection of this process is reused. Raise `ModelError` if ray is not installed. Raise `ResourceError` if
     no cluster is running at the address, or none can be started on this machine."""
     ray = require_ray(model.name)

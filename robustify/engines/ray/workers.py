@@ -76,5 +76,5 @@ def _check(spec: Spec) -> None:
     if other:
         raise ModelError(
             f"{where}: the files or versions differ from those of the requesting machine ({', '.join(other)}). Use "
-            "the same on all machines."
+            "the same files and versions on all machines."
         )
