@@ -51,7 +51,7 @@ _Gain = tuple[float, int, tuple[float, float], float, float]
 
 @dataclass(frozen=True, eq=False)
 class Balanced:
-    """Balancing weights of n items, with a summary.
+    """Balancing weights of n items, with their summary entry.
 
     `weight` (n,) has mean 1 and is NaN for items without a key or text. `groups` (n,) are the clusters, or None if items
     are independent. `cues` (n, c) are the balanced columns.
@@ -64,7 +64,7 @@ class Balanced:
 
     @property
     def scored(self) -> Floats | None:
-        """Weights (n,) for scores, or None if the adjusted score is withheld."""
+        """Weights (n,) to compute scores with, or None if the adjusted score is withheld."""
         return None if self.part.status == "withheld" else self.weight
 
     def rate(self, won: Floats | None) -> Quantity | None:
@@ -170,7 +170,7 @@ def _logit_by_meaning(ctx: Context) -> Floats:
     name = next((model for view, model, _ in ctx.answers.askings() if view == MEANING), None)
     if name is None:
         raise UsageError(
-            "adjust: `form+meaning` needs the encoder, but it was not asked. Set `form`, or run the encoder."
+            "adjust: `form+meaning` needs the encoder, but it was not asked. Set `adjust: form`, or run the encoder."
         )
     rows = ctx.answers.block(MEANING, name).first()
     there = np.arange(rows.scores.shape[1]) < rows.k[:, None]

@@ -36,8 +36,7 @@ def permutation(ctx: Context) -> Permutation:
 
 
 def stability(block: Block, groups: Ints | None = None, *, is_voter: bool | None = None) -> Stability | None:
-    """Return how a model's accuracy and picks vary with the order of choices, or None without answers in two or more
-    orders.
+    """Return how a model's accuracy and picks vary with the order of choices, or None if too few orders were answered.
 
     The main fields describe the random orders, including the original order, or the rotations if there are no random
     orders. `groups` (r,) marks clustered rows, which widen the intervals.
@@ -155,7 +154,7 @@ def _usual(sizes: Ints) -> int:
 
 
 def _most_used(available: Ints, k: Ints) -> int:
-    """Return the number of orders per item for which complete sets use the most rows. Prefer the larger number in a tie."""
+    """Return the set size (orders per item) for which complete sets use the most rows. Prefer the larger in a tie."""
     sizes = range(2, max(3, int(available.max()) + 1))
     used = [(int(due[available >= due].sum()), size) for size in sizes for due in (_orders_due(size, k),)]
     return max(used)[1]

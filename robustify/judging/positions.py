@@ -17,7 +17,7 @@ from robustify.summary.screened import FavouredPlace
 
 
 def position_biases(ctx: Context) -> dict[str, PositionBias | None]:
-    """Return each model's position bias on the full question, or None for a model that was not asked it."""
+    """Return each model's position bias on the full question, or None if the model was not asked."""
     blocks = {name: ctx.first_rows(ctx.full, name) for name in ctx.names}
     return {
         name: position_bias(block, ctx.row_groups(block)) if len(block) else None

@@ -153,7 +153,7 @@ def _drop_ambiguous_latent(found: Chance, would: Bools) -> Chance:
 
 
 def _add_rates(found: Chance, over: Floats, room: Floats, k: Ints, groups: Ints | None) -> Chance:
-    """Add the excess and the latent rate, given the excess (n,) of each item (`over`) and of a sure shortcut (`room`)."""
+    """Add the excess and the latent rate, given each item's excess (`over`) and the excess of a shortcut (`room`)."""
     rated = _latent_contributions(over, room, k)
     found = replace(found, excess=float(over.mean()))
     knows = ~np.isnan(rated)

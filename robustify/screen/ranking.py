@@ -179,7 +179,7 @@ class Ranker:
         ]
 
     def _representatives(self, ranked: Bools) -> Ints:
-        """Return the representative (n,) of each item's near-duplicates: the smallest hash, among `ranked` items if any."""
+        """Return the item (n,) that represents each item's near-duplicates: the smallest hash, `ranked` if possible."""
         if self._items is None:
             return np.arange(len(self._index))
         copies = near_duplicates(self._items)

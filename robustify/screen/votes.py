@@ -97,7 +97,7 @@ def cast_votes(answers: Answers, rules: ScreenRules, index: ItemIndex, *, plain:
 
 
 def first_template(answers: Answers, view: str, voters: Sequence[str] = ()) -> str | None:
-    """Return the first template with which any model, or any of `voters`, was asked the view, or None if none was."""
+    """Return the template first used for a view, by any model or by one of `voters`, or None if there is none."""
     return next((t for v, m, t in answers.askings() if v == view and (not voters or m in voters)), None)
 
 

@@ -18,7 +18,7 @@ Level = Literal["nominal", "ordinal"]
 
 
 def kappa_of(table: Floats, weights: Weights | None = None) -> Floats:
-    """Return Cohen's kappa (Cohen 1960; weighted 1968) of tables of shares (..., k, k), NaN if undefined."""
+    """Return Cohen's kappa (Cohen 1960; weighted 1968) for tables of shares (..., k, k), NaN if undefined."""
     cost = _disagreement_weights(table.shape[-1], weights)
     expected = table.sum(-1)[..., :, None] * table.sum(-2)[..., None, :]
     with np.errstate(divide="ignore", invalid="ignore"):

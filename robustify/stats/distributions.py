@@ -21,7 +21,7 @@ _NOTHING = -160.0
 
 
 def poisson_binomial(p: Floats) -> Floats:
-    """Return the exact distribution of the number of successes in independent trials (n + 1,).
+    """Return the exact distribution (n + 1,) of the number of successes in n independent trials.
 
     `p` (n,) are the success probabilities. Equal probabilities are combined into binomials, which are convolved pairwise.
     Tails below 1e-40 are truncated, so a million trials take well under a second.

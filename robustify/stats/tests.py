@@ -101,7 +101,7 @@ class Difference:
 
     @property
     def significant(self) -> bool | None:
-        """Whether the interval excludes 0, or None without an interval."""
+        """Whether the interval excludes 0, or None if there is no interval."""
         return None if self.ci is None else not self.ci[0] <= 0 <= self.ci[1]
 
     @property

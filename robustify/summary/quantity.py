@@ -1,4 +1,4 @@
-"""Building blocks of the summary: frozen models, and quantities with their number of items and interval."""
+"""Building blocks of the summary: frozen models, and quantities with a number of items and an interval."""
 
 from typing import Annotated, Any
 
@@ -38,7 +38,7 @@ class Quantity(Part):
 
 
 class DifferenceQuantity(Quantity):
-    """Difference of two shares. If it is not significant, `mde` is the difference detectable with 80 % power."""
+    """Difference between two shares. If it is not significant, `mde` is the difference detectable with 80 % power."""
 
     mde: Share | None = None
 

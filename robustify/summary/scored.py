@@ -55,7 +55,7 @@ class FreeScores(Part):
 
 
 class Accuracy(Part):
-    """Scores of one model under every view, null for a view that it was not asked.
+    """Scores of one model under every view, null for a view that was not asked.
 
     `full` is the full question in the run's `full_mode`. `adjusted` is `full` under the weights of `adjustment`, and
     `adjusted_choices_only` is the score without the question, in the screen's mode, under the same weights. `format_gap` is
@@ -78,7 +78,7 @@ class Accuracy(Part):
 
 
 class Paired(Part):
-    """Exact McNemar test of two models on `n` common items: only the first got `b` right, and only the second `c`."""
+    """Exact McNemar test of two models on `n` items: only the first got `b` of them right, and only the second got `c`."""
 
     n: int
     b: int
@@ -158,7 +158,7 @@ class Moved(Part):
 
 
 class Permutation(Part):
-    """Effect of the order of choices by model, null for a model asked in one order. Cloze must be inert."""
+    """Effect of the order of choices by model, null for a model asked in only one order. Cloze must be inert."""
 
     by_model: dict[str, Stability | None]
     cloze_invariance: Literal["inert"] | Moved | None

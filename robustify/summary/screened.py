@@ -28,7 +28,7 @@ class OffPlace(Part):
 
 
 class KeyPlaces(Part):
-    """Key positions in the benchmark's own order, null without keys. `p` tests an even spread."""
+    """Key positions in the benchmark's own order, null if no key is known. `p` tests an even spread."""
 
     n: int
     shares: tuple[Share, ...] | None = None

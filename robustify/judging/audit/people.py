@@ -65,7 +65,7 @@ def agreement_with_people(rows: Iterable[Row], labels: Mapping[str, bool | None]
     if len(set(known.values())) < 2:
         raise DataError(
             f"labels: {len(known)} of {len(labels)} labels are for items of this run, with {len(set(known.values()))} "
-            "distinct values. Expected at least one `shortcut` and one `not`."
+            "distinct values. Label at least one item `shortcut` and one `not`."
         )
     there = [by_item[item] for item in known]
     people = np.array(list(known.values()))
