@@ -1,4 +1,4 @@
-"""Answer table, written when models are asked and read when answers are judged.
+"""Answer table, which is written when models are asked and read when their answers are judged.
 
 A row records one item, asked of one model in one order under one template. The table contains no item text. The rows of
 an item are in the order in which it was asked. The first row has the plain order: the first rotation for the screen, and
@@ -79,7 +79,7 @@ class Answer:
 
 
 class Asked(NamedTuple):
-    """Columns of a row that are known before the answer."""
+    """Columns of a row that are known before the model answers."""
 
     item: str
     view: str
@@ -113,7 +113,7 @@ def answer(
 
 
 def unanswered(asked: Asked, why: str) -> Answer:
-    """Build a row without a readable answer. Its item stays undecided, so it is never counted as wrong or robust."""
+    """Build a row for a missing or unreadable answer. Its item stays undecided, never counted as wrong or robust."""
     return Answer(*asked, None, None, (), tie=0, error=why)
 
 
@@ -142,7 +142,7 @@ class Block:
     def __init__(
         self, table: pa.Table, item: Ints, rows: Ints | None = None, width: int | None = None
     ) -> None:
-        """Select `rows` (r,) of the table, or all rows if None. `item` has shape (r,), and `width` is K if known."""
+        """Select `rows` (r,) by number, or all rows if None. `item` has shape (r,), and `width` is K if known."""
         self.item, self._table, self._rows = item, table, rows
         self._width = int(self.k.max(initial=0)) if width is None else width
 
@@ -184,7 +184,7 @@ class Block:
         return part
 
     def first(self) -> "Block":
-        """Return the first row of each item, which has the plain order."""
+        """Return the first row of each item, which is asked with the first order of its choices."""
         if (self.item[1:] > self.item[:-1]).all():
             return self
         keep = np.zeros(len(self), dtype=bool)
@@ -220,7 +220,7 @@ class Answers:
 
     @classmethod
     def concat(cls, tables: Iterable["Answers"]) -> "Answers":
-        """Join tables into one, in the given order."""
+        """Concatenate tables in the given order."""
         parts = [SCHEMA.empty_table(), *(t.table for t in tables)]
         return cls(pa.concat_tables(parts, promote_options="default").combine_chunks())
 
@@ -246,7 +246,7 @@ class Answers:
             )
         empty = [c for c in ("item", "view", "model", "template", "order") if table[c].null_count]
         if empty:
-            raise DataError(f"{path}: column {empty[0]} has empty cells; expected a value in every row")
+            raise DataError(f"{path}: column {empty[0]} has empty cells. Run the audit again.")
         try:
             schema = pa.schema([*SCHEMA, *(f for f in OPTIONAL if f.name in table.column_names)])
             return cls(table.select(schema.names).cast(schema).combine_chunks())
@@ -298,7 +298,7 @@ class Answers:
         return rows
 
     def block(self, view: str, model: str, template: str | None = None) -> Block:
-        """Return the rows of one model under one view, and optionally one template, as arrays in table order."""
+        """Return the rows of a model and view as arrays in table order, for all templates or the given one."""
         asked = [
             rows
             for (v, m, t), rows in self._rows.items()
@@ -320,7 +320,7 @@ def _ints(column: pa.ChunkedArray) -> Ints:
 
 
 def _padded(column: pa.ChunkedArray, dtype: type, width: int, *, fill: float) -> npt.NDArray[Any]:
-    """Convert lists to an array with one padded row per list (r, `width` or the longest)."""
+    """Convert a column of lists to a padded array with one row per list and at least `width` columns."""
     lengths = np.maximum(_ints(pc.list_value_length(column)), 0)
     widest = max(width, int(lengths.max(initial=0)))
     flat: npt.NDArray[Any] = np.asarray(pc.list_flatten(column).to_numpy(zero_copy_only=False), dtype=dtype)

@@ -84,15 +84,14 @@ class Audit:
 
     @property
     def answers(self) -> "pd.DataFrame":
-        """Answers with one row per asking: item, view, model, order, template, key, pick, correct (credit, 0 to 1),
-        scores (nats)."""
+        """Answers: item, view, model, order, template, key, pick, correct (credit, 0 to 1), and scores (nats)."""
         self._require_rows("answers.parquet")
         return cast("pd.DataFrame", self.run.answers.table.to_pandas())
 
     @property
     def verdicts(self) -> "pd.DataFrame":
-        """Verdicts by item ID, with votes, reason, and pick without the question. Verdicts: shortcut, robust, or
-        undecided."""
+        """Verdicts (shortcut, robust, or undecided) by item ID, with votes, reasons, and the option picked without the
+        question."""
         import pandas as pd
 
         self._require_rows(VERDICTS)
@@ -103,7 +102,7 @@ class Audit:
 
     @property
     def evidence(self) -> "pd.DataFrame":
-        """Evidence by item ID for the pick without the question (docs/files.md, `evidence.jsonl`)."""
+        """Evidence by item ID for why models pick an option without the question (`evidence.jsonl` in docs/files.md)."""
         import pandas as pd
 
         self._require_rows(EVIDENCE)
@@ -144,7 +143,7 @@ class Audit:
 
 
 class Rule(TypedDict, total=False):
-    """Settings of a screen.
+    """Settings of the rule by which the screen flags items.
 
     `criterion` is `fdr`, `unanimous`, `majority`, or `K-of-N`. `mode` asks for a `letter`, or scores each option's `text`
     (for small models). `rotation` combines a voter's picks over the orders: `averaged`, `every`, or `most`. `limit` uses
@@ -191,7 +190,7 @@ def audit(
         path = _path(data, Path(place))
         if not public and not names_config(path):
             raise UsageError(
-                f"{Path(path).name} is not a config. If the texts of its items may be shown, set public=True."
+                f"{Path(path).name} is not a config. If its item texts may be shown, set public=True."
             )
         config = config_of(path, models, overrides, public=public, columns=())
         config = configs.with_models(config, tuple(models), device)
@@ -224,7 +223,7 @@ def judge(run: Audit | str | Path, *, out: str | Path | None = None, **rule: Unp
 
 
 def heuristics(data: Data) -> "pd.DataFrame":
-    """Score simple rules that see only the choices, without a model.
+    """Score simple rules that see only the choices and need no model.
 
     Each rule has a row with value, n, low and high (95 %), and ties. `attrs` has the number of items and the accuracy by
     chance. For a restricted set, values are rounded to whole percents and ties are omitted."""
@@ -267,7 +266,7 @@ def adjusted(data: Data, hits: Mapping[str, Sequence[float]], *, adjust: "Adjust
         raise AuthorisationError(f"{bench.name} is a restricted set; expected a public set")
     credit = {name: np.asarray(won, dtype=np.float64) for name, won in hits.items()}
     if odd := [name for name, won in credit.items() if won.shape != (len(bench.items),)]:
-        raise UsageError(f"hits of {odd[0]}: found {len(credit[odd[0]])}; expected {len(bench.items)}")
+        raise UsageError(f"{odd[0]} has {len(credit[odd[0]])} hits for {len(bench.items)} items")
     found = weighed(bench, adjust, cache_folder(None))
     if found is None:
         raise DataError(f"{bench.name} has only {len(bench.items)} items, too few to compute weights")
@@ -295,7 +294,7 @@ def import_logs(
         logs: log files, each written as `[MODEL=][VIEW:]FILE`.
         data: the benchmark file, whose items are matched with the logs.
         view: the view in which the items were asked, if the logs do not show it.
-        columns: a mapping of parts to columns, if those of a table are not recognised.
+        columns: a mapping of parts to columns, if those of a table are not recognized.
         out: the folder of the run. By default, a temporary folder that is removed with the result.
         rule: `name` of the benchmark and `criterion` of the screen.
 
@@ -320,7 +319,7 @@ def _overrides(rule: Rule) -> dict[str, object]:
 
 
 def _in(out: str | Path | None, work: Callable[[Path], Run]) -> Audit:
-    """Run `work` in the given folder or a temporary one, and return its audit."""
+    """Run `work` in the given folder, or in a temporary folder, and return its audit."""
     if out is not None:
         done = work(Path(out))
         return Audit(done.folder, done)
@@ -330,7 +329,7 @@ def _in(out: str | Path | None, work: Callable[[Path], Run]) -> Audit:
 
 
 def _path(data: Data, place: Path) -> str:
-    """Return the path of the given config or file. Write given items to a file in `place`."""
+    """Return `data` if it is a path. Otherwise, write the items to a file in `place` and return its path."""
     if isinstance(data, str | Path):
         return str(data)
     path = place / "items.jsonl"
@@ -355,7 +354,7 @@ def _path(data: Data, place: Path) -> str:
         )
     except (AttributeError, TypeError, ValueError, RecursionError) as error:
         raise UsageError(
-            f"items: a row cannot be written as JSON ({type(error).__name__}); expected texts, numbers, and lists of them"
+            f"items: a row cannot be written as JSON ({type(error).__name__}). Use only strings, numbers, and lists."
         ) from None
     return str(path)
 
@@ -371,7 +370,7 @@ def _is_missing(value: object) -> bool:
 def _jsonable(value: Any) -> Any:
     if not hasattr(value, "tolist"):
         raise UsageError(
-            f"items: a cell is of type {type(value).__name__}; expected texts, numbers, and lists of them"
+            f"items: a cell is of type {type(value).__name__}; expected a string, a number, or a list"
         )
     return value.tolist()
 

@@ -1,4 +1,4 @@
-"""Array types, and helpers that encode values and find tied best scores."""
+"""Array types, and functions that encode values as integers and find tied best scores."""
 
 from collections.abc import Sequence
 from typing import TypeVar

@@ -116,7 +116,7 @@ class Config(Settings):
     @model_validator(mode="before")
     @classmethod
     def _one_mode(cls, tree: Any) -> Any:
-        """Copy `asking.mode` to each screen without a mode."""
+        """Copy `asking.mode` to each screen that does not set its own mode."""
         match tree:
             case {"asking": {"mode": mode}} if isinstance(tree.get("alternatives") or [], list | tuple):
                 rules = tree.get("screen", {}), *(tree.get("alternatives") or ())
@@ -127,7 +127,7 @@ class Config(Settings):
     @model_validator(mode="before")
     @classmethod
     def _words_without(cls, tree: Any) -> Any:
-        """Set the default screen templates to those without a passage if a passage is hidden."""
+        """Make screen templates without a passage the default if passages are hidden."""
         match tree:
             case {"hidden": hidden} if hidden in BEFORE_A_QUESTION:
                 asking = tree.get("asking") or {}
@@ -142,7 +142,7 @@ class Config(Settings):
         names = [m.name for m in models]
         references = [(m.reference, m.dtype if isinstance(m, HFModel | RayModel) else "") for m in models]
         if len(set(names)) < len(names):
-            raise ValueError("two models have the same name; expected a different name for each")
+            raise ValueError("two models have the same name. Give each a different `name`.")
         if len(set(references)) < len(references):
             raise ValueError("a model is listed twice and would vote twice. Remove one entry.")
         return models
@@ -184,10 +184,10 @@ def load(path: Path, overrides: Mapping[str, object] | None = None) -> Config:
 
 
 def free_block(path: Path) -> Mapping[str, Any]:
-    """Return the `free:` block of a config, which needs no other key. Raise `UsageError` if it is missing."""
+    """Return the `free:` block of a config. No other block is needed. Raise `UsageError` if it is missing."""
     block = _tree(path, (), []).get("free")
     if not isinstance(block, dict):
-        raise UsageError(f"{path.name} has no free block; expected `free:` with keys and values")
+        raise UsageError(f"{path.name} has no `free:` block; expected `free:` followed by settings")
     return block
 
 
@@ -213,7 +213,7 @@ def parse(tree: Mapping[str, Any], name: str) -> Config:
 
 
 def _adapted(tree: dict[str, Any], name: str) -> dict[str, Any]:
-    """Add the settings of the adapter. A config may raise an adapter's sensitivity, but never lower it."""
+    """Add the settings of the adapter that a config names. A config may raise its sensitivity, but never lower it."""
     if tree.get("adapter") is None:
         return tree
     if "data" in tree:
@@ -238,7 +238,7 @@ def _tree(path: Path, seen: tuple[Path, ...], read: list[int]) -> dict[str, Any]
     read.append(len(raw))
     if len(read) > MOST_EXTENDED or sum(read) > MOST_YAML:
         raise UsageError(
-            f"{path.name} is file {len(read)} of a chain of configs with {sum(read):,} bytes in total; "
+            f"{path.name} is file {len(read)} of a chain of configs, {sum(read):,} bytes in total; "
             f"expected at most {MOST_EXTENDED} files and {MOST_YAML:,} bytes"
         )
     tree = read_yaml(raw, path.name)
@@ -274,7 +274,7 @@ def _parent(name: str, path: Path) -> Path:
 
 
 def _anchored(node: Any, steps: Sequence[str], path: Path) -> Any:
-    """Resolve the files at `steps`, a path of `_FILES`, relative to the config."""
+    """Resolve the file paths under the config keys `steps` (an entry of `_FILES`) relative to the config."""
     match node, steps:
         case str(), []:
             return _resolved(node, path)
@@ -312,7 +312,7 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
 
 
 def with_models(config: Config, names: Sequence[str], device: str | None = None) -> Config:
-    """Return a config with these models. Models that the config already has keep their settings.
+    """Return a copy of a config with the named models. Models that the config already has keep their settings.
 
     `ID=openai:URL` names a model on a server.
 
@@ -334,5 +334,5 @@ def require_public(config: Config) -> None:
     """
     if config.sensitivity != "public":
         raise AuthorisationError(
-            f"{config.name} is a {config.sensitivity} set, and --safe-demo only runs public sets"
+            f"{config.name} is a {config.sensitivity} set, and --safe-demo runs only public sets"
         )

@@ -63,13 +63,13 @@ class ItemError(DataError):
 
 
 class AuthorisationError(RobustifyError):
-    """Access refused: a restricted set without its licence, key, or private folder, or a refusal by the gate."""
+    """Refused access: a restricted set lacks its license, secret key, or private folder, or the gate refuses a file."""
 
     exit_code = 4
 
 
 class ModelError(RobustifyError):
-    """Model that is missing, damaged, refused, or returns unusable numbers."""
+    """Model that is missing, damaged, or refused, or that returns unusable numbers."""
 
     exit_code = 5
 

@@ -48,7 +48,7 @@ def writing(path: Path, *, private: bool = False, sync: bool = True) -> Iterator
 
 @contextlib.contextmanager
 def writable(what: Path | str, hint: str = "") -> Iterator[None]:
-    """Raise an error with the given hint if the block cannot write `what`.
+    """Raise an error that ends with `hint` if the block fails to write `what`.
 
     Raises:
         ResourceError: `what` cannot be written.
@@ -106,7 +106,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_texts(path: Path, texts: Iterable[str]) -> None:
-    """Write texts as UTF-8 with LF line ends, without keeping all of them in memory, and flush them to disk."""
+    """Write an iterable of strings as UTF-8 with LF line ends, one at a time, and flush the file to disk."""
     with open(path, "w", encoding="utf-8", errors="surrogatepass", newline="\n") as file:
         file.writelines(texts)
         file.flush()
@@ -173,7 +173,7 @@ def locked(path: Path, *, wait: bool) -> Iterator[None]:
 
 
 def open_regular(path: str | Path, *, follow: bool = False) -> BinaryIO:
-    """Open a regular file for binary reading without waiting for a pipe. `follow` allows symbolic links.
+    """Open a file for binary reading, and refuse pipes instead of waiting. `follow` allows symbolic links.
 
     Raises:
         OSError: the file cannot be opened. `errno` is `ELOOP` for a link and `EINVAL` for a folder, pipe, or device.
@@ -204,7 +204,7 @@ def read_regular(path: str | Path, most: int, *, follow: bool = False) -> bytes:
 
 
 def read_expected(path: Path, what: str, most: int) -> bytes:
-    """Read a regular file that a user named. `what` describes the expected file in error messages.
+    """Read a file that the user named on the command line. `what` describes the expected file in error messages.
 
     Raises:
         UsageError: the file is a link, pipe, or device, is larger than `most` bytes, or cannot be read.
@@ -219,7 +219,7 @@ def read_expected(path: Path, what: str, most: int) -> bytes:
             case errno.EFBIG:
                 size = path.stat().st_size
                 raise UsageError(
-                    f"{name} has {size:,} bytes; expected {what}, of at most {most:,} bytes"
+                    f"{name} is {size:,} bytes; expected {what} no larger than {most:,} bytes"
                 ) from None
         why = "is a symbolic link" if path.is_symlink() else f"cannot be opened ({error.strerror})"
         raise UsageError(f"{name} {why}; expected {what}") from None
@@ -263,5 +263,5 @@ def neutral(text: str) -> str:
 
 
 def original(cell: str) -> str:
-    """Return the text from which `neutral` made a CSV cell."""
+    """Remove the quote that `neutral` added to a CSV cell."""
     return cell[1:] if _QUOTED.match(cell) else cell

@@ -21,7 +21,7 @@ FEWEST, MOST = 2, 26
 
 @dataclass(frozen=True, slots=True, repr=False, init=False)
 class Item(KeptHere):
-    """Multiple-choice question.
+    """Multiple-choice question with the index of its correct choice.
 
     `choices` are in the benchmark's order, `key` is the zero-based index of the correct choice, and `topic` is the
     benchmark's category, or "". `group` names a passage that several items share, by which intervals are clustered, or
@@ -62,18 +62,18 @@ class Item(KeptHere):
 
     @property
     def stem(self) -> str:
-        """Question without its choices, as open text."""
+        """Question without its choices, as plain text."""
         return self.sealed.open_text()[0]
 
     @property
     def question(self) -> str | None:
-        """Stem without its passage, as open text, or None if there is no passage."""
+        """Stem without its passage, as plain text, or None if there is no passage."""
         at = self.sealed.question_at
         return self.stem[at:] if at else None
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """Options, as open text."""
+        """Options, as plain text."""
         return self.sealed.open_text()[1]
 
     def __repr__(self) -> str:
@@ -103,9 +103,9 @@ def _check(id: str, text: ItemText, key: int) -> None:
     stem, choices = text.open_text()
     n = len(choices)
     if not id:
-        raise ItemError("the ID is empty; expected a unique name")
+        raise ItemError("the ID is empty. Give each item a unique ID.")
     if not stem.strip():
-        raise ItemError("the stem is empty; expected the text of the question")
+        raise ItemError("the stem is empty. Add the text of the question.")
     if not FEWEST <= n <= MOST:
         raise ItemError(f"expected {FEWEST} to {MOST} choices, found {n}")
     if isinstance(key, bool) or not isinstance(key, int):
@@ -115,18 +115,17 @@ def _check(id: str, text: ItemText, key: int) -> None:
 
 
 def unspaced(text: str) -> str:
-    """Normalise text as a model may distinguish it: NFC, collapsed white space, same case ("Rr" is not "RR")."""
+    """Normalize text but keep what a model can distinguish: NFC, collapsed whitespace, unchanged case."""
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
 def folded(text: str) -> str:
-    """Normalise text for near-duplicate comparison: NFKC, folded case, collapsed white space."""
+    """Normalize text to find near-duplicates: NFKC, folded case, collapsed whitespace."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def kept_for_last(work: "Callable[[Sequence[Item]], T]") -> "Callable[[Sequence[Item]], T]":
-    """Keep the result of `work` for the most recent items, because probe, ranking, and audit use the same
-    ones.
+    """Cache the result of `work` for the most recent items, because probe, ranking, and audit use the same items.
 
     All callers share the result, so arrays in it must be read-only.
     """
@@ -136,7 +135,7 @@ def kept_for_last(work: "Callable[[Sequence[Item]], T]") -> "Callable[[Sequence[
 
 @contextmanager
 def no_collector() -> Iterator[None]:
-    """Disable Python's garbage collector, which takes a third of the time if millions of rows stay alive."""
+    """Disable Python's garbage collector inside the block. With millions of live rows, it takes a third of the time."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -15,7 +15,7 @@ Order = tuple[int, ...]
 
 @functools.cache
 def own(k: int) -> Order:
-    """Return the identity order of k choices, which is the benchmark's order."""
+    """Return the benchmark's own order of k choices, which is the identity."""
     return tuple(range(k))
 
 
@@ -25,12 +25,12 @@ def base(item_id: str, k: int, seed: int = 0) -> Order:
 
 
 def rotations(order: Order) -> tuple[Order, ...]:
-    """Return all cyclic rotations of an order. Each choice is once at each position."""
+    """Return all cyclic rotations of an order. Each choice appears once at each position."""
     return tuple(order[r:] + order[:r] for r in range(len(order)))
 
 
 def spread(item_id: str, k: int, n: int, seed: int = 0) -> tuple[Order, ...]:
-    """Return the benchmark's order and n-1 distinct random orders fixed by the ID, or fewer if k! < n."""
+    """Return the benchmark's order, followed by distinct random orders that depend on the ID. Return min(n, k!) orders."""
     orders = [own(k)]
     for order in _shuffles(item_id, k, f"spread/{seed}"):
         if len(orders) >= min(n, math.factorial(min(k, 12))):
@@ -41,7 +41,7 @@ def spread(item_id: str, k: int, n: int, seed: int = 0) -> tuple[Order, ...]:
 
 
 def spread_and_turned(item_id: str, k: int, n: int, seed: int = 0) -> tuple[Order, ...]:
-    """Return random orders followed by the missing rotations of the benchmark's order. The first min(n, k!) orders are
+    """Return the orders from `spread`, then the missing rotations of the benchmark's order. The first min(n, k!) orders are
     random, except that the benchmark's order is first. All k rotations are included."""
     return tuple(dict.fromkeys((*spread(item_id, k, n, seed), *rotations(own(k)))))
 

@@ -71,7 +71,7 @@ def robustify(
     watch: Watch = unwatched,
     before: Before | None = None,
 ) -> Run:
-    """Audit the benchmark of a config, and write the run to a folder.
+    """Audit the benchmark that a config defines, and write the run to a folder.
 
     Settings are checked first, then data, then models, so that cheap mistakes are reported first.
 
@@ -101,7 +101,7 @@ def robustify(
 
 
 def foretold(config: Config, folder: Path, cache: Path) -> Forecast:
-    """Estimate the cost of a run without asking or writing anything.
+    """Estimate the cost of a run without asking any model or writing any file.
 
     Raises:
         RobustifyError: the run would fail before its first question. A model that is not downloaded yet is not an error.
@@ -117,7 +117,7 @@ def foretold(config: Config, folder: Path, cache: Path) -> Forecast:
 
 
 def _first_page(policy: SetPolicy, folder: Path, found: Forecast) -> FirstPage | None:
-    """Return the writer of a page on the options alone, or None if the run does not need one.
+    """Return a function that writes a first page based on the options alone, or None if the run needs no such page.
 
     The page gives readers first results while models answer. It is written only for long runs on public sets that are
     screened by false discovery rate, into a folder without a run."""
@@ -142,7 +142,7 @@ def _forecast(config: Config, bench: Loaded, cache: Path) -> Forecast:
 
 
 def policy_for(config: Config, folder: Path | None = None) -> SetPolicy:
-    """Return the policy that reads and writes the set of a config, either public or restricted.
+    """Return the public or restricted policy for reading the set of a config and writing its run.
 
     Raises:
         AuthorisationError: a restricted set lacks a required fact, or a model would send prompts to a host that the
@@ -157,7 +157,7 @@ def policy_for(config: Config, folder: Path | None = None) -> SetPolicy:
 
 @no_collector()
 def judged(config: Config, asked: Asked) -> Judgement:
-    """Judge the answers with the rules of the config."""
+    """Judge the answers under the rules of the config."""
     with threadpool_limits(1, "blas"):
         return judge(asked.answers, asked.facts, rules(config), asked.items)
 
@@ -176,7 +176,7 @@ def require_settings(config: Config) -> None:
     for screen in (config.screen, *config.alternatives):
         if screen.template is not None and screen.template not in asked:
             raise UsageError(
-                f"screen.template names a template that is not asked; expected one of {', '.join(sorted(asked))}"
+                f"screen.template names a template that `asking` does not use; expected one of {', '.join(sorted(asked))}"
             )
         strangers = [v for v in screen.voters if v not in names]
         if strangers:
@@ -185,7 +185,7 @@ def require_settings(config: Config) -> None:
             )
     if config.models and not config.voters and not config.screen.voters:
         raise UsageError(
-            "models: no model votes, because all are under test. Set `role: voter` for at least one."
+            "models: no model votes, because all have `role: under_test`. Set `role: voter` for at least one."
         )
     if config.cloze.labels is not None:
         read_labels(Path(config.cloze.labels))
@@ -224,7 +224,7 @@ def load_bench(config: Config, policy: SetPolicy) -> Loaded:
     """Read the items of all sources, up to the config's limit. Items of a restricted set get keyed IDs.
 
     Raises:
-        AuthorisationError: a set that is declared public is recognised as sensitive.
+        AuthorisationError: a set that is declared public is recognized as sensitive.
         UsageError: `hidden` names a passage, but no item has a passage.
     """
     bench = policy.read()
@@ -266,7 +266,7 @@ def ask_options(config: Config, bench: Loaded, cache: Path, watch: Watch, policy
 def ask_models(
     config: Config, bench: Loaded, asked: Asked, cache: Path, watch: Watch, policy: SetPolicy
 ) -> tuple[Asked, list[Mapping[str, object]]]:
-    """Ask one model after the other. Return all answers, and the usage that each server reports. The usage is empty for
+    """Ask the models one after another. Return all answers, and the usage that each server reports. The usage is empty for
     answers from the cache, so it is not part of the answers."""
     public = policy.access is None
     free = (
@@ -337,8 +337,8 @@ def refuse_twins(config: Config, fingerprints: Mapping[str, Mapping[str, str]]) 
     twins = same_model(fingerprints, config.screen.voters or config.voters)
     if twins is not None:
         raise UsageError(
-            f"models: {twins[0]} and {twins[1]} are the same model (same files); expected different voters. Remove one of "
-            "them, or name other voters in screen.voters."
+            f"models: {twins[0]} and {twins[1]} are the same model (same files), so they would vote twice. Remove one "
+            "of them, or name other voters in screen.voters."
         )
 
 
@@ -379,7 +379,7 @@ def reprint(run: Run) -> Run:
 def _require_answers(run: Run) -> None:
     if run.restricted:
         raise AuthorisationError(
-            f"{run.folder} is a restricted run, which keeps no answers to single items. Run the command again, with other "
+            f"{run.folder} is a restricted run, which stores no answers to single items. Run the command again, with other "
             "rules if needed. The answers come from the cache."
         )
 

@@ -73,7 +73,7 @@ class Run:
         which only has a released page."""
         if self.restricted:
             raise AuthorisationError(
-                f"{self.folder} is a restricted run, which only shows its released page (report.html, summary.json); "
+                f"{self.folder} is a restricted run. Only its released page (report.html, summary.json) can be shown; "
                 "expected a public run"
             )
         return read(_read_json(self.folder / "summary.json"))
@@ -96,7 +96,7 @@ class Run:
 
     @property
     def free(self) -> FreeGrades | None:
-        """Graded answers from `free.jsonl`, or None if no free-text answers were asked for."""
+        """Graded answers from `free.jsonl`, or None if the run asked for no free-text answers."""
         if FREE not in self.manifest["files"]:
             return None
         self.require_unchanged(FREE)
@@ -119,7 +119,7 @@ class Run:
 
     @property
     def topics(self) -> dict[str, str]:
-        """Topic of each item, or "" if it has none, from `verdicts.csv`."""
+        """Topic of each item, from `verdicts.csv`, or "" for an item without a topic."""
         return self._column("topic")
 
     @property
@@ -133,7 +133,7 @@ class Run:
             return dict(zip(table["item"], table[name], strict=True))
         except KeyError:
             raise DataError(
-                f"{self.folder / VERDICTS} has no column {name}; expected the unchanged file from robustify"
+                f"{self.folder / VERDICTS} has no column {name}; expected the file as written by robustify"
             ) from None
 
     def verdict_rows(self) -> list[dict[str, str]]:
@@ -153,7 +153,7 @@ class Run:
             table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding_errors="surrogatepass")
         except (OSError, ValueError):
             raise DataError(
-                f"{path} is missing or unreadable; expected the unchanged file from robustify"
+                f"{path} is missing or unreadable; expected the file as written by robustify"
             ) from None
         return table.map(original)
 
@@ -169,7 +169,7 @@ class Run:
             raise DataError(*(f"{self.folder / name} {hint}" for name in changed))
 
     def changed(self) -> list[str]:
-        """Return the files that are missing or no longer have the SHA-256 recorded in `run.json`."""
+        """Return the names of files that are missing or no longer have the SHA-256 digest recorded in `run.json`."""
         return [
             name
             for name, digest in self.manifest["files"].items()
@@ -213,7 +213,7 @@ def open_run(folder: Path) -> Run:
         AuthorisationError: the seal of a restricted run is invalid, or the key to verify it is missing.
     """
     if not folder.is_dir():
-        raise UsageError(f"{folder} is not a folder; expected the folder of a run")
+        raise UsageError(f"{folder} is not a folder; expected a run folder")
     if not (folder / MANIFEST).is_file():
         hint = f"Create one with `robustify CONFIG -o {folder}`."
         raise UsageError(f"{folder} has no {MANIFEST}; expected a finished run. {hint}")
@@ -261,7 +261,7 @@ def run_lock(folder: Path) -> Iterator[None]:
 
 
 def refuse_foreign(folder: Path) -> None:
-    """Refuse a folder with files but without a run, so that no other files are overwritten.
+    """Refuse a folder that contains files but no run, so that no unrelated files are overwritten.
 
     Raises:
         ResourceError: the folder contains files but no `run.json`.
@@ -278,7 +278,7 @@ def refuse_foreign(folder: Path) -> None:
 
 @contextlib.contextmanager
 def beginning(folder: Path) -> Iterator[Path]:
-    """Create a staging folder and move its files to `folder`, to stay there until a run replaces them.
+    """Create a staging folder whose files move to `folder` when the block ends. The next run replaces them.
 
     Raises:
         ResourceError: the disk is full, or the folder cannot be written.
@@ -298,7 +298,7 @@ def replacing(
     beside: Mapping[str, str] | None = None,
     finish: Callable[[dict[str, Any]], dict[str, Any]] = dict,
 ) -> Iterator[Path]:
-    """Create a staging folder and replace the files of a run by its files, with `run.json` and its digests last.
+    """Create a staging folder whose files replace those of a run when the block ends, `run.json` last.
 
     `beside` contains the digests of files to keep, when only a report is printed again. Without `beside`, files that the
     new run does not write are removed. `finish` seals run.json once all digests are known.
@@ -361,12 +361,12 @@ def split_items(path: Path) -> Iterator[Item]:
             yield Item(**{**row, "choices": tuple(row["choices"])})
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise DataError(
-                f"{path.name}:{n}: the line is not an item of a run; expected the unchanged file from robustify"
+                f"{path.name}:{n}: the line is not a valid item; expected the file as written by robustify"
             ) from None
 
 
 def write_quarantine(path: Path, rows: Sequence[Quarantined]) -> None:
-    """Write the location of each row that was set aside and the reason, without its content."""
+    """Write the location of each row that was set aside, with the reason but without the content."""
     write_lines(path, ({"file": q.file, "line": q.line, "reason": q.reason} for q in rows))
 
 
@@ -375,7 +375,7 @@ def _read_json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         raise DataError(
-            f"{path} is missing or is not readable JSON; expected the unchanged file from robustify"
+            f"{path} is missing or is not readable JSON; expected the file as written by robustify"
         ) from None
 
 

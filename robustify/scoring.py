@@ -1,4 +1,4 @@
-"""Comparison of choices: score norms, ties, and tie-fair credit.
+"""Comparison of choices: score norms, ties, and credit that is shared among tied choices.
 
 Scores are log-probabilities of continuations only. The probability of a stem is never used.
 """
@@ -20,7 +20,7 @@ BY_TEXT = ("choices_only_text", "full_text", "cloze")
 
 
 def normalised(block: "Block", norm: Norm, unconditional: "Block | None" = None) -> Floats:
-    """Return the scores by which choices are compared (r, K), with NaN if a value is missing.
+    """Return the scores by which choices are compared (r, K), with NaN for missing values.
 
     `chars` divides by code points (lm-eval's acc_norm), `bytes` by UTF-8 bytes, and `tokens` by tokens. `sum` keeps the
     sum of log-probabilities. `pmi` subtracts the score of the same choice without the stem, from the first row of each
@@ -39,7 +39,7 @@ def normalised(block: "Block", norm: Norm, unconditional: "Block | None" = None)
 
 
 def as_compared(block: "Block", view: str) -> "Block":
-    """Return the block with the scores that decide the pick: per character in text views, and unchanged in others."""
+    """Return the block with the scores that determine the pick: per character in text views, unchanged in other views."""
     return block.scored(normalised(block, "chars")) if view in BY_TEXT else block
 
 

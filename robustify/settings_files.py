@@ -1,4 +1,4 @@
-"""YAML settings: config lookup, a strict loader, and the faults of a pydantic model with their paths.
+"""YAML settings: config lookup, a strict loader, and readable messages for invalid settings.
 
 No error repeats a value of a file, because someone may have pasted a question into it.
 """
@@ -88,14 +88,14 @@ def read_yaml(raw: bytes, name: str, what: str = "keys and values") -> Any:
 
 
 class _Refused(yaml.constructor.ConstructorError):
-    """Refusal by `_Strict`, with a message that repeats no value of the file."""
+    """Error raised by `_Strict`, whose message repeats no values of the file."""
 
     def __init__(self, why: str, mark: Any) -> None:
         super().__init__(None, None, why, mark)
 
 
 class _Strict(yaml.SafeLoader):
-    """Safe YAML loader without features that attacks exploit and settings do not need."""
+    """Safe YAML loader without the features that settings do not need and attacks could exploit."""
 
     yaml_implicit_resolvers = {}  # noqa: RUF012
     deep = 0
@@ -144,8 +144,8 @@ for _kind, _form, _first in (
 def faults(
     error: ValidationError, model: type[BaseModel], whole: str, *, also: Sequence[str] = ()
 ) -> list[str]:
-    """Format the first 20 faults, one per line with its path. For an unknown key, suggest the closest known key. `whole`
-    is the path of faults without a path, and `also` lists further known keys."""
+    """Format the first 20 validation errors, one per line, each with the path of its setting. Suggest the closest known
+    key for an unknown key. `whole` is the path of errors without a path, and `also` lists further known keys."""
     known = {*also, *_keys(model)}
     found = error.errors(include_url=False, include_input=False)
     more = [f"... and {len(found) - MOST_FAULTS} more faults"] if len(found) > MOST_FAULTS else []
@@ -177,7 +177,7 @@ def _fault(fault: dict[str, Any], known: set[str], whole: str) -> str:
 
 
 def _keys(annotation: Any) -> Iterator[str]:
-    """Yield the keys of a model and its nested models."""
+    """Yield the field names of a model and its nested models."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         for name, field in annotation.model_fields.items():
             yield name

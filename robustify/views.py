@@ -1,4 +1,4 @@
-"""Prompts: views, templates, and the requests made from an item. Only this module gives options their letters.
+"""Prompts: views, their templates, and the requests that ask about an item. Only this module gives options their letters.
 
 A view determines what a model sees, and a template determines the wording. Templates are versioned and hashed files,
 because a filtered set is only as reproducible as the prompt that filtered it.
@@ -88,7 +88,7 @@ class Template:
         return tuple(Request(context, c) for c in self._continuations(shown))
 
     def can_ask(self, item: Item) -> bool:
-        """Return whether the template can ask the item. A template that hides the passage needs an item with a passage."""
+        """Return whether the template fits the item. A template that hides the passage needs an item with a passage."""
         return not self.hides_passage or item.question is not None
 
     def _context(self, item: Item) -> str:
@@ -102,7 +102,7 @@ class Template:
 
 
 def inferring_prompt(item: Item) -> str:
-    """Return the prompt that shows only the choices of an item and asks for its question."""
+    """Return a prompt that shows only the choices of an item and asks the model to infer its question."""
     parts = yaml.safe_load(
         (files("robustify") / "templates/infer_question/choices-v1.yaml").read_text("utf-8")
     )
@@ -140,7 +140,7 @@ def template(view: View, name: str | None = None) -> Template:
 
 
 def by_chat(context: str, letters: Sequence[str]) -> str:
-    """Return a chat turn that ends by asking for one of the letters, because a chat does not continue a context."""
+    """Return a chat message that ends by asking for one of the letters, because chat models do not continue a prompt."""
     named = ", ".join(letters[:-1]) + f" or {letters[-1]}" if len(letters) > 1 else letters[0]
     return f"{context}\n\n{BY_CHAT.format(letters=named)}"
 

@@ -120,7 +120,7 @@ def test_adjusted_scores_of_hits_are_those_of_a_run(tmp_path: Path) -> None:
     assert found.loc["longest", "low"] <= found.loc["longest", "value"] <= found.loc["longest", "high"]
     assert found.loc["longest", "value"] == pytest.approx(0.25, abs=0.02)
     assert found.loc["none", ["value", "n", "raw"]].tolist() == [0, 299, 0]
-    with pytest.raises(rb.RobustifyError, match="hits of m: found 2; expected 300"):
+    with pytest.raises(rb.RobustifyError, match="m has 2 hits for 300 items"):
         rb.adjusted(items, {"m": [1, 0]})
     with pytest.raises(rb.RobustifyError, match="too few"):
         rb.adjusted(items[:30], {})

@@ -153,7 +153,7 @@ FILES: dict[str, tuple[bytes, str]] = {
     "two lists": (asked(options=["ZQX b", "c"], answer=0), "`choices` and `options` could each be the choices"),
     "two keys": (asked(gold=0, answer_idx=1), "`answer_idx` and `gold` could each be the key"),
     "nothing for the key": (asked(), "no field has a common name for the key"),
-    "letters in place of choices": (b"\n".join([LETTERS] * 4), "the options of 4 of 4 rows are only letters"),
+    "letters in place of choices": (b"\n".join([LETTERS] * 4), "in 4 of 4 rows, the options are only letters"),
     "letter out of range": (asked(answer="C"), "the key is C, but there are only 2 choices (A to B)"),
     "key of no choice": (asked(answer="ZQX c"), "the key is text that matches no choice"),
     "key of two": (asked(choices=["ZQX a", "ZQX a", "b"], answer="ZQX a"), "key is the text of 2 identical choices"),

@@ -21,7 +21,7 @@ _VERBS = """
     Draw Drop Embed Emit Encode Encrypt End Ensure Enter Escape Estimate Evaluate Exclude Exit Expand Explain
     Export Extract Fetch Fill Find Finish Fit Flag Fold Force Forget Format Generate Give Grade Group Guess
     Handle Hash Hide Ignore Import Infer Insert Inspect Install Interpolate Join Judge Keep Label Let Limit Link
-    List Load Lock Log Look Make Manage Map Mark Match Measure Merge Move Name Normalise Open Order Parse Permit
+    List Load Lock Log Look Make Manage Map Mark Match Measure Merge Move Name Normalise Normalize Open Order Parse Permit
     Pick Place Plan Predict Prefix Prepare Prevent Print Publish Put Raise Rank Re-raise Read Recognise
     Recommend Record Reduce Refuse Register Reject Release Remember Remove Rename Render Reopen Reorder Repair
     Repeat Replace Report Require Reset Resolve Restore Resume Return Rewrite Round Run Sample Save Say Scale

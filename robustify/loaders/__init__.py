@@ -1,4 +1,4 @@
-"""Read a benchmark file into items. The layout is recognised by content, and bad rows are reported by line."""
+"""Read a benchmark file into items. The layout is recognized by content, and bad rows are reported by line."""
 
 from robustify.loaders.assemble import load, load_many
 from robustify.loaders.loaded import Defect, FieldMap, Loaded, Quarantined, Source

@@ -37,7 +37,7 @@ def bare_stems(raws: Sequence[RawItem]) -> tuple[RawItem, ...]:
 
 
 def own_labels(choices: Sequence[str]) -> tuple[str, ...]:
-    """Return the labels inside the choices in upper case, or () unless they form a series such as A, B, C or 1, 2, 3."""
+    """Return the labels inside the choices, in upper case, if they form a series such as A, B, C. Otherwise, return ()."""
     first = _LABEL.match(choices[0]) if choices else None
     if first is None:
         return ()
@@ -96,7 +96,7 @@ class ReadKey:
 
 
 def read_key(raw: RawItem, found: Readings | None = None) -> ReadKey:
-    """Return the key of a row.
+    """Read the key of a row.
 
     With `key_is="auto"`, a key may be a label, a zero-based index, a letter, or the text of exactly one choice. The text
     may start with the label of the choice, and its case may differ. All possible readings must agree on one choice. Raise
@@ -150,8 +150,8 @@ def _found(index: int, form: str) -> ReadKey:
 
 
 def positions(raw: RawItem) -> set[int]:
-    """Return all choices that a key could mean, whether it counts from 0 or from 1. Return an empty set if it is
-    unreadable."""
+    """Return the indices of all choices that a key could mean, with numbers counted from 0 or from 1. Return an empty
+    set if the key is unreadable."""
     number = _DIGITS.fullmatch(str(raw.key).strip())
     counted = {int(number[1]), int(number[1]) - 1} if number else set()
     return _positions(_readings_or_none(raw)) | (counted & {*range(len(raw.choices))})
@@ -169,7 +169,7 @@ def _readings_or_none(raw: RawItem) -> Readings:
 
 
 def readings(raw: RawItem, key: str) -> Readings:
-    """Return the possible readings of a key by form. Loose text matches count only if nothing else fits."""
+    """Map each form of key, such as `letter`, to the choices that the key would mean. Try loose text matches last."""
     found = _all_readings(raw, key)
     labels = [name.casefold() for name in raw.labels]
     found.pop("number", None)
@@ -208,7 +208,7 @@ def _positions(found: Readings) -> set[int]:
 def count_from_one(raws: Iterable[RawItem]) -> bool:
     """Return whether whole-number keys appear to count from 1, judging by their values.
 
-    At least 50 keys must lie between 1 and the number of choices. Either one key equals the number of choices, or random
+    At least 50 keys must be between 1 and the number of choices. Either one key equals the number of choices, or random
     keys would avoid 0 with a probability (product of 1 - 1/k) below 1 in 10,000."""
     n, reached, log_chance = 0, False, 0.0
     for raw in raws:
@@ -223,14 +223,14 @@ def count_from_one(raws: Iterable[RawItem]) -> bool:
 
 
 def _ambiguous_number(raw: RawItem) -> int | None:
-    """Return the key as a number if only its value can show whether keys count from 0 or 1. Otherwise, return None."""
+    """Return a numeric key that does not tell whether keys count from 0 or 1. Return None for any other key."""
     plain = raw.key_is == "auto" and isinstance(raw.key, int | float | str) and not isinstance(raw.key, bool)
     match = _DIGITS.fullmatch(str(raw.key).strip()) if plain and raw.choices else None
     return None if match is None or {"label", "text"} & set(_readings_or_none(raw)) else int(match[1])
 
 
 def _written(raw: RawItem) -> str:
-    """Return the key as text. Raise `ItemError` if it is empty, or neither a number nor text."""
+    """Return the key as a string. Raise `ItemError` if it is empty, or neither a number nor text."""
     key: object = raw.key
     if (number := whole(key)) is not None:
         return str(number) if abs(number) < 10**9 else "with more than 9 digits"
@@ -261,7 +261,7 @@ def _only_reading(raw: RawItem, key: str, found: Readings) -> ReadKey:
 
 
 def _why_unmatched(raw: RawItem, key: str, n: int) -> str:
-    """Return the reason why a key matches no choice, or why its text matches `n` identical choices."""
+    """Return why a key matches no choice, or why its text matches `n` identical choices."""
     k, letter, number = len(raw.choices), letter_index(key), _DIGITS.fullmatch(key)
     counted = raw.key_is in ("index", "number")
     first = int(raw.key_is == "number")

@@ -1,4 +1,4 @@
-"""Assembly of items from benchmark files, with all faults of a file in one error.
+"""Items from benchmark files. One error reports all faults of a file.
 
 If a row cannot become an item, the file is refused. With `skip_bad`, the row is set aside instead. Rows are never
 repaired.
@@ -40,7 +40,7 @@ def load_many(sources: Sequence[Source]) -> Loaded:
     name, and with the folder name too if two files share a name. Raise `UsageError` or `DataError` with the faults of all
     files, or if two files share an ID."""
     if not sources:
-        raise UsageError("no benchmark files were given. Give at least one.")
+        raise UsageError("no benchmark file was given. Name at least one.")
     if len(sources) == 1:
         return load(sources[0])
     bases = Counter(map(_base, sources))
@@ -133,7 +133,7 @@ def _refused(name: str, faults: Sequence[Fault]) -> DataError:
 
 
 def _items(raw: RawItems, source: Source, base: str) -> tuple[list[Item], list[int], list[Fault]]:
-    """Return the items, their lines, and the faults of the other rows. Generated IDs begin with `base`."""
+    """Return the items, their line numbers, and the faults of the other rows. Generated IDs begin with `base`."""
     own = (source.config or _base(source)) if raw.layout == "mmlu_csv" else ""
 
     def item(row: SourceRow, read: tuple[RawItem, int, str]) -> Item:

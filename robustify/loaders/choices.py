@@ -36,7 +36,7 @@ BY_LABEL = "labels"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Choices(KeptHere):
-    """Texts of the choices, with their labels and correctness marks if they have any. `cut` is the separator if the
+    """Choices of a row, with any labels and any marks that show which choice is correct. `cut` is the separator if the
     choices came in one cell."""
 
     texts: tuple[str, ...]
@@ -55,12 +55,12 @@ class Choices(KeptHere):
 
 
 def name_key(name: str) -> str:
-    """Normalise a field name for comparison, ignoring case, spaces, hyphens, and underscores."""
+    """Normalize a field name for comparison, ignoring case, spaces, hyphens, and underscores."""
     return _BETWEEN.sub("", name).casefold()
 
 
 def usual_names(names: Iterable[str], ranks: Sequence[Sequence[str]]) -> list[str]:
-    """Return the names that match the highest-ranked group of synonyms, ignoring case and separators."""
+    """Return the field names that match the first possible group of synonyms, ignoring case and separators."""
     there: dict[str, list[str]] = {}
     for name in names:
         there.setdefault(name_key(name), []).append(name)
@@ -119,8 +119,8 @@ def read_choices(cells: Cells, choices: str | Sequence[str], key: str | None = N
 
 
 def _from_object(members: Mapping[str, Any], what: str) -> Choices:
-    """Read choices from an object. Its names are the labels. If all values are numbers, its names are the choices and the
-    numbers are scores."""
+    """Read choices from a JSON object whose names are their labels. If all values are numbers, the names are the choices,
+    and the numbers are scores."""
     names, values = list(members), list(members.values())
     numbers = values and all(isinstance(value, int | float) for value in values)
     if numbers and [name.casefold() for name in names] not in [order[: len(names)] for order in ORDERS]:
@@ -143,7 +143,7 @@ def _from_objects(members: Sequence[Mapping[str, Any]], what: str) -> Choices:
 def _labelled(texts: tuple[str, ...], names: object, what: str) -> Choices:
     if isinstance(names, str) or not isinstance(names, Sequence) or len(names) != len(texts):
         raise ItemError(
-            f"{what} has {len(texts)} texts, but a different number of labels; expected one label per choice"
+            f"{what} has {len(texts)} choices, but a different number of labels; expected one label per choice"
         )
     labels = tuple(str(name).strip() if isinstance(name, str | int) else "" for name in names)
     if "" in labels or len(set(labels)) < len(labels):

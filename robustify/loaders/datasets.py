@@ -46,7 +46,7 @@ class BenchmarkLayout:
 
 
 def _flat(name: str, description: str, needs: tuple[str, ...] = (), **fields: object) -> BenchmarkLayout:
-    """Build a layout in which each part of an item has a plain field."""
+    """Build a layout in which each part of an item has its own field."""
     read = partial(read_fields, fields=FieldMap.model_validate(fields))
     return BenchmarkLayout(name, description, needs, read)
 
@@ -57,7 +57,7 @@ def _own(cells: Cells) -> RawItem:
         raise ItemError("the key is text; expected a whole number that counts from 0")
     name = cell_label(cells, "id")
     if not name:
-        raise ItemError("the ID is empty; expected a unique name")
+        raise ItemError("the ID is empty. Give each item a unique ID.")
     passage = cell_text(cells, "passage") if cells.get("passage") is not None else ""
     stem, question_at = after(passage, cell_text(cells, "stem"))
     return RawItem(
@@ -97,7 +97,7 @@ def _winogrande_contexts(cells: Cells) -> RawItem:
     front = next((at for at in range(shortest) if one[at] != two[at]), shortest)
     if front == 0:
         raise ItemError(
-            "the two contexts begin with different words; expected the same sentence with two fillers"
+            "the two contexts begin with different words; expected one sentence with two different fillers"
         )
     back = next((at for at in range(shortest - front) if one[-1 - at] != two[-1 - at]), shortest - front)
     fillers = (" ".join(one[front : len(one) - back]), " ".join(two[front : len(two) - back]))
@@ -117,7 +117,7 @@ def _prose(cells: Cells) -> RawItem:
     labels = tuple(mark[1] for mark in marks)
     wanted = ascii_uppercase if start else map(str, range(1, MOST + 1))
     if not FEWEST <= len(labels) <= MOST or labels != tuple(wanted)[: len(labels)]:
-        raise ItemError("the choices cannot be separated; expected each label once and in order")
+        raise ItemError("the choices cannot be separated; expected each label exactly once, in order")
     ends = [mark.start() for mark in marks[1:]] + [len(prose)]
     choices = tuple(prose[mark.end() : end].strip() for mark, end in zip(marks, ends, strict=True))
     stem = prose[: (start or marks[0]).start()].strip()

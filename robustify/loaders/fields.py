@@ -1,4 +1,4 @@
-"""Reading of items by field names, from the user's field map and common names.
+"""Reader that finds the parts of an item by field name, using the user's field map or common names.
 
 If two fields could both be the stem, the choices, or the key, the file is refused. The correct choice may have a separate
 column, which is then also one of the choices (`choices: [right, wrong1, wrong2], key: right`).
@@ -47,7 +47,7 @@ KNOWN_NAMES = frozenset(
 
 
 class AmbiguousError(DataError):
-    """Missing or ambiguous field for a part of an item."""
+    """Error for a part of an item whose field is missing or ambiguous."""
 
 
 def complete(
@@ -92,7 +92,7 @@ def complete(
 
 
 def rival_keys(fields: FieldMap, names: Iterable[str]) -> list[str]:
-    """Return other columns that may contain the key. Return none if the key column's name says "correct"."""
+    """Return the names of other columns that may contain the key. Return none if the key column's name says "correct"."""
     if fields.key is None or fields.key in _several(fields.choices) or usual_names([fields.key], KEYS[:1]):
         return []
     known = {name_key(name) for rank in KEYS for name in rank}
@@ -125,13 +125,13 @@ def read_fields(cells: Cells, fields: FieldMap) -> RawItem:
 
 
 def after(passage: str, question: str) -> tuple[str, int]:
-    """Join the passage, if any, and a question. Return the stem and the index at which the question begins."""
+    """Put the passage, if any, before the question. Return the stem and the index at which the question begins."""
     stem = f"{passage}\n\n{question}" if passage.strip() else question
     return stem, len(stem) - len(question)
 
 
 def own_label(key: object, fields: FieldMap, labels: tuple[str, ...]) -> object:
-    """Return the label of a choice if the key is the name of its column, such as `Option B`. Otherwise, return the key."""
+    """Replace a key that is a column name, such as `Option B`, with the label of the choice. Keep any other key."""
     if isinstance(key, str):
         columns = zip(_several(fields.choices), labels, strict=False)
         named = [label for name, label in columns if name_key(name) == name_key(key)]

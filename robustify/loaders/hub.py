@@ -1,4 +1,4 @@
-"""Splits of Hugging Face Hub datasets, pinned to a commit and loaded by `datasets`. Dataset scripts are never run."""
+"""Splits of Hugging Face Hub datasets, pinned to a commit and loaded by the `datasets` library. No script is ever run."""
 
 import hashlib
 import json
@@ -26,7 +26,7 @@ def open_hub(source: Source) -> Opened:
     named = f"{source.hub}@{str(source.revision)[:8]}"
     if _RESTRICTED.search(str(source.hub)):
         raise AuthorisationError(
-            f"{source.hub} is a restricted set, and robustify never downloads those. Set `path` to a local file."
+            f"{source.hub} is a restricted set, which robustify never downloads. Set `path` to a local file."
         )
     try:
         import datasets
@@ -48,7 +48,7 @@ def open_hub(source: Source) -> Opened:
                 f"{named} is gated. To get access, accept its terms on the Hub and run `hf auth login`."
             ) from None
         raise DataError(
-            f"{named} cannot be loaded ({kind}); expected a dataset that is reachable or cached. Check its commit, "
+            f"{named} cannot be loaded ({kind}). Check the network connection and the commit, "
             "`config`, `split`, and `files`."
         ) from None
     if isinstance(found, datasets.DatasetDict):

@@ -74,7 +74,7 @@ def json_rows(name: str, text: str) -> SourceTable:
 
 
 def whole_object(name: str, text: str, start: int) -> Mapping[str, object]:
-    """Read the only object of a text, which begins with `{` at `start`. Raise `DataError` if the object cannot be read or
+    """Read the single object in a text, which begins with `{` at `start`. Raise `DataError` if the object cannot be read or
     more text follows."""
     _refuse_undecoded(name, text)
     try:
@@ -86,7 +86,7 @@ def whole_object(name: str, text: str, start: int) -> Mapping[str, object]:
 
 
 def one_a_line(text: str) -> bool:
-    """Return whether a text that begins with `{` has one object per line."""
+    """Return whether a text that begins with `{` contains one object per line."""
     try:
         decode(next(_lines(text))[1])
     except (ValueError, RecursionError):
@@ -125,7 +125,7 @@ def _value_or_reason(line: str) -> Cells | str:
 
 
 def _list_rows(name: str, text: str, start: int) -> SourceTable:
-    """Read the members of a JSON list one by one, to keep the line number of each."""
+    """Read the members of a JSON list one by one, and note the line number of each."""
     _refuse_undecoded(name, text)
     values: list[object] = []
     offsets: list[int] = []
@@ -152,7 +152,7 @@ def _document_rows(name: str, value: Mapping[str, object]) -> SourceTable:
     if "samples" in value and "eval" in value:
         if not isinstance(value["samples"], list) or not value["samples"]:
             raise DataError(
-                f"{name}: the Inspect log has no samples and may be only a header. Use the complete log."
+                f"{name}: the Inspect log has no samples; it may be only a header. Use the complete log."
             )
         return replace(_members(name, value["samples"]), outer="inspect_log")
     lists = [column for column in value.values() if isinstance(column, list) and column]

@@ -54,7 +54,7 @@ BY_NAMES = "fields"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RawItems(KeptHere):
-    """Rows that a layout could read, with zero-based keys, and the faults of the other rows.
+    """Items read by a layout, with zero-based keys, and the faults of rows that could not be read.
 
     `fields` maps the fields unless the layout has its own names. `forms` counts rows by the form of their key. `labelled`
     is the number of rows whose choices had inline labels, which were removed."""
@@ -103,7 +103,7 @@ def raw_items(name: str, table: SourceTable, fields: FieldMap | None = None) -> 
 def _chosen_layout(
     name: str, table: SourceTable, fields: FieldMap | None
 ) -> tuple[BenchmarkLayout | None, FieldMap]:
-    """Return the layout of a table, or None and a field map if the table has no known layout."""
+    """Return the layout of a table and an empty field map, or None and a field map for an unknown layout."""
     if table.layout and fields is None:
         return next(known for known in NAMED_BY_READER if known.name == table.layout), FieldMap()
     looked_at = table.rows[:ROWS_LOOKED_AT]
@@ -115,7 +115,7 @@ def _chosen_layout(
 
 
 def field_map(name: str, table: SourceTable, said: FieldMap) -> FieldMap:
-    """Return the user's field map of a table, completed with common names.
+    """Return the user's field map, with missing parts filled in from common names.
 
     Raises:
         UsageError: no row has a mapped field, or the table has no field names.
@@ -167,12 +167,12 @@ def _columns(table: SourceTable) -> str:
 
 
 def _require_whole(name: str, raws: Sequence[RawItem]) -> None:
-    """Refuse rows that are valid one by one but not together."""
+    """Refuse a file whose rows are valid one by one but inconsistent as a whole."""
     bare = sum(raw.choices == tuple(ascii_uppercase[: len(raw.choices)]) for raw in raws)
     if bare * 2 > len(raws):
         raise DataError(
-            f"{name}: the options of {bare} of {len(raws)} rows are only letters, and their texts are inside the stem or "
-            "missing. Use a source of the benchmark that has the text of each option."
+            f"{name}: in {bare} of {len(raws)} rows, the options are only letters, and their text is in the stem or "
+            "missing. Use a version of the benchmark that includes the text of each option."
         )
     if count_from_one(raws):
         raise DataError(
@@ -184,7 +184,7 @@ def _require_whole(name: str, raws: Sequence[RawItem]) -> None:
     if len(cuts) > 1 or len(sizes) > 1:
         raise DataError(
             f"{name}: the options are in one cell, and rows differ in separator or number of options. The separator may be "
-            "part of an option; expected a column for each option."
+            "part of an option. Put each option in its own column."
         )
 
 

@@ -20,7 +20,7 @@ KeyKind = Literal["auto", "index", "number", "letter", "label", "text"]
 
 
 class FieldMap(Settings):
-    """Names of the fields that make up an item. Missing names are recognised by their common names.
+    """Names of the fields that make up an item. Parts without a name are found by common names.
 
     `choices` is one field with a list, or a list of fields with one choice each. A dot selects a member of an object
     (`question.stem`). `passage` is a text that several stems share, and it is placed before the stem. An ID, topic, or
@@ -40,7 +40,7 @@ class FieldMap(Settings):
 
     @classmethod
     def of(cls, said: Mapping[str, str]) -> "FieldMap | None":
-        """Build the field map of a command line, or return None if no part of an item is mapped."""
+        """Build a field map from command-line options, or return None if they map no part of an item."""
         tree: dict[str, Any] = {part: column for part, column in said.items() if part in cls.model_fields}
         if "," in tree.get("choices", ""):
             tree["choices"] = tuple(tree["choices"].split(","))
@@ -109,7 +109,7 @@ class Source(Settings):
                 )
             if not self.path:
                 raise ValueError(
-                    "the source names no data. Set `path: FILE`, or `hub: owner/name` with a `revision`."
+                    "the source has neither `path` nor `hub`. Set `path: FILE`, or `hub: owner/name` with a `revision`."
                 )
             return self
         if self.path:
@@ -151,7 +151,7 @@ class Quarantined:
 
 @dataclass(frozen=True, slots=True)
 class Recognised:
-    """How one file was read: its layout, field map, and number of rows by form of key.
+    """How one file was read: its layout, its field map, and the number of rows with each form of key.
 
     `fields` is empty for a layout with its own field names. `labelled` counts rows whose choices had inline labels ("(A)
     red"), which were removed. `cut` is the separator of choices that came in one cell."""

@@ -1,4 +1,4 @@
-"""Opening of benchmark files: type detection by content, digests, and rows.
+"""Functions that open benchmark files: they detect the type by content, check digests, and return rows.
 
 Files that are not data are refused with their type: a Git LFS pointer, an archive, UTF-16, or an empty or binary file.
 """
@@ -84,7 +84,7 @@ def open_parts(name: str, files: Sequence[Path], pinned: str | None = None) -> O
 
 
 def require_pinned(name: str, digest: str, pinned: str | None) -> str:
-    """Check the digest of the named data against the pinned one, and return it. Raise `DataError` if they differ."""
+    """Return `digest` if it equals the pinned digest or none is pinned. Otherwise, raise `DataError`."""
     if pinned is not None and pinned.lower() != digest:
         raise DataError(
             f"{name}: sha256 is {digest}; expected {pinned.lower()}, which the config pins. Get the pinned version of "

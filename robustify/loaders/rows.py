@@ -1,4 +1,4 @@
-"""Rows, faults, and raw items that readers pass to layouts, and typed access to cells.
+"""Types that readers and layouts share (rows, faults, raw items), and typed access to cells.
 
 A cell of the wrong type is reported by field and type, never by value. Reprs never show text.
 """
@@ -100,7 +100,7 @@ NOT_UTF8 = "not valid UTF-8"
 def rows_or_faults(
     rows: Iterable[tuple[SourceRow, V]], make: Callable[[SourceRow, V], T]
 ) -> tuple[list[tuple[SourceRow, T]], list[Fault]]:
-    """Apply `make` to each row and its value, and collect its results and the faults that it raises."""
+    """Apply `make` to each (row, value) pair. Return the results, and the errors that it raises as faults."""
     made: list[tuple[SourceRow, T]] = []
     faults: list[Fault] = []
     for row, value in rows:
@@ -190,7 +190,7 @@ def cell_value(cells: Cells, name: str) -> object:
 
 
 def as_object(value: object) -> Mapping[str, Any]:
-    """Return `value` if it is an object. Otherwise, return an empty object."""
+    """Return `value` if it is a mapping, and an empty mapping otherwise."""
     return value if isinstance(value, Mapping) else {}
 
 
@@ -235,27 +235,27 @@ def cell_label(cells: Cells, name: str | None) -> str:
         return ""
     if (number := whole(value)) is not None:
         if abs(number) >= 10**18:
-            raise ItemError(f"`{name}` is a number with more than 18 digits; expected a name")
+            raise ItemError(f"`{name}` is a number with more than 18 digits. Write it as text.")
         return str(number)
     label = require_text(value, f"`{name}`")
     if _CONTROL.search(label):
-        raise ItemError(f"`{name}` contains control characters; expected a plain name")
+        raise ItemError(f"`{name}` contains control characters. Remove them.")
     return label
 
 
 def text_list(values: object, what: str) -> tuple[str, ...]:
-    """Return the texts of a list of choices. Raise `ItemError` if it is not a list or a member is not text."""
+    """Return a list of choices as a tuple of strings. Raise `ItemError` if it is not a list or a member is not text."""
     # Fast path: nearly always, this is a list of plain texts.
     if type(values) is list and all(type(value) is str for value in values):
         if not _SURROGATE.search("".join(values)):
             return tuple(values)
     elif isinstance(values, str) or not isinstance(values, Sequence):
-        raise ItemError(f"{what} is {json_kind(values)}; expected a list of texts")
+        raise ItemError(f"{what} is {json_kind(values)}; expected a list of strings")
     return tuple(choice_text(value, f"choice {at} of {what}") for at, value in enumerate(values, start=1))
 
 
 def choice_text(value: object, what: str) -> str:
-    """Return the text of a choice, with numbers formatted as text. Raise `ItemError` if it has another type."""
+    """Return a choice as a string. Raise `ItemError` if it is neither text nor a number."""
     if (number := whole(value)) is not None and abs(number) < 10**18:
         return str(number)
     if isinstance(value, float) and math.isfinite(value):
@@ -264,7 +264,7 @@ def choice_text(value: object, what: str) -> str:
 
 
 def whole(value: object) -> int | None:
-    """Return a whole number, or None for any other value. Columns with gaps turn 2 into 2.0, which counts as whole."""
+    """Return `value` as an integer if it is whole, or None. In columns with gaps, 2 becomes 2.0, which counts as whole."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -1,4 +1,4 @@
-"""Description of a benchmark: counts, defects by line, and notes on oddities."""
+"""Description of a benchmark: counts, defects with line numbers, and notes on its format."""
 
 import re
 from collections import Counter
@@ -27,7 +27,7 @@ _ENTITY = re.compile(r"&(#[0-9]{1,7}|#x[0-9a-f]{1,6}|[a-z][a-z0-9]{1,31});", re.
 
 
 def find_defects(items: Sequence[Item], lines: Sequence[int], files: Sequence[str]) -> tuple[Defect, ...]:
-    """Return all defects in item order. `lines` and `files` locate each item.
+    """Return all defects, in the order of the items. `lines` and `files` locate each item.
 
     Choices are the same if only their white space differs. Their case counts, because in genetics and logic it
     distinguishes choices. Stems are the same even if their case differs."""
@@ -54,7 +54,7 @@ def find_defects(items: Sequence[Item], lines: Sequence[int], files: Sequence[st
 
 
 def describe(loaded: Loaded) -> dict[str, object]:
-    """Return the counts, defects, and notes of a benchmark as a JSON-able object without any item text.
+    """Return the counts, defects, and notes of a benchmark as a JSON-serializable object without item text.
 
     Keys: `name`, `layout`, `sha256`, `n_items`, `n_quarantined`, `option_counts` {number of choices: items},
     `key_positions` {index from 0: items}, `chance_accuracy` (mean of 1/k), `topics` {topic: items}, `defects` {kind: {n,
@@ -124,7 +124,7 @@ _ODD = {
 
 
 def unseen(text: str) -> bool:
-    """Return whether a text has no visible character."""
+    """Return whether a text has no visible characters."""
     return not (text[:1].isascii() and text[:1].isalnum()) and _UNSEEN.fullmatch(text) is not None
 
 

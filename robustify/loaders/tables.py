@@ -1,6 +1,6 @@
 """Readers for CSV, TSV, Parquet, Arrow, and LogiQA files, which keep the line or row number of each row.
 
-A CSV without a header (MMLU: stem, choices, letter) is recognised by its records. A record narrower or wider than the
+A CSV without a header (MMLU: stem, choices, letter) is recognized by its records. A record narrower or wider than the
 header is a fault, and is never padded. Errors about damaged Parquet or Arrow files do not repeat pyarrow's message,
 because it can contain values.
 """
@@ -56,10 +56,10 @@ def csv_rows(name: str, text: str) -> SourceTable:
     header = [cell.strip() for cell in records[0][1]]
     if len(set(header)) < len(header):
         raise DataError(
-            f"{name}:{records[0][0]}: the header repeats a name; expected {len(header)} distinct names"
+            f"{name}:{records[0][0]}: the header repeats a name. Give each of the {len(header)} columns its own name."
         )
     if len(records) == 1:
-        raise DataError(f"{name} has only one record, of {len(header)} cells; expected a header and items")
+        raise DataError(f"{name} has only one record, with {len(header)} cells; expected a header and items")
     rows = _of_width(records[1:], len(header), "the width of the header")
     return table_of(
         ((line, row if isinstance(row, str) else dict(zip(header, row, strict=True))) for line, row in rows),
@@ -68,7 +68,7 @@ def csv_rows(name: str, text: str) -> SourceTable:
 
 
 def _of_width(records: Iterable[Record], width: int, why: str) -> Iterator[tuple[int, list[str] | str]]:
-    """Yield each record with its line. Replace the cells of a faulty record by the reason."""
+    """Yield the line number and cells of each record. For a faulty record, yield the reason instead of the cells."""
     for line, cells in records:
         if any(map(undecoded, cells)):
             yield line, NOT_UTF8
@@ -105,7 +105,7 @@ def _without_header(records: Sequence[Record]) -> bool:
 
 
 def _records(name: str, text: str) -> list[Record]:
-    """Read the records, choosing the delimiter and quoting that give the most even width."""
+    """Read the records with the delimiter and quoting that give the most consistent number of cells."""
     first = text.lstrip("\r\n").split("\n", 1)[0]
     delimiters = [delimiter for delimiter in "\t,;" if delimiter in first] or [","]
     ways = [(delimiter, True) for delimiter in delimiters]
@@ -120,7 +120,7 @@ def _records(name: str, text: str) -> list[Record]:
 
 
 def _evenness(records: Sequence[Record]) -> float:
-    """Return the share of records as wide as the first, or 0 if the first has a single cell."""
+    """Return the share of records with as many cells as the first, or 0 if the first has a single cell."""
     widths = [len(cells) for _, cells in records]
     return widths.count(widths[0]) / len(widths) if widths and widths[0] > 1 else 0.0
 
@@ -156,7 +156,7 @@ def _unquoted(text: str) -> bool:
 
 
 def in_blocks(text: str) -> bool:
-    """Return whether the text begins with a line that is a single letter, followed by at least six nonblank lines."""
+    """Return whether the first line of a text is a single letter, and at least six nonblank lines follow."""
     lines = text.lstrip("\r\n").split("\n", BLOCK_LINES)
     return (
         len(lines) >= BLOCK_LINES
@@ -219,8 +219,8 @@ def _unlettered(line: str, letter: str) -> str:
 
 
 def arrow_rows(name: str, files: Sequence[Path]) -> SourceTable:
-    """Read the rows of a Parquet or Arrow data set (file or stream, as `save_to_disk` writes), in the order of `files`.
-    Raise `DataError` if a file cannot be read or there are no rows."""
+    """Read the rows of Parquet or Arrow files, in the order of `files`. An Arrow file can be a stream, as `save_to_disk`
+    writes. Raise `DataError` if a file cannot be read or there are no rows."""
     cells = [row for file in files for row in _arrow_cells(file)]
     if not cells:
         raise DataError(f"{name} has no rows; expected items")
@@ -248,5 +248,5 @@ def _arrow_cells(file: Path) -> list[dict[str, object]]:
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, MemoryError) as error:
         kind = "Parquet" if head.startswith(b"PAR1") else "Arrow"
         raise DataError(
-            f"{file.name}: the {kind} file cannot be read ({type(error).__name__}) and may be incomplete. Get it again."
+            f"{file.name}: the {kind} file cannot be read ({type(error).__name__}) and may be incomplete. Get a new copy."
         ) from None

@@ -244,7 +244,7 @@ REFUSED: dict[str, tuple[str, str, dict[str, str] | str, list[str]]] = {
     "letters of another script": (CYRILLIC, "letter or digit of another script", CSV, RIGHT),
     "a separator inside an option": (
         table(rows(options=joined("; ", ""), answer=letter)).replace("three", "three; or so"),
-        "expected a column for each option",
+        "Put each option in its own column",
         CSV,
         RIGHT,
     ),
@@ -255,7 +255,7 @@ REFUSED: dict[str, tuple[str, str, dict[str, str] | str, list[str]]] = {
                 *rows(options=joined("|", ""), answer=letter)[2:],
             ]
         ),
-        "expected a column for each option",
+        "Put each option in its own column",
         CSV,
         RIGHT,
     ),

@@ -69,7 +69,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ({"hub": "../lamps/x", "revision": SHA}, "expected `hub: owner/name`"),
         ({"hub": REPO, "revision": SHA, "path": "x"}, "both `path` and `hub`"),
         ({"path": "x", "split": "test"}, "`split` is only for Hub datasets"),
-        ({}, "names no data"),
+        ({}, "neither `path` nor `hub`"),
     ],
 )
 def test_a_hub_source_without_a_pinned_commit_is_refused(said: dict[str, str], told: str) -> None:

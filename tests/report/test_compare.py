@@ -145,7 +145,7 @@ def test_a_changed_table_and_a_restricted_run_are_refused(
     base = restricted_run.once(tmp_path_factory)
     for name, value in restricted_run.environment(base).items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(AuthorisationError, match="only shows its released page"):
+    with pytest.raises(AuthorisationError, match="Only its released page"):
         compared([run.folder, base / "out" / "run"])
 
 
