@@ -80,7 +80,7 @@ def _lettered(query: str, k: int) -> tuple[str, list[str]]:
     """Return the stem, and the texts of the last `k` option lines (`A. ...`) of a prompt."""
     lines = list(_OPTION.finditer(query))[-k:]
     if [line[1] for line in lines] != list(ascii_uppercase[:k]):
-        raise ItemError("the options are letters, and the prompt has no lines `A. ...` with their texts")
+        raise ItemError("the options are only letters, and the prompt has no lines `A. ...` with their text")
     before = query[: lines[0].start()]
     starts = list(_LAST_QUESTION.finditer(before))
     return before[starts[-1].end() if starts else 0 :].strip(), [line[2].strip() for line in lines]

@@ -103,7 +103,7 @@ def _reply(
     if asked is None and (len(values) != item.k or any(map(math.isnan, values))):
         said = _written(row.cells)
         if said is None:
-            raise ItemError(f"the row has neither a log-likelihood for each of {item.k} choices nor a text")
+            raise ItemError(f"the row has neither a log-likelihood for each of {item.k} choices nor a reply")
         pick = position_named(said, item.k, item.choices, lettered=lettered)
         return make(row.line, item=item, pick=pick, reason="names no choice, or several")
     if len(values) not in (item.k, 2 * item.k):
@@ -165,7 +165,7 @@ def _unfinished(run: LmEvalRun, n: int) -> list[Fault]:
 
 
 def _prompt(cells: Cells, item: LoggedItem) -> Prompt | None:
-    """Return the prompts of a row, one pair per choice, or None unless the row contains a pair for every choice.
+    """Return the prompts of a row, or None unless it has one context and one continuation for every choice.
     `acc_mutual_info` scores each continuation again without context. These additional pairs are dropped."""
     pairs = _pairs(cells.get("arguments"))
     if len(pairs) == 2 * item.k and not any(context for context, _ in pairs[item.k :]):

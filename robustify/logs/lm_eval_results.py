@@ -28,7 +28,7 @@ class LmEvalRun:
 
 
 def find_run(path: Path) -> LmEvalRun:
-    """Return the run of a log, from the results file beside it or else from the names of the log and its folder."""
+    """Return the lm-eval run of a log, as described by its results file or else by the names of the log and its folder."""
     match = _LOGGED.fullmatch(path.stem)
     task, date = (match["task"], match["date"]) if match else (path.stem, None)
     tree = _results(path.parent, task, date)
@@ -47,7 +47,7 @@ def find_run(path: Path) -> LmEvalRun:
 
 
 def _results(folder: Path, task: str, date: str | None) -> Mapping[str, Any] | None:
-    """Return the results of the same run: those with the same date, or the only file that contains the task."""
+    """Return the contents of the results file with the same date, or of the only one that contains the task."""
     same = folder / f"results_{date}.json"
     paths = [same] if same.is_file() else sorted(folder.glob("results*.json"))
     trees = [tree for path in paths if task in as_object((tree := _read(path)).get("results"))]

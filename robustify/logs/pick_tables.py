@@ -233,7 +233,7 @@ def _number(value: object) -> float | None:
 
 
 def _require_agreement(correct: str, item: LoggedItem, pick: int | None, scores: tuple[float, ...]) -> None:
-    """Refuse a row that contradicts itself, because a column or the key was read incorrectly."""
+    """Refuse a row that contradicts itself, which means that a column or the key was misread."""
     best = tied_best(scores) if scores else ()
     if best and pick is not None and pick not in best:
         raise ItemError("the pick is not the choice with the best score. Check the mapped columns.")
