@@ -86,7 +86,7 @@ class Run:
             return Released.model_validate(_read_json(path))
         except ValidationError:
             raise DataError(
-                f"{path} is not a released page of this version. Run the same command again."
+                f"{path} was not written by this version of robustify. Run the same command again."
             ) from None
 
     @property

@@ -80,7 +80,7 @@ ROWS: dict[str, tuple[str, str]] = {
     "escape in topic": (row(topic="ZQX\x1b[31m"), "`topic` contains control characters"),
     "bidi in id": (row(id="ZQX\u202e"), "`id` contains control characters"),
     "field twice": (row()[:-1] + ', "key": 2}', "an object repeats a field name"),
-    "half a character": (row(stem="ZQX \ud800"), "`stem` contains half a character"),
+    "half a character": (row(stem="ZQX \ud800"), "`stem` contains an incomplete character"),
     "nested deeply": ('{"id": ' + DEEP, "nested too deeply"),
     "the same id": (row(id="first"), "the ID is already used on line 1"),
 }  # fmt: skip

@@ -114,7 +114,7 @@ def test_a_hidden_passage_is_named_wherever_its_screen_is(
     assert "|hidden:passage|" in run.manifest["signature"]
     page = (run.folder / "report.html").read_text()
     assert "the passage hidden" in page
-    assert "Who decided, without the passage" in page
+    assert "The voters, asked without the passage" in page
     assert "ithout the question" not in page
     card = next(p for p in export_dataset(run, tmp_path / "card", force=True) if p.suffix == ".md")
     assert "answered without the passage" in card.read_text()

@@ -254,7 +254,7 @@ def _only_reading(raw: RawItem, key: str, found: Readings) -> ReadKey:
         ways = ", ".join(f"choice {at[0] + 1} as {form}" for form, at in found.items())
         forms = " or ".join(f"`--map key_is={form}`" for form in found)
         raise ItemError(
-            f"the key is ambiguous ({ways}), and no other row decides. Choose a form with {forms}, or set "
+            f"the key is ambiguous ({ways}), and no other row resolves it. Choose a form with {forms}, or set "
             "`fields: {key_is: FORM}` in the config."
         )
     raise ItemError(_why_unmatched(raw, key, len(equal)))

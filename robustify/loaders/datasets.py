@@ -103,7 +103,7 @@ def _winogrande_contexts(cells: Cells) -> RawItem:
     fillers = (" ".join(one[front : len(one) - back]), " ".join(two[front : len(two) - back]))
     if not all(fillers):
         raise ItemError(
-            "the two contexts are equal, or one contains the other; expected two fillers for one gap"
+            "the two contexts are equal, or one contains the other; expected two different fillers for one gap"
         )
     stem = " ".join([*one[:front], "_", *one[len(one) - back :], cell_text(cells, "continuation")])
     return RawItem(stem, fillers, cell_value(cells, "gold"), "index")

@@ -211,14 +211,14 @@ def _value(cells: Cells, name: str) -> object:
 
 
 def require_text(value: object, what: str) -> str:
-    """Return `value` if it is text that UTF-8 can encode. Raise `ItemError` if it has another type or contains half a
-    character."""
+    """Return `value` if it is text that UTF-8 can encode. Raise `ItemError` if it has another type or contains an
+    incomplete character."""
     if not isinstance(value, str):
         raise ItemError(f"{what} is {json_kind(value)}; expected text")
     if not value.isascii() and _SURROGATE.search(value):
         if undecoded(value):
             raise ItemError(f"{what} contains bytes that are not UTF-8")
-        raise ItemError(f"{what} contains half a character (a lone surrogate)")
+        raise ItemError(f"{what} contains an incomplete character (a lone surrogate)")
     return value
 
 
