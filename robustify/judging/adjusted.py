@@ -219,8 +219,7 @@ def _remaining_gains(ctx: Context, scores: OptionScores, columns: Floats) -> dic
 
 
 def _asked_auditors(ctx: Context) -> Iterator[tuple[str, AuditorKind, Floats]]:
-    """Yield each auditor's name, kind and credits (n,): the voters if the encoder's logit is balanced, otherwise the
-    encoder.
+    """Yield each auditor's name, kind and credits (n,): the encoder, or the voters if the encoder's logit is balanced.
 
     The encoder is cross-fitted. Unanswered items are NaN.
     """

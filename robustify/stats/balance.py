@@ -52,8 +52,7 @@ def worth(weight: Floats) -> float:
 
 
 def balanced_subset(columns: Floats) -> tuple[Bools, float]:
-    """Return the largest subset (n,) found in which each of `columns` (n, c) sums to about zero, and its largest absolute
-    sum.
+    """Return the largest subset (n,) found whose `columns` (n, c) each sum to about zero, and its largest absolute sum.
 
     A linear program bounds each column sum by `MOST_OFF`. It selects at most c items in part, and these are dropped. Then,
     among randomly drawn items, the one or two that balance best are added or dropped, until every sum is within the bound.

@@ -58,10 +58,9 @@ def mcnemar_exact(b: int, c: int) -> float:
 
 
 def minimum_detectable_difference(n: int, p0: float, level: float = 0.95, power: float = 0.8) -> float:
-    """Return the smallest increase over p0 that a two-sided test on n items detects with this power, by normal
-    approximation.
+    """Return the smallest increase over p0 that a two-sided test on n items detects with this power.
 
-    NaN if even a rate of 1 would not be significant.
+    The normal approximation is used. NaN if even a rate of 1 would not be significant.
     """
     if n == 0:
         return math.nan

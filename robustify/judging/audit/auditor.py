@@ -124,9 +124,7 @@ def audited(best: Bools, key: Ints, k: Ints, would: Bools) -> AuditRate:
 
 
 def among_open(hit: Bools, size: Ints, k: Ints, p: float, refits: int) -> AuditRate:
-    """Return the audit rate of an auditor that picks one of the `size` open choices per item. All arrays are (n,), with n
-    >= 1.
-    """
+    """Return the audit rate of an auditor that picks one of `size` open choices per item. Arrays are (n,), with n >= 1."""
     n, hits = len(hit), int(np.count_nonzero(hit))
     found = Rate(hits / n, n, clopper_pearson(hits, n))
     return AuditRate(found, float(np.mean(1 / size)), float(np.mean(1 / k)), p=p, refits=refits)
