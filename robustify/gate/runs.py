@@ -229,7 +229,7 @@ def _in_numbers(text: str) -> Iterator[Hidden]:
     for base, pattern in _BYTES:
         first, codes = 0, list[int]()
         for match in pattern.finditer(text):
-            digits = _DIGITS[base].findall(match[0])
+            digits = (found[1] for found in _DIGITS[base].finditer(match[0]))
             if base == 16:
                 new = list(bytes.fromhex("".join(d if len(d) % 2 == 0 else f"0{d}" for d in digits)))
             else:
