@@ -134,7 +134,7 @@ for _command in (one for commands in SECTIONS.values() for one in commands):
 
 
 def main() -> NoReturn:
-    """Run the command line, and exit with its code. Any error becomes one line on stderr."""
+    """Run the command line, and exit with its exit code. Any error becomes one line on stderr."""
     open_streams()
     firewall.quieten_others()
     signal.signal(signal.SIGTERM, terminated)

@@ -123,7 +123,7 @@ def validate(data: str, columns: tuple[str, ...], skip_bad: bool) -> int:
 
 
 def surveyed(data: str, skip_bad: bool, columns: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the description of a file of items, extended by `read` (recognised columns) and `data` (config block).
+    """Return the description of a file of items, extended by `read` (recognized columns) and `data` (config block).
 
     Raises as `loaded`.
     """
@@ -138,7 +138,7 @@ def surveyed(data: str, skip_bad: bool, columns: Sequence[str] = ()) -> dict[str
 
 
 def named_data(path: str, bench: "Loaded", skip_bad: bool) -> dict[str, Any]:
-    """Return the `data` block of a config for this file, including the recognised columns."""
+    """Return the `data` block of a config for this file, including the recognized columns."""
     fields = dict(bench.recognised[0].fields) if bench.recognised else {}
     return {
         "path": path,

@@ -119,12 +119,12 @@ def output(command: F) -> F:
 
 
 def screening(command: F) -> F:
-    """Add the options of the screen to a command, which receives the given ones as `rule`."""
+    """Add the screen options to a command, which receives those given by the user as `rule`."""
     return CRITERION(MODE(ADJUST(command)))
 
 
 def asked_beside(command: F) -> F:
-    """Add the options `--encoder` and `--inferred` to a command, which receives the given ones in `rule`."""
+    """Add the options `--encoder` and `--inferred` to a command, which receives those given in `rule`."""
     return ENCODER(INFERRED(command))
 
 

@@ -157,7 +157,7 @@ def _only(subject: str, picked: str, options: Sequence[str], trait: Trait) -> It
 def mends(
     verdict: str, reason: str, cues: Sequence[CueCode], choices: Sequence[str], key: int, *, cloze: bool
 ) -> tuple[str, ...]:
-    """Return suggested edits after which the item should no longer give its key away.
+    """Return suggested edits that should stop the item from giving its key away.
 
     `reason` is the reason of the verdict. `cues` are the cues of the key, the strongest first. `cloze` is true if the item
     can be asked without its options.

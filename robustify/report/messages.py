@@ -93,7 +93,7 @@ def cue_words(which: str) -> dict[str, str]:
 
 
 def filled(text: str, words: Mapping[str, Any]) -> str:
-    """Return a text of the catalogue, rendered with these values."""
+    """Render a text from the catalogue with these values."""
     return plain(" ".join(_template(text).render(words).split()) or " ", LONGEST).removeprefix("(blank)")
 
 

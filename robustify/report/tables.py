@@ -148,7 +148,7 @@ def linked(label: str, link: str) -> Cell:
 
 
 def text_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Any]], names: int = 1) -> Table:
-    """Return a table of texts and ready-made cells."""
+    """Return a table of strings and ready-made cells."""
     made = tuple(tuple(x if isinstance(x, Cell) else _text(str(x)) for x in row) for row in rows)
     return Table(caption, tuple(heads), made, names)
 
@@ -202,7 +202,7 @@ def _number(q: Any, x: float, how: How) -> Cell:
 
 
 def _beside(q: Any) -> Iterator[str]:
-    """Yield further parts of the title: p-value, chance, detectable difference, and ties."""
+    """Yield the further parts of a cell's title: p-value, chance, detectable difference, and ties."""
     for name in ("p_holm", "p"):
         if at(q, name) is not None:
             by = "Holm" if name == "p_holm" else f"{at(q, 'refits')} refits" if at(q, "refits") else ""

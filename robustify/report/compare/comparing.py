@@ -59,7 +59,7 @@ class Side:
         return np.array([found[item] for item in self.common])
 
     def removed(self, items: Sequence[str]) -> Floats:
-        """Return 1 for each removed item and 0 for each other item (n_items,)."""
+        """Return 1 for each removed item and 0 for every other item (n_items,)."""
         found = self.run.verdicts
         return np.array([float(found[item] == "shortcut") for item in items])
 

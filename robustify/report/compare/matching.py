@@ -1,6 +1,6 @@
 """Matching of the items of two runs, including edited items.
 
-Items are matched by ID, then by stem, then by their position between matched neighbours. Many files number their items
+Items are matched by ID, then by stem, then by their position between matched neighbors. Many files number their items
 1, 2, 3, so IDs count only if their texts also agree. Positions count only if most items are already matched.
 """
 
@@ -69,7 +69,7 @@ def _by(
 
 
 def _by_row(left: Sequence[str], right: Sequence[str], found: Mapping[str, str]) -> dict[str, str]:
-    """Match items between matched neighbours if both runs have equally many items there."""
+    """Match items between matched neighbors if both runs have equally many items there."""
     place = {name: i for i, name in enumerate(right)}
     rows: dict[str, str] = {}
     known = [(i, place[found[name]]) for i, name in enumerate(left) if name in found]

@@ -121,7 +121,7 @@ def island_of(
 
 
 def _item(row: Row) -> dict[str, Any]:
-    """Return an item as the script reads it. The gate recognises items by these field names."""
+    """Return an item in the form that the page's script reads. The gate recognises items by these field names."""
     p, cues = row.get("p_shortcut"), row.get("cues")
     return {
         "id": shown(row["item"]),
