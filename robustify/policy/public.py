@@ -102,8 +102,7 @@ def print_run(folder: Path, config: Config, asked: Asked, judgement: Judgement) 
             write_lines(staged / EVIDENCE, evidence_rows(judgement.evidence, judgement.verdicts, asked.items))
             if config.explore:
                 write_explorer(
-                    staged / EXPLORER,
-                    staged / EVIDENCE,
+                    staged,
                     config.name,
                     asked.items,
                     judgement.verdicts,

@@ -25,6 +25,7 @@ from robustify.report.explorer.transcripts import Record, askings
 from robustify.report.format import likely, plain
 from robustify.report.messages import cue_words
 from robustify.report.printing import environment, styles
+from robustify.run import EVIDENCE, EXPLORER
 from robustify.screen.consensus import Verdicts
 
 _UNSAFE = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
@@ -34,18 +35,17 @@ MOST_ITEMS = 20_000
 
 
 def write_explorer(
-    path: Path,
-    evidence: Path,
+    folder: Path,
     name: str,
     items: Sequence[Item],
     verdicts: Verdicts,
     cloze_excluded: Mapping[str, str],
     record: Record,
 ) -> None:
-    """Write the explorer of a run whose `evidence.jsonl` exists."""
+    """Write the explorer of a run into its folder, which contains `evidence.jsonl`."""
     positions = chosen(verdicts)
     wanted = set(positions)
-    with evidence.open(encoding="utf-8", errors="surrogatepass", newline="\n") as lines:
+    with (folder / EVIDENCE).open(encoding="utf-8", errors="surrogatepass", newline="\n") as lines:
         rows = [json.loads(line) for at, line in enumerate(lines) if at in wanted]
     island = island_of(name, rows, items, verdicts, positions, cloze_excluded)
     asked = askings(record, items, positions)
@@ -54,7 +54,7 @@ def write_explorer(
         item["asked"] = answers
         if used and (question := items[at].question) is not None:
             item["question"] = shown(question)
-    write_text(path, page(island | asked))
+    write_text(folder / EXPLORER, page(island | asked))
 
 
 def page(tree: Mapping[str, Any]) -> str:
