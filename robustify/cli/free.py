@@ -65,9 +65,7 @@ def free() -> None:
 @click.option(
     "--items", type=FILE, help="Read the questions from this file if ROWS contain only IDs and predictions."
 )
-@click.option(
-    "--rel-tol", type=float, help="Accept numbers within this share of the reference [default: 0.05]."
-)
+@click.option("--rel-tol", type=float, help="Accept numbers within this relative tolerance [default: 0.05].")
 @click.option(
     "--rubric",
     multiple=True,
@@ -208,7 +206,7 @@ def agree(grades: tuple[Path, ...], human: Path | None, seed: int) -> int:
     read = [read_jsonl(path, grade_from) for path in grades]
     labels = read_jsonl(human, human_from) if human else []
     if len(read) > 2 or (len(read) == 1 and human is None):
-        raise click.UsageError("Expected one file of grades with --human, or two files of grades.")
+        raise click.UsageError("Pass one file of grades and --human, or two files of grades.")
     first, *other = read
     result: Any = (
         {"rows": compare_gradings(first, other[0], labels)} if other else calibrate(first, labels, seed)

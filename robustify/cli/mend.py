@@ -37,7 +37,7 @@ def mend(data: str, columns: tuple[str, ...], skip_bad: bool, out: Path, seed: i
     from robustify.export.mending import mended, write_mended
 
     if names_config(data):
-        raise UsageError(f"{data} is a config; expected a file of items.")
+        raise UsageError(f"{data} is a config, not a file of items. Pass the file that its `data:` names.")
     if out.exists() and out.samefile(data):
         raise UsageError(f"{out} is the input file. Name another file with -o FILE.")
     if out.exists() and not force:

@@ -76,7 +76,7 @@ ROTATION = click.option(
     type=click.Choice(["averaged", "every", "most"]),
     expose_value=False,
     callback=_rule,
-    help="Use the pick that is best on average, or the pick of every or most orders of the options.",
+    help="Combine the orders of the options: use the best mean score, or require the same pick in every or most orders.",
 )
 ADJUST = click.option(
     "--adjust",

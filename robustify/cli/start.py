@@ -97,7 +97,7 @@ def init(
     from robustify.files import writable
 
     if names_config(data):
-        raise UsageError(f"{data} is already a config; expected a file of items.")
+        raise UsageError(f"{data} is already a config. Pass a file of items.")
     path = out or Path(f"{name_of(data)}.yaml")
     if path.exists() and not force:
         raise UsageError(

@@ -61,7 +61,7 @@ def dashboard_html(root: Path, out: Path) -> str:
         UsageError: The folder does not exist or contains no finished run.
     """
     if not root.is_dir():
-        raise UsageError(f"{root} is not a folder. Expected a folder that contains runs.")
+        raise UsageError(f"{root} is not a folder. Pass a folder that contains runs.")
     found = list(_entries(root, out.absolute().parent))
     left_out = [(plain(folder), why) for folder, why in found if isinstance(why, str)]
     runs = sorted((e for _, e in found if isinstance(e, Entry)), key=lambda e: (e.date, e.folder))

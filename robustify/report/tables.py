@@ -123,7 +123,7 @@ def facts(caption: str, part: Any, fields: Sequence[Column], head: str = "Value"
 
 
 def _found(part: Any, column: Column) -> Cell:
-    """Return the cell of a column, with the interval and p-value of a bare number (`ece_ci`, `ece_p`)."""
+    """Return the table cell of a column. A plain number gets its interval and p-value from `NAME_ci` and `NAME_p`."""
     paths = column[1].split("|")
     path = next((path for path in paths if at(part, path) is not None), "none")
     value = at(part, path)
@@ -133,12 +133,12 @@ def _found(part: Any, column: Column) -> Cell:
 
 
 def named(rows: Iterable[Mapping[str, Any]] | None, key: str) -> Iterator[tuple[str, Any]]:
-    """Yield pairs of the name at `key` and the row."""
+    """Yield each row with its name, which is the value at `key`."""
     return ((row[key] or "unnamed", row) for row in rows or ())
 
 
 def worded(rows: Mapping[str, Any] | None, words: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
-    """Yield the parts with labels in place of their names."""
+    """Yield each part with its label, or with its name if it has no label."""
     return ((words.get(name, name), part) for name, part in (rows or {}).items())
 
 

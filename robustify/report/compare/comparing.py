@@ -48,7 +48,7 @@ class Side:
 
     @cached_property
     def verdicts(self) -> list[str]:
-        """Verdicts of the common items."""
+        """Verdicts of this run on the items that both runs contain."""
         found = self.run.verdicts if self.common else {}
         return [found[item] for item in self.common]
 
@@ -72,7 +72,7 @@ class Side:
         return np.unique(names, return_inverse=True)[1]
 
     def shown(self, number: str, part: Part, model: str) -> Any:
-        """Return a number over all items of the run."""
+        """Return the value of a measure on all items of the run."""
         if number == REMOVED:
             items = list(self.run.verdicts)
             return rate(self.removed(items), self.groups(items)).json()
@@ -106,7 +106,7 @@ class Pair:
 
     @cached_property
     def verdicts(self) -> list[tuple[Match, tuple[str, str]]]:
-        """Matched items with both verdicts."""
+        """Pairs of matched items, each with the verdicts of both runs."""
         return list(zip(self.items, zip(self.one.verdicts, self.two.verdicts, strict=True), strict=True))
 
     @cached_property

@@ -59,7 +59,7 @@ def _same(one: Item, two: Item, *parts: str) -> bool:
 def _by(
     key: Callable[[Item], Hashable], left: Items, right: Items, found: Mapping[str, str]
 ) -> dict[str, str]:
-    """Match the remaining items by a key. Items with equal keys are matched in order."""
+    """Match the remaining items by the value that `key` returns. Items with equal values are matched in order."""
     taken, there = set(found.values()), defaultdict(list)
     for item in right.values():
         if item.id not in taken:

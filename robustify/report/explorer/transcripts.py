@@ -44,7 +44,7 @@ class Record:
 
 
 def askings(record: Record, items: Sequence[Item], positions: Sequence[int]) -> dict[str, Any]:
-    """Return the askings of the items at `positions` as the script reads them.
+    """Return the prompts and replies of the items at `positions` in the format of the page's script.
 
     `asked` has a list per item with a list per asking: the order of the options (0 for the benchmark's order), then one
     cell per model. `examples` is null if the page lacks some of the solved examples in the prompts.
@@ -119,7 +119,7 @@ def _reasons(answers: Answers) -> dict[tuple[str, ...], str]:
 
 
 def _parts(view: Any, name: str, digests: Mapping[str, str]) -> dict[str, str] | None:
-    """Return the texts of a template, or None if the run used a different template."""
+    """Return the parts of a prompt template, or None if the run used a different template."""
     if name not in names(view) or digests.get(f"{view}/{name}") != template(view, name).digest:
         return None
     source = files("robustify") / "templates" / view / f"{name}.yaml"
