@@ -50,7 +50,7 @@ def _cell(n: int, k: int) -> int | str:
 
 
 def _partition(counts: Mapping[int, int], k: int) -> dict[str, int] | None:
-    """Return a partition of all items, or None if one of its parts is smaller than `k`."""
+    """Return the counts of all items by value, or None if one of the counts is below `k`."""
     if any(n < k for n in counts.values()):
         return None
     return {str(number): n for number, n in sorted(counts.items())}

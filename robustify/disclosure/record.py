@@ -77,7 +77,7 @@ _ENTRIES = TypeAdapter(list[Entry])
 
 
 def split_of(key: Key, items: Sequence[Item], verdicts: Mapping[str, str]) -> SplitOf:
-    """Return the digests of items and of their verdicts, which are given by ID.
+    """Return the digests of items and of their split. `verdicts` maps item IDs to verdicts.
 
     An item is identified by its choices, because a screen sees nothing else. New stems, another name, case, spaces and
     punctuation do not change a digest.
@@ -208,7 +208,7 @@ def _line(key: Key, row: Mapping[str, object], before: str) -> str:
 
 
 def _opened(key: Key, line: str, before: str) -> Any:
-    """Return the content of a line, or None if its seal or its position in the chain is wrong."""
+    """Return the content of a line of the record, or None if its seal or its link to the previous line is wrong."""
     try:
         row = json.loads(line)
         mac = row.pop("mac")

@@ -87,7 +87,7 @@ class Released(BaseModel):
 
     @property
     def bits(self) -> float:
-        """Number of bits that the numbers and topics on this page spend."""
+        """Number of bits that the numbers and topics on this page may reveal."""
         table = 0.0 if self.topics is None else self.topics.bits
         return round(table + sum(number.bits for number in self.numbers), 2)
 
@@ -97,7 +97,7 @@ class Released(BaseModel):
         return self.bits + self.owed
 
     def only(self, groups: Sequence[str]) -> "Released":
-        """Return the page to publish, with the numbers of some groups or, by default, of all groups."""
+        """Return the page to publish, with only the numbers of the given groups, or of all groups by default."""
         wanted = groups or GROUPS
         return self.model_copy(
             update={

@@ -28,7 +28,7 @@ def one_digit_up(p: float) -> float:
 
 
 def interval(share: float, n: int) -> tuple[float, float]:
-    """Return the interval of a rounded share of `n`, which reveals nothing beyond these two numbers."""
+    """Return the rounded Wilson interval of a share of `n`, which reveals nothing beyond these two arguments."""
     low, high = wilson(share * n, n)
     return rounded(low, FINE), rounded(high, FINE)
 

@@ -23,14 +23,14 @@ class Heading:
     warning: str = ""
 
     def lines(self, says: str, *more: str) -> list[str]:
-        """Return the heading as single lines: description, warning if there is one, `more`, and signature."""
+        """Return the lines of the heading: description, warning if there is one, `more`, and signature."""
         warning = [f"WARNING: {self.warning}"] if self.warning else []
         lines = [f"{self.benchmark}: {says}", *warning, *more, f"Signature: {self.signature}"]
         return [one_line(line) for line in lines]
 
 
 def one_line(text: str) -> str:
-    """Return a text without line breaks and control characters, so that it cannot end a comment."""
+    """Remove line breaks and control characters from a text, so that it cannot end a comment."""
     return plain(text, LONGEST)
 
 

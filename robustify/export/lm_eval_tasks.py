@@ -75,7 +75,7 @@ def write_tasks(folder: Path, benchmark: str, *, signature: str, warning: str = 
 
 
 def write_yaml(path: Path, head: list[str], tree: Mapping[str, Any]) -> Path:
-    """Write a YAML file of comments and a tree. Return its path."""
+    """Write a tree to a YAML file, below header comments. Return its path."""
     body = yaml.dump(tree, Dumper=_Quoted, sort_keys=False, allow_unicode=False, width=10_000)
     path.write_text(commented(head) + body, encoding="utf-8", newline="\n")
     return path

@@ -29,7 +29,7 @@ _LETTER = re.compile(r"\b(?:option|choice|answer)s?\s+\(?[A-Z]\b")
 
 @dataclass(frozen=True, slots=True)
 class Uneven:
-    """An item with a key of conspicuous length. `others` are the smallest and largest length of the other choices."""
+    """An item whose correct option is conspicuously long or short. `others` are the other options' extreme lengths."""
 
     at: int
     key: int

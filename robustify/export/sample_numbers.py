@@ -15,7 +15,7 @@ SPLITS = ("robust", "shortcut")
 
 
 def export_sample_numbers(run: Run, folder: Path, task: str, force: bool = False) -> list[Path]:
-    """Write `TASK_SPLIT.json` for each of two splits, as `{TASK: [row, ...]}` counted from 0. Return the paths.
+    """Write `TASK_SPLIT.json` for each of two splits, as `{TASK: [row, ...]}` with zero-based rows. Return the paths.
 
     Raises:
         RobustifyError: the run cannot be exported, has no robust items, or does not contain every row of one file.
@@ -38,7 +38,7 @@ def export_sample_numbers(run: Run, folder: Path, task: str, force: bool = False
 
 
 def _missing(run: Run) -> str:
-    """Return the reason why row numbers of the run may differ from the file's, or ""."""
+    """Return the reason why the run's row numbers may differ from the file's, or ""."""
     data, origin = run.manifest["data"], run.manifest.get("import")
     if len(run.manifest["config"]["data"]) > 1:
         return "audited several files"

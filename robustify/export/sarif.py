@@ -76,7 +76,7 @@ def _defects(run: Run) -> Iterator[Finding]:
 
 
 def _locations(bench: Loaded, data: Sequence[Path]) -> dict[str, tuple[str, int]]:
-    """Return the file, as named by the user, and the line of each item, counted from 1."""
+    """Return the file, as named by the user, and the one-based line number of each item."""
     named = {file.name: file.as_posix() for file in data}
     files = bench.files or (data[0].name,) * len(bench.items)
     return {

@@ -181,7 +181,7 @@ def environment() -> dict[str, str]:
 
 
 def _entries(raw: bytes) -> list[Entry]:
-    """Return the entries in `--raw -z` output, without deletions and unmerged paths."""
+    """Parse the entries in `--raw -z` output, except deletions and unmerged paths."""
     parts = iter(raw.split(b"\0")[:-1])
     entries = []
     for meta in parts:

@@ -45,7 +45,7 @@ class Key:
 
     @classmethod
     def of(cls, secret: bytes) -> "Key":
-        """Return the key of a secret. Its ID is the first 8 bytes of HMAC-SHA256(secret, "robustify/v1/key-id")."""
+        """Derive a key from a secret. Its ID is the first 8 bytes of HMAC-SHA256(secret, "robustify/v1/key-id")."""
         return cls(hmac.digest(secret, b"robustify/v1/key-id", "sha256")[:8].hex(), secret)
 
     def derived(self, purpose: str) -> bytes:

@@ -68,7 +68,7 @@ def is_pointer(data: bytes) -> bool:
 
 
 def kind_of(data: bytes) -> str:
-    """Return the type of binary content by its first bytes, or an empty string if unknown."""
+    """Return the type of binary content, judged by its first bytes, or an empty string if it is unknown."""
     return next((says for says, marks in _KINDS.items() if data.startswith(marks)), "")
 
 

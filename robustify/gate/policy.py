@@ -69,7 +69,7 @@ BY_ID: dict[str, Rule] = {rule.id: rule for rule in RULES}
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Match of a rule on a line, counted from 1. `says` contains only counts and fixed words."""
+    """Match of a rule, with its one-based line number. `says` contains only counts and fixed words."""
 
     rule: Rule
     line: int
@@ -88,7 +88,7 @@ def legible(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AllowEntry:
-    """Permission to commit one content at one path until a given date."""
+    """Permission to commit specific content at one path until a given date."""
 
     path: str
     sha256: str

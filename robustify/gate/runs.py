@@ -170,7 +170,7 @@ def _is_code(part: str) -> bool:
 
 
 def _judged(begin: int, pieces: list[str], following: str) -> Iterator[Hidden]:
-    """Yield the content of a run. A short piece that reads as a word may belong to the end of the run."""
+    """Yield encoded content to scan or refuse. A short piece that reads as a word may belong to the end of the run."""
     run = "".join(pieces)
     if len(run) < _LEAST:
         return

@@ -1,4 +1,4 @@
-"""Detection of text that is shaped like items: a stem, its options, and possibly a key.
+"""Detection of text that looks like benchmark items: a stem, its options, and possibly a key.
 
 The parts are recognised by names (JSON, YAML, XML, LaTeX, programs), by marks (`A) B) C)`), by quotes, or by columns.
 Only table rows are parsed, so that malformed text is searched too.

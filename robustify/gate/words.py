@@ -256,7 +256,7 @@ class Stream:
     words: list[bytes]
 
     def kept(self) -> list[bytes]:
-        """Return the words of two or more letters, which excludes the letters of options."""
+        """Return the words of two or more letters, and thus no option letters."""
         return [word for word in self.words if len(word) > 1]
 
     def positions(self) -> list[int]:
@@ -264,7 +264,7 @@ class Stream:
         return [i for i, word in enumerate(self.words) if len(word) > 1]
 
     def line_of(self, position: int) -> int:
-        """Return the line number of the word at a position, counted from 1."""
+        """Return the one-based line number of the word at a position."""
         word = next(islice(_WORD.finditer(self.folded), position, None))
         return self.folded.count(b"\n", 0, word.start()) + 1
 

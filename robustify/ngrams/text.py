@@ -40,7 +40,7 @@ def _pattern() -> re.Pattern[str]:
 
 
 def require_files(paths: Sequence[Path]) -> None:
-    """Check that all paths are files that are not empty, before any file is read.
+    """Check that every path is a nonempty file, before any file is read.
 
     Raises:
         DataError: One line for each fault.

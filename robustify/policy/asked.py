@@ -16,7 +16,7 @@ from robustify.run import Run
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Asked:
-    """Results of asking that judging and reporting need, without any model.
+    """Results of asking models that judging and reporting need.
 
     `items` is None if their text is unknown. `data`, `templates` and `origin` are parts of run.json: the benchmark, the
     SHA-256 of each template, and the sources of imported answers.

@@ -255,8 +255,8 @@ def all_adapters() -> Iterator[Adapter | RobustifyError]:
 
 
 def require_every() -> list[Adapter]:
-    """Return all adapters for the recognition of their sets. Raises `AuthorisationError` if an adapter is unusable or a
-    folder of adapters is missing, because the sets in it would not be recognised."""
+    """Return all adapters, so that their sets can be recognized. Raises `AuthorisationError` if an adapter is unusable or a
+    folder of adapters is missing, because the sets in it would not be recognized."""
     found = list(all_adapters())
     broken = [line for one in found if isinstance(one, RobustifyError) for line in one.lines]
     gone = [

@@ -81,7 +81,7 @@ def item_id(key: bytes, dataset: str, version: str, stem: str, choices: Sequence
 
 
 def prefixed(part: str) -> bytes:
-    """Return a part with its length in 8 bytes before it, so that different lists of parts give different bytes."""
+    """Prefix a part with its length in 8 bytes, so that different lists of parts give different bytes."""
     raw = part.encode()
     return len(raw).to_bytes(8, "big") + raw
 

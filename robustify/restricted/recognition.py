@@ -128,7 +128,7 @@ def _named(names: Iterable[str], known: Sequence[Manifest]) -> Iterator[Sign]:
 
 
 def _spaced(name: str) -> str:
-    """Return the words of a name between blanks, for a search by complete words."""
+    """Return the words of a name, surrounded by spaces so that a search finds only complete words."""
     return f" {' '.join(_WORDS.findall(name.lower()))} "
 
 
