@@ -178,8 +178,8 @@ def record_file(key_file: Path | None = None) -> Path:
 def _read(key: Key, file: Path) -> tuple[list[str], list[Entry]]:
     if not os.path.lexists(file):
         raise AuthorisationError(
-            f"{file} with the record of releases under key {key.id} does not exist. Restore it. If nothing was published "
-            f"under this key, run `{BEGIN}`."
+            f"{file}, the record of releases for key {key.id}, does not exist. Restore it. If nothing was published "
+            f"with this key, run `{BEGIN}`."
         )
     lines = read_private(str(file), str(file), _MOST_BYTES).splitlines(keepends=True)
     rows: list[Any] = []

@@ -42,7 +42,9 @@ def export_dataset(run: Run, folder: Path, force: bool = False, licence: str = "
             says = f"no listed cue predicts the key: imbalance at most {off:.2f} deviations"
             splits.append({"name": "balanced", "n": n, "says": says})
         if not splits:
-            raise DataError(f"{run.folder}: all splits are empty. Expected robust or cloze items.")
+            raise DataError(
+                f"{run.folder}: all splits are empty, so there is nothing to export. Choose another run."
+            )
         text = ENVIRONMENT.get_template("card.md.j2").render(
             name=one_line(heading.benchmark),
             warning=one_line(heading.warning) if heading.warning else "",

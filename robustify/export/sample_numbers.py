@@ -29,7 +29,9 @@ def export_sample_numbers(run: Run, folder: Path, task: str, force: bool = False
     rows = list(run.verdicts.values())
     numbers = {split: [at for at, verdict in enumerate(rows) if verdict == split] for split in SPLITS}
     if not numbers["robust"]:
-        raise DataError(f"{run.folder}: no item is robust. Expected a run with robust items.")
+        raise DataError(
+            f"{run.folder}: no item is robust, so there is nothing to export. Choose another run."
+        )
     with staged(folder) as staging:
         for split, samples in numbers.items():
             if samples:

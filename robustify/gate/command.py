@@ -69,8 +69,18 @@ def scanner() -> argparse.ArgumentParser:
     add("files", nargs="*", metavar="FILE", help="files to scan; write -- before a name that begins with -")
     add("--staged", action="store_true", help="scan the staged changes")
     add("--all", action="store_true", help="scan every tracked file, as it is in the index of Git")
-    add("--range", metavar="A..B", help="scan what the commits of A..B add (A all zeros: all commits of B)")
-    add("--pushed", nargs="?", const="", metavar="REMOTE", help="scan what a push publishes (pre-push hook)")
+    add(
+        "--range",
+        metavar="A..B",
+        help="scan the changes of the commits A..B (if A is all zeros: all commits up to B)",
+    )
+    add(
+        "--pushed",
+        nargs="?",
+        const="",
+        metavar="REMOTE",
+        help="scan the commits about to be pushed (pre-push hook)",
+    )
     add("--commit-msg", nargs="?", const="", metavar="FILE", help="scan a commit message (commit-msg hook)")
     add("--require-fingerprints", action="store_true", help="exit with 4 if the fingerprint layer cannot run")
     whose = "that of A (base), or also the entries of later commits that change nothing else (apart)"

@@ -112,7 +112,7 @@ def _read(name: str, argument: str) -> tuple[bytes | None, int]:
         if isinstance(error, OSError) and error.errno == errno.EFBIG:
             return None, status.st_size
         why = error.strerror if isinstance(error, OSError) else "not a path"
-        raise UsageError(f"{shown} cannot be read ({why}). Expected a readable file.") from None
+        raise UsageError(f"{shown} cannot be read ({why}). Check the path and its permissions.") from None
     return data, len(data)
 
 

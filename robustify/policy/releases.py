@@ -75,7 +75,7 @@ def _claim(run: Run) -> SplitOf:
         )
     if CLAIM not in run.manifest["files"]:
         raise DataError(
-            f"{run.folder} has no {CLAIM}; expected a run of this version. Run the same command again."
+            f"{run.folder} has no {CLAIM}, so an earlier version wrote it. Run the same command again."
         )
     run.require_unchanged(CLAIM, "summary.json")
     tree: Any = json.loads((run.folder / CLAIM).read_text(encoding="utf-8"))

@@ -184,7 +184,10 @@ def read_split(path: Path) -> Split:
     if not is_split(tree) or tree["canon"] != CANON:
         raise DataError(f"{path.name} is not a hashed split ({SPLIT}) as robustify writes it. Restore it.")
     if tree["n"] < FEWEST_IN_A_CELL:
-        raise DataError(f"{path.name} is a hashed split of fewer than {FEWEST_IN_A_CELL} IDs; expected more.")
+        raise DataError(
+            f"{path.name} is a hashed split of fewer than {FEWEST_IN_A_CELL} IDs, which could identify single items. "
+            "Use a larger split."
+        )
     return Split(tree["dataset"], tree["dataset_version"], tree["split"], tree["key_id"], tuple(tree["ids"]))
 
 
