@@ -18,7 +18,7 @@ MOST_FITTED = 20_000
 """Most items in one fit, about a thousand per feature of the probe. They are sampled with a fixed seed."""
 
 Fit = Callable[[Bools, Bools], Floats]
-"""Function of two masks (n,), for training and test items. Returns logits of the test items (t, K), centred per item."""
+"""Function of two masks (n,), for training and test items. Returns logits of the test items (t, K), centered per item."""
 
 
 def cross_fitted(fit: Fit, fold: Ints) -> Floats:
@@ -69,7 +69,7 @@ def drawn(train: Bools, most: int = MOST_FITTED) -> Ints:
 
 
 def fitted(x: Floats, key: Ints, there: Bools, ridge: float, steps: int = 50) -> Floats:
-    """Return the coefficients (f,) that maximise the log likelihood minus ridge / 2 times their squared length.
+    """Return the coefficients (f,) that maximize the log likelihood minus ridge / 2 times their squared length.
 
     The inputs are `x` (n, K, f), `key` (n,) and the mask of existing options `there` (n, K). Newton's method halves a
     step that does not improve. The likelihood is concave, so the maximum is unique.

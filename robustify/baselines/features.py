@@ -41,7 +41,7 @@ NAMES = (
 
 @kept_for_last
 def matrix(items: Sequence[Item]) -> Floats:
-    """Return the probe's features of all choices of all items (sum of k, 2 * features).
+    """Return the probe's features for all choices of all items (sum of k, 2 * features).
 
     Each feature appears twice, and both versions only compare the choices of one item. The first is standardised within
     the item (mean 0, deviation 1, or 0 if all choices are equal), which shows the order of the choices. The second is

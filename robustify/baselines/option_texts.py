@@ -1,4 +1,4 @@
-"""Vectorised text statistics of the options of many items: character classes, word counts, and similarity.
+"""Vectorized text statistics of the options of many items: character classes, word counts, and similarity.
 
 Processing items one by one in Python is slow. Here, a chunk of items becomes one text, and its words become integers.
 Results are bit-identical to a computation per item: integers are counted, quotients are of integers, sums follow the
@@ -139,7 +139,7 @@ class Options:
 
     @cached_property
     def forms(self) -> Bools:
-        """Binary form traits of each option, such as an initial capital (c, 8)."""
+        """Binary features of each option's surface form, such as an initial capital (c, 8)."""
         n, texts = len(self.texts), self.texts
         return np.column_stack(
             [
@@ -163,7 +163,7 @@ class Options:
 
     @cached_property
     def oddness(self) -> Ints:
-        """Number of differences in form between each option and the others (c,), summed over traits."""
+        """Number of differences in form between each option and the others (c,), summed over the features in `forms`."""
         if not len(self.k):
             return np.empty(0, dtype=np.int64)
         forms, of = self.forms, np.repeat(self.k, self.k)[:, None]
@@ -205,7 +205,7 @@ class Options:
 
     @cached_property
     def likeness(self) -> Floats:
-        """Jaccard index of the words of every two options of an item (n, K, K). Two options without words have index 1."""
+        """Jaccard index of the words of each pair of options of an item (n, K, K), or 1 if neither has words."""
         row, word = self.sets
         n, width = self.there.shape
         size = self.padded(np.bincount(row, minlength=len(self.texts)))

@@ -35,7 +35,7 @@ def other_probes(items: Sequence[Item], key: Ints, there: Bools, fold: Ints) -> 
 
 
 def _extremes(items: Sequence[Item], there: Bools) -> Floats:
-    """Mark the options with the most or the least of each surface feature in their item, centred (n, K, f)."""
+    """Mark the options with the most or the least of each surface feature in their item, centered (n, K, f)."""
     raw, option = padded(amounts(items), there), there[:, :, None]
     most = np.where(option, raw, -np.inf).max(axis=1, keepdims=True)
     least = np.where(option, raw, np.inf).min(axis=1, keepdims=True)
@@ -45,7 +45,7 @@ def _extremes(items: Sequence[Item], there: Bools) -> Floats:
 
 
 def _latent_words(items: Sequence[Item], there: Bools) -> Floats:
-    """Return coordinates of each option in the space of words and letter sequences, centred and scaled (n, K, d)."""
+    """Return coordinates of each option in the space of words and letter sequences, centered and scaled (n, K, d)."""
     from scipy.sparse import diags_array  # deferred, because only an audit needs it
     from scipy.sparse.linalg import svds
 

@@ -71,7 +71,7 @@ def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
 
 
 def form(choice: str) -> tuple[bool, ...]:
-    """Return binary traits of a choice's form, such as an initial capital."""
+    """Return binary features of a choice's surface form, such as an initial capital."""
     text = choice.strip()
     return (
         text[:1].isupper(),

@@ -1,4 +1,4 @@
-"""Text processing of free answers: removal of reasoning, normalisation for comparison, and detection of refusals.
+"""Text processing of free answers: removal of reasoning, normalization for comparison, and detection of refusals.
 
 Reasoning tags are processed in one pass. A closing tag without an opening tag drops everything before it, and an
 opening tag without a closing tag drops everything after it. Words are compared as complete tokens. Formulas are

@@ -124,7 +124,7 @@ def judge_verdict(grade: GradeResult) -> str | None:
 
 
 def calibrate(grades: Sequence[GradeResult], labels: Sequence[HumanLabel], seed: int = 0) -> dict[str, Any]:
-    """Measure the judge's agreement with people: `{"status": "calibrated" | "uncalibrated", "verdicts", "nuggets"}`.
+    """Measure the judge's agreement with human labels: `{"status": "calibrated" | "uncalibrated", "verdicts", "nuggets"}`.
 
     Each part is None without such labels. Otherwise it contains n, counts of what was skipped, agreement with kappa,
     alpha over judge and people, and `doubt`, which is "" if the part calibrates the judge. Verdicts add sensitivity,
@@ -187,7 +187,7 @@ def _calibrated(
 def compare_gradings(
     first: Sequence[GradeResult], other: Sequence[GradeResult], labels: Sequence[HumanLabel] = ()
 ) -> list[dict[str, Any]]:
-    """Compare two gradings of the same answers, for example by two templates: one row per measure, paired.
+    """Compare two sets of grades for the same answers, for example by two templates: one row per measure, paired.
 
     Each row is `{"measure", "first", "other", "difference"}`. The measures are the share of scored answers, the share
     of replies read at the first attempt, and with human labels the share that agrees with them. The difference is other
@@ -235,7 +235,7 @@ def _at_once(grade: GradeResult) -> bool:
 
 
 def numbers_of(names: Sequence[str]) -> Ints:
-    """Assign equal integers to equal names, by first appearance (n,)."""
+    """Assign the same integer to equal names, in order of first appearance (n,)."""
     place = {name: i for i, name in enumerate(dict.fromkeys(names))}
     return np.array([place[name] for name in names], dtype=np.int64)
 

@@ -1,4 +1,4 @@
-"""Reading and writing of JSON lines. Rows may also come from a JSON array or a CSV file with a header."""
+"""Functions that read and write JSON Lines files. Rows may also come from a JSON array or a CSV file with a header."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping

@@ -140,5 +140,5 @@ def credit_of(grades: Sequence[GradeResult]) -> Floats:
 
 
 def groups_of(grades: Sequence[GradeResult]) -> Ints:
-    """Assign equal integers to grades of one item, or of items that share a passage (n,)."""
+    """Assign the same integer to grades of the same item, or of items that share a passage (n,)."""
     return numbers_of([grade.group or grade.item_id for grade in grades])

@@ -1,4 +1,4 @@
-"""Rules that extract the claims of an answer and decide whether a worded answer is correct.
+"""Rules that extract the claims of an answer and decide whether a non-numeric answer is correct.
 
 An answer is decided only if everything around its result is in a list of harmless words or repeats the question. Any
 other word leaves the answer undecided, so words such as "hardly", "nicht" and "formerly" need no list. Results that are

@@ -71,7 +71,7 @@ def _in_digits(run: "re.Match[str]") -> str:
 
 
 def _plain_characters(text: str) -> str:
-    """Replace fractions, digits and signs of other scripts, and normalise to NFKC."""
+    """Replace fractions, digits and signs of other scripts, and normalize to NFKC."""
     table: dict[int, str] = {}
     for character in set(text):
         if character.isascii():

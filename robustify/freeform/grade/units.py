@@ -1,4 +1,4 @@
-"""Units of measure, parsed from a closed list and converted with pint.
+"""Units of measurement, parsed from a closed list and converted with pint.
 
 A unit is a product of known tokens with small integer exponents. Any other text is not a unit, so `9**9**9` costs
 nothing, pint never parses text of an answer, and "a", "at" or "e" in prose is not a unit. This module adds units that
@@ -44,7 +44,7 @@ _SPELLED = (
 
 
 class Read(NamedTuple):
-    """A unit at the beginning of a text, with its length in characters."""
+    """Unit of measurement at the start of a string, with its length in characters."""
 
     unit: Unit
     length: int

@@ -216,5 +216,5 @@ def _wanted(template: PromptTemplate, scale: str) -> str:
 
 
 def tolerance_percent(rel: Decimal) -> str:
-    """Format a relative tolerance as percent for a template, without rounding errors."""
+    """Format a relative tolerance as a percentage for a template, without rounding errors."""
     return f"{(rel * 100).normalize():f}"
