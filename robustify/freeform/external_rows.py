@@ -69,7 +69,7 @@ def _list(row: Row, name: str) -> list[Any]:
     found = _named(row, name)
     found = list(found.values()) if isinstance(found, dict) else found
     if not isinstance(found, list | None):
-        raise DataError(f"The field `{name}` does not contain a list. Expected a list.")
+        raise DataError(f"The field `{name}` is not a list. Write its values as a list.")
     return found or []
 
 
@@ -175,7 +175,7 @@ def read_rows(paths: Sequence[Path], items_file: Path | None, *, options_shown: 
         item = _question(row)
         if items.setdefault(item.id, item) != item:
             raise DataError(
-                "The question or answer differs from an earlier row with this ID. Expected the same."
+                "The question or answer differs from an earlier row with this ID. Use the same text, or a new ID."
             )
         return replace(answer, item_id=item.id)
 
@@ -257,7 +257,7 @@ def read_nugget_rows(path: Path) -> Rows:
         )  # fmt: skip
         if nuggets and items.setdefault(name, item) != item:
             raise DataError(
-                "The query or nuggets differ from an earlier row with this ID. Expected the same."
+                "The query or nuggets differ from an earlier row with this ID. Use the same text, or a new ID."
             )
         return AnswerRow(name, model, _text(row, "passage", "")) if nuggets else None
 
@@ -275,6 +275,6 @@ def with_facts(items: Sequence[FreeItem], path: Path) -> list[FreeItem]:
     unknown = len(facts.keys() - {item.id for item in items})
     if unknown:
         raise DataError(
-            f"{path.name}: nuggets are given for {unknown} unknown item IDs. Expected IDs of this set."
+            f"{path.name}: nuggets are given for {unknown} unknown item IDs. Remove these IDs, or add their items."
         )
     return [replace(item, nuggets=facts.get(item.id, item.nuggets)) for item in items]

@@ -89,7 +89,7 @@ def units_of(labels: Sequence[HumanLabel], models: Sequence[str]) -> dict[Unit, 
     nameless = sum(not label.model for label in labels)
     if nameless and len(models) > 1:
         raise DataError(
-            f"{nameless} labels name no model, but {len(models)} models answered. Add `model` to each label."
+            f"{nameless} labels do not name a model, but {len(models)} models answered. Add `model` to each label."
         )
     out: dict[Unit, dict[str, str]] = {}
     for label in labels:
@@ -201,7 +201,7 @@ def compare_gradings(
     ours = [by_answer[g.item_id, g.model] for g in theirs]
     if not theirs:
         raise UsageError(
-            "The two gradings have no judged answer in common. Expected grades of the same answers."
+            "The two gradings have no judged answer in common. Compare grades of the same answers."
         )
     groups = numbers_of([g.item_id for g in theirs])
     scored, at_once = (

@@ -94,7 +94,7 @@ class FreeResponse:
             return
         if not isinstance(model, Writer):
             raise UsageError(
-                f"free.models: the engine of {name} only scores options. Expected a model that generates text."
+                f"free.models: the engine of {name} only scores options. Choose a model that generates text."
             )
         with watch(f"{name}, in words", len(self.asked)) as progress:
             self._rows += generate(self.asked, model, self._settings, self._kept, progress)

@@ -83,13 +83,13 @@ class FreeItem(KeptHere):
 
     def __post_init__(self) -> None:
         if not self.id or not self.question.strip():
-            raise DataError("An item has an empty ID or question. Expected both.")
+            raise DataError("An item has an empty ID or question. Both are required.")
         if self.kind not in KINDS:
             raise DataError(f"An item has an unknown kind. Expected one of {', '.join(KINDS)}.")
         if self.correct is not None and not 0 <= self.correct < len(self.options):
             raise DataError(f"`correct` is {self.correct}, but the item has {len(self.options)} options.")
         if self.options_shown and self.correct is None:
-            raise DataError("An item has `options_shown` but no correct option. Expected `correct`.")
+            raise DataError("An item has `options_shown` but no correct option. Set `correct`.")
 
     @property
     def asked(self) -> str:

@@ -125,11 +125,11 @@ BAD_ROWS: list[tuple[Any, dict[str, Any], dict[str, Any], str]] = [
     *((read_items, QUESTIONS[1], *one) for one in (
         ({"id": None}, "`id` is missing"), ({"question": None}, "`question` is missing"),
         ({"answer": None}, "`answer` is missing"),
-        ({"question": ["How", "far?"]}, "`question` is neither text"), ({"aliases": 5}, "`aliases` does not contain"),
-        ({"type": "mcq", "question": SHOWN, "answer": "E"}, "names none"), ({"options": "ab"}, "`options` does not"),
+        ({"question": ["How", "far?"]}, "`question` is neither text"), ({"aliases": 5}, "`aliases` is not a list"),
+        ({"type": "mcq", "question": SHOWN, "answer": "E"}, "names none"), ({"options": "ab"}, "`options` is not"),
     )),
     *((read_nugget_rows, ROW, *one) for one in (
-        ({"nuggets": None}, "`nuggets` is missing"), ({"nuggets": "Clouds cool."}, "`nuggets` does not contain"),
+        ({"nuggets": None}, "`nuggets` is missing"), ({"nuggets": "Clouds cool."}, "`nuggets` is not a list"),
         ({"nuggets": [["a"]]}, "`text` is neither text"), ({"nuggets": ["word " * 41]}, "41 words"),
         ({"nuggets": [{"text": "a", "importance": "big"}]}, "Expected vital or okay"),
         ({"nuggets": ["Clouds cool.", "clouds cool"]}, "repeat words"),

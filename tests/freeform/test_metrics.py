@@ -134,7 +134,7 @@ def test_a_judge_is_held_to_people() -> None:
 
 def test_a_label_without_a_model_is_refused_where_several_answered() -> None:
     both = [*judged(4), *(replace(g, model="n") for g in judged(4))]
-    with pytest.raises(DataError, match="4 labels name no model"):
+    with pytest.raises(DataError, match="4 labels do not name a model"):
         calibrate(both, said(4))
     named = [replace(label, model="n") for label in said(4)]
     assert calibrate(both, named)["verdicts"]["n"] == 4

@@ -95,7 +95,7 @@ def grade_nuggets(
 
 def _check(nuggets: Sequence[Nugget], template: PromptTemplate, format_type: str) -> None:
     if not nuggets:
-        raise UsageError("The item has no nuggets. Expected at least one.")
+        raise UsageError("The item has no nuggets. Add at least one.")
     if format_type not in (*template.formats, "adaptive"):
         raise UsageError(
             f"Template {template.id} does not support format_type {format_type}. Expected one of"
@@ -108,7 +108,9 @@ def require_distinct(nuggets: Sequence[Nugget]) -> None:
     """Raise `DataError` if two nuggets have the same words or ID."""
     folded = {normalize_tokens(nugget.text) for nugget in nuggets}
     if min(len(folded), len({nugget.id for nugget in nuggets})) < len(nuggets):
-        raise DataError(f"Two of the {len(nuggets)} nuggets repeat words or an ID. Expected each fact once.")
+        raise DataError(
+            f"Two of the {len(nuggets)} nuggets repeat words or an ID. State each fact once, with its own ID."
+        )
 
 
 def blank_nuggets(item: FreeItem, model: str) -> GradeResult:

@@ -103,7 +103,7 @@ class HttpJudge:
             settings = OpenAIModel(name="judge", engine="openai", retries=retries, **given)
         except ValidationError as error:
             fault = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
-            raise ModelError(f"The judge's address or key is invalid: {fault}") from None
+            raise ModelError(f"The judge's address or API key is invalid: {fault}") from None
         if restricted and host_of(judge.base_url) is not None:
             raise AuthorisationError(
                 "The set is restricted, but the judge is not on this machine. Serve the model on 127.0.0.1."
@@ -127,7 +127,9 @@ class HttpJudge:
             raise JudgeCallError(_STATUSES.get(error.status, "api_error")) from None
         except Refusal as error:
             if error.status == 404:
-                raise ModelError(f"judge {self.name}: unknown model or address (404). Check both.") from None
+                raise ModelError(
+                    f"judge {self.name}: the server does not know the model or the address (404). Check both settings."
+                ) from None
             raise JudgeCallError("api_error") from None
         return _completion(reply)
 

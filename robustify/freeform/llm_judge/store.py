@@ -99,11 +99,13 @@ class TemplateStore:
 def pack_text(root: "Traversable", name: str) -> str:
     """Read a file of a template pack. Raise `DataError` if it is missing or outside the pack."""
     if name.startswith("/") or ".." in name.split("/"):
-        raise DataError(f"{name}: is outside its template pack. Expected a file inside.")
+        raise DataError(f"{name}: is outside its template pack. Move the file into the pack.")
     try:
         return root.joinpath(*name.split("/")).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        raise DataError(f"{name}: is missing or not UTF-8 text. Expected the file of a template.") from None
+        raise DataError(
+            f"{name}: is missing or not UTF-8 text. Restore the template file and save it as UTF-8."
+        ) from None
 
 
 @cache
