@@ -67,6 +67,10 @@ def pick_columns(file: str, table: SourceTable, options: LogOptions) -> PickColu
             f"{file} contains items without picks; expected logs, or a table with model, key, and pick"
         )
     said = dict(options.columns)
+    if "key_is" in said:
+        raise UsageError(
+            f"{file}: `key_is` is for logs. For a table of picks, use --map first==0 or --map first==1."
+        )
     taken = {column for part in said.values() for _, column in _expanded(part, names)}
     free = [name for name in names if name not in taken]
     _require(file, said, names)
@@ -111,7 +115,7 @@ def _expanded(said: str, names: Sequence[str]) -> list[tuple[str, str]]:
 
 def _require(file: str, said: Mapping[str, str], names: Sequence[str]) -> None:
     for part, column in said.items():
-        if part == "key_is" or column.startswith("="):
+        if column.startswith("="):
             continue
         for one in column.split(","):
             if not _expanded(one, names):

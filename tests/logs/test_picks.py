@@ -258,6 +258,7 @@ def test_a_condition_that_is_not_known_is_refused_and_counted(tmp_path: Path) ->
         ("key=nowhere", "a column 'nowhere' that does not exist"),
         ("first==2", "expected --map first==0 or --map first==1"),
         ("key_is=word", "expected one of auto, index"),
+        ("key_is=index", "`key_is` is for logs"),
     ],
 )
 def test_a_wrong_mapping_is_refused(tmp_path: Path, said: str, told: str) -> None:
