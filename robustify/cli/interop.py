@@ -251,7 +251,7 @@ def published(run: "Run", out: Path, groups: tuple[str, ...]) -> int:
 )
 @output
 def sarif(run: "Run", out: Path, data: tuple[Path, ...]) -> int:
-    """Write findings as SARIF, which code hosts show by line.
+    """Write findings as SARIF, which code hosts display beside the lines of a file.
 
     \b
     Example:

@@ -78,7 +78,7 @@ BY_LETTER = "answer/letter@2.0"
 
 
 def template_of(item: FreeItem, settings: FreeSettings) -> PromptTemplate:
-    """Return the template that asks an item. Raise `UsageError` if the template does not ask for an answer."""
+    """Return the prompt template of an item. Raise `UsageError` if the template does not ask for an answer."""
     default = BY_LETTER if item.options_shown else BY_KIND[item.kind]
     template = settings.store.get(settings.template or default)
     if template.reads != "text":

@@ -12,7 +12,7 @@ AdjustedStatus = Literal["adjusted", "partly adjusted", "withheld"]
 
 
 class LeftToFind(Quantity):
-    """Accuracy of an auditor minus chance, with the weights and `before` weighting. `p` is one-sided."""
+    """Accuracy of an auditor minus chance, after weighting and `before` it. `p` is one-sided."""
 
     kind: AuditorKind | None = None
     before: Share

@@ -112,7 +112,7 @@ def _product(written: str) -> Unit | None:
 
 @cache
 def unit_name(word: str) -> str | None:
-    """Return pint's name of a written unit. Symbols are case-sensitive, and words are not."""
+    """Return the name that pint uses for a unit. Symbols are case-sensitive, and words are not."""
     prefixed = word[:1] in _PREFIXES and word[1:] in _SYMBOLS
     if word in _SYMBOLS_ALONE or word in _SYMBOLS or prefixed:
         return _named(_RENAMED.get(word, word))
