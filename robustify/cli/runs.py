@@ -326,7 +326,7 @@ def compare(folders: tuple[Path, ...], html: Path | None) -> int:
     from robustify.report.compare.comparing import compared
 
     if len(folders) < 2:
-        raise UsageError(f"{len(folders)} run is not enough. Pass two or more run folders.")
+        raise UsageError(f"{len(folders)} run is not enough; expected two or more run folders.")
     found = compared(folders)
     if html is not None:
         _write(html, comparison_html(found))

@@ -179,5 +179,7 @@ def device_of(name: str) -> torch.device:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError):
-        raise UsageError(f"torch cannot use the device {name!r}. Use another one, such as cpu.") from None
+        raise UsageError(
+            f"torch cannot use the device {name!r}; expected cpu or another device of this machine."
+        ) from None
     return device
