@@ -33,7 +33,7 @@ MAP = click.option(
     "columns",
     multiple=True,
     metavar="PART=COLUMN",
-    help="Name the column of a part: stem, choices (A,B,C,D), key, key_is, topic, id, passage (repeatable).",
+    help="Map a part to its column: stem, choices (A,B,C,D), key, key_is, topic, id, passage (repeatable).",
 )
 
 

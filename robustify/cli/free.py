@@ -26,7 +26,7 @@ CONFIG = click.option(
 JUDGE = click.option("--judge", metavar="URL", help="Use the judge at this server: http://HOST:PORT/v1.")
 JUDGE_MODEL = click.option("--judge-model", metavar="NAME", help="Use this model of the judge's server.")
 HUMAN = click.option(
-    "--human", type=FILE, help="Read human labels: item_id, annotator, and verdict or labels."
+    "--human", type=FILE, help="Read human labels with item_id, annotator, and verdict or labels."
 )
 MAX_UNSCORED = click.option(
     "--max-unscored",
@@ -188,7 +188,7 @@ def _grade(settings: "FreeSettings", rows: "Rows", given: Mapping[str, Any]) -> 
 @click.option("--seed", type=int, default=0, show_default=True, help="Use this seed for resampling.")
 @output
 def agree(grades: tuple[Path, ...], human: Path | None, seed: int) -> int:
-    """Compare a judge with people, or two gradings.
+    """Compare a judge with human labels, or compare two sets of grades.
 
     With one file and --human: kappa, alpha, the confusion matrix, and the corrected rate. With two gradings of
     the same answers: the score, the readable share, and the agreement with people of each, and their paired

@@ -47,7 +47,7 @@ FORCE = click.option(
     "columns",
     multiple=True,
     metavar="PART=COLUMN",
-    help="Name the column of a part, or use PART==VALUE for all rows (repeatable).",
+    help="Map a part to its column, or use PART==VALUE for all rows (repeatable).",
 )
 @click.option("--filter", metavar="NAME", help="Use this filter of lm-eval or scorer of Inspect.")
 @click.option("--name", help="Name the benchmark [default: the name of the data or the task].")
@@ -161,7 +161,7 @@ def inspect_(run: "Run", out: Path, force: bool) -> int:
 @click.option("--licence", default="", metavar="ID", help="State this licence of the items, e.g. cc-by-4.0.")
 @output
 def dataset(run: "Run", out: Path, force: bool, licence: str) -> int:
-    """Write a dataset folder with a card and JSON Lines per split.
+    """Write a dataset folder with a card and one JSON Lines file per split.
 
     In addition to the splits, `balanced.jsonl` contains the largest subset found in which no cue of the adjusted
     score predicts the key. Nothing is uploaded.

@@ -190,7 +190,7 @@ def watcher(shown: bool | None = None) -> Callable[[str, int], AbstractContextMa
 
 
 def _ignore(_: int) -> None:
-    """Ignore progress."""
+    """Ignore progress updates."""
 
 
 def _progress(label: str, total: int) -> AbstractContextManager[Advance]:

@@ -38,7 +38,7 @@ class Encoded:
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """Token log-probability that a request needs: that of token `following` after node `node` of its batch."""
+    """Token log-probability needed by a request: token `following` after node `node` of its batch."""
 
     request: int
     node: int

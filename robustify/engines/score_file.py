@@ -110,7 +110,7 @@ def looked_up(db: sqlite3.Connection, table: str, keys: Sequence[bytes]) -> dict
 
 
 def write(db: sqlite3.Connection, table: str, rows: Mapping[bytes, bytes]) -> None:
-    """Write rows with their checksums inside the transaction of the caller."""
+    """Write rows with their checksums within the caller's transaction."""
     db.executemany(
         f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?)",
         [(key, value, _checksum(key, value)) for key, value in rows.items()],

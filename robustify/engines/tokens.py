@@ -22,7 +22,7 @@ def split_blanks(request: Request) -> tuple[str, str]:
 
 
 class Speller:
-    """Wrapper of a transformers tokenizer."""
+    """Wrapper around a transformers tokenizer."""
 
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
@@ -79,7 +79,7 @@ def check_room(encoded: Sequence[Sequence[int]], name: str, max_tokens: int, lon
 
 
 def check_lengths(encoded: Sequence[Encoded], name: str, longest: int) -> None:
-    """Check that the context and continuation of every request have at most `longest` tokens together.
+    """Check that the context and continuation of every request total at most `longest` tokens.
     Raise `RequestError` if some requests are too long. The message gives their positions."""
     faults = {
         i: f"{len(e.context)} tokens of context plus {len(e.continuation)} of continuation; {name} accepts at most "

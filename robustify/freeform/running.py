@@ -66,7 +66,7 @@ def _asked(settings: FreeSettings, items: Sequence[FreeItem]) -> list[FreeItem]:
 
 
 class FreeResponse:
-    """Free response of one run. It asks each model while it is loaded, and then grades all answers."""
+    """Free-response results of one run. It asks each model while it is loaded, and then grades all answers."""
 
     def __init__(
         self, settings: FreeSettings, items: Sequence[Item], cache: Path, *, restricted: bool

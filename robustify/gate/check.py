@@ -1,4 +1,4 @@
-"""Scanner that applies every layer and the policy to contents, and prints the report.
+"""Scanner that applies every layer and the policy to file contents, and prints the report.
 
 `scan` is a pure function from bytes to findings. It reads no files and does not use Git. Findings are printed to stdout,
 one per line. Counts and skipped layers are printed to stderr.

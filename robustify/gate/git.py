@@ -93,7 +93,7 @@ class Repository:
         return list(dict.fromkeys(row for row in rows if row in frozenset(commits)))
 
     def refs(self, *folders: str) -> list[tuple[str, str, str]]:
-        """Return the refs in some folders as (name, ID of the object, ID of the object behind its tags)."""
+        """Return the refs under the given prefixes as (name, object ID, peeled object ID)."""
         refs: dict[str, tuple[str, str]] = {}
         for one, _, name in (row.partition(" ") for row in (self.ask("show-ref", "-d") or "").splitlines()):
             name = name.removesuffix("^{}")

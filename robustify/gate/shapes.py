@@ -342,7 +342,7 @@ def _items(rows: Iterator[tuple[int, list[str]]]) -> Iterator[Shaped]:
 
 
 def _is_header(cells: Sequence[str]) -> bool:
-    """Return whether the cells are short names that include a name of a stem."""
+    """Return whether the cells are short names that include a usual column name of stems."""
     names = all(len(cell) <= 40 and not cell[:1].isdigit() and "?" not in cell for cell in cells)
     return len(cells) >= 3 and names and _STEM_WORD.search(" ".join(cells).lower()) is not None
 

@@ -286,7 +286,7 @@ def streams(text: str) -> list[Stream]:
 
 
 def kept_words(text: str) -> list[bytes]:
-    """Return the folded words of a text that have two or more letters."""
+    """Return the case-folded words of a text that have two or more letters."""
     return streams(text)[0].kept()
 
 

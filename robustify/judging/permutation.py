@@ -154,7 +154,7 @@ def _usual(sizes: Ints) -> int:
 
 
 def _most_used(available: Ints, k: Ints) -> int:
-    """Return the set size (orders per item) for which complete sets use the most rows. Prefer the larger in a tie."""
+    """Return the number of orders per item that leaves the fewest rows out of complete sets. Prefer the larger in a tie."""
     sizes = range(2, max(3, int(available.max()) + 1))
     used = [(int(due[available >= due].sum()), size) for size in sizes for due in (_orders_due(size, k),)]
     return max(used)[1]

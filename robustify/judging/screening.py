@@ -142,7 +142,7 @@ def screen(ctx: Context) -> entries.Screen:
 
 
 def _cuts(ctx: Context) -> tuple[entries.CutAt, ...]:
-    """Return the number of flags at several false shares, including the run's own, or () under the exact rule."""
+    """Return the number of flags at several limits on the share of false flags, or () under the exact rule."""
     rules = ctx.rules.screen
     if rules.fdr_exact or not (ctx.ranking.top >= 0).any():
         return ()

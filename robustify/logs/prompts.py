@@ -60,7 +60,7 @@ class Naming:
     first: int = 0
 
     def position(self, said: object, k: int, choices: Sequence[str]) -> int | None:
-        """Return the position from 0 that a cell names among `k` choices, or None if it names no choice or several."""
+        """Return the zero-based position that a cell names among `k` choices, or None if it names no choice or several."""
         number = whole_number(said)
         if number is not None and (self.form == "number" or not isinstance(said, str)):
             return number - self.first if 0 <= number - self.first < k else None

@@ -267,7 +267,7 @@ def _voted(s: Tree) -> bool:
 
 
 def _sized(path: str) -> When:
-    """Return a rule of advice that applies if the share at `path` is above zero."""
+    """Return an advice rule that applies if the share at `path` is above zero."""
     return lambda s, f: _if(_size(at(s, path)), n=_size(at(s, path)))
 
 

@@ -1,4 +1,4 @@
-"""Evidence on single items: `evidence.jsonl` and `robustify explain`.
+"""Evidence for individual items: `evidence.jsonl` and `robustify explain`.
 
 Both contain words of the items and exist for public sets only. The explorer prints the same lines.
 """

@@ -103,7 +103,7 @@ Rows = Mapping[Any, Any] | Iterable[tuple[Any, Any]]
 def table(
     caption: str, rows: Rows, columns: Sequence[Column], first: str | Sequence[str] = "", most: int = 0
 ) -> Table:
-    """Return a table from a mapping, or from pairs of a name and a part of the summary.
+    """Return a table from a mapping, or from (name, summary part) pairs.
 
     A name may be a tuple, with a heading for each element in `first`. A voter is marked if its part has `is_voter`. `most`
     limits the number of rows.

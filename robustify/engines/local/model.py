@@ -63,7 +63,7 @@ class Local:
 
     @_inference
     def section(self, batches: Sequence[Batch], needed: Sequence[bool]) -> Iterator[list[tuple[int, float]]]:
-        """Yield (request, token log-probability) pairs for each `needed` batch of a section."""
+        """Yield (request, token log-probability) pairs of a section, one batch at a time. `needed` selects the batches."""
         with attending(self.model), _refusing():
             if self._trees is None:
                 self._trees = Trees(self.model, self.device)

@@ -135,7 +135,7 @@ class OpenAIServer(Closing):
 
     @cached_property
     def _writing(self) -> tuple[str, str]:
-        """First API path and length parameter with which the server generates text."""
+        """First API path and length parameter that the server accepts for text generation."""
         for path, length in _WRITING:
             try:
                 self._reply(_HELLO, 8, path, length)

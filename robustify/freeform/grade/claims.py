@@ -223,7 +223,7 @@ class _Options:
     """Whether options begin with letters, so that a first "A" is not an article ("A positive")."""
 
     def find(self, claim: str) -> Finding:
-        """Decide which option one claim names."""
+        """Find the option that a claim names."""
         before = ""
         for core in cores(_BULLET.sub("", plain_text(claim)), self.question):
             # "Yes, no" and "probably certainly" name two options.

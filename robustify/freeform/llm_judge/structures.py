@@ -61,7 +61,7 @@ class Structure(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """Structures of a text in order, and positions of unclosed brackets."""
+    """Bracketed structures found in a text, in order, and the positions of unclosed brackets."""
 
     found: tuple[Structure, ...]
     left_open: tuple[int, ...]

@@ -130,7 +130,7 @@ def parse_verdict(response: str, *, finish_reason: str | None = None) -> Reading
 def _parsed(
     response: str, key: str, finish_reason: str | None, read: Callable[[Any], T | None], unread: ErrorType
 ) -> Reading[T]:
-    """Find the value of a key in the last structure with this key, in the last line, or as the complete reply."""
+    """Find the value of a JSON key: in the last structure with this key, in the last line, or in the complete reply."""
     text, fault = readable(response)
     if fault is not None:
         return Reading(None, fault)
