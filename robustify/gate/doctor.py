@@ -65,7 +65,7 @@ def _hooks(root: Path) -> Iterator[tuple[str, str]]:
 
 
 def _fault(hook: Path, stage: str, copy: Path) -> str:
-    """Return the reason why a hook does not refuse exactly the canary, or an empty string."""
+    """Return why a hook fails the canary test, or an empty string. It must refuse the canary and nothing else."""
     if not hook.is_file():
         return "not installed; see docs/security.md"
     if not os.access(hook, os.X_OK):

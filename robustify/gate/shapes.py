@@ -45,7 +45,7 @@ def shapes_of(text: str) -> list[Shaped]:
 
 
 def weight(shapes: Sequence[Shaped]) -> tuple[int, int]:
-    """Return a sort key for lists of shapes: the number with a key, then the total."""
+    """Return a sort key that prefers lists with more shapes that have an answer key, then longer lists."""
     return sum(shaped.keyed for shaped in shapes), len(shapes)
 
 

@@ -154,7 +154,7 @@ def text_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Any]]
 
 
 def nested(rows: Rows, inner: Sequence[tuple[str, str]]) -> Iterator[tuple[tuple[Any, str], Any]]:
-    """Yield one row per model and inner part."""
+    """Yield one row per model and part of its nested summary."""
     for name, part in rows.items() if isinstance(rows, Mapping) else rows:
         for label, path in inner:
             found = at(part, path)
