@@ -1,6 +1,6 @@
 """Array types, and functions that encode values as integers and find tied best scores."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -32,7 +32,20 @@ def numbered(names: Sequence[str]) -> tuple[list[str], Ints]:
     return kinds, np.fromiter(map(place.__getitem__, names), np.int64, len(names))
 
 
+def group_numbers(items: Sequence[str], group_of: Mapping[str, str]) -> Ints:
+    """Return a number for each item (n,), equal for items of one group. An item without a group is alone."""
+    return numbered([f"group/{group_of[i]}" if group_of.get(i) else f"item/{i}" for i in items])[1]
+
+
 RELATIVE_TIE = 1e-6
+"""Scores closer to the best one than this share of it are tied."""
+ROUNDING = 1e-9
+"""Largest difference or spread of standardized numbers that is only a rounding error."""
+
+
+def tied(scores: Floats, best: Floats) -> Bools:
+    """Return which scores are tied with the best ones, given as an array of a shape that fits."""
+    return np.asarray(best - scores <= RELATIVE_TIE * np.maximum(np.abs(best), 1e-300))
 
 
 def tied_best(scores: Sequence[float]) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from robustify.arrays import RELATIVE_TIE, Bools, Floats, Ints
+from robustify.arrays import Bools, Floats, Ints, tied
 
 if TYPE_CHECKING:
     from robustify.answers import Block
@@ -77,17 +77,24 @@ def best(scores: Floats, k: Ints) -> Bools:
     top = present.max(axis=1, initial=-np.inf)
     readable = np.isfinite(top)
     top = np.where(readable, top, 0.0)
-    slack = RELATIVE_TIE * np.maximum(np.abs(top), 1e-300)
-    return np.asarray((top[:, None] - present <= slack[:, None]) & readable[:, None])
+    return np.asarray(tied(present, top[:, None]) & readable[:, None])
 
 
-def credit(scores: Floats, key: Ints, k: Ints) -> tuple[Floats, Ints, Ints]:
-    """Return the credit, pick, and tie count of each row. Credit is 1/t if the key is among the t best, and 0 otherwise.
-    `scores` is (r, K), `key` and `k` are (r,). An unanswered row has credit NaN, pick -1, and tie 0."""
+def credit(best: Bools, key: Ints) -> Floats:
+    """Return the tie-fair credit (n, ...): 1/t if the key is among the t best choices, 0 if not, NaN without a best choice.
+    `best` is (n, ..., K) and `key` is (n,)."""
+    tie = best.sum(axis=-1)
+    if not best.shape[-1]:
+        return np.full(tie.shape, np.nan)
+    at = np.maximum(key, 0).reshape(-1, *[1] * (best.ndim - 1))
+    won = np.take_along_axis(best, at, axis=-1)[..., 0]
+    return np.where(tie > 0, won / np.maximum(tie, 1), np.nan)
+
+
+def picks(scores: Floats, key: Ints, k: Ints) -> tuple[Floats, Ints, Ints]:
+    """Return the credit, pick, and tie count of each row. `scores` is (r, K), `key` and `k` are (r,). An unanswered row has
+    credit NaN, pick -1, and tie 0."""
     top = best(scores, k)
     tie = top.sum(axis=1)
-    if not scores.shape[1]:
-        return np.full(len(key), np.nan), np.full(len(key), -1), tie
-    won = np.take_along_axis(top, key[:, None], axis=1)[:, 0]
-    share = np.where(tie > 0, won / np.maximum(tie, 1), np.nan)
-    return share, np.where(tie > 0, top.argmax(axis=1), -1), tie
+    pick = np.where(tie > 0, top.argmax(axis=1), -1) if scores.shape[1] else np.full(len(key), -1)
+    return credit(top, key), pick, tie

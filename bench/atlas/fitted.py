@@ -12,11 +12,13 @@ import numpy as np
 from robustify.answers import Answers
 from robustify.arrays import Floats, Ints
 from robustify.baselines.artifact_probe import ProbeSettings, probe
+from robustify.baselines.conditional_logit import log_probabilities
 from robustify.item import Item
 from robustify.judging.audit.auditor import AuditRate
 from robustify.judging.audit.fresh import FreshProbe, everything, kept_by
 from robustify.judging.context import Facts, Rules, context
 from robustify.judging.evidence import CUE_OF, SURFACE
+from robustify.scoring import best, credit
 from robustify.screen.consensus import SHORTCUT
 from robustify.screen.item_index import item_index
 from robustify.screen.ranking import Ranking
@@ -41,7 +43,7 @@ def over_seeds(items: Sequence[Item], answers: Answers, rules: ScreenRules, seed
     """
     index = item_index(answers, [item.id for item in items])
     by_chance = 1 / index.k
-    credit: dict[str, list[Floats]] = {"probe": [], "scorer": [], "flagged": []}
+    won: dict[str, list[Floats]] = {"probe": [], "scorer": [], "flagged": []}
     by_cue: dict[str, list[Floats]] = {}
     residual: list[tuple[float, float, float, int]] = []
     together: Ints = np.arange(len(items))
@@ -51,12 +53,12 @@ def over_seeds(items: Sequence[Item], answers: Answers, rules: ScreenRules, seed
         ctx = context(answers, Facts("atlas"), Rules(rules, probe=settings), items)
         ranking = ctx.ranking
         # Without a single favourite, the scorer knows nothing about the item.
-        credit["scorer"].append(np.where(ranking.top >= 0, ranking.top == index.key, by_chance))
+        won["scorer"].append(np.where(ranking.top >= 0, ranking.top == index.key, by_chance))
         for cue, moved in _by_cue(ranking).items():
             by_cue.setdefault(cue, []).append(tie_fair(moved, index.key, index.k))
         own = np.array([np.nan if row.correct is None else row.correct for row in probe(items, settings)])
-        credit["probe"].append(own)
-        credit["flagged"].append((ctx.decision.outcome == SHORTCUT).astype(float))
+        won["probe"].append(own)
+        won["flagged"].append((ctx.decision.outcome == SHORTCUT).astype(float))
         fresh = FreshProbe(items, settings)
         left = fresh.of(kept_by(ctx.screened))
         match left:
@@ -65,13 +67,13 @@ def over_seeds(items: Sequence[Item], answers: Answers, rules: ScreenRules, seed
         if seed == 0:
             on_all = fresh.of(everything(index))
             p = None if on_all is None else on_all.p
-    known = (np.mean(credit["scorer"], axis=0) - by_chance) / (1 - by_chance)
-    latent = [float(np.mean((one - by_chance) / (1 - by_chance))) for one in credit["scorer"]]
+    known = (np.mean(won["scorer"], axis=0) - by_chance) / (1 - by_chance)
+    latent = [float(np.mean((one - by_chance) / (1 - by_chance))) for one in won["scorer"]]
     drawn = clusters(len(items), together) >= FEWEST_CLUSTERS
     return {
         "seeds": seeds,
         "groups": clusters(len(items), together),
-        **{name: _averaged(values, together) for name, values in credit.items()},
+        **{name: _averaged(values, together) for name, values in won.items()},
         "latent": {
             "value": float(known.mean()),
             "n": len(items),
@@ -96,9 +98,7 @@ def _by_cue(ranking: Ranking) -> dict[str, Floats]:
 def tie_fair(moved: Floats, key: Ints, k: Ints) -> Floats:
     """Return the credit (n,) for picking the largest of `moved` (n, K), shared among ties."""
     there = np.arange(moved.shape[1]) < k[:, None]
-    best = np.where(there, moved, -np.inf).max(axis=1)
-    top = there & (moved >= best[:, None] - 1e-9)
-    return np.asarray(top[np.arange(len(key)), key] / top.sum(axis=1), dtype=np.float64)
+    return credit(best(log_probabilities(moved, there), k), key)
 
 
 def _averaged(by_seed: Sequence[Floats], groups: Ints) -> Entry:

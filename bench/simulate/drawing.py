@@ -22,7 +22,7 @@ from robustify.arrays import Bools, Floats, Ints
 from robustify.baselines.heuristics import guess
 from robustify.item import Item
 from robustify.judging.context import Facts
-from robustify.scoring import credit
+from robustify.scoring import picks
 from robustify.screen.votes import TIED
 
 SURE, UNSURE, LETTER = 4.0, 0.5, 1.0
@@ -144,7 +144,7 @@ class Drawn:
     def _table(self, item: Ints, view: str, model: str, order: Ints, scores: Floats) -> Answers:
         """Return the rows of a model; `order`, `scores` (r, K) have -1 and NaN beyond a row's choices."""
         key, k, n = self.key[item], self.k[item], len(item)
-        won, pick, tie = credit(scores, key, k)
+        won, pick, tie = picks(scores, key, k)
         lengths = _lists(np.where(order >= 0, CHARS, -1), k, pa.int32())
         columns = {
             "item": pa.array(self.ids, pa.string()).take(pa.array(item)),

@@ -14,7 +14,7 @@ import numpy as np
 from robustify.arrays import Bools, Floats, Ints
 from robustify.baselines.features import SurfaceFeatures, surface_features
 from robustify.item import MOST, Item
-from robustify.scoring import best, credit
+from robustify.scoring import best, picks
 from robustify.stats.distributions import LATTICE, LEAST_LATTICE_P, lattice_tail
 from robustify.stats.intervals import shared_rate
 from robustify.stats.tests import holm
@@ -100,8 +100,8 @@ def table(items: Sequence[Item]) -> dict[str, Any]:
 
 def found_by(items: Sequence[Item], names: Sequence[str]) -> list[tuple[str, ...]]:
     """Return, for each item, the heuristics in `names` whose only pick is the key."""
-    credit = listed_credit(items, names)
-    return [tuple(name for name, won in credit.items() if won[at] == 1) for at in range(len(items))]
+    found = listed_credit(items, names)
+    return [tuple(name for name, won in found.items() if won[at] == 1) for at in range(len(items))]
 
 
 def listed_credit(items: Sequence[Item], names: Sequence[str]) -> dict[str, Floats]:
@@ -149,7 +149,7 @@ def rule_credit(flat: Floats | Ints, features: SurfaceFeatures) -> tuple[Floats,
     """Return credit, pick and ties (n,) of a rule that assigns the numbers `flat` (c,) to the choices."""
     padded = np.full((len(features.k), int(features.k.max(initial=0))), np.nan)
     padded[np.arange(padded.shape[1]) < features.k[:, None]] = flat
-    return credit(padded, features.key, features.k)
+    return picks(padded, features.key, features.k)
 
 
 def _shared_columns(items: Sequence[Item], features: SurfaceFeatures) -> "dict[str, pa.Array]":

@@ -6,7 +6,7 @@ looser copies (`LOOSE`) and passages together. Folds depend on content only, so 
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -50,13 +50,6 @@ def fold_groups(items: Sequence[Item]) -> Ints:
     )
     chained = np.bincount(loose, minlength=1)[loose] > LARGEST_GROUP * len(items)
     return _read_only(np.where(chained, near, loose))
-
-
-def named_groups(names: Sequence[str], groups: Mapping[str, str]) -> Ints:
-    """Return, for each name, the index of the first name with the same passage (n,). This needs no text."""
-    first: dict[str, int] = {}
-    of = map(groups.get, names)
-    return np.array([first.setdefault(g, i) if g else i for i, g in enumerate(of)], dtype=np.int64)
 
 
 @kept_for_last

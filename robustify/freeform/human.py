@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ValidationError
 
-from robustify.arrays import Floats, Ints
+from robustify.arrays import Floats, Ints, numbered
 from robustify.errors import DataError, UsageError
 from robustify.freeform.llm_judge.verdicts import SUPPORT3, majority_vote
 from robustify.freeform.schema import GradeResult
@@ -157,7 +157,7 @@ def _calibrated(
     classes = SUPPORT3.labels if nuggets else BINARY
     found = agreement(
         [str(people[u]) for u in both], [str(said[u]) for u in both], classes,
-        weights="linear" if nuggets else None, groups=numbers_of([u[0] for u in both]), seed=seed,
+        weights="linear" if nuggets else None, groups=numbered([u[0] for u in both])[1], seed=seed,
     )  # fmt: skip
     if found.n < FEWEST_LABELS:
         doubt = "few_labels"
@@ -203,7 +203,7 @@ def compare_gradings(
         raise UsageError(
             "The two gradings have no judged answer in common. Compare grades of the same answers."
         )
-    groups = numbers_of([g.item_id for g in theirs])
+    groups = numbered([g.item_id for g in theirs])[1]
     scored, at_once = (
         [[float(f(g)) for g in side] for side in (ours, theirs)] for f in (_is_scored, _at_once)
     )
@@ -214,7 +214,7 @@ def compare_gradings(
         said = [judge_words(s, nuggets=True) | judge_words(s, nuggets=False) for s in (ours, theirs)]
         both = [u for u, word in people.items() if word is not None and all(words.get(u) for words in said)]
         agree = [[float(words[u] == people[u]) for u in both] for words in said]
-        rows.append(_measure("agrees_with_people", agree, numbers_of([u[0] for u in both])))
+        rows.append(_measure("agrees_with_people", agree, numbered([u[0] for u in both])[1]))
     return rows
 
 
@@ -232,12 +232,6 @@ def _is_scored(grade: GradeResult) -> bool:
 
 def _at_once(grade: GradeResult) -> bool:
     return all(a.error_type is None for a in (grade.judge.attempts if grade.judge else ()))
-
-
-def numbers_of(names: Sequence[str]) -> Ints:
-    """Assign the same integer to equal names, in order of first appearance (n,)."""
-    place = {name: i for i, name in enumerate(dict.fromkeys(names))}
-    return np.array([place[name] for name in names], dtype=np.int64)
 
 
 def corrected_rate(observed: Floats, sensitivity: Floats, specificity: Floats) -> Floats:

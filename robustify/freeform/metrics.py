@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from robustify.arrays import Floats, Ints
-from robustify.freeform.human import UNCALIBRATED, HumanLabel, calibrate, numbers_of
+from robustify.arrays import Floats, Ints, group_numbers
+from robustify.freeform.human import UNCALIBRATED, HumanLabel, calibrate
 from robustify.freeform.schema import DECIDED, NUGGET_SCORES, FreeItem, GradeResult
 from robustify.judging.free_response import LEAST_COVERAGE, LOW
 from robustify.stats.intervals import rate
@@ -141,4 +141,4 @@ def credit_of(grades: Sequence[GradeResult]) -> Floats:
 
 def groups_of(grades: Sequence[GradeResult]) -> Ints:
     """Assign the same integer to grades of the same item, or of items that share a passage (n,)."""
-    return numbers_of([grade.group or grade.item_id for grade in grades])
+    return group_numbers([g.item_id for g in grades], {g.item_id: g.group for g in grades if g.group})

@@ -17,7 +17,7 @@ from robustify.answers import Answers, Block
 from robustify.arrays import Bools, Floats, Ints
 from robustify.judging.adjusted import Balanced
 from robustify.judging.context import Context, Parts
-from robustify.scoring import NORMS, Norm, credit, normalised
+from robustify.scoring import NORMS, Norm, credit, normalised, picks
 from robustify.screen.item_index import ItemIndex
 from robustify.screen.screen_rules import FULL_OF, VIEW_OF, Mode, TextNorm
 from robustify.screen.votes import averaged, first_block, first_template, models_asked
@@ -191,17 +191,13 @@ def _choices_only_best(
 
 
 def _credit(best: Bools | None, index: ItemIndex) -> Floats | None:
-    if best is None:
-        return None
-    tied = best.sum(axis=1)
-    right = best[np.arange(len(index)), np.maximum(index.key, 0)]
-    return np.where(tied > 0, right / np.maximum(tied, 1), np.nan)
+    return None if best is None else credit(best, index.key)
 
 
 def _cloze(block: Block, norm: Norm, alone: Block, index: ItemIndex) -> Floats | None:
     if not len(block):
         return None
-    won = credit(normalised(block, norm, alone), block.key, block.k)[0]
+    won = picks(normalised(block, norm, alone), block.key, block.k)[0]
     if norm == "chars":
         # An imported log may contain picks without scores.
         won = np.where(np.isnan(won) & np.isnan(block.scores).all(axis=1), block.correct, won)

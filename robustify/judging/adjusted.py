@@ -10,13 +10,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtr
 
-from robustify.arrays import Bools, Floats, Ints
+from robustify.arrays import ROUNDING, Floats, Ints
 from robustify.baselines.conditional_logit import centred, drawn, log_probabilities
 from robustify.baselines.heuristics import listed_credit
 from robustify.baselines.meaning import VIEW as MEANING
 from robustify.baselines.other_probes import other_probes
 from robustify.errors import UsageError
 from robustify.judging.context import Context
+from robustify.scoring import best, credit
 from robustify.screen.ranking import OptionScores
 from robustify.stats.balance import (
     Z,
@@ -42,7 +43,6 @@ AUDIT_RIDGE = 50.0
 MOST_AUDITED = 5_000
 """Maximum number of items that the other probes see."""
 _HOTTEST = 3.0
-_CONSTANT = 1e-9
 
 
 _Gain = tuple[float, int, tuple[float, float], float, float]
@@ -134,17 +134,16 @@ def listed_cues(ctx: Context, scores: OptionScores, more: Mapping[str, Floats]) 
     known, there = scores.known, scores.there
     rows, key, chance = np.flatnonzero(known), ctx.index.key[known], 1 / there[known].sum(axis=1)
     log_p = tempered(scores, ctx.index.key)[known]
-    best = log_p >= log_p.max(axis=1, keepdims=True) - _CONSTANT
     at = np.arange(len(rows)), key
     found = {
         "scorer_logit": centred(np.where(there[known], log_p, 0.0), there[known])[at],
         "scorer_probability": np.exp(log_p[at]) - chance,
-        "scorer_pick": best[at] / best.sum(axis=1) - chance,
+        "scorer_pick": credit(best(log_p, ctx.index.k[known]), key) - chance,
         **{name: part[rows, key] for name, part in (("form", scores.surface), ("words", scores.words))},
-        **{name: credit[known] - chance for name, credit in listed_credit(ctx.items or (), RULES).items()},
+        **{name: won[known] - chance for name, won in listed_credit(ctx.items or (), RULES).items()},
         **more,
     }
-    kept = {name: column / column.std() for name, column in found.items() if column.std() > _CONSTANT}
+    kept = {name: column / column.std() for name, column in found.items() if column.std() > ROUNDING}
     return ListedCues(tuple(kept), np.column_stack([np.empty((len(rows), 0)), *kept.values()]))
 
 
@@ -202,15 +201,16 @@ def _remaining_gains(ctx: Context, scores: OptionScores, columns: Floats) -> dic
     groups, chance = together[rows], 1 / there.sum(axis=1)
     probes = other_probes([items[row] for row in rows.tolist()], key, there, fold).items()
     auditors: list[tuple[str, AuditorKind, Floats]] = [
-        (name, "probe", _credit_of_best(logits, key, there)) for name, logits in probes
+        (name, "probe", credit(best(log_probabilities(logits, there), there.sum(axis=1)), key))
+        for name, logits in probes
     ]
-    auditors += [(name, kind, credit[rows]) for name, kind, credit in _asked_auditors(ctx)]
+    auditors += [(name, kind, won[rows]) for name, kind, won in _asked_auditors(ctx)]
     kinds: dict[str, AuditorKind] = {}
     found: dict[str, _Gain] = {}
-    for name, kind, credit in auditors:
-        if (answered := ~np.isnan(credit)).any():
+    for name, kind, won in auditors:
+        if (answered := ~np.isnan(won)).any():
             kinds[name] = kind
-            found[name] = _gain((credit - chance)[answered], weight[answered], groups[answered])
+            found[name] = _gain((won - chance)[answered], weight[answered], groups[answered])
     corrected = holm([p for *_, p in found.values()])
     return {
         name: LeftToFind(kind=kinds[name], value=value, n=n, ci=ci, before=before, p=p, p_holm=p_holm)
@@ -224,21 +224,12 @@ def _asked_auditors(ctx: Context) -> Iterator[tuple[str, AuditorKind, Floats]]:
     The encoder is cross-fitted. Unanswered items are NaN.
     """
     if ctx.rules.adjust == WITH_MEANING:
-        votes, at = ctx.votes, np.arange(len(ctx.index))
-        for m, name in enumerate(votes.voters):
-            best = votes.best[:, m]
-            tied = best.sum(axis=1)
-            yield name, "voter", np.where(tied > 0, best[at, ctx.index.key] / np.maximum(tied, 1), np.nan)
+        for name, won in zip(ctx.votes.voters, ctx.votes.credit().T, strict=True):
+            yield name, "voter", won
         return
     for name in [model for view, model, _ in ctx.answers.askings() if view == MEANING]:
         block = ctx.answers.block(MEANING, name).first()
         yield name, "encoder", ctx.index.spread(block, block.correct)
-
-
-def _credit_of_best(logits: Floats, key: Ints, there: Bools) -> Floats:
-    shown = np.where(there, logits, -np.inf)
-    best = shown >= shown.max(axis=1, keepdims=True) - _CONSTANT
-    return np.asarray(best[np.arange(len(key)), key] / best.sum(axis=1))
 
 
 def _gain(beyond: Floats, weight: Floats, groups: Ints) -> _Gain:

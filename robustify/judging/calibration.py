@@ -12,7 +12,7 @@ from scipy.special import log_softmax, softmax
 
 from robustify.arrays import Floats, Ints
 from robustify.judging.context import Context
-from robustify.scoring import credit
+from robustify.scoring import picks
 from robustify.stats.intervals import FEWEST_CLUSTERS, clusters, interval, rate, resampled
 from robustify.summary.scored import Calibration, CalibrationBin, CalibrationViews
 
@@ -48,7 +48,7 @@ def calibration(
     `ece_if_calibrated` is its mean for keys drawn from the model's confidence, and `ece_p` is the share of draws that reach
     the observed error. `ece_ci` is conservative, because a plain bootstrap never covers the error of a calibrated model.
     """
-    won, _, tie = credit(scores, key, k)
+    won, _, tie = picks(scores, key, k)
     rows = tie > 0
     n = int(np.count_nonzero(rows))
     if n < FEWEST_CLUSTERS:

@@ -8,7 +8,7 @@ from itertools import repeat
 import numpy as np
 
 from robustify.answers import Answers, Block
-from robustify.arrays import Bools, Floats, Ints, numbered
+from robustify.arrays import Bools, Floats, Ints, group_numbers, numbered
 from robustify.baselines.artifact_probe import ProbeSettings
 from robustify.errors import DataError, UsageError
 from robustify.item import Item
@@ -201,7 +201,7 @@ def context(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] 
         cloze=np.array([name not in no_cloze for name in index.items], dtype=bool),
         longest=index.spread(longest, longest.correct),
         topic=numbered(topics_of(index, facts))[1],
-        groups=_groups(index, facts),
+        groups=group_numbers(index.items, facts.groups) if facts.groups else None,
         k=index.k,
     )
     return Context(
@@ -212,13 +212,6 @@ def context(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] 
 def topics_of(index: ItemIndex, facts: Facts) -> list[str]:
     """Return the topic of each item, or "" if it has none."""
     return list(map(facts.topics.get, index.items, repeat("")))
-
-
-def _groups(index: ItemIndex, facts: Facts) -> Ints | None:
-    if not facts.groups:
-        return None
-    names = [f"group/{facts.groups[i]}" if facts.groups.get(i) else f"item/{i}" for i in index.items]
-    return numbered(names)[1]
 
 
 def _undecide_conflicts(code: Ints, verdicts: Verdicts, facts: Facts) -> tuple[Ints, Verdicts]:

@@ -13,7 +13,7 @@ from itertools import combinations
 import numpy as np
 
 from robustify.answers import Answers
-from robustify.arrays import Bools, Floats, Ints
+from robustify.arrays import Bools, Floats, Ints, group_numbers
 from robustify.baselines.artifact_probe import SHRINKAGE, ProbeSettings, padded
 from robustify.baselines.conditional_logit import (
     FEWEST_ITEMS,
@@ -30,7 +30,6 @@ from robustify.baselines.near_duplicates import (
     balanced_folds,
     content_hashes,
     fold_groups,
-    named_groups,
     near_duplicates,
     unit_hashes,
 )
@@ -171,7 +170,7 @@ class Ranker:
     @cached_property
     def _folds(self) -> list[Ints]:
         names, items, settings = self._index.items, self._items, self._settings
-        together = named_groups(names, self._groups or {}) if items is None else fold_groups(items)
+        together = group_numbers(names, self._groups or {}) if items is None else fold_groups(items)
         first, times = settings.seed * FOLD_SEEDS, FOLD_SEEDS if len(names) < MANY else 1
         return [
             balanced_folds(together, self._content, settings.folds, seed)

@@ -13,7 +13,7 @@ from scipy.special import log_softmax
 
 from robustify.answers import Answers, Block
 from robustify.arrays import Bools, Floats, Ints
-from robustify.scoring import best, normalised
+from robustify.scoring import best, credit, normalised
 from robustify.screen.item_index import ItemIndex
 from robustify.screen.screen_rules import FULL_OF, VIEW_OF, Mode, ScreenRules, TextNorm
 from robustify.stats.intervals import Rate
@@ -67,9 +67,7 @@ class Votes:
 
     def credit(self) -> Floats:
         """Return the tie-fair credit of each voter's averaged pick (n, m), NaN if unanswered."""
-        tied = self.best.sum(axis=2)
-        right = np.take_along_axis(self.best, np.maximum(self.key, 0)[:, None, None], axis=2)[:, :, 0]
-        return np.where(tied > 0, right / np.maximum(tied, 1), np.nan)
+        return credit(self.best, self.key)
 
 
 def cast_votes(answers: Answers, rules: ScreenRules, index: ItemIndex, *, plain: bool = False) -> Votes:

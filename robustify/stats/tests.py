@@ -172,8 +172,14 @@ def sign_flip(sums: Ints, groups: Ints | None = None) -> float:
     return float(np.clip(2 * tail, LEAST_LATTICE_P, 1.0))
 
 
+def newcombe(p: float, p_ci: Interval, q: float, q_ci: Interval) -> Interval:
+    """Return the interval of p - q for independent rates with these intervals (Newcombe 1998, method 10)."""
+    low = p - q - math.hypot(p - p_ci[0], q_ci[1] - q)
+    return max(-1.0, low), min(1.0, p - q + math.hypot(p_ci[1] - p, q - q_ci[0]))
+
+
 def independent_difference(x: float, n: float, y: float, m: float) -> Difference:
-    """Return the rate x/n minus the rate y/m of other items, with Newcombe's hybrid score interval (1998, method 10).
+    """Return the rate x/n minus the rate y/m of other items, with Newcombe's hybrid score interval.
 
     Counts may be sums of credits. The standard error, used for the detectable difference, pools both rates after adding one
     success and one failure.
@@ -181,7 +187,6 @@ def independent_difference(x: float, n: float, y: float, m: float) -> Difference
     p, q, drawn = x / n, y / m, round(n + m)
     if drawn < FEWEST_CLUSTERS:
         return Difference(p - q, drawn, None)
-    (p_low, p_high), (q_low, q_high) = wilson(x, n), wilson(y, m)
-    ci = p - q - math.hypot(p - p_low, q_high - q), p - q + math.hypot(p_high - p, q - q_low)
     both = (x + y + 1) / (n + m + 2)
+    ci = newcombe(p, wilson(x, n), q, wilson(y, m))
     return Difference(p - q, drawn, ci, math.sqrt(both * (1 - both) * (1 / n + 1 / m)))

@@ -20,7 +20,7 @@ from robustify.baselines.features import NAMES, amounts
 from robustify.baselines.heuristics import HEURISTICS, TEMPLATE, VIEW, guess
 from robustify.baselines.wording import ABSOLUTES, ARTICLES, FUNCTION_WORDS, HEDGES, NEGATIONS, form, words_of
 from robustify.item import Item, folded
-from robustify.scoring import credit
+from robustify.scoring import picks
 
 # Each rule by its definition, one item at a time.
 
@@ -163,7 +163,7 @@ def one_by_one(items: Sequence[Item]) -> Answers:
 def row(name: str, item: Item, scored: Sequence[float]) -> Answer:
     scores = tuple(float(s) for s in scored)
     won, pick, tie = (
-        part.tolist()[0] for part in credit(np.array([scores]), np.array([item.key]), np.array([item.k]))
+        part.tolist()[0] for part in picks(np.array([scores]), np.array([item.key]), np.array([item.k]))
     )
     return Answer(item.id, VIEW, name, orders.own(item.k), TEMPLATE, item.key, pick, won, scores, tie=tie)
 

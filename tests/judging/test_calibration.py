@@ -10,7 +10,7 @@ from scipy.special import log_softmax, softmax
 from robustify.judging.calibration import BINS, COLDEST, HOTTEST, Floats, Ints, ece, temperature
 from robustify.judging.calibration import bins as judge_bins
 from robustify.judging.calibration import calibration as judge_calibration
-from robustify.scoring import credit
+from robustify.scoring import picks
 from robustify.stats.intervals import wilson
 from tests.support.trees import in_trees
 
@@ -89,7 +89,7 @@ def test_an_impossible_choice_does_not_break_the_fit() -> None:
 
 def binned(n: int, true_temperature: float, seed: int) -> tuple[Floats, Floats, Floats, Ints, Ints]:
     scores, key, k = simulated(seed, n, true_temperature)
-    won, _, _ = credit(scores, key, k)
+    won, _, _ = picks(scores, key, k)
     return softmax(scores, axis=1).max(axis=1), won, scores, key, k
 
 

@@ -11,7 +11,7 @@ from robustify.answers import Answers, Asked, Block, answer, unanswered
 from robustify.errors import DataError, UsageError
 from robustify.item import Item
 from robustify.judging.cloze import ClozeSettings, Profile, excluded, exclusion, read_labels
-from robustify.scoring import Norm, credit, normalised
+from robustify.scoring import Norm, best, credit, normalised, picks
 
 PLAIN = ("red", "green", "blue", "grey")
 PROFILES: tuple[Profile, ...] = ("cross-ref", "seed", "strict", "labels")
@@ -208,7 +208,12 @@ def test_credit_by_hand() -> None:
             [0, 0, 0],
         ]
     )
-    won, pick, tie = credit(scores, np.array([0, 1, 0, 1, 1, 2]), np.array([2, 3, 3, 3, 3, 3]))
+    won, pick, tie = picks(scores, np.array([0, 1, 0, 1, 1, 2]), np.array([2, 3, 3, 3, 3, 3]))
     assert won == pytest.approx(np.array([1, 0.5, 0.5, NAN, 1, 1 / 3]), nan_ok=True)
     assert pick.tolist() == [0, 0, 0, -1, 1, 0]
     assert tie.tolist() == [1, 2, 2, 0, 1, 3]
+    each = credit(
+        np.stack([best(scores, np.array([2, 3, 3, 3, 3, 3]))] * 2, axis=1), np.array([0, 1, 0, 1, 1, 2])
+    )
+    assert np.array_equal(each, np.column_stack([won, won]), equal_nan=True), "of many voters as of one"
+    assert np.isnan(credit(np.zeros((2, 0), dtype=bool), np.array([-1, -1]))).all()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from robustify.answers import Answers, Asked, answer
-from robustify.arrays import Floats, Ints
+from robustify.arrays import Floats, Ints, group_numbers
 from robustify.judging.calibration import calibration
 from robustify.judging.context import Parts
 from robustify.judging.guardrails import Limits, topic_collapse, topic_drift
@@ -34,6 +34,12 @@ def shared(draw: Draw, group: Ints, together: float = 0.6) -> Floats:
     """Uniform numbers, one for the whole of a passage in this share of them."""
     whole, own = draw.random(len(group)), draw.random(len(group))
     return np.where((draw.random(len(group)) < together)[group], whole[group], own)
+
+
+def test_a_group_named_like_an_item_is_another_unit() -> None:
+    numbers = group_numbers(["x", "y", "z", "p"], {"x": "p", "y": "p", "z": ""}).tolist()
+    assert numbers[0] == numbers[1]
+    assert len(set(numbers)) == 3
 
 
 @pytest.mark.parametrize("together", [0.0, 0.5, 1.0])

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from robustify.arrays import Bools, Ints
+from robustify.scoring import credit
 from robustify.stats.intervals import Interval, Rate, clopper_pearson, rate
 from robustify.stats.tests import LEVEL, minimum_detectable_difference
 from robustify.summary.quantity import Quantity
@@ -115,7 +116,7 @@ def audited(best: Bools, key: Ints, k: Ints, would: Bools) -> AuditRate:
     tied = best.sum(axis=1)
     there = tied > 0
     share, k = best[there] / tied[there, None], k[there]
-    won = np.take_along_axis(share, key[there, None], axis=1)[:, 0] if there.any() else np.zeros(0)
+    won = credit(best[there], key[there])
     open_ = (share * ~would[there]).sum(axis=1)
     chance = open_ / np.maximum(k - would[there].sum(axis=1), 1)
     if not len(won):

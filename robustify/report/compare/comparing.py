@@ -4,19 +4,17 @@ The runs are read, and no model is asked. Differences on matched items are paire
 summaries. A difference is the second run minus the first.
 """
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
 
-from robustify.arrays import Floats, Ints
+from robustify.arrays import Floats, Ints, group_numbers
 from robustify.judging.accuracy import Credits, compare_pair, credits
 from robustify.report.compare.change import ADJUSTED, REMOVED, VIEWS, Change, Part
 from robustify.report.compare.matching import Match, matched
@@ -26,7 +24,7 @@ from robustify.run import SPLIT_FILES, VERDICTS, Run, open_run
 from robustify.screen.item_index import item_index
 from robustify.stats.balance import weighted_difference
 from robustify.stats.intervals import rate
-from robustify.stats.tests import holm
+from robustify.stats.tests import NORMAL, holm, newcombe
 
 Tree = dict[str, Any]
 NUMBERS = {
@@ -34,7 +32,6 @@ NUMBERS = {
     "probe on what is left": "residual.probe",
 }
 """Numbers of a run that do not depend on a model, with their paths in the summary."""
-_NORMAL = NormalDist()
 
 
 @dataclass(frozen=True)
@@ -65,11 +62,8 @@ class Side:
 
     def groups(self, items: Sequence[str]) -> Ints | None:
         """Return the group number of each item (n_items,), or None if no item belongs to a group."""
-        group = {item.id: item.group for item in self.run.items or ()}
-        if not any(group.get(i) for i in items):
-            return None
-        names = [f"group/{group[i]}" if group.get(i) else f"item/{i}" for i in items]
-        return np.unique(names, return_inverse=True)[1]
+        group_of = {item.id: item.group for item in self.run.items or ()}
+        return group_numbers(items, group_of) if any(map(group_of.get, items)) else None
 
     def shown(self, number: str, part: Part, model: str) -> Any:
         """Return the value of a measure on all items of the run."""
@@ -261,10 +255,9 @@ class Pair:
         value = r["value"] - q["value"]
         ci, error, p = None, None, None
         if q["ci"] is not None and r["ci"] is not None:
-            low = value - math.hypot(r["value"] - r["ci"][0], q["ci"][1] - q["value"])
-            high = value + math.hypot(r["ci"][1] - r["value"], q["value"] - q["ci"][0])
-            ci, error = (max(-1.0, low), min(1.0, high)), (high - low) / 2 / _NORMAL.inv_cdf(0.975)
-            p = 2 * _NORMAL.cdf(-abs(value) / error) if error else None
+            ci = newcombe(r["value"], r["ci"], q["value"], q["ci"])
+            error = (ci[1] - ci[0]) / 2 / NORMAL.inv_cdf(0.975)
+            p = 2 * NORMAL.cdf(-abs(value) / error) if error else None
         first, second = ({name: x[name] for name in ("value", "n", "ci")} for x in (q, r))
         difference = {"value": value, "n": None, "ci": ci}
         yield Change(number, part, models, first, second, difference, error, p, paired=False)
