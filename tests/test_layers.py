@@ -14,7 +14,7 @@ MODULES = house.modules(ROOT)
 
 FLOORS: list[set[str]] = [
     {"__version__", "arrays", "errors", "files", "orders", "redaction", "settings_files", "stats"},
-    {"item", "answers", "views", "scoring", "models"},
+    {"item", "answers", "marks", "views", "scoring", "models"},
     {"loaders", "engines", "gate", "ngrams"},
     {"logs", "baselines", "screen"},
     {"summary", "judging"},

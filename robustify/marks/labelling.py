@@ -1,0 +1,255 @@
+"""Labels in front of options, such as `A. red`, `(b) blue`, `أ) ...` or `① ...`.
+
+A label is a mark of a series (an alphabet, roman numbers, or counting) in a usual dress. The options of an item are
+labelled only if all their labels are the first marks of one series, in any order. A text that only begins like a label,
+such as `A.D. 1066` or `1.5 kg`, is thereby kept.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from robustify.item import MOST
+from robustify.redaction import KeptHere
+
+_ROMAN = ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x", "xi", "xii", "xiii", "xiv", "xv", "xvi")  # fmt: skip
+_ALPHABETS = (
+    "ابجدهوزحطيكلمنسعفصقرشتثخذض", "ابتثجحخدذرزسشصضطظعغفقكلمنهو",
+    "абвгдежзиклмнопрстуфхцчшщэ", "абвгдеёжзийклмнопрстуфхцчш", "абвгґдеєжзиіїйклмнопрстуфх",
+    "абвгдђежзијклљмнњопрстћуфх", "авсdе", "αβγδεζηθικλμνξοπρστυφχψω", "אבגדהוזחטיכלמנסעפצקרשת",
+    "甲乙丙丁戊己庚辛壬癸", "一二三四五六七八九十", "가나다라마바사아자차카타파하", "ㄱㄴㄷㄹㅁㅂㅅㅇㅈㅊㅋㅌㅍㅎ",
+    "アイウエオカキクケコサシスセソ", "イロハニホヘト", "あいうえおかきくけこさしすせそ", "कखगघङचछजझञ", "अआइईउऊएऐ",
+    "কখগঘঙচছজঝঞ", "કખગઘઙચછજ", "ਓਅੲਸਹਕ", "அஆஇஈஉஊஎஏ", "అఆఇఈఉఊ", "ಅಆಇಈಉಊ", "കഖഗഘങ", "กขคงจฉชซ", "ກຂຄງຈ",
+    "កខគឃង", "ကခဂဃင", "აბგდევზთ", "աբգդեզէը", "ሀለሐመሠረሰሸ", "fghjk",
+)  # fmt: skip
+_FOLDED = str.maketrans("أإآٱ", "اااا", "ـ\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\ufe0e\ufe0f\u20e3'’׳΄`´")
+_SOLID = {0x1F150: 26, 0x1F170: 26}
+_CIRCLED = r"[\u2460-\u24ff\u2776-\u2793\u3200-\u32bf\U0001F110-\U0001F189]"
+"""Marks that bring their own brackets or circle."""
+TOKEN = rf"(?:{_CIRCLED}|[^\W\d_]{{1,5}}ـ?['’׳΄]?|\d{{1,2}}(?!\d))"
+"""Pattern of a text that may be a mark."""
+OPENING, CLOSING = r"(\[{<（［【〔「〈", r")\]}>）］】〕」〉"
+_DRESSED = re.compile(
+    rf"\s*(?P<bold>[*_`]*)(?:(?:option|choice|选项|選項|보기|вариант|opción|opção)\s*)?(?P<open>[{OPENING}]?)\s*"
+    rf"(?P<mark>{TOKEN})[*_`]*(?:\s?(?:(?P<close>[{CLOSING}]+[.:：．]?)|(?P<dot>[.:])|(?P<wide>[．。：、，·])|(?P<weak>,|[-–—|=](?=\s))))?"
+    r"[*_`]*(?P<gap>\s*)(?=(?P<rest>.{0,3}))",
+    re.IGNORECASE | re.DOTALL,
+)
+_BARE = re.compile(rf"\s*(?P<mark>{TOKEN})\s+(?=\S)")
+
+
+def fold(mark: str) -> str:
+    """Return a mark in its plain form: without circle, width, case, or hamza."""
+    if len(mark) == 1:
+        for first, n in _SOLID.items():
+            mark = chr(ord("a") + ord(mark) - first) if first <= ord(mark) < first + n else mark
+        mark = str(unicodedata.digit(mark, mark))
+    plain = unicodedata.normalize("NFKC", mark).casefold().strip("()").translate(_FOLDED)
+    if plain.isdecimal():
+        return str(int(plain))
+    return {"الف": "ا", "στ": "ς"}.get(plain, plain)
+
+
+def _series() -> tuple[tuple[str, ...], ...]:
+    alphabets = ("abcdefghijklmnopqrstuvwxyz", *_ALPHABETS)
+    greek = (*map(fold, "αβγδε"), "ς", *map(fold, "ζηθι"))
+    return (*(tuple(map(fold, one[:MOST])) for one in alphabets), greek, _ROMAN)
+
+
+SERIES = _series()
+"""Series of marks other than digits. The first is Latin, and the last is roman."""
+LETTERS, ROMAN = SERIES[0], SERIES[-1]
+COUNTED: tuple[tuple[str, ...], ...] = (tuple(map(str, range(MOST))), tuple(map(str, range(1, MOST + 1))))
+"""Digits from 0, and digits from 1."""
+_EVERY = (*SERIES, *COUNTED)
+
+
+@cache
+def _places(series: tuple[str, ...]) -> dict[str, int]:
+    return {mark: place for place, mark in enumerate(series)}
+
+
+def positions_in_series(marks: Sequence[str]) -> tuple[int, ...] | None:
+    """Return the position of each mark if the marks are the first of one series, in any order. Otherwise, return None."""
+    plain = [fold(mark) for mark in marks]
+    for series in _EVERY:
+        places = _places(series)
+        found = [places.get(mark, MOST) for mark in plain]
+        if sorted(found) == list(range(len(plain))):
+            return tuple(found)
+    return None
+
+
+def only_labels(texts: Sequence[str]) -> bool:
+    """Return whether the texts are nothing but the first labels of a series, in order, in any dress."""
+    marks = [_BARE_LABEL.fullmatch(text) for text in texts]
+    found = [mark["mark"] for mark in marks if mark]
+    return len(found) == len(texts) > 0 and positions_in_series(found) == tuple(range(len(found)))
+
+
+_BARE_LABEL = re.compile(rf"[\s*_`{OPENING}]*(?P<mark>{TOKEN})[\s*_`{CLOSING}.:．。：、,，]*")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Labelled(KeptHere):
+    """Options of one item without their labels. `positions` are those of the labels in their series. `unclear` is the
+    number of options whose label has no usual dress, such as `C rome` among `A. Lima` and `B. Oslo`."""
+
+    labels: tuple[str, ...]
+    texts: tuple[str, ...]
+    positions: tuple[int, ...]
+    unclear: int = 0
+
+    @property
+    def in_order(self) -> bool:
+        """Whether the labels are in the order of their series."""
+        return self.positions == tuple(range(len(self.positions)))
+
+
+def split_labels(options: Sequence[str]) -> Labelled | None:
+    """Return options and labels apart, or None unless all options are labelled and each has text beside its label."""
+    found = [_dressed(option) for option in options]
+    n = sum(one is not None for one in found)
+    if len(options) < 2 or n * 2 <= len(options):
+        return None
+    bare = [one or _undressed(option) for one, option in zip(found, options, strict=True)]
+    heads = [one for one in bare if one is not None]
+    if len(heads) < len(options):
+        return None
+    labels, texts = tuple(mark for mark, _ in heads), tuple(text for _, text in heads)
+    positions = positions_in_series(labels)
+    if positions is None or not all(texts) or (n < len(options) and positions != tuple(range(len(options)))):
+        return None
+    return Labelled(labels, texts, positions, len(options) - n)
+
+
+def count_labelled(options: Sequence[str]) -> int:
+    """Return the number of options that begin with the label of their position. A part of the options tells a slip."""
+    heads = [_dressed(option) for option in options]
+    marks = [fold(head[0]) if head else None for head in heads]
+    return max(sum(mark == own for mark, own in zip(marks, series, strict=False)) for series in _EVERY)
+
+
+def _dressed(option: str) -> tuple[str, str] | None:
+    """Return the label of an option and its text, or None if the option does not begin like a label."""
+    head = _DRESSED.match(option)
+    if head is None:
+        return None
+    mark, rest, digit = head["mark"], head["rest"], head["mark"][-1:].isdecimal()
+    if (head["open"] and not head["close"]) or not _is_mark(mark):
+        return None
+    if head["close"]:
+        sure = (
+            bool(head["open"])
+            or not digit
+            or bool(head["gap"])
+            or not rest[:1].isascii()
+            or rest[:1].isalpha()
+        )
+    elif head["dot"]:
+        # `A.D.`, `1.5` and `a:b` are no labels.
+        sure = (
+            bool(head["gap"])
+            or not rest[:1].isascii()
+            or bool(re.match(r"[^\W\d_]\w" if digit else r"\w\w", rest))
+        )
+    elif head["wide"]:
+        sure = not (digit and head["wide"] in "·，" and rest[:1].isdecimal())
+    elif head["weak"]:
+        # `A, B` is a list, and `1 - 2` is a range.
+        sure = not digit and bool(head["gap"]) and not _is_mark(option[head.end() :].strip())
+    else:
+        sure = bool(re.match(rf"{_CIRCLED}|\w+['’׳΄]", mark) or re.match(r"\s{2}|[\t\u3000]", head["gap"]))
+    text = option[head.end() :].strip()
+    bold = head["bold"]
+    return (mark, text.removesuffix(bold) if bold and text.count(bold) % 2 else text) if sure else None
+
+
+def _undressed(option: str) -> tuple[str, str] | None:
+    head = _BARE.match(option)
+    return (head["mark"], option[head.end() :].strip()) if head and _is_mark(head["mark"]) else None
+
+
+def _is_mark(text: str) -> bool:
+    return any(fold(text) in _places(series) for series in _EVERY)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Cut(KeptHere):
+    """Text that lists labelled options: the text before them, their labels, and their texts."""
+
+    before: str
+    labels: tuple[str, ...]
+    texts: tuple[str, ...]
+
+
+def cut_at_labels(text: str, labels: Sequence[str] = ()) -> Cut | None:
+    """Return the options that a text lists last, or None if it lists none. Labels stand at line starts, or else within
+    lines and then in a dress that every label has. With `labels`, only options with these labels count."""
+    wanted = [fold(label) for label in labels]
+    for pattern in (_AT_LINE, _INLINE):
+        run = _last_run([mark for mark in pattern.finditer(text) if _is_mark(mark["mark"])], wanted)
+        if run:
+            ends = [*(mark.start() for mark in run[1:]), len(text)]
+            texts = tuple(
+                text[mark.end() : end].strip(" \t\r\n|;,/") for mark, end in zip(run, ends, strict=True)
+            )
+            if all(texts):
+                return Cut(text[: run[0].start()].rstrip(), tuple(mark["mark"] for mark in run), texts)
+    return None
+
+
+_LISTED = (
+    rf"(?P<open>[{OPENING}]?)(?P<mark>{TOKEN})(?:(?P<close>[{CLOSING}]+)|(?<={_CIRCLED})|(?=[.:．。：、]))"
+    r"[.:．。：、]?(?:\s+|(?=[^\W\d_])|(?<=[^.:])(?=\S))"
+)
+_AT_LINE = re.compile(rf"^[ \t]*{_LISTED}", re.MULTILINE)
+_INLINE = re.compile(rf"(?:(?<=[\s|;,/])|^){_LISTED}")
+
+
+def _last_run(marks: Sequence["re.Match[str]"], wanted: Sequence[str]) -> list["re.Match[str]"]:
+    """Return the last marks that form a whole series from its beginning."""
+    plain = [fold(mark["mark"]) for mark in marks]
+    for start in range(len(marks) - 2, -1, -1):
+        for series in [wanted] if wanted else _EVERY:
+            if plain[start] != series[0]:
+                continue
+            n = next(
+                (i for i, pair in enumerate(zip(plain[start:], series, strict=False)) if pair[0] != pair[1]),
+                None,
+            )
+            run = list(marks[start : start + (min(len(series), len(marks) - start) if n is None else n)])
+            same = len({(one["open"], one["close"]) for one in run}) == 1
+            if same and (
+                len(run) == len(wanted) if wanted else len(run) > 1 and start + len(run) == len(marks)
+            ):
+                return run
+    return []
+
+
+def without_tail(cut: Cut) -> Cut | None:
+    """Return a cut prompt without the lines after its last option, such as `Answer:`. Return None if it is unclear where
+    the last option ends, because the others have several lines."""
+    lines = [text.split("\n") for text in cut.texts]
+    sizes = {len(one) for one in lines[:-1]}
+    last = lines[-1]
+    if len(sizes) == 1 and len(last) >= (n := sizes.pop()):
+        kept = last[:n]
+    else:
+        ends = [at for at, line in enumerate(last) if not line.strip() or line.rstrip().endswith((":", "："))]
+        if not ends:
+            return None
+        kept = last[: ends[0]]
+    text = "\n".join(kept).strip()
+    return Cut(cut.before, cut.labels, (*cut.texts[:-1], text)) if text else None
+
+
+def series_of(cells: Iterable[str], k: int = MOST) -> tuple[str, ...] | None:
+    """Return the series that holds most of the marks among the cells of a file, or None if no cell is a mark. Digits are
+    no marks here, because the caller decides how they count."""
+    found = [fold(mark["mark"]) for cell in cells if (mark := _BARE_LABEL.fullmatch(cell))]
+    counts = [(sum(mark in series[:k] for mark in found), -rank) for rank, series in enumerate(SERIES)]
+    most, rank = max(counts)
+    return SERIES[-rank] if most else None

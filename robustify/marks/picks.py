@@ -1,0 +1,321 @@
+"""Which of these options does a text name? The only reader of keys, targets, and replies.
+
+An option is named by its mark in any usual dress (`B`, `(b)`, `**B.**`, `$B$`, `\\boxed{B}`), by its text, or by both,
+which must agree. In a reply, the announced answer (`The answer is B.`) counts, or else the first and last lines. Nothing is
+guessed: `A cat`, `not B`, and `A or B` name no option, and two different options are unreadable.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from robustify.item import unspaced
+from robustify.marks.labelling import CLOSING, COUNTED, LETTERS, OPENING, SERIES, TOKEN, fold
+from robustify.redaction import KeptHere
+
+Reason = Literal[
+    "empty",
+    "no mark",
+    "several options",
+    "beyond the options",
+    "mark and text differ",
+    "mark or text",
+    "identical options",
+    "mark of several alphabets",
+    "unfinished reasoning",
+]
+How = Literal["mark", "text", "both", "explained"]
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """Index of the option that a text names. `how` is `explained` if words follow the mark that are not the option."""
+
+    index: int
+    how: How = "mark"
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Reason why a text names no option."""
+
+    reason: Reason
+
+
+Reading = Picked | Unreadable
+
+_NAMES = (
+    r"answers?|ans|solution|antwort|lösung|respuesta|réponse|reponse|resposta|risposta|jawaban|jawapan|odpowiedź|odpověď"
+    r"|svar|antwoord|vastaus|cevap|yanıt|ответ|відповідь|отговор|одговор|απάντηση|答案|答え|回答|解答|正解|正确选项|정답|답"
+    r"|الإجابة|الاجابة|الجواب|إجابة|پاسخ|תשובה|התשובה|उत्तर|উত্তর|คำตอบ|đáp án|(?:correct|right|best|final) (?:option|choice)"
+)
+_IS = r"(?:\b(?:is|was|are|ist|es|est|è|é|adalah|ialah|är|er)\b|[:：=]|[是为為はが]|[은는이가]\s|هي|هو|היא)"
+_ANNOUNCED = re.compile(
+    rf"(?<!\w)(?:{_NAMES})(?!\w*(?:ed|ing)\b)[^\n.:：=?]{{0,40}}?{_IS}[\s:：*_]*"
+    r"|####|<answer>|\\(?:boxed|fbox)\s?(?=\{)",
+    re.IGNORECASE,
+)
+_DENIED = re.compile(
+    r"(?:\b(?:incorrect|wrong|false|bad|not|no|never|isn't)\s+(?:the\s+|an?\s+)?)\Z", re.IGNORECASE
+)
+_LEAD = re.compile(
+    r"(?:[-–—•*>]\s+|\#+\s"
+    r"|(?:so|thus|therefore|hence|ok|okay|sure|yes|因此|所以)\b[,，:]?\s*"
+    rf"|(?:the\s+)?(?:{_NAMES})\b\s*{_IS}?[\s:：]*"
+    r"|(?:(?:the|my)\s+)?(?:(?:correct|right|best|final)\s+)?(?:answer|option|choice|letter|alternative)\b"
+    r"(?:\s+(?:is|text|letter))?\s*[:：]?\s*"
+    r"|(?:i\s+(?:choose|pick|select|go\s+with)|it\s+is|it's|it\s+must\s+be)\s+"
+    r"|(?:故选|故選|选择|選擇|选项|選項|选|選|보기)\s*[:：]?\s*)",
+    re.IGNORECASE,
+)
+_TAIL = re.compile(
+    r"\s*(?:\b(?:is|would\s+be)\s+(?:the\s+)?(?:most\s+)?(?:correct|right|best|true|likely)"
+    r"(?:\s+(?:answer|option|choice|one))?|입니다|이다|です|번|,\s*not\s+\(?\w{1,3}\)?)[.!。\s]*\Z",
+    re.IGNORECASE,
+)
+_WRAPS = tuple(
+    re.compile(wrap + r"[.。]?", re.DOTALL)
+    for wrap in (
+        r"(\*{1,3}|_{1,2}|`{1,3}|\$\$?|~|\"|')(?P<in>.+?)\1",
+        r"[“«„](?P<in>.+?)[”»“]",
+        r"<(\w+)[^<>]*>(?P<in>.+?)</\1>",
+        r"\\(?:boxed|fbox|text|textbf|mathrm|mathbf|mathsf|rm|bf)\s?\{(?P<in>.+)\}",
+        r"\\[(\[](?P<in>.+?)\\[)\]]",
+        r"\{(?P<in>[^{}]+)\}",
+        r"(?P<in>.+?)(?:[.!。]|</answer>|\*\*)",
+    )
+)
+_MARK = re.compile(rf"[{OPENING}<]*\s*(?P<mark>{TOKEN})\s*[{CLOSING}.:．。：、,，;]*")
+_MARK_AND_TEXT = re.compile(
+    rf"(?:\*\*|__|`)?[{OPENING}]*(?P<mark>{TOKEN})[*_`]*(?P<gap>\s*[{CLOSING}][.:：,]?[*_`]*\s*"
+    r"|[.:．：、][*_`]*(?:\s+|(?=[^\x00-\x7f]|[^\W\d_]{2}))|[*_`]*\s*\n\s*|\s*[,，;=|–—-]\s+|\s+)(?P<rest>\S.*)",
+    re.DOTALL,
+)
+_STRONG = re.compile(rf"[{CLOSING}.:．：、\n]")
+_REASONS = re.compile(
+    r"(?:because|since|as|which|for|due|weil|porque|car|так как|因为)\b|[(（]|[,;–—-]\s", re.IGNORECASE
+)
+_JOINED = re.compile(
+    r"(?:[,/&;+]|\b(?:or|and|und|oder|et|ou|y|o|e|и|или|atau|dan)\b|[或和]|또는)?\s*"
+    rf"[*_{OPENING}]*(?P<mark>{TOKEN})(?:\W|\Z)",
+    re.IGNORECASE,
+)
+_NEGATED = re.compile(
+    r"(?:\W*(?:it|is|it's|that|this|are|was|has|been|would|can|could|be|also|option|ist|est|es|это)\b){0,4}\W*"
+    r"(?:(?:not|never|wrong|incorrect|false|cannot|can't|neither|nor|no|out|unlikely|eliminated|falsch|nicht|pas|n'est"
+    r"|faux|falso|incorrecto|неверно|не)\b|\w+n't\b|不|错|錯)",
+    re.IGNORECASE,
+)
+_THOUGHT = re.compile(
+    r"<(?P<end>/?)(?:think|thinking|thoughts?|reasoning|scratchpad|analysis)\s*>|\[(?P<end2>/?)THINK\]|◁(?P<end3>/?)think▷",
+    re.IGNORECASE,
+)
+_FIELDS, _BESIDE = (
+    {"answer", "letter", "choice", "option", "final_answer", "result"},
+    {"reasoning", "explanation", "confidence"},
+)
+
+
+def read_pick(
+    text: str, options: Sequence[str], labels: Sequence[str] | None = None, prefer: Literal["mark", "text"] | None = None
+) -> Reading:  # fmt: skip
+    """Return the option that a text names, or the reason why it names none.
+
+    `options` are empty texts if only their number is known. `labels` are the marks of the options. Without them, letters of
+    any alphabet and roman numbers count, but no digits. `prefer` decides if a text is both a mark and another option."""
+    return _Reader(tuple(options), None if labels is None else tuple(map(fold, labels)), prefer).read(text)
+
+
+def mark_position(mark: str, k: int, labels: Sequence[str] | None = None) -> int | Unreadable | None:
+    """Return the position of a mark without dress among `k` options, a reason if it is unclear, or None if it is no mark.
+    Latin letters come before other alphabets, and roman numbers last."""
+    plain = fold(mark)
+    if labels is not None and plain in labels:
+        place = labels.index(plain)
+        return place if place < k else Unreadable("beyond the options")
+    own = next((series for series in SERIES if labels and set(labels) <= set(series)), None)
+    if own is not None and plain in own and list(labels or ()) != list(own[: len(labels or ())]):
+        return None
+    circled = len(mark) == 1 and not mark.isdecimal() and plain.isdecimal()
+    # A reply that is cut off after "I" is no roman number.
+    last = COUNTED[1:] if circled else SERIES[-1:] if len(plain) > 1 else ()
+    for group in (SERIES[:1], SERIES[1:-1], last):
+        places = {series.index(plain) for series in group if plain in series}
+        within = {place for place in places if place < k}
+        if len(within) > 1:
+            return Unreadable("mark of several alphabets")
+        if within:
+            return within.pop()
+    known = plain in LETTERS or any(plain in series for series in SERIES)
+    return Unreadable("beyond the options") if known else None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _Reader(KeptHere):
+    options: tuple[str, ...]
+    labels: tuple[str, ...] | None
+    prefer: Literal["mark", "text"] | None
+
+    def read(self, text: str) -> Reading:
+        """Read a whole text."""
+        reply = text.strip()
+        tags = list(_THOUGHT.finditer(reply))
+        if tags:
+            if not any(tags[-1].group("end", "end2", "end3")):
+                return Unreadable("unfinished reasoning")
+            reply = reply[tags[-1].end() :].strip()
+        if not reply:
+            return Unreadable("empty")
+        reply = _json_value(reply)
+        lines = [line.strip() for line in reply.split("\n") if line.strip()]
+        announced = [found for claim in _announced(reply) if (found := self._claim(claim)) is not None]
+        if len(lines) < 2:
+            whole = self._claim(reply)
+            readings = (
+                announced
+                if whole is None or (announced and isinstance(whole, Unreadable))
+                else [whole, *announced]
+            )
+            return _together(readings)
+        if equal := self._by_text(reply):
+            return _one(equal, "text")
+        first, last = self._claim(lines[0]), self._claim(lines[-1])
+        if announced:
+            short = isinstance(first, Picked) and first.how == "mark"
+            return _together([*([first] if short and first is not None else []), *announced])
+        begun = {fold(m["mark"]) for line in lines if (m := _MARK_AND_TEXT.match(line)) and m["gap"].strip()}
+        if isinstance(first, Picked) and first.how == "explained" and len(begun) > 1:
+            first = Unreadable("several options")
+        if isinstance(first, Picked) and first.how == "mark" and last is None:
+            return Picked(first.index, "explained")
+        return _together([one for one in (first, last) if one is not None])
+
+    def _claim(self, text: str) -> Reading | None:
+        """Read a text that is nothing but a claim. Return None if it names nothing."""
+        for core in _cores(text):
+            equal, bare = self._by_text(core), _MARK.fullmatch(core)
+            marked = self._position(bare["mark"]) if bare else None
+            if isinstance(marked, int) and equal and marked not in equal and self.prefer is None:
+                return Unreadable("mark or text")
+            if equal and not (isinstance(marked, int) and (self.prefer == "mark" or marked in equal)):
+                return _one(equal, "text")
+            if marked is not None:
+                return (
+                    Picked(marked, "both" if marked in equal else "mark")
+                    if isinstance(marked, int)
+                    else marked
+                )
+        for core in _cores(text):
+            if (found := self._mark_and_text(core)) is not None:
+                return found
+        return None
+
+    def _mark_and_text(self, core: str) -> Reading | None:
+        parts = _MARK_AND_TEXT.fullmatch(core)
+        place = self._position(parts["mark"]) if parts else None
+        if parts is None or place is None:
+            return None
+        rest, sure = parts["rest"].strip(), bool(_STRONG.search(parts["gap"]))
+        equal = next((found for shorter in _cores(rest) if (found := self._by_text(shorter))), set())
+        if equal:
+            if not isinstance(place, int):
+                return place
+            return Picked(place, "both") if place in equal else Unreadable("mark and text differ")
+        joined = _JOINED.match(rest)
+        if (
+            joined
+            and isinstance(other := self._position(joined["mark"]), int)
+            and not joined["mark"].islower()
+        ):
+            return None if other == place else Unreadable("several options")
+        article = parts["mark"] in "aAiI" and not parts["gap"].strip()
+        if not sure and (article or not _REASONS.match(rest)):
+            return None
+        begins = {at for at, option in enumerate(self.options) if len(option) > 2 and _begins(rest, option)}
+        if _NEGATED.match(rest) and place not in begins:
+            return None
+        if begins and place not in begins:
+            return Unreadable("mark and text differ")
+        return Picked(place, "explained") if isinstance(place, int) else place
+
+    def _position(self, mark: str) -> int | Unreadable | None:
+        return mark_position(mark, len(self.options), self.labels)
+
+    def _by_text(self, text: str) -> set[int]:
+        """Return the options with this text: exactly, or else in any case."""
+        return _equal(text, self.options)
+
+
+@lru_cache(maxsize=4096)
+def _folded(options: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return tuple(map(unspaced, options)), tuple(
+        unspaced(option).casefold().rstrip(".。") for option in options
+    )
+
+
+def _equal(text: str, options: tuple[str, ...]) -> set[int]:
+    exact, loose = _folded(options)
+    plain = unspaced(text)
+    found = {at for at, option in enumerate(exact) if option and option == plain}
+    bare = plain.casefold().rstrip(".。")
+    return found or {at for at, option in enumerate(loose) if option and option == bare}
+
+
+def _begins(text: str, option: str) -> bool:
+    rest, start = unspaced(text).casefold(), unspaced(option).casefold()
+    return rest.startswith(start) and not rest[len(start) : len(start) + 1].isalnum()
+
+
+def _one(equal: set[int], how: How) -> Reading:
+    return Picked(min(equal), how) if len(equal) == 1 else Unreadable("identical options")
+
+
+def _together(found: Sequence[Reading]) -> Reading:
+    """Join the readings of one reply, which must name one option."""
+    picked = [one for one in found if isinstance(one, Picked)]
+    wrong = [one for one in found if isinstance(one, Unreadable)]
+    if not picked:
+        return wrong[-1] if wrong else Unreadable("no mark")
+    if len({one.index for one in picked}) > 1:
+        differ = {one.how for one in picked} == {"mark", "text"}
+        return Unreadable("mark and text differ" if differ else "several options")
+    if isinstance(found[-1], Unreadable):
+        return found[-1]
+    hows = {one.how for one in picked}
+    return Picked(picked[-1].index, "both" if len(hows) > 1 and hows & {"text", "both"} else picked[-1].how)
+
+
+def _announced(reply: str) -> Iterator[str]:
+    """Yield the rest of the line after each announcement, except those of a wrong answer."""
+    for start in _ANNOUNCED.finditer(reply):
+        if not _DENIED.search(reply, max(0, start.start() - 30), start.start()):
+            yield reply[start.end() :].lstrip().partition("\n")[0].strip()
+
+
+def _cores(text: str) -> Iterator[str]:
+    """Yield a text, and then ever shorter versions without markup, lead words, and closing words."""
+    core = text.strip()
+    for _ in range(12):
+        yield core
+        inner = next((m["in"].strip() for wrap in _WRAPS if (m := wrap.fullmatch(core))), None)
+        if inner is None and (lead := _LEAD.match(core)) and lead.end() < len(core):
+            inner = core[lead.end() :].strip()
+        if inner is None and (tail := _TAIL.search(core)) and tail.start():
+            inner = core[: tail.start()].strip()
+        if not inner:
+            return
+        core = inner
+
+
+def _json_value(reply: str) -> str:
+    """Return the only member of a JSON object that holds an answer, or the reply itself."""
+    try:
+        found = json.loads(reply) if reply.startswith("{") else None
+    except (ValueError, RecursionError):
+        return reply
+    members = {name: value for name, value in (found or {}).items() if name not in _BESIDE}
+    value = next(iter(members.values())) if len(members) == 1 and members.keys() <= _FIELDS else None
+    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else reply
