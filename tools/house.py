@@ -1,16 +1,18 @@
-"""Print the size of the code base: files, lines, words, import cycles, repeated names, functions with many arguments.
+"""Print the size of the code base: files, lines, words, import cycles, repeated names, long functions, files a commit.
 
 `python -m tools.house --write LABEL` saves the table under LABEL in results/bench/house.json. `--root DIR` measures
-another checkout.
+another checkout, and `--since REV` counts the files of its commits after REV.
 """
 
 import argparse
 import ast
 import json
+import subprocess
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from statistics import median
 
 ROOT = Path(__file__).parents[1]
 RESULT = ROOT / "results" / "bench" / "house.json"
@@ -96,15 +98,70 @@ def lines(folder: Path) -> int:
     return sum(len(p.read_text(encoding="utf-8").splitlines()) for p in folder.rglob("*.py"))
 
 
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def functions(root: Path) -> Iterator[tuple[str, Function]]:
+    """Yield every function of the package, with the name of its module."""
+    for name, path in modules(root).items():
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, Function):
+                yield name, node
+
+
 def many_arguments(root: Path) -> int:
     """Count the functions of the package with seven or more arguments, not counting `self` and `cls`."""
     n = 0
-    for path in modules(root).values():
-        for node in ast.walk(parsed(path)):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                given = [one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
-                n += len(given) - (given[:1] in (["self"], ["cls"])) >= 7
+    for _, node in functions(root):
+        given = [one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+        n += len(given) - (given[:1] in (["self"], ["cls"])) >= 7
     return n
+
+
+def long_functions(root: Path) -> dict[str, int]:
+    """Return the number of lines of each function of the package that has more than 60."""
+    sizes = {
+        f"{name}.{node.name}": (node.end_lineno or 0) - node.lineno + 1 for name, node in functions(root)
+    }
+    return {name: n for name, n in sizes.items() if n > 60}
+
+
+def public_twice(root: Path) -> list[str]:
+    """Return the public functions and classes that two modules define at their top level."""
+    defined = Counter(
+        node.name
+        for path in modules(root).values()
+        for node in parsed(path).body
+        if isinstance(node, Function | ast.ClassDef) and not node.name.startswith("_")
+    )
+    return sorted(name for name, n in defined.items() if n > 1)
+
+
+def small_with_one_importer(root: Path) -> list[str]:
+    """Return the modules under 60 lines that a single other module imports."""
+    importers = Counter(target for targets in graph(root).values() for target in targets)
+    return sorted(
+        name
+        for name, path in modules(root).items()
+        if path.stem not in ROLES and importers[name] == 1 and len(path.read_text("utf-8").splitlines()) < 60
+    )
+
+
+def entries(root: Path) -> int:
+    """Count the files and folders at the top of the package that Git tracks."""
+    tracked = _git(root, "ls-files", PACKAGE).splitlines()
+    return len({path.split("/")[1] for path in tracked})
+
+
+def files_a_commit(root: Path, since: str) -> float | None:
+    """Return the median number of files of the commits after a revision, or None if there are none."""
+    logged = _git(root, "log", "--no-merges", "--name-only", "--format=%x00", f"{since}..HEAD")
+    sizes = [len(one.split()) for one in logged.split("\0")[1:]]
+    return median(sizes) if sizes else None
+
+
+def _git(root: Path, *words: str) -> str:
+    return subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=True).stdout
 
 
 def words(root: Path) -> int:
@@ -121,7 +178,7 @@ def commands() -> tuple[int, int]:
     return len(cli.commands), len(getattr(free, "commands", {}))
 
 
-def measured(root: Path) -> dict[str, object]:
+def measured(root: Path, since: str | None = None) -> dict[str, object]:
     """Return the table of all sizes by name."""
     known = modules(root)
     size = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in known.items()}
@@ -130,16 +187,21 @@ def measured(root: Path) -> dict[str, object]:
     return {
         "files": len(known),
         "lines": sum(size.values()),
+        "entries at the top": entries(root),
         "lines of tests": lines(root / "tests"),
         "lines of bench and tools": lines(root / "bench") + lines(root / "tools"),
         "words of docs": words(root),
         "functions with seven or more arguments": many_arguments(root),
+        "functions over 60 lines": long_functions(root),
+        "public names defined twice": public_twice(root),
+        "small modules with one importer": small_with_one_importer(root),
         **(dict(zip(("commands", "commands of free"), commands(), strict=True)) if root == ROOT else {}),
         "folders with more than 15 files": {f: n for f, n in folders.items() if n > 15},
         "largest file": max(size.values()),
         "folder circles": sorted(sorted(k) for k in knots(folder_graph(root))),
         "file circles": sorted(sorted(k) for k in knots(graph(root, top_only=True))),
         "file names used twice": sorted(s for s, n in stems.items() if n > 1),
+        **({} if since is None else {"files a commit (median)": files_a_commit(root, since)}),
     }
 
 
@@ -147,9 +209,10 @@ def main() -> None:
     """Print the table, and save it under a label if asked."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--root", type=Path, default=ROOT)
+    parser.add_argument("--since", metavar="REV")
     parser.add_argument("--write", metavar="LABEL")
     given = parser.parse_args()
-    table = measured(given.root)
+    table = measured(given.root, given.since)
     for name, value in table.items():
         number = f"{len(value)}: " if isinstance(value, list | dict) else ""
         print(f"{name:46} {number}{value}")
