@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from robustify.arrays import Floats, Ints
+from robustify.arrays import ROUNDING, Floats, Ints
 from robustify.baselines.option_texts import (
     BRACKET,
     CAPITAL,
@@ -53,7 +53,7 @@ def matrix(items: Sequence[Item]) -> Floats:
         return np.zeros((0, 2 * len(NAMES)))
     beyond = raw - np.repeat(np.add.reduceat(raw, np.cumsum(k) - k) / k[:, None], k, axis=0)
     spread = np.sqrt(np.mean(beyond**2, axis=0))
-    found = np.hstack([standardised(raw, k), beyond / np.where(spread > 1e-9, spread, np.inf)])
+    found = np.hstack([standardised(raw, k), beyond / np.where(spread > ROUNDING, spread, np.inf)])
     found.flags.writeable = False
     return found
 
@@ -158,8 +158,7 @@ def standardised(raw: Floats, k: Ints) -> Floats:
     size = k[:, None].astype(np.float64)
     centred = raw - np.repeat(np.add.reduceat(raw, starts) / size, k, axis=0)
     spread = np.sqrt(np.add.reduceat(centred**2, starts) / size)
-    # A spread that is only rounding error must not be scaled up to 1.
-    alive = spread > 1e-9
+    alive = spread > ROUNDING
     return np.asarray(centred * np.repeat(alive / np.where(alive, spread, 1.0), k, axis=0))
 
 

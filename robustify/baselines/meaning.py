@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from robustify.answers import Answer
-from robustify.arrays import Bools, Floats, Ints
+from robustify.arrays import ROUNDING, Bools, Floats, Ints
 from robustify.baselines.artifact_probe import ProbeSettings, fitted_rows, padded
 from robustify.baselines.conditional_logit import centred, drawn
 from robustify.item import Item
@@ -21,7 +21,6 @@ AXES = 64
 RIDGE = 10.0
 MOST_ENCODED = 5_000
 """Most items that are encoded. A larger set is sampled."""
-_ALIKE = 1e-9
 
 
 def encoded(items: Sequence[Item]) -> list[Item]:
@@ -53,4 +52,4 @@ def places(vectors: Floats, there: Bools) -> Floats:
 
 def _scaled(x: Floats, there: Bools) -> Floats:
     spread = float(x[there].std())
-    return x / spread if spread > _ALIKE else np.zeros_like(x)
+    return x / spread if spread > ROUNDING else np.zeros_like(x)

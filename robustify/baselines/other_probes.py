@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from robustify.arrays import Bools, Floats, Ints
+from robustify.arrays import ROUNDING, Bools, Floats, Ints, tied
 from robustify.baselines.artifact_probe import padded
 from robustify.baselines.conditional_logit import centred, coefficients, cross_fitted
 from robustify.baselines.features import amounts
@@ -19,7 +19,6 @@ from robustify.item import Item
 DIMENSIONS = 64
 """Dimensions of the space of words."""
 _RIDGES = {"extremes": 5.0, "latent_words": 30.0}
-_ALIKE = 1e-9
 
 
 def other_probes(items: Sequence[Item], key: Ints, there: Bools, fold: Ints) -> Mapping[str, Floats]:
@@ -39,8 +38,8 @@ def _extremes(items: Sequence[Item], there: Bools) -> Floats:
     raw, option = padded(amounts(items), there), there[:, :, None]
     most = np.where(option, raw, -np.inf).max(axis=1, keepdims=True)
     least = np.where(option, raw, np.inf).min(axis=1, keepdims=True)
-    differ = most - least > _ALIKE
-    found = np.concatenate([(raw >= most - _ALIKE) & differ, (raw <= least + _ALIKE) & differ], axis=2)
+    differ = ~tied(least, most)
+    found = np.concatenate([tied(raw, most) & differ, tied(-raw, -least) & differ], axis=2)
     return _centred(found.astype(np.float64), there)
 
 
@@ -58,11 +57,11 @@ def _latent_words(items: Sequence[Item], there: Bools) -> Floats:
     length = np.sqrt(np.asarray(weighed.multiply(weighed).sum(axis=1)).ravel())
     # A fixed starting vector makes the coordinates reproducible.
     left, size, _ = svds(
-        diags_array(1 / np.maximum(length, _ALIKE)) @ weighed, k=d, v0=np.ones(min(present.shape))
+        diags_array(1 / np.maximum(length, ROUNDING)) @ weighed, k=d, v0=np.ones(min(present.shape))
     )
     place = _centred(padded(left * size, there), there)
     spread = float(place[there].std())
-    return place / spread if spread > _ALIKE else place
+    return place / spread if spread > ROUNDING else place
 
 
 def _centred(x: Floats, there: Bools) -> Floats:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array, get_index_dtype
 from scipy.special import bdtr, bdtrc
 
-from robustify.arrays import Bools, Floats, Ints
+from robustify.arrays import ROUNDING, Bools, Floats, Ints
 from robustify.baselines.conditional_logit import Fit, centred, drawn
 from robustify.baselines.option_texts import Options
 from robustify.baselines.wording import FUNCTION_WORDS, words_of
@@ -64,7 +64,7 @@ def scorer(items: Sequence[Item], key: Ints, there: Bools, known: Bools) -> Fit:
     def fit(train: Bools, test: Bools) -> Floats:
         of = train[chosen].astype(np.float64)
         over, variance = of @ at_key - of @ share, of @ spread
-        z = over / np.sqrt(np.maximum(variance, 1e-9))
+        z = over / np.sqrt(np.maximum(variance, ROUNDING))
         clear = (np.abs(z) > np.array(LEAST)[:, None]) & (variance > _LEAST_INFORMATION)
         adds = np.where(clear, over / (variance + RIDGE), 0.0).T
         logits = np.zeros((len(LEAST), *there[test].shape))

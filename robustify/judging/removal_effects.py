@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaln, ndtr
 
-from robustify.arrays import Bools, Floats, Ints, numbered
+from robustify.arrays import ROUNDING, Bools, Floats, Ints, numbered
 from robustify.judging.accuracy import Credits
 from robustify.judging.context import UNNAMED, Context, Parts
 from robustify.stats.intervals import Interval, clusters, effective_size, rate, wilson
@@ -170,7 +170,7 @@ def topics(
 def _as_far(null: Floats, after: Ints) -> Floats:
     """Return the two-sided p-value of each topic's number of kept items (t,), estimated from random removals."""
     mean = null.mean(axis=0)
-    reached = np.count_nonzero(np.abs(null - mean) >= np.abs(after - mean) - 1e-9, axis=0)
+    reached = np.count_nonzero(np.abs(null - mean) >= np.abs(after - mean) - ROUNDING, axis=0)
     return np.asarray((1 + reached) / (1 + len(null)))
 
 
@@ -209,7 +209,7 @@ def drift(
         rng.multivariate_hypergeometric(before, n, size=draws, method="marginals") if null is None else null
     )
     found, by_chance = float(divergence(after, before)), divergence(alone, before)
-    reached = int(np.count_nonzero(by_chance >= found - 1e-12))
+    reached = int(np.count_nonzero(by_chance >= found - ROUNDING))
     return {"kl_nats": found, "kl_null": float(by_chance.mean()), "p": (1 + reached) / (1 + len(by_chance))}
 
 

@@ -12,7 +12,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from robustify.arrays import Bools, Floats, Ints
+from robustify.arrays import ROUNDING, Bools, Floats, Ints
 from robustify.screen.item_index import KeyPositions, key_shares
 from robustify.stats.distributions import central, poisson_binomial, upper_tail
 from robustify.stats.intervals import (
@@ -28,8 +28,6 @@ from robustify.stats.intervals import (
 )
 
 _Z2 = NormalDist().inv_cdf(0.975) ** 2
-_NOTHING = 1e-12
-"""Sums of shares that differ by less are equal up to rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +108,7 @@ def chance_by_position(
     even = (share**2).sum(axis=1)
     room = 1 + even - 2 * np.take_along_axis(share, at, axis=1)[:, 0]
     # If all keys are at one position, no other option can be the key or a decoy.
-    ratio = np.where(share < 1, share / np.maximum(1 - share, _NOTHING), 0.0)
+    ratio = np.where(share < 1, share / np.maximum(1 - share, ROUNDING), 0.0)
     decoys = (would & (np.arange(would.shape[1]) != at)) * ratio
     found = _counts(flagged, probability, false_share(flagged, decoys.sum(axis=1), ratio.max(axis=1)), groups)
     return _drop_ambiguous_latent(_add_rates(found, flagged - probability - here, room, k, groups), would)
@@ -167,13 +165,13 @@ def _add_rates(found: Chance, over: Floats, room: Floats, k: Ints, groups: Ints 
             excess_ci, latent_ci = interval(means[:, 0]), interval(means[:, 1] / means[:, 2])
     # Resampling constant values gives zero width, so allow for the flags that may have been missed.
     unseen, left = clopper_pearson(0, drawn)[1], float(room.mean())
-    if np.abs(over).max() < _NOTHING:
+    if np.abs(over).max() < ROUNDING:
         excess_ci = wilson(0, drawn)
-    elif excess_ci is not None and np.ptp(over) < _NOTHING:
+    elif excess_ci is not None and np.ptp(over) < ROUNDING:
         excess_ci = max(-1.0, float(over[0]) - unseen), min(1.0, float(over[0]) + unseen)
-    if np.abs(over).max() < _NOTHING or not found.flagged:
+    if np.abs(over).max() < ROUNDING or not found.flagged:
         latent_ci = 0.0, unseen / left
-    elif latent_ci is not None and np.ptp(rated[knows]) < _NOTHING:
+    elif latent_ci is not None and np.ptp(rated[knows]) < ROUNDING:
         latent_ci = float(rated[knows][0]) - unseen / left, float(rated[knows][0]) + unseen / left
     return replace(
         found,
@@ -192,7 +190,7 @@ def _latent_contributions(over: Floats, room: Floats, k: Ints) -> Floats:
     for options in np.unique(k).tolist():
         here = k == options
         left = float(room[here].mean())
-        if left > _NOTHING:
+        if left > ROUNDING:
             latent = float(over[here].mean()) / left
             out[here] = latent + (over[here] - latent * room[here]) / left
     return out

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 from scipy.special import betainc
 
-from robustify.arrays import Bools, Floats, Ints
+from robustify.arrays import ROUNDING, Bools, Floats, Ints
 from robustify.screen.consensus import ROBUST, SHORTCUT, UNDECIDED
 from robustify.screen.ranking import Ranking
 from robustify.screen.votes import Flagging
@@ -63,7 +63,7 @@ def decoy_cut(strength: Floats, hit: Bools, rho: Floats, q: float) -> Cut:
     hits = np.cumsum(won)
     decoys = rho.max() + np.cumsum(np.where(won, 0.0, rho[order]))
     last = np.append(ranked[1:] < ranked[:-1], True)
-    at = np.flatnonzero(last & (hits > 0) & (decoys <= q * hits + 1e-12))
+    at = np.flatnonzero(last & (hits > 0) & (decoys <= q * hits + ROUNDING))
     if not len(at):
         return Cut(n, None, 0, 0, float(rho.max()), None, None)
     end = int(at[-1])
@@ -116,7 +116,7 @@ def exact_cut(
             cuts.append((np.count_nonzero(fold == f) / (largest * (1 + cut.misses)), f, cut))
     cuts.sort(key=lambda one: -one[0])
     hits = np.cumsum([cut.hits for _, _, cut in cuts], dtype=np.int64)
-    enough = [m for m, (e, _, _) in enumerate(cuts) if e * hits[m] >= n / q * (1 - 1e-12)]
+    enough = [m for m, (e, _, _) in enumerate(cuts) if e * hits[m] >= n / q * (1 - ROUNDING)]
     if not enough:
         return {}, Cut(n, None, 0, 0, largest, None, None)
     flagged = cuts[: enough[-1] + 1]

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from robustify.answers import Answers, Block
-from robustify.arrays import Floats, Ints
+from robustify.arrays import ROUNDING, Floats, Ints
 from robustify.errors import DataError
 from robustify.stats.tests import LEVEL
 
@@ -228,7 +228,7 @@ def _drawn(counts: list[Ints], chi: float) -> float:
     for c in counts:
         draws += _chi_square(rng.multinomial(int(c.sum()), np.full(len(c), 1 / len(c)), size=DRAWS))
     # The observed keys are one of the draws, so p is never 0 (Davison and Hinkley 1997, 4.2).
-    return float((1 + np.count_nonzero(draws >= chi - 1e-9)) / (1 + DRAWS))
+    return float((1 + np.count_nonzero(draws >= chi - ROUNDING)) / (1 + DRAWS))
 
 
 def _off(found: Floats, even: Floats, n: int) -> tuple[int, float, float]:

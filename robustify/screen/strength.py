@@ -9,12 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robustify.arrays import Bools, Floats, Ints
+from robustify.arrays import Bools, Floats, Ints, tied
 from robustify.baselines.conditional_logit import log_probabilities
 from robustify.screen.votes import TIED, UNANSWERED
-
-_EQUAL = 1e-9
-"""Log probabilities that differ by less are equal up to rounding."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -33,7 +30,7 @@ def top_options(log_p: Floats) -> tuple[Ints, Floats]:
     """Return the best option of each item (n,), -1 if unknown or -2 if tied, and its log probability (n,)."""
     best = np.where(np.isnan(log_p), -np.inf, log_p).max(axis=1, initial=-np.inf)
     there = np.isfinite(best)
-    shared = (log_p >= np.where(there, best, np.inf)[:, None] - _EQUAL).sum(axis=1)
+    shared = tied(log_p, np.where(there, best, np.inf)[:, None]).sum(axis=1)
     top = np.where(shared == 1, np.nan_to_num(log_p, nan=-np.inf).argmax(axis=1), TIED)
     return np.where(there, top, UNANSWERED), best
 

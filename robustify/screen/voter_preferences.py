@@ -9,15 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from robustify.answers import Answers
-from robustify.arrays import Bools, Floats, Ints
+from robustify.arrays import ROUNDING, Bools, Floats, Ints, tied
 from robustify.baselines.conditional_logit import centred
 from robustify.screen.item_index import ItemIndex
 from robustify.screen.screen_rules import VIEW_OF, Mode, ScreenRules, TextNorm
 from robustify.screen.votes import first_template, in_own_order, preferences, who_votes
 from robustify.stats.missing import reading_ratio
 
-_EQUAL = 1e-9
-"""Scores that differ by less are equal up to rounding."""
 _ANYTHING = 1e6
 """Stand-in for the unbounded contribution of a voter that never answered."""
 
@@ -94,7 +92,7 @@ class VoterPreferences:
         known, key = (self._index.key >= 0) & (self._index.k > 0), np.maximum(self._index.key, 0)
         if all((one.answered | ~one.asked | ~known).all() for one in voters):
             return 1.0
-        right = [one.values[np.arange(len(key)), key] >= one.values.max(axis=1) - _EQUAL for one in voters]
+        right = [tied(one.values[np.arange(len(key)), key], one.values.max(axis=1)) for one in voters]
         asked, read = [known & one.asked for one in voters], [known & one.answered for one in voters]
         return reading_ratio(*(np.stack(parts, axis=1) for parts in (asked, read, right)))
 
@@ -121,5 +119,5 @@ def _mean(at: Ints, values: Floats, index: ItemIndex) -> Floats:
 def _standardised(values: Floats, there: Bools) -> Floats:
     middle = centred(np.nan_to_num(values), there)
     spread = np.sqrt((middle**2).sum(axis=1) / np.maximum(there.sum(axis=1), 1))
-    alive = spread > _EQUAL
+    alive = spread > ROUNDING
     return np.asarray(middle * (alive / np.where(alive, spread, 1.0))[:, None])

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import log_softmax
 
 from robustify.answers import Answers, Block
-from robustify.arrays import Bools, Floats, Ints
+from robustify.arrays import ROUNDING, Bools, Floats, Ints
 from robustify.scoring import best, credit, normalised
 from robustify.screen.item_index import ItemIndex
 from robustify.screen.screen_rules import FULL_OF, VIEW_OF, Mode, ScreenRules, TextNorm
@@ -246,8 +246,8 @@ def _confident(answers: Answers, confidence: float, index: ItemIndex) -> Ints:
     )
     # The better of two choices always has at least a half. So the ratio of a pick to the mean of the other choices
     # must also be as large as for a pick of this confidence among four choices.
-    p, times = np.exp(top), 3 * confidence / max(1 - confidence, 1e-12)
-    clear = p * (block.k - 1) >= times * (1 - p) * (1 - 1e-9)
+    p, times = np.exp(top), 3 * confidence / max(1 - confidence, ROUNDING)
+    clear = p * (block.k - 1) >= times * (1 - p) * (1 - ROUNDING)
     sure = (p >= confidence) & clear & (block.tie == 1)
     vote = np.where(block.pick < 0, UNANSWERED, np.where(sure, block.pick, TIED)).astype(np.float64)
     pick = index.spread(block, vote)

@@ -12,7 +12,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from robustify.arrays import Floats, Ints, coded
+from robustify.arrays import ROUNDING, Floats, Ints, coded
 
 Interval = tuple[float, float]
 
@@ -23,7 +23,6 @@ FEWEST_GROUPS = 30
 
 _NORMAL = NormalDist()
 _CELLS = 1 << 22
-_TINY = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +104,7 @@ def effective_size(credit: Floats, groups: Ints | None = None, level: float = 0.
     from scipy.special import stdtrit  # loaded only when needed
 
     tail, heavy = 0.5 + level / 2, drawn * float((off**4).sum()) / square**2
-    free = max(1.0, min(drawn - 1.0, 2 * drawn / max(heavy - 1, _TINY)))
+    free = max(1.0, min(drawn - 1.0, 2 * drawn / max(heavy - 1, ROUNDING)))
     fewer = float(stdtrit(n - 1, tail) / stdtrit(free, tail)) ** 2
     return min(float(n), p * (1 - p) / variance * fewer)
 

@@ -7,15 +7,18 @@ import numpy as np
 import pytest
 
 from robustify.answers import Answer, Answers
-from robustify.arrays import Ints
+from robustify.arrays import Ints, tied_best
 from robustify.baselines.conditional_logit import fitted, log_probabilities, nested
 from robustify.baselines.features import NAMES
 from robustify.item import Item
+from robustify.scoring import picks
 from robustify.screen.consensus import ROBUST, SHORTCUT, UNDECIDED
 from robustify.screen.decoy_filter import flags
 from robustify.screen.item_index import ItemIndex, item_index
 from robustify.screen.ranking import Ranker, Ranking
 from robustify.screen.screen_rules import ScreenRules
+from robustify.screen.strength import top_options
+from robustify.screen.votes import TIED
 from tests.support.fake_answers import Bench, bench, items_of, rows, text_rows
 
 RULES = ScreenRules()
@@ -128,6 +131,14 @@ def test_logits_are_nested() -> None:
     assert z[2][fold == 1] == pytest.approx(x[fold == 1] @ beta)
     alone = fitted(x[fold != 3], key[fold != 3], there[fold != 3], 1.0)
     assert z[3][fold == 3] == pytest.approx(x[fold == 3] @ alone)
+
+
+def test_scores_tie_alike_in_rows_and_in_ranked_options() -> None:
+    for apart, tie in ((1e-7, 2), (1e-5, 1)):
+        scores = np.array([[-1.0, -1.0 - apart, -5.0]])
+        assert picks(scores, np.array([0]), np.array([3]))[2].tolist() == [tie]
+        assert top_options(scores)[0].tolist() == [TIED if tie == 2 else 0]
+        assert len(tied_best(scores[0].tolist())) == tie
 
 
 def test_few_items_are_ranked_by_the_voters_and_nothing_is_fitted() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robustify.arrays import Floats
+from robustify.arrays import ROUNDING, Floats
 from robustify.judging.accuracy import Credits
 from robustify.judging.context import Context
 from robustify.stats.intervals import rate
@@ -55,7 +55,7 @@ def item_analysis(ctx: Context, credits: Mapping[str, Credits]) -> AnalysedItems
 
     a, b = deviations(won), deviations(rest)
     size = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
-    found = np.where(size > 1e-9, (a * b).sum(axis=1) / np.maximum(size, 1e-9), np.nan)
+    found = np.where(size > ROUNDING, (a * b).sum(axis=1) / np.maximum(size, ROUNDING), np.nan)
     difficulty = np.where(n > 0, won.sum(axis=1) / np.maximum(n, 1), np.nan)
     worst = [i for i in np.argsort(found, kind="stable")[:LISTED].tolist() if found[i] < 0]
     rows = tuple(
