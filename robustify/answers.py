@@ -41,8 +41,10 @@ SCHEMA = pa.schema(
         ("error", pa.string()),
     ]
 )
-OPTIONAL = pa.schema([("draws", pa.int16()), ("at_most", pa.float64())])
-"""Optional columns for letters that were sampled or that a server did not return."""
+ROTATION = "rotation"
+"""Column that `Answers` adds to tables without it, such as older files."""
+OPTIONAL = pa.schema([(ROTATION, pa.int16()), ("draws", pa.int16()), ("at_most", pa.float64())])
+"""Columns that a file may lack. `draws` and `at_most` are for letters that were sampled or that a server did not return."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +123,10 @@ class Block:
     """Rows of an answer table as arrays, with r rows and at most K choices per row.
 
     Arrays of shape (r,): `item` (index into `Answers.items`), `key`, `pick` (-1 if unanswered), `correct` (credit, NaN if
-    unanswered), `tie`, `k` (number of choices), `draws` (0 for log-probabilities), and `at_most` (NaN if all scores are
-    known). Arrays of shape (r, K): `scores`, `n_chars`, `n_bytes`, `n_tokens` (NaN if missing), and `order` (-1 beyond
-    the choices of a row). Columns are read on first use, because most callers need only a few."""
+    unanswered), `tie`, `k` (number of choices), `rotation` (which rotation of the item's order was shown, -1 if none),
+    `draws` (0 for log-probabilities), and `at_most` (NaN if all scores are known). Arrays of shape (r, K): `scores`,
+    `n_chars`, `n_bytes`, `n_tokens` (NaN if missing), and `order` (-1 beyond the choices of a row). Columns are read on
+    first use, because most callers need only a few."""
 
     item: Ints
     key: Ints
@@ -138,6 +141,7 @@ class Block:
     order: Ints
     draws: Ints
     at_most: Floats
+    rotation: Ints
 
     def __init__(
         self, table: pa.Table, item: Ints, rows: Ints | None = None, width: int | None = None
@@ -161,7 +165,7 @@ class Block:
         column = self._table["order" if name == "k" else name]
         column = column if self._rows is None else column.take(pa.array(self._rows))
         match name:
-            case "key" | "pick" | "tie":
+            case "key" | "pick" | "tie" | "rotation":
                 return _ints(column)
             case "k":
                 return _ints(pc.list_value_length(column))
@@ -202,7 +206,14 @@ class Answers:
     """Answer table in memory, with the columns of `SCHEMA`."""
 
     def __init__(self, table: pa.Table) -> None:
+        """Keep a table with the columns of `SCHEMA`, and add `rotation` if it has none."""
         self.table = table
+        if ROTATION not in table.column_names:
+            rotation = np.empty(len(self), dtype=np.int64)
+            for asking, rows in self._rows.items():
+                rotation[rows] = _rotations(self.block(*asking))
+            column = pa.array(rotation, pa.int16(), mask=rotation < 0)
+            self.table = table.add_column(len(SCHEMA), OPTIONAL.field(ROTATION), column)
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -213,7 +224,10 @@ class Answers:
         answers = list(rows)
         # Build typed columns, because pyarrow would infer the types of nested lists row by row.
         schema = pa.schema(
-            [*SCHEMA, *(f for f in OPTIONAL if any(getattr(one, f.name) is not None for one in answers))]
+            [
+                *SCHEMA,
+                *(f for f in OPTIONAL if any(getattr(one, f.name, None) is not None for one in answers)),
+            ]
         )
         columns = [pa.array(list(map(attrgetter(f.name), answers)), type=f.type) for f in schema]
         return cls(pa.table(columns, schema=schema))
@@ -309,6 +323,23 @@ class Answers:
         whole = len(rows) and rows[-1] - rows[0] + 1 == len(rows)
         table = self.table.slice(int(rows[0]), len(rows)) if whole else self.table
         return Block(table, self.item_of[rows], None if whole else rows)
+
+
+def _rotations(block: Block) -> Ints:
+    """Return which rotation of its item's order each row of one asking shows (r,), or -1. An item's order is the
+    benchmark's if it was shown, otherwise the first one shown."""
+    if (block.item[1:] > block.item[:-1]).all():
+        return np.zeros(len(block), dtype=np.int64)
+    position, k = np.arange(block.order.shape[1]), np.maximum(block.k, 1)[:, None]
+    own = ((block.order == position) | (block.order < 0)).all(axis=1)
+    by_item = np.lexsort((~own, block.item))
+    _, start, item = np.unique(block.item[by_item], return_index=True, return_inverse=True)
+    first = np.empty(len(block), dtype=np.int64)
+    first[by_item] = by_item[start][item]
+    zero = (block.order == 0).argmax(axis=1)
+    from_zero = np.where(position < k, (position + zero[:, None]) % k, position)
+    ring = np.take_along_axis(block.order, from_zero, axis=1)
+    return np.where((ring == ring[first]).all(axis=1), (zero[first] - zero) % k[:, 0], -1)
 
 
 def _one(column: pa.ChunkedArray | pa.DictionaryArray) -> pa.DictionaryArray:

@@ -84,7 +84,7 @@ class Audit:
 
     @property
     def answers(self) -> "pd.DataFrame":
-        """Answers: item, view, model, order, template, key, pick, correct (credit, 0 to 1), and scores (nats)."""
+        """Answers: item, view, model, order, rotation, template, key, pick, correct (credit, 0 to 1), and scores (nats)."""
         self._require_rows("answers.parquet")
         return cast("pd.DataFrame", self.run.answers.table.to_pandas())
 

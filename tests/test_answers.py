@@ -64,6 +64,27 @@ def test_the_first_row_of_an_item_is_its_plain_asking() -> None:
     assert len(block) == 2
 
 
+def turned(item: str, order: tuple[int, ...], view: str = "full") -> Answer:
+    return answer(Asked(item, view, "m", order, "t", 0), [-1.0] * len(order))
+
+
+def test_each_row_says_which_rotation_of_its_item_s_order_it_shows(tmp_path: Path) -> None:
+    shown = [(2, 0, 1), (1, 2, 0), (0, 1, 2), (0, 2, 1)]
+    rows = [
+        *(turned("own", order) for order in shown), *(turned("once", order) for order in shown[:1]),
+        *(turned("mixed", order) for order in shown[::3]), turned("two", (1, 0)), turned("two", (0, 1)),
+        *(turned("own", order, "choices_only") for order in shown[:2]),
+    ]  # fmt: skip
+    table = Answers.of(rows)
+    assert table.table["rotation"].to_pylist() == [2, 1, 0, None, 0, 0, None, 1, 0, 0, 2]
+    assert table.block("full", "m").rotation.tolist() == [2, 1, 0, -1, 0, 0, -1, 1, 0]
+    older = table.table.drop_columns(["rotation"])
+    pq.write_table(older, tmp_path / "older.parquet")
+    assert Answers.read(tmp_path / "older.parquet").table.equals(table.table)
+    assert Answers.concat([Answers(older), table]).table["rotation"].null_count == 4
+    assert Answers.of([]).table["rotation"].to_pylist() == []
+
+
 def test_an_absent_asking_is_an_empty_block() -> None:
     assert len(Answers.of(three()).block("cloze", "m")) == 0
     assert Answers.of([]).items == ()

@@ -1,7 +1,6 @@
 """Effect of the order of choices on models that see the question.
 
-Random orders and rotations of the first order are recognized from the orders themselves. Statistics use only the items
-answered in every order of a set. Items asked once are ignored.
+Statistics use only the items answered in every order of a set. Items asked once are ignored.
 """
 
 import math
@@ -11,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from robustify.answers import Answers, Block
-from robustify.arrays import Bools, Ints
+from robustify.arrays import Ints
 from robustify.judging.context import Context
 from robustify.scoring import as_compared
 from robustify.screen.votes import first_block
@@ -92,16 +91,16 @@ def _answered(block: Block, rows: Ints) -> Ints:
 def orders_asked(block: Block) -> tuple[Ints, Ints]:
     """Return the rows of each item's random orders (items, orders) and rotations (items, K), padded with -1.
 
-    An item's first row is the one in its original order, or its first in the table. A random order may also be a rotation.
+    Both begin with the item's own order (rotation 0). A random order may also be a rotation.
     If rotations were asked as well, the random set has the first order and all orders that are not rotations. Rotations
     fill it up to the size of a set without overlap.
     """
     if not len(block):
         return _NONE, _NONE
     _, item, asked = np.unique(block.item, return_inverse=True, return_counts=True)
-    first = _first_rows(block, item, len(asked))
-    k = block.k[first]
-    turn, in_ring = _rotations_of_first(block, first[item])
+    k = np.zeros(len(asked), dtype=np.int64)
+    k[item] = block.k
+    turn, in_ring = block.rotation, block.rotation >= 0
     turned = np.full((len(asked), int(k.max())), -1)
     # Assign in reverse, so that the earliest of equal rows remains.
     rows = np.flatnonzero(in_ring)[::-1]
@@ -117,8 +116,7 @@ def orders_asked(block: Block) -> tuple[Ints, Ints]:
     available = np.where((k > 2) & rotated_only, 1, asked)
     size = _usual(met) if besides and len(met) else _most_used(available, k)
     last = in_ring if besides else np.zeros(len(item), dtype=bool)
-    place = np.where(np.arange(len(item)) == first[item], 0, 1 + last)
-    by_item = np.lexsort((np.arange(len(item)), place, item))
+    by_item = np.lexsort((np.where(turn == 0, 0, 1 + last), item))
     due = _orders_due(size, k)
     full = (due >= 2) & (available >= due)
     there = np.arange(size) < due[full, None]
@@ -127,25 +125,6 @@ def orders_asked(block: Block) -> tuple[Ints, Ints]:
 
 
 _NONE: Ints = np.zeros((0, 0), dtype=np.int64)
-
-
-def _first_rows(block: Block, item: Ints, items: int) -> Ints:
-    own = ((block.order == np.arange(block.order.shape[1])) | (block.order < 0)).all(axis=1)
-    first = np.zeros(items, dtype=np.int64)
-    for rows in (np.arange(len(item)), np.flatnonzero(own)):
-        first[item[rows[::-1]]] = rows[::-1]
-    return first
-
-
-def _rotations_of_first(block: Block, first: Ints) -> tuple[Ints, Bools]:
-    """Return the rotation of each row (r,) relative to the row `first`, and whether it is a rotation of that row."""
-    start = (block.order == 0).argmax(axis=1)
-    place = np.arange(block.order.shape[1])
-    beyond = place >= block.k[:, None]
-    at = np.where(beyond, place, (place + start[:, None]) % np.maximum(block.k, 1)[:, None])
-    ring = np.take_along_axis(block.order, at, axis=1)
-    turn = (start[first] - start) % np.maximum(block.k, 1)
-    return turn, np.asarray((ring == ring[first]).all(axis=1))
 
 
 def _usual(sizes: Ints) -> int:
