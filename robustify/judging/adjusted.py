@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtr
 
-from robustify.arrays import ROUNDING, Floats, Ints
+from robustify.arrays import ROUNDING, Bools, Floats, Ints
 from robustify.baselines.conditional_logit import centred, drawn, log_probabilities
 from robustify.baselines.heuristics import listed_credit
 from robustify.baselines.meaning import VIEW as MEANING
@@ -138,7 +138,8 @@ def listed_cues(ctx: Context, scores: OptionScores, more: Mapping[str, Floats]) 
     found = {
         "scorer_logit": centred(np.where(there[known], log_p, 0.0), there[known])[at],
         "scorer_probability": np.exp(log_p[at]) - chance,
-        "scorer_pick": credit(best(log_p, ctx.index.k[known]), key) - chance,
+        # By logits, because a temperature near 0 would make all options tie.
+        "scorer_pick": credit(_picked(scores.logits[known], there[known]), key) - chance,
         **{name: part[rows, key] for name, part in (("form", scores.surface), ("words", scores.words))},
         **{name: won[known] - chance for name, won in listed_credit(ctx.items or (), RULES).items()},
         **more,
@@ -201,8 +202,7 @@ def _remaining_gains(ctx: Context, scores: OptionScores, columns: Floats) -> dic
     groups, chance = together[rows], 1 / there.sum(axis=1)
     probes = other_probes([items[row] for row in rows.tolist()], key, there, fold).items()
     auditors: list[tuple[str, AuditorKind, Floats]] = [
-        (name, "probe", credit(best(log_probabilities(logits, there), there.sum(axis=1)), key))
-        for name, logits in probes
+        (name, "probe", credit(_picked(logits, there), key)) for name, logits in probes
     ]
     auditors += [(name, kind, won[rows]) for name, kind, won in _asked_auditors(ctx)]
     kinds: dict[str, AuditorKind] = {}
@@ -230,6 +230,10 @@ def _asked_auditors(ctx: Context) -> Iterator[tuple[str, AuditorKind, Floats]]:
     for name in [model for view, model, _ in ctx.answers.askings() if view == MEANING]:
         block = ctx.answers.block(MEANING, name).first()
         yield name, "encoder", ctx.index.spread(block, block.correct)
+
+
+def _picked(logits: Floats, there: Bools) -> Bools:
+    return best(log_probabilities(logits, there), there.sum(axis=1))
 
 
 def _gain(beyond: Floats, weight: Floats, groups: Ints) -> _Gain:
