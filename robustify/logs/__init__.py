@@ -11,22 +11,24 @@ from pathlib import Path
 
 from robustify.errors import DataError, UsageError
 from robustify.files import sha256
-from robustify.loaders.json_rows import whole_object
-from robustify.loaders.layouts import is_lm_eval
 from robustify.loaders.loaded import FieldMap
 from robustify.loaders.open_file import open_rows
+from robustify.loaders.rows import SourceTable
+from robustify.logs import inspect_logs, lighteval, lm_eval_logs, pick_tables
 from robustify.logs.gather import gather
-from robustify.logs.inspect_logs import is_inspect, read_eval_file, read_inspect
-from robustify.logs.lighteval import is_lighteval, read_lighteval
-from robustify.logs.lm_eval_logs import read_lm_eval
-from robustify.logs.log import Log, LogOptions, ShownBefore, fingerprint, together
+from robustify.logs.log import Log, LogFile, LogOptions, LogReader, ShownBefore, fingerprint, together
 from robustify.logs.match import Gathered
 from robustify.logs.pick_columns import mapping
-from robustify.logs.pick_tables import KIND as PICKS
-from robustify.logs.pick_tables import read_picks
 from robustify.views import VIEWS, View
 
 _ZIP = b"PK\x03\x04"
+READERS: dict[str, LogReader] = {
+    inspect_logs.KIND: inspect_logs,
+    lm_eval_logs.KIND: lm_eval_logs,
+    lighteval.KIND: lighteval,
+    pick_tables.KIND: pick_tables,
+}
+"""Readers by the kind of their logs. The first one that recognizes a file reads it, so the reader of any table is last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,24 +58,19 @@ def read_log(path: Path, options: LogOptions, before: ShownBefore | None = None)
         raise UsageError(f"{path} is a folder, not a log. List the files in it ({path}/*.jsonl).")
     if not path.is_file():
         raise UsageError(f"{path}: the file does not exist; expected a log ([MODEL=][VIEW:]FILE)")
-    with path.open("rb") as file:
-        zipped = file.read(4) == _ZIP
+    with path.open("rb") as opened:
+        zipped = opened.read(4) == _ZIP
     if zipped:
-        return read_inspect(path, read_eval_file(path), sha256(path), options)
-    opened = open_rows(str(path))
-    table = opened.table
-    if not table.rows:
-        raise DataError.gather([f"{path.name}:{fault.line}: {fault.reason}" for fault in table.faults])
-    if table.outer == "inspect_log":
-        tree = whole_object(path.name, path.read_text(encoding="utf-8-sig"), 0)
-        if is_inspect(tree):
-            return read_inspect(path, tree, opened.sha256, options)
-    before = before or ShownBefore()
-    if is_lm_eval(table.rows[0].cells):
-        return read_lm_eval(path, table, opened.sha256, options, before)
-    if is_lighteval(table):
-        return read_lighteval(path, table, opened.sha256, options, before)
-    return read_picks(path.name, table, opened.sha256, options)
+        file = LogFile(path, sha256(path), SourceTable(()), zipped=True)
+    else:
+        rows = open_rows(str(path))
+        file = LogFile(path, rows.sha256, rows.table)
+        if not file.table.rows:
+            raise DataError.gather(
+                [f"{path.name}:{fault.line}: {fault.reason}" for fault in file.table.faults]
+            )
+    reader = next(reader for reader in READERS.values() if reader.recognizes(file))
+    return reader.read(file, options, before or ShownBefore())
 
 
 def read_logs(logs: Sequence[LogPath], options: LogOptions) -> list[Log]:
@@ -93,7 +90,7 @@ def read_logs(logs: Sequence[LogPath], options: LogOptions) -> list[Log]:
         file = log.path.name if names[log.path.name] == 1 else f"{at}/{log.path.name}"
         read.append(replace(read_log(log.path, own, before), file=file))
     strange = sorted(set(options.columns) - set(FieldMap.model_fields))
-    if strange and all(log.kind != PICKS for log in read):
+    if strange and all(log.kind != pick_tables.KIND for log in read):
         raise UsageError(
             f"--map {strange[0]} applies only to tables of picks, but none was given. Remove this option."
         )
@@ -108,6 +105,6 @@ def read_logs(logs: Sequence[LogPath], options: LogOptions) -> list[Log]:
 
 
 __all__ = [
-    "Gathered", "Log", "LogOptions", "LogPath", "fingerprint", "gather", "mapping", "parse_log_path", "read_log",
-    "read_logs", "together",
+    "READERS", "Gathered", "Log", "LogFile", "LogOptions", "LogPath", "LogReader", "ShownBefore", "fingerprint", "gather",
+    "mapping", "parse_log_path", "read_log", "read_logs", "together",
 ]  # fmt: skip

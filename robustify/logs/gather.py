@@ -22,6 +22,7 @@ from robustify.logs.match import (
     OtherItemError,
     answer_rows,
     bare_row,
+    equal_score_notes,
     of_item,
     refuse_repeats,
     table_in_order,
@@ -139,6 +140,7 @@ def _notes(rows: Sequence[MatchedRow], counts: MatchCounts, left_out: int, answe
         yield f"rows that match no item of this run, listed by line in quarantine.jsonl: {len(counts.set_aside)}"
     for file in sorted({log.file for log, reply, _ in rows if reply.unconditioned and reply.view == "cloze"}):
         yield f"{file}: scores without context were used as choices_only_text ({UNCONDITIONED})"
+    yield from equal_score_notes((log, reply) for log, reply, _ in rows)
     yield from _coverage(rows)
     yield from unanswered_notes(answers)
 
@@ -198,5 +200,5 @@ def _gather_textless(logs: Sequence[Log]) -> Gathered:
         groups={},
         answers=answers,
         set_aside=tuple(unread(logs)),
-        notes=(absent, *unanswered_notes(answers)),
+        notes=(absent, *equal_score_notes(rows), *unanswered_notes(answers)),
     )

@@ -7,23 +7,74 @@ then matched. A reply that Inspect scores as wrong because it is unreadable coun
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from robustify.errors import DataError, ItemError, UsageError
+from robustify.loaders.json_rows import whole_object
 from robustify.loaders.layouts import item_table
 from robustify.loaders.rows import Cells, Fault, as_object, rows_or_faults, table_of
 from robustify.logs.checked_names import Name, as_label, as_name, facts_of, listed, names_in, path_name
-from robustify.logs.log import Log, LoggedItem, LogOptions, LogReply, logged_items, plain_model
+from robustify.logs.log import (
+    Log,
+    LogFile,
+    LoggedItem,
+    LogOptions,
+    LogReply,
+    ShownBefore,
+    logged_items,
+    plain_model,
+)
+from robustify.logs.own_scores import pick_contradicted, scored_right
 from robustify.logs.prompts import assumed, position_named
 
 KIND = "inspect"
 _ATTACHED = "attachment://"
 
 
-def read_eval_file(path: Path) -> dict[str, Any]:
-    """Return the contents of an .eval file in the form of a JSON log.
-    Raise `UsageError` if the package inspect-ai is not installed. Raise `DataError` if the file is unreadable."""
+def recognizes(file: LogFile) -> bool:
+    """Return whether a file is an Inspect log, as JSON or zipped."""
+    return file.zipped or file.table.outer == "inspect_log"
+
+
+def read(file: LogFile, options: LogOptions, _: ShownBefore) -> Log:
+    """Read the replies in an Inspect log.
+    If there are several epochs, the first one is used. Raise `UsageError` if the scorer does not exist, there are several
+    scorers and none is selected, or inspect-ai is needed but not installed. Raise `DataError` if the task is not multiple
+    choice, or a zipped log is unreadable."""
+    path, tree = file.path, _tree(file)
+    spec = as_object(tree["eval"])
+    task = as_name(str(spec.get("task") or "").rsplit("/", 1)[-1]) or path_name(path.stem)
+    samples = _in_order(tree, spec)
+    table = table_of(enumerate(samples, start=1))
+    rows, inner = table.rows, item_table(path.name, replace(table, outer="inspect_log"))
+    names = {row.line: as_label(row.cells.get("id")) for row in rows}
+    items, faults, said = logged_items(path.name, inner, options, task, names)
+    scorer = _scorer(path.name, samples, options.filter)
+    targets = [sample.get("target") for sample in samples]
+    model = options.name or as_name(plain_model(str(spec.get("model") or ""))) or path_name("model")
+    make = partial(LogReply, model=model, view=options.view or "full", template=KIND)
+    made, wrong = rows_or_faults(
+        ((row, items[row.line]) for row in rows if row.line in items),
+        lambda row, item: make(row.line, item=item, **_answer(row.cells, item, scorer, targets)),
+    )
+    replies = tuple(reply for _, reply in made)
+    return Log(
+        file=path.name,
+        kind=KIND,
+        sha256=file.sha256,
+        task=task,
+        replies=replies,
+        faults=(*faults, *_unfinished(tree, len(samples)), *wrong),
+        facts=_facts(tree, spec),
+        notes=(*said, *_notes(options, replies, len(rows) - len(inner.rows))),
+    )
+
+
+def _tree(file: LogFile) -> Mapping[str, Any]:
+    """Return the contents of a log. An .eval file has the form of a JSON log after it is unzipped."""
+    path = file.path
+    if not file.zipped:
+        return as_object(whole_object(path.name, path.read_text(encoding="utf-8-sig"), 0))
     try:
         from inspect_ai.log import read_eval_log
     except ImportError:
@@ -39,42 +90,6 @@ def read_eval_file(path: Path) -> dict[str, Any]:
             f"{path.name}: the file is incomplete or damaged ({type(error).__name__}). Use a complete copy."
         ) from None
     return dict(log.model_dump(mode="json", exclude_none=True))
-
-
-def is_inspect(tree: object) -> bool:
-    """Return whether a JSON document is an Inspect log."""
-    return isinstance(tree, Mapping) and isinstance(tree.get("eval"), Mapping) and "samples" in tree
-
-
-def read_inspect(path: Path, tree: Mapping[str, Any], sha256: str, options: LogOptions) -> Log:
-    """Read the replies in an Inspect log.
-    If there are several epochs, the first one is used. Raise `UsageError` if the scorer does not exist, or there are
-    several scorers and none is selected. Raise `DataError` if the task is not multiple choice."""
-    spec = tree["eval"]
-    task = as_name(str(spec.get("task") or "").rsplit("/", 1)[-1]) or path_name(path.stem)
-    samples = _in_order(tree, spec)
-    table = table_of(enumerate(samples, start=1))
-    rows, inner = table.rows, item_table(path.name, replace(table, outer="inspect_log"))
-    names = {row.line: as_label(row.cells.get("id")) for row in rows}
-    items, faults, said = logged_items(path.name, inner, options, task, names)
-    scorer = _scorer(path.name, samples, options.filter)
-    model = options.name or as_name(plain_model(str(spec.get("model") or ""))) or path_name("model")
-    make = partial(LogReply, model=model, view=options.view or "full", template=KIND)
-    made, wrong = rows_or_faults(
-        ((row, items[row.line]) for row in rows if row.line in items),
-        lambda row, item: make(row.line, item=item, **_answer(row.cells, item, scorer)),
-    )
-    replies = tuple(reply for _, reply in made)
-    return Log(
-        file=path.name,
-        kind=KIND,
-        sha256=sha256,
-        task=task,
-        replies=replies,
-        faults=(*faults, *_unfinished(tree, len(samples)), *wrong),
-        facts=_facts(tree, spec),
-        notes=(*said, *_notes(options, replies, len(rows) - len(inner.rows))),
-    )
 
 
 def _in_order(tree: Mapping[str, Any], spec: Mapping[str, Any]) -> list[Cells]:
@@ -138,7 +153,7 @@ def _scorer(file: str, samples: Sequence[Cells], wanted: str | None) -> str | No
     return wanted or ("choice" if "choice" in names else next(iter(names), None))
 
 
-def _answer(cells: Cells, item: LoggedItem, scorer: str | None) -> dict[str, Any]:
+def _answer(cells: Cells, item: LoggedItem, scorer: str | None, targets: Sequence[object]) -> dict[str, Any]:
     """Return the pick of a sample, or the reason why it has none."""
     scores = cells.get("scores")
     score = scores.get(scorer) if isinstance(scores, Mapping) else None
@@ -147,10 +162,11 @@ def _answer(cells: Cells, item: LoggedItem, scorer: str | None) -> dict[str, Any
     if not isinstance(score, Mapping) or not score:
         return {"reason": "no score is logged"}
     pick, value = position_named(score.get("answer"), item.k, item.choices), score.get("value")
-    if pick is not None and value in ("C", "I") and (value == "C") != (pick == item.key):
+    plain = scorer == "choice" or score.get("answer") in targets
+    if pick_contradicted(right := scored_right(value), item, pick, plain=plain):
         raise ItemError(
-            f"the sample is scored {value}, but its answer and target imply the opposite. Check that both are "
-            "letters of the logged choices."
+            f"the sample is scored as {'right' if right else 'wrong'}, but its answer and target imply the opposite. Check "
+            "that both are letters of the logged choices."
         )
     return {"pick": pick, "reason": "names no choice, or several"}
 

@@ -9,32 +9,28 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from string import ascii_uppercase
 
 from robustify.errors import ItemError
-from robustify.loaders.rows import Cells, SourceTable, as_object, cell_value, has, rows_or_faults
+from robustify.loaders.rows import Cells, as_object, cell_value, has, rows_or_faults
 from robustify.logs.checked_names import Name, path_name
 from robustify.logs.lm_eval_logs import read_rows
 from robustify.logs.lm_eval_results import LmEvalRun
-from robustify.logs.log import Log, LogOptions, ShownBefore, plain_model
-from robustify.logs.prompts import are_letters
+from robustify.logs.log import Log, LogFile, LogOptions, ShownBefore, plain_model
+from robustify.logs.prompts import are_letters, option_lines
 
 KIND = "lighteval"
 COLUMNS = {"stem": "stem", "choices": "choices", "key": "key", "key_is": "index"}
-_OPTION = re.compile(r"^[ \t]*\(?([A-Z])[.)][ \t]*(.*)$", re.MULTILINE)
-_LAST_QUESTION = re.compile(r"(?:^|\n)Question:[ \t]*")
 _NAME = re.compile(r"details_(?P<task>.+?)(?:\|\d+)?_\d{4}-\d\d-\d\dT.*")
 
 
-def is_lighteval(table: SourceTable) -> bool:
+def recognizes(file: LogFile) -> bool:
     """Return whether the rows are lighteval details."""
-    return bool(table.rows) and {"doc", "model_response"} <= set(table.rows[0].cells)
+    return bool(file.table.rows) and {"doc", "model_response"} <= set(file.table.rows[0].cells)
 
 
-def read_lighteval(
-    path: Path, table: SourceTable, sha256: str, options: LogOptions, before: ShownBefore
-) -> Log:
+def read(file: LogFile, options: LogOptions, before: ShownBefore) -> Log:
     """Read the replies in lighteval details. Rows that show no item become faults."""
+    path, table = file.path, file.table
     made, faults = rows_or_faults(
         ((row, row.cells) for row in table.rows),
         lambda row, cells: replace(row, cells=_as_lm_eval(cells, row.number)),
@@ -43,7 +39,7 @@ def read_lighteval(
     rows = sorted((row for _, row in made), key=lambda row: _position(str(row.cells["doc_id"])))
     match = _NAME.fullmatch(path.stem)
     run = LmEvalRun(path_name(match["task"] if match else path.stem), _model(path))
-    head = Log(path.name, KIND, sha256, run.task, (), (*table.faults, *faults))
+    head = Log(path.name, KIND, file.sha256, run.task, (), (*table.faults, *faults))
     whole = replace(table, rows=tuple(rows), faults=head.faults)
     return read_rows(head, run, whole, replace(options, columns=COLUMNS), before) if rows else head
 
@@ -62,28 +58,24 @@ def _as_lm_eval(cells: Cells, number: int) -> dict[str, object]:
         raise ItemError(f"`doc.gold_index` does not select exactly one of {len(said)} choices")
     stem, choices = query, [c.removeprefix(" ") for c in said]
     if are_letters(tuple(said)):
-        stem, choices = _lettered(query, len(said))
+        found = option_lines(query, said)
+        if found is None:
+            raise ItemError(
+                "the options are only letters, and the prompt has no lines `A. ...` with their text"
+            )
+        stem, choices = found
     response = as_object(cells.get("model_response"))
     scores, alone = (
         _scores(response.get(name), len(said)) for name in ("logprobs", "unconditioned_logprobs")
     )
     contexts = [query] * len(said) + [""] * len(alone)
     return {
+        **as_object(cells.get("metric") or cells.get("metrics")),
         "doc_id": cell_value(cells, "doc.id") if has(cells, "doc.id") else number,
         "doc": {"stem": stem, "choices": choices, "key": key},
         "arguments": [[context, said[at % len(said)]] for at, context in enumerate(contexts)],
         "resps": [[score] for score in (scores or [math.nan] * len(said)) + alone],
     }
-
-
-def _lettered(query: str, k: int) -> tuple[str, list[str]]:
-    """Return the stem, and the texts of the last `k` option lines (`A. ...`) of a prompt."""
-    lines = list(_OPTION.finditer(query))[-k:]
-    if [line[1] for line in lines] != list(ascii_uppercase[:k]):
-        raise ItemError("the options are only letters, and the prompt has no lines `A. ...` with their text")
-    before = query[: lines[0].start()]
-    starts = list(_LAST_QUESTION.finditer(before))
-    return before[starts[-1].end() if starts else 0 :].strip(), [line[2].strip() for line in lines]
 
 
 def _model(path: Path) -> Name:

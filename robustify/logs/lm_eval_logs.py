@@ -6,58 +6,93 @@ objects. Unreadable values become None and give no answer.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
-from robustify.arrays import tied_best
-from robustify.errors import ItemError, UsageError
-from robustify.item import unspaced
-from robustify.loaders.layouts import item_table
-from robustify.loaders.rows import Cells, Fault, SourceRow, SourceTable, rows_or_faults
+from robustify.errors import DataError, ItemError, UsageError
+from robustify.loaders.layouts import is_lm_eval, item_table
+from robustify.loaders.rows import Cells, Fault, SourceRow, SourceTable, line_spans, rows_or_faults
 from robustify.logs.checked_names import as_label, listed, names_in
+from robustify.logs.lm_eval_requests import (
+    by_choice,
+    conditioned,
+    delimiter,
+    pairs_of,
+    prompt_of,
+    with_options,
+)
 from robustify.logs.lm_eval_results import LmEvalRun, find_run
-from robustify.logs.log import Log, LoggedItem, LogOptions, LogReply, ShownBefore
+from robustify.logs.log import Log, LogFile, LoggedItem, LogOptions, LogReply, ShownBefore
+from robustify.logs.own_scores import contradicted, pick_contradicted, scores_of_row
 from robustify.logs.prompts import Prompt, asked_as, mostly_letters, position_named
 from robustify.scoring import per_character
 
 KIND = "lm-eval"
 TEXT_VIEWS = ("cloze", "choices_only_text")
 """Views in which texts are scored. If a log has no prompts, only the view distinguishes texts from letters."""
+ROUNDING = 1e-6
+"""A log-likelihood may exceed 0 by this much."""
 Make = Callable[..., LogReply]
 
 
-def read_lm_eval(
-    path: Path, table: SourceTable, sha256: str, options: LogOptions, before: ShownBefore
-) -> Log:
+def recognizes(file: LogFile) -> bool:
+    """Return whether a file has logged samples, or is the results file beside them."""
+    cells = file.table.rows[0].cells if file.table.rows else {}
+    return is_lm_eval(cells) or _is_results(cells)
+
+
+def read(file: LogFile, options: LogOptions, before: ShownBefore) -> Log:
     """Read the replies in a log of lm-eval. Raise `UsageError` if the filter does not exist, or the view contradicts the
-    prompts. Raise `DataError` if the items have no known layout, or the prompts contradict `options`."""
-    run = find_run(path)
-    head = Log(path.name, KIND, sha256, run.task, (), table.faults, run.facts or {})
-    return read_rows(head, run, table, options, before)
+    prompts. Raise `DataError` if the file has only results, the items have no known layout, or the prompts contradict
+    `options`."""
+    if _is_results(file.table.rows[0].cells):
+        raise DataError(
+            f"{file.path.name} has only aggregated results; expected the answers to each item. Use samples_*.jsonl, which "
+            "lm-eval writes with --log_samples, or details_*.parquet, which lighteval writes with --save-details."
+        )
+    run = find_run(file.path)
+    head = Log(file.path.name, KIND, file.sha256, run.task, (), file.table.faults, run.facts or {})
+    return read_rows(head, run, file.table, options, before)
+
+
+def _is_results(cells: Cells) -> bool:
+    beside = {"config", "configs", "versions", "config_general", "n-samples", "config_tasks"}
+    return isinstance(cells.get("results"), dict) and not beside.isdisjoint(cells)
 
 
 def read_rows(head: Log, run: LmEvalRun, table: SourceTable, options: LogOptions, before: ShownBefore) -> Log:
-    """Return `head` with the replies from a table of lm-eval rows. Raise the errors of `read_lm_eval`."""
+    """Return `head` with the replies from a table of lm-eval rows. Raise the errors of `read`."""
     rows, notes = _one_filter(head.file, table.rows, options.filter)
     first = _first_lines(rows)
     names = {row.line: as_label(row.cells.get("doc_id")) for row in rows}
-    inner = item_table(head.file, replace(table, rows=rows))
-    by_line, faults, said = before.items(head.file, inner, options, run.task, names)
+    apart = delimiter(rows, run.delimiter)
+    whole = replace(table, rows=rows)
+    try:
+        shown = before.items(head.file, item_table(head.file, whole), options, run.task, names)
+    except DataError:
+        if not _options_in_requests(rows):
+            raise
+        whole = with_options(whole, apart)
+        shown = before.items(head.file, item_table(head.file, whole), options, run.task, names)
+        notes.append("the options were read from the requests, because the docs do not contain them")
+    by_line, faults, said = shown
     items = {line: by_line[first_line] for line, first_line in first.items() if first_line in by_line}
     lettered = mostly_letters(_written(row.cells) for row in rows)
+    targets = frozenset(str(row.cells.get("target")).strip() for row in rows)
     rows = tuple(row for row in rows if row.line in items)
-    prompts = {row.line: _prompt(row.cells, items[row.line]) for row in rows}
+    prompts = {row.line: prompt_of(row.cells, items[row.line]) for row in rows}
     asked = [prompt for prompt in prompts.values() if prompt is not None]
     how = asked_as(head.file, head.kind, asked, options)
     make = partial(LogReply, model=options.name or run.model, view=how.view, template=how.template)
+    way = _Way(make, apart, how.view in TEXT_VIEWS, lettered)
     made, wrong = rows_or_faults(
         ((row, items[row.line]) for row in rows),
-        lambda row, item: _reply(row, prompts[row.line], item, make, how.view in TEXT_VIEWS, lettered),
+        lambda row, item: _reply(row, prompts[row.line], item, way),
     )
-    faults += [*wrong, *_contradictions(made), *_unfinished(run, len(set(first.values())))]
-    notes += said + _assumed(run, options, asked)
+    against, lengths = _contradictions(made, targets)
+    faults += [*wrong, *against, *_unfinished(run, len(set(first.values())))]
+    notes += [*said, *lengths, *_assumed(run, options, asked)]
     return replace(
         head,
         replies=tuple(reply for _, reply in made),
@@ -65,6 +100,16 @@ def read_rows(head: Log, run: LmEvalRun, table: SourceTable, options: LogOptions
         templates={f"{how.view}/{how.template}": how.digest} if how.digest else {},
         notes=(*notes, *([how.note] if how.note else [])),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How the replies of a log are read: the delimiter before each choice, and what rows without prompts scored."""
+
+    make: Make
+    delimiter: str
+    text_view: bool
+    lettered: bool
 
 
 def _one_filter(
@@ -96,26 +141,30 @@ def _first_lines(rows: Sequence[SourceRow]) -> dict[int, int]:
     return out
 
 
-def _reply(
-    row: SourceRow, asked: Prompt | None, item: LoggedItem, make: Make, text_view: bool, lettered: bool
-) -> LogReply:
-    values = _log_likelihoods(row.cells)
+def _reply(row: SourceRow, asked: Prompt | None, item: LoggedItem, way: _Way) -> LogReply:
+    values, make = _log_likelihoods(row.cells), way.make
     if asked is None and (len(values) != item.k or any(map(math.isnan, values))):
         said = _written(row.cells)
         if said is None:
             raise ItemError(f"the row has neither a log-likelihood for each of {item.k} choices nor a reply")
-        pick = position_named(said, item.k, item.choices, lettered=lettered)
+        pick = position_named(said, item.k, item.choices, lettered=way.lettered)
         return make(row.line, item=item, pick=pick, reason="names no choice, or several")
     if len(values) not in (item.k, 2 * item.k):
         raise ItemError(f"{len(values)} log-likelihoods for {item.k} choices; expected one per choice")
-    by_text = not asked.by_letter if asked is not None else text_view
-    back = (_by_choice(asked) if asked is not None and by_text else None) or range(item.k)
+    if any(value > ROUNDING and math.isfinite(value) for value in values):
+        raise ItemError(
+            "a score is above 0, so it is not a log-likelihood but, for example, a loss. Log the log-likelihoods, "
+            "which are at most 0."
+        )
+    by_text = not asked.by_letter if asked is not None else way.text_view
+    back = (by_choice(asked) if asked is not None and by_text else None) or range(item.k)
     scores = _finite(values[j] for j in back)
     if not scores:
         return make(row.line, item=item, reason="a score that is no finite number")
-    # Like acc_norm, count characters without the space between context and text.
+    # Like acc_norm, count the characters of the choice, without the delimiter before it.
     texts = asked.continuations if asked is not None else item.choices
-    chars = tuple(len(texts[j].removeprefix(" ")) for j in back) if by_text else ()
+    before = way.delimiter if asked is not None else ""
+    chars = tuple(len(texts[j].removeprefix(before)) for j in back) if by_text else ()
     twice = by_text and len(values) > item.k
     unconditioned = _finite(values[item.k + j] for j in back) if twice else ()
     return make(
@@ -123,25 +172,59 @@ def _reply(
     )
 
 
-def _contradictions(made: Sequence[tuple[SourceRow, LogReply]]) -> list[Fault]:
-    """Return faults for rows whose metric differs from the one computed from their scores and key, ignoring ties.
-    This finds keys that were read incorrectly, and scores that were assigned to the wrong choices."""
+def _contradictions(
+    made: Sequence[tuple[SourceRow, LogReply]], targets: Collection[str]
+) -> tuple[list[Fault], list[str]]:
+    """Return faults for rows whose metrics contradict their scores or pick and the key, and a note about rows in which
+    only a norm differs. The faults find keys that were read incorrectly, and scores that were assigned to the wrong
+    choices. `targets` are the answers that the log expects in any of its rows."""
     faults: list[Fault] = []
+    other_norm: list[int] = []
     for row, reply in made:
-        normed = per_character(reply.scores, reply.n_chars) if reply.by_text and all(reply.n_chars) else ()
-        for metric, ranked in (("acc", reply.scores), ("acc_norm", normed)):
-            said = row.cells.get(metric)
-            if isinstance(said, bool) or said not in (0, 1) or not ranked:
+        said, norms = scores_of_row(row.cells), _norms(reply)
+        plain = str(_written(row.cells)).strip() in targets
+        for metric, right in said.items():
+            if not reply.scores:
+                against = blamed = pick_contradicted(right, reply.item, reply.pick, plain=plain)
+            elif metric == "exact_match" and not right:
+                # In a task with scores, this means that the key is not the greedy continuation.
                 continue
-            best = tied_best(ranked)
-            if len(best) == 1 and (best[0] == reply.item.key) != bool(said):
+            else:
+                every = contradicted(right, reply.item.key, norms.values())
+                own = contradicted(right, reply.item.key, [norms[metric]]) if metric in norms else every
+                against, blamed = own, (own and metric == "acc") or (every and "acc" not in said)
+            if blamed:
+                given, other = ("right", "wrong") if right else ("wrong", "right")
                 reason = (
-                    f"`{metric}` is {said:g}, but the scores and key of the row give {1 - said:g}. If the key is "
-                    "read incorrectly, use --map key=FIELD or --map key_is=number."
+                    f"`{metric}` says that the answer is {given}, but the scores or pick and the key of the row say "
+                    f"{other}. If the key is read incorrectly, use --map key=FIELD or --map key_is=number."
                 )
                 faults.append(Fault(reply.line, reason))
+            elif against:
+                other_norm.append(reply.line)
+            if against:
                 break
-    return faults
+    note = (
+        "rows in which a metric of the log differs from the one computed with the lengths of the choices, although the key "
+        f"agrees: {len(other_norm)} (lines {line_spans(other_norm)})"
+    )
+    return faults, [note] * bool(other_norm)
+
+
+def _norms(reply: LogReply) -> dict[str, tuple[float, ...]]:
+    """Return the scores of a reply by the metric of lm-eval that compares them. Labels have equal lengths."""
+    scores, norms = reply.scores, {"acc": reply.scores}
+    if not reply.by_text:
+        norms["acc_norm"] = scores
+    elif all(reply.n_chars):
+        norms["acc_norm"] = tuple(per_character(scores, reply.n_chars)) if scores else ()
+    if scores and len(reply.unconditioned) == len(scores):
+        norms["acc_mutual_info"] = tuple(a - b for a, b in zip(scores, reply.unconditioned, strict=True))
+    return norms
+
+
+def _options_in_requests(rows: Sequence[SourceRow]) -> bool:
+    return all(len(conditioned(pairs_of(row.cells))) > 1 for row in rows)
 
 
 def _assumed(run: LmEvalRun, options: LogOptions, prompts: Sequence[Prompt]) -> list[str]:
@@ -150,7 +233,7 @@ def _assumed(run: LmEvalRun, options: LogOptions, prompts: Sequence[Prompt]) -> 
         notes.append(
             "there is no results file beside the log, so the name of the folder is used as the model name"
         )
-    in_order = sum(not prompt.by_letter and _by_choice(prompt) is None for prompt in prompts)
+    in_order = sum(not prompt.by_letter and by_choice(prompt) is None for prompt in prompts)
     if in_order:
         notes.append(
             f"rows whose scored texts differ from the choices (assumed to be in the order of the choices): {in_order}"
@@ -162,55 +245,6 @@ def _unfinished(run: LmEvalRun, n: int) -> list[Fault]:
     if run.n is None or run.n == n:
         return []
     return [Fault(1, f"the log contains {n} items, but the results file counts {run.n}; expected all items")]
-
-
-def _prompt(cells: Cells, item: LoggedItem) -> Prompt | None:
-    """Return the prompts of a row, or None unless it has one context and one continuation for every choice.
-    `acc_mutual_info` scores each continuation again without context. These additional pairs are dropped."""
-    pairs = _pairs(cells.get("arguments"))
-    if len(pairs) == 2 * item.k and not any(context for context, _ in pairs[item.k :]):
-        pairs = pairs[: item.k]
-    if len(pairs) != item.k:
-        return None
-    contexts, continuations = zip(*pairs, strict=True)
-    return Prompt(item, contexts, continuations)
-
-
-def _pairs(arguments: object) -> list[tuple[str, str]]:
-    """Return the context and continuation of each request, or an empty list unless every request has both."""
-    members: Sequence[object] = arguments if isinstance(arguments, list) else ()
-    if isinstance(arguments, dict):
-        # Sort by number, so that gen_args_10 comes after gen_args_2.
-        names = sorted(arguments, key=_number) if len(arguments) > 10 else arguments
-        members = [arguments[name] for name in names]
-    pairs = [pair for member in members if (pair := _pair(member)) is not None]
-    return pairs if len(pairs) == len(members) else []
-
-
-def _pair(member: object) -> tuple[str, str] | None:
-    match member:
-        case {"arg_0": str(context), "arg_1": str(continuation)} | [str(context), str(continuation), *_]:
-            return context, continuation
-    return None
-
-
-def _number(name: str) -> int:
-    number = str(name).rpartition("_")[2]
-    return int(number) if number.isdecimal() else 0
-
-
-def _by_choice(asked: Prompt) -> list[int] | None:
-    """Return the index of the request that scored each choice, or None if the scored texts differ from the choices.
-    Some tasks modify a choice before scoring it, or score one text in several contexts."""
-    texts = [unspaced(text) for text in asked.continuations]
-    positions: list[int] = []
-    for choice in asked.item.choices:
-        wanted = unspaced(choice)
-        position = next((i for i, text in enumerate(texts) if text == wanted and i not in positions), None)
-        if position is None:
-            return None
-        positions.append(position)
-    return positions
 
 
 def _log_likelihoods(cells: Cells) -> list[float]:

@@ -19,12 +19,14 @@ _LOGGED = re.compile(r"samples_(?P<task>.+?)(?:_(?P<date>\d{4}-\d\d-\d\dT[\d.:-]
 
 @dataclass(frozen=True, slots=True)
 class LmEvalRun:
-    """Task and model of an lm-eval run. `model` is "" if unknown. `n` is the number of rows, or None if unknown."""
+    """Task and model of an lm-eval run. `model` is "" if unknown. `n` is the number of rows, or None if unknown.
+    `delimiter` is the text that the task puts before each choice, or None if unknown."""
 
     task: Name
     model: Name = NOTHING
     n: int | None = None
     facts: Mapping[str, Name] | None = None
+    delimiter: str | None = None
 
 
 def find_run(path: Path) -> LmEvalRun:
@@ -37,12 +39,14 @@ def find_run(path: Path) -> LmEvalRun:
     config = as_object(tree.get("config"))
     counted = as_object(as_object(tree.get("n-samples")).get(task)).get("effective")
     model = tree.get("model_name") or _pretrained(config.get("model_args"))
+    before = as_object(as_object(tree.get("configs")).get(task)).get("target_delimiter")
     named = as_name(plain_model(model)) if isinstance(model, str) else None
     return LmEvalRun(
         path_name(task),
         named or path_name(plain_model(path.parent.name)),
         counted if isinstance(counted, int) else None,
         _facts(tree, config, task),
+        before if isinstance(before, str) else None,
     )
 
 

@@ -7,6 +7,8 @@ classes shows no text.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
 
 from robustify.loaders.layouts import groups, raw_items
 from robustify.loaders.loaded import FieldMap
@@ -127,6 +129,30 @@ class ShownBefore:
             self._key, self._task, self._shown = key, task, logged_items(file, table, options, task, names)
         items, faults, notes = self._shown
         return items, [*faults], [*notes]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class LogFile(KeptHere):
+    """File that may be a log, with its rows and the digest of its bytes. A zipped file has no rows yet."""
+
+    path: Path
+    sha256: str
+    table: SourceTable
+    zipped: bool = False
+
+
+class LogReader(Protocol):
+    """Reader of one log format: a module with its name and these two functions."""
+
+    KIND: str
+
+    def recognizes(self, file: LogFile, /) -> bool:
+        """Return whether the file has this format, judging by its content."""
+        ...
+
+    def read(self, file: LogFile, options: LogOptions, before: ShownBefore, /) -> Log:
+        """Read the replies. Raise `UsageError` if an option contradicts the log, and `DataError` if it is damaged."""
+        ...
 
 
 def logged_items(

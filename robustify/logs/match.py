@@ -291,6 +291,21 @@ def unanswered_notes(answers: Answers) -> Iterator[str]:
         yield f"{model}, view {view}: rows without a readable answer: {n}"
 
 
+def equal_score_notes(rows: Iterable[tuple[Log, LogReply]]) -> Iterator[str]:
+    """Yield a note for each log with rows in which all choices have the same score."""
+    asked: Counter[tuple[str, str]] = Counter()
+    equal: Counter[tuple[str, str]] = Counter()
+    for log, reply in rows:
+        asked[log.file, reply.model] += 1
+        equal[log.file, reply.model] += len(reply.scores) > 1 and len(set(reply.scores)) == 1
+    for (file, model), n in equal.items():
+        if n:
+            yield (
+                f"{file}, {model}: rows in which all choices have the same score, so that they tie: {n} of "
+                f"{asked[file, model]}"
+            )
+
+
 def refuse_repeats(rows: Iterable[tuple[Log, LogReply, str, Order]]) -> None:
     """Raise `DataError` if two rows record the same question to the same model, as in two logs of one evaluation.
     The message has one line per pair of files, with the number of such rows and the first of them."""

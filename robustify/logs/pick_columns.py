@@ -27,7 +27,12 @@ USUAL: dict[str, tuple[tuple[str, ...], ...]] = {
     "pick": (("pick", "picked"), ("prediction", "predicted", "pred", "model_answer")),
     "k": (("k", "n_choices", "n_options"),),
     "scores": (("scores", "logprobs", "log_probs", "loglikelihoods"),),
-    "correct": (("correct", "is_correct"),),
+    "correct": (
+        ("correct", "is_correct"),
+        ("acc", "accuracy"),
+        ("exact_match", "em"),
+        ("score", "right", "is_right"),
+    ),
     "stem": (("stem", "question"), ("query", "prompt")),
     "choices": (("choices", "options"),),
     "topic": (("topic",), ("subject",), ("category", "bank")),

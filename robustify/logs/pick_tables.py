@@ -12,7 +12,7 @@ from robustify.arrays import tied_best
 from robustify.errors import DataError, ItemError, UsageError
 from robustify.item import FEWEST, MOST, unspaced
 from robustify.loaders.choices import read_choices
-from robustify.loaders.rows import SourceRow, SourceTable, json_kind, require_text, rows_or_faults, whole
+from robustify.loaders.rows import SourceRow, json_kind, require_text, rows_or_faults, whole
 from robustify.logs.checked_names import (
     NOTHING,
     Name,
@@ -22,7 +22,8 @@ from robustify.logs.checked_names import (
     said_name,
     topics_in,
 )
-from robustify.logs.log import Log, LoggedItem, LogOptions, LogReply, topic_notes
+from robustify.logs.log import Log, LogFile, LoggedItem, LogOptions, LogReply, ShownBefore, topic_notes
+from robustify.logs.own_scores import pick_contradicted, scored_right
 from robustify.logs.pick_columns import PickColumns, pick_columns
 from robustify.logs.prompts import Naming, assumed, naming, whole_number
 from robustify.redaction import KeptHere
@@ -63,21 +64,27 @@ class TableReading:
     probable: bool
 
 
-def read_picks(file: str, table: SourceTable, sha256: str, options: LogOptions) -> Log:
+def recognizes(_: LogFile) -> bool:
+    """Return whether a file can be read as a table. Any other file can, or its columns are refused."""
+    return True
+
+
+def read(table_file: LogFile, options: LogOptions, _: ShownBefore) -> Log:
     """Read the replies in a table of picks.
     Raise `DataError` if a part has no column or two possible columns, or a view or number of choices is unknown. Raise
     `UsageError` if a mapped column does not exist, or the requested view contradicts the table."""
+    file, table = table_file.path.name, table_file.table
     columns = pick_columns(file, table, options)
     made, faults = rows_or_faults(((row, columns) for row in table.rows), _said)
     said = [one for _, row in made for one in row]
     reading, notes = _reading(file, said, columns, options)
-    read, more = rows_or_faults(made, lambda row, picks: [_reply(row.line, one, reading) for one in picks])
+    replies, more = rows_or_faults(made, lambda row, picks: [_reply(row.line, one, reading) for one in picks])
     return Log(
         file=file,
         kind=KIND,
-        sha256=sha256,
+        sha256=table_file.sha256,
         task=path_name(re.sub(r"\.[^.]*$", "", file)),
-        replies=tuple(reply for _, replies in read for reply in replies),
+        replies=tuple(reply for _, row in replies for reply in row),
         faults=(*table.faults, *faults, *more),
         notes=tuple(filter(None, notes)),
     )
@@ -193,7 +200,7 @@ def _reply(line: int, said: SaidPick, reading: TableReading) -> LogReply:
     if len(scores) != (item.k or len(scores)):
         scores = []
     logs = tuple(math.log(max(score, LEAST)) if reading.probable else score for score in scores)
-    _require_agreement(said.text("correct").casefold(), item, pick, logs)
+    _require_agreement(said.parts.get("correct"), item, pick, logs)
     view = reading.words[said.text("view")]
     return LogReply(line, model, view, KIND, item, pick, logs, reason="names no choice, or several")
 
@@ -232,14 +239,15 @@ def _number(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _require_agreement(correct: str, item: LoggedItem, pick: int | None, scores: tuple[float, ...]) -> None:
+def _require_agreement(
+    correct: object, item: LoggedItem, pick: int | None, scores: tuple[float, ...]
+) -> None:
     """Refuse a row that contradicts itself, which means that a column or the key was misread."""
     best = tied_best(scores) if scores else ()
     if best and pick is not None and pick not in best:
         raise ItemError("the pick is not the choice with the best score. Check the mapped columns.")
-    if pick is None or item.key is None or correct not in ("0", "1", "true", "false"):
-        return
-    if (correct in ("1", "true")) != (pick == item.key):
+    if pick_contradicted(right := scored_right(correct), item, pick, plain=True):
         raise ItemError(
-            f"the `correct` column is {correct}, but key and pick imply the opposite. Check the columns."
+            f"the `correct` column says {'right' if right else 'wrong'}, but key and pick imply the opposite. Check the "
+            "columns."
         )

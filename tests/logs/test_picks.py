@@ -228,7 +228,7 @@ def test_a_column_that_contradicts_key_and_pick_is_told_by_line(tmp_path: Path) 
     rows = [{**row, "x_right": int(row["pair"] != 2)} for row in SIDED]
     faults = log_of(tmp_path / "a.csv", rows, *SAID).faults
     assert [(f.line, f.reason) for f in faults] == [
-        (4, "the `correct` column is 0, but key and pick imply the opposite. Check the columns.")
+        (4, "the `correct` column says wrong, but key and pick imply the opposite. Check the columns.")
     ]
 
 

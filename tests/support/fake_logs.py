@@ -158,7 +158,7 @@ def lighteval_parquet(
 ) -> Path:
     """lighteval's details; its rows stand in no particular order."""
     rows = []
-    for at, (item, values) in enumerate(zip(items, scores, strict=True)):
+    for at, (item, values) in enumerate(zip(items, map(list, scores), strict=True)):
         lines = "".join(f"{'ABCDE'[j]}. {c}\n" for j, c in enumerate(item.choices)) if letters else ""
         said = [f" {'ABCDE'[j]}" if letters else f" {c}" for j, c in enumerate(item.choices)]
         rows.append(
@@ -171,7 +171,7 @@ def lighteval_parquet(
                     "task_name": "boxes|0",
                     "specific": None,
                 },
-                "metric": {"acc": 1},
+                "metric": {"acc": float(values.index(max(values)) == item.key)},
                 "model_response": {
                     "logprobs": list(values),
                     "argmax_logits_eq_gold": [False] * item.k,

@@ -1,0 +1,136 @@
+"""Requests in samples of lm-eval: the contexts and continuations that were scored.
+
+A continuation is a choice after the delimiter of the task. The delimiter is not part of the choice and does not count for
+its length. Some tasks, such as bbh and boolq, build their choices in the config, so that only the requests contain them.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from robustify.errors import ItemError
+from robustify.item import unspaced
+from robustify.loaders.rows import Cells, SourceRow, SourceTable, as_object, rows_or_faults
+from robustify.logs.log import LoggedItem
+from robustify.logs.prompts import Prompt, are_letters, option_lines
+
+LOOKED_AT = 200
+
+
+def pairs_of(cells: Cells) -> list[tuple[str, str]]:
+    """Return the context and continuation of each request of a row, or an empty list unless every request has both."""
+    arguments = cells.get("arguments")
+    members: Sequence[object] = arguments if isinstance(arguments, list) else ()
+    if isinstance(arguments, dict):
+        # Sort by number, so that gen_args_10 comes after gen_args_2.
+        names = sorted(arguments, key=_number) if len(arguments) > 10 else arguments
+        members = [arguments[name] for name in names]
+    pairs = [pair for member in members if (pair := _pair(member)) is not None]
+    return pairs if len(pairs) == len(members) else []
+
+
+def _pair(member: object) -> tuple[str, str] | None:
+    match member:
+        case {"arg_0": str(context), "arg_1": str(continuation)} | [str(context), str(continuation), *_]:
+            return context, continuation
+        case _:
+            return None
+
+
+def _number(name: str) -> int:
+    number = str(name).rpartition("_")[2]
+    return int(number) if number.isdecimal() else 0
+
+
+def conditioned(pairs: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
+    """Return the requests with a context. `acc_mutual_info` scores each continuation again without one."""
+    half = len(pairs) // 2
+    return pairs[:half] if len(pairs) % 2 == 0 and not any(context for context, _ in pairs[half:]) else pairs
+
+
+def prompt_of(cells: Cells, item: LoggedItem) -> Prompt | None:
+    """Return the prompts of a row, or None unless it has one context and one continuation for every choice."""
+    pairs = conditioned(pairs_of(cells))
+    if len(pairs) != item.k:
+        return None
+    contexts, continuations = zip(*pairs, strict=True)
+    return Prompt(item, contexts, continuations)
+
+
+def by_choice(asked: Prompt) -> list[int] | None:
+    """Return the index of the request that scored each choice, or None if the scored texts differ from the choices.
+    Some tasks modify a choice before scoring it, or score one text in several contexts."""
+    texts = [unspaced(text) for text in asked.continuations]
+    positions: list[int] = []
+    for choice in asked.item.choices:
+        wanted = unspaced(choice)
+        position = next((i for i, text in enumerate(texts) if text == wanted and i not in positions), None)
+        if position is None:
+            return None
+        positions.append(position)
+    return positions
+
+
+def delimiter(rows: Sequence[SourceRow], configured: str | None) -> str:
+    """Return the text before the choice in each continuation.
+
+    It is found by the choices in the docs, because a space may belong to the delimiter or to the choice. If the docs do not
+    contain the choices, it is the delimiter that the results file gives, or else the white space or punctuation that all
+    continuations have in common.
+    """
+    some = rows[:: max(1, len(rows) // LOOKED_AT)]
+    before: Counter[str] = Counter()
+    every: list[str] = []
+    for row in some:
+        texts = sorted(_texts(row.cells.get("doc")), key=len, reverse=True)
+        scored = [continuation for _, continuation in conditioned(pairs_of(row.cells))]
+        every += scored
+        owns = ((said, next((text for text in texts if said.endswith(text)), None)) for said in scored)
+        before.update(said.removesuffix(own) for said, own in owns if own)
+    most, n = before.most_common(1)[0] if before else ("", 0)
+    if 2 * n > len(every):
+        return most
+    if configured and all(said.startswith(configured) for said in every):
+        return configured
+    first = every[0] if every else ""
+    letter = next((at for at, char in enumerate(first) if char.isalnum()), len(first))
+    ends = [first[: at + 1] for at in range(letter) if first[at].isspace()]
+    return next((end for end in reversed(ends) if all(said.startswith(end) for said in every)), "")
+
+
+def _texts(value: object) -> Iterator[str]:
+    match value:
+        case str():
+            yield from [value] * bool(value)
+        case list():
+            for member in value:
+                yield from _texts(member)
+        case dict():
+            yield from _texts([*value.values()])
+
+
+def with_options(table: SourceTable, before: str) -> SourceTable:
+    """Return the table with the options of each row added to its doc, from the requests. `before` is the delimiter.
+    If labels were scored, the options are the labelled lines of the doc or of the prompt."""
+    made, faults = rows_or_faults(
+        ((row, row.cells) for row in table.rows),
+        lambda row, cells: replace(row, cells={**cells, "doc": _with_options(cells, before)}),
+    )
+    return replace(table, rows=tuple(row for _, row in made), faults=(*table.faults, *faults))
+
+
+def _with_options(cells: Cells, before: str) -> dict[str, object]:
+    pairs, doc = conditioned(pairs_of(cells)), as_object(cells.get("doc"))
+    texts = tuple(continuation.removeprefix(before) for _, continuation in pairs)
+    if len(set(texts)) < 2 or len(set(texts)) < len(texts):
+        raise ItemError("neither `doc` nor the requests (`arguments`) contain the options of the item")
+    if not are_letters(texts):
+        return {**doc, "choices": list(texts)}
+    for prompt in (*_texts(dict(doc)), pairs[0][0]):
+        if (found := option_lines(prompt, texts)) is not None:
+            stem, options = found
+            rest = {name: stem if value == prompt else value for name, value in doc.items()}
+            return {**rest, "choices": options}
+    raise ItemError(
+        "the scored options are only labels, and neither `doc` nor the prompt has lines with their texts (`A. ...`)"
+    )
