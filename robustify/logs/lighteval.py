@@ -14,9 +14,10 @@ from robustify.errors import ItemError
 from robustify.loaders.rows import Cells, as_object, cell_value, has, rows_or_faults
 from robustify.logs.checked_names import Name, path_name
 from robustify.logs.lm_eval_logs import read_rows
+from robustify.logs.lm_eval_requests import NO_TEXTS, listed_options
 from robustify.logs.lm_eval_results import LmEvalRun
 from robustify.logs.log import Log, LogFile, LogOptions, ShownBefore, plain_model
-from robustify.logs.prompts import are_letters, option_lines
+from robustify.logs.prompts import are_letters
 
 KIND = "lighteval"
 COLUMNS = {"stem": "stem", "choices": "choices", "key": "key", "key_is": "index"}
@@ -58,11 +59,9 @@ def _as_lm_eval(cells: Cells, number: int) -> dict[str, object]:
         raise ItemError(f"`doc.gold_index` does not select exactly one of {len(said)} choices")
     stem, choices = query, [c.removeprefix(" ") for c in said]
     if are_letters(tuple(said)):
-        found = option_lines(query, said)
+        found = listed_options(query, said)
         if found is None:
-            raise ItemError(
-                "the options are only letters, and the prompt has no lines `A. ...` with their text"
-            )
+            raise ItemError(NO_TEXTS)
         stem, choices = found
     response = as_object(cells.get("model_response"))
     scores, alone = (

@@ -4,6 +4,7 @@ A continuation is a choice after the delimiter of the task. The delimiter is not
 its length. Some tasks, such as bbh and boolq, build their choices in the config, so that only the requests contain them.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -12,9 +13,12 @@ from robustify.errors import ItemError
 from robustify.item import unspaced
 from robustify.loaders.rows import Cells, SourceRow, SourceTable, as_object, rows_or_faults
 from robustify.logs.log import LoggedItem
-from robustify.logs.prompts import Prompt, are_letters, option_lines
+from robustify.logs.prompts import Prompt, are_letters
+from robustify.marks.labelling import cut_at_labels, without_tail
 
 LOOKED_AT = 200
+_LAST_QUESTION = re.compile(r"(?:^|\n)Question:[ \t]*")
+_LEAD_IN = re.compile(r"\n[ \t]*\S+(?:[ \t]+\S+){0,2}[ \t]*[:：][ \t]*$")
 
 
 def pairs_of(cells: Cells) -> list[tuple[str, str]]:
@@ -127,10 +131,31 @@ def _with_options(cells: Cells, before: str) -> dict[str, object]:
     if not are_letters(texts):
         return {**doc, "choices": list(texts)}
     for prompt in (*_texts(dict(doc)), pairs[0][0]):
-        if (found := option_lines(prompt, texts)) is not None:
+        if (found := listed_options(prompt, texts)) is not None:
             stem, options = found
             rest = {name: stem if value == prompt else value for name, value in doc.items()}
             return {**rest, "choices": options}
-    raise ItemError(
-        "the scored options are only labels, and neither `doc` nor the prompt has lines with their texts (`A. ...`)"
-    )
+    raise ItemError(NO_TEXTS)
+
+
+NO_TEXTS = (
+    "the scored options are only labels, and neither `doc` nor the prompt has lines with their texts (`A. ...`) that end "
+    "clearly"
+)
+
+
+def listed_options(prompt: str, labels: Sequence[str]) -> tuple[str, list[str]] | None:
+    """Return the question of a prompt, and the texts of its last options with these labels. Return None if there are none,
+    or it is unclear where the last text ends."""
+    bare = [label.strip().strip("()[].:") for label in labels]
+    cut = cut_at_labels(prompt, bare)
+    cut = None if cut is None else without_tail(cut)
+    if cut is None:
+        return None
+    before, starts = cut.before, list(_LAST_QUESTION.finditer(cut.before))
+    if starts:
+        before = before[starts[-1].end() :]
+    elif cut_at_labels(before, bare) is not None:
+        # The question follows examples, in any language.
+        before = before.rpartition("\n\n")[2]
+    return _LEAD_IN.sub("", before).strip(), [*cut.texts]

@@ -52,51 +52,6 @@ def are_letters(texts: tuple[str, ...]) -> bool:
     return bare in (list(ascii_uppercase[: len(bare)]), [str(n) for n in range(1, len(bare) + 1)])
 
 
-_BEFORE_LABEL = r"[(\[*_`\"']*"
-_AFTER_LABEL = r"(?:[)\]*_`\"']*[.:)\]．：、،。·][)\]*_`\"']*[ \t]*|[)\]*_]+[ \t]*|[ \t]+[-–—:=][ \t]+|\t+)"
-_LEAD_IN = re.compile(r"\n[ \t]*\S+(?:[ \t]+\S+){0,2}[ \t]*[:：][ \t]*$")
-_CUE = re.compile(r".*[:：]\s*")
-_LAST_QUESTION = re.compile(r"(?:^|\n)Question:[ \t]*")
-
-
-def option_lines(prompt: str, labels: Sequence[str]) -> tuple[str, list[str]] | None:
-    """Return the question of a prompt, and the texts of its last options with these labels, or None if it has none.
-
-    Each option begins a line, or all are on one line. A text may have several lines. The last text ends where the others
-    would end, and before a cue such as `Answer:`."""
-    bare = [label.strip().strip("()[].:").strip() for label in labels]
-    one = "|".join(re.escape(label) for label in sorted(bare, key=len, reverse=True))
-    for start in (r"^[ \t]*", r"(?<=\s)"):
-        pattern = re.compile(f"{start}{_BEFORE_LABEL}({one}){_AFTER_LABEL}", re.MULTILINE)
-        found = _last_in_order(list(pattern.finditer(prompt)), bare)
-        if found:
-            break
-    else:
-        return None
-    ends = [match.start() for match in found[1:]]
-    texts = [prompt[m.end() : end].strip() for m, end in zip(found, ends, strict=False)]
-    longest = max(text.count("\n") + 1 for text in texts)
-    rest = prompt[found[-1].end() :].split("\n")
-    if len(rest) > 1 and _CUE.fullmatch(rest[-1] or "\n"):
-        rest.pop()
-    if "" in rest and not any("\n\n" in text for text in texts):
-        rest = rest[: rest.index("")]
-    last = "\n".join(rest[:longest]).strip()
-    before = prompt[: found[0].start()].rstrip()
-    starts = list(_LAST_QUESTION.finditer(before))
-    stem = _LEAD_IN.sub("", before[starts[-1].end() if starts else 0 :])
-    return stem.strip(), [*texts, last]
-
-
-def _last_in_order(matches: Sequence[re.Match[str]], labels: Sequence[str]) -> list[re.Match[str]]:
-    """Return the last matches that have all labels in their order, or an empty list."""
-    found: list[re.Match[str]] = []
-    for match in reversed(matches):
-        if len(found) < len(labels) and match[1] == labels[-1 - len(found)]:
-            found.append(match)
-    return found[::-1] if len(found) == len(labels) else []
-
-
 @dataclass(frozen=True, slots=True)
 class Naming:
     """Format in which most cells of a column name a choice, and the number of the first choice."""
