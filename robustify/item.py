@@ -10,13 +10,23 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, wraps
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 from robustify.errors import ItemError
 from robustify.redaction import ItemText, KeptHere
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 T = TypeVar("T")
 FEWEST, MOST = 2, 26
+
+
+class Rest(TypedDict, total=False):
+    """Arguments of `Item` that few callers give, by name."""
+
+    group: str
+    sealed: ItemText
 
 
 @dataclass(frozen=True, slots=True, repr=False, init=False)
@@ -44,9 +54,11 @@ class Item(KeptHere):
         choices: tuple[str, ...] | None = None,
         key: int = -1,
         topic: str = "",
-        group: str = "",
-        sealed: ItemText | None = None,
+        **more: "Unpack[Rest]",
     ) -> None:
+        group, sealed = more.pop("group", ""), more.pop("sealed", None)
+        if more:
+            raise TypeError(f"Item() got an unexpected argument: {', '.join(more)}")
         if sealed is None or stem is not None or choices is not None:
             old_stem, old_choices = sealed.open_text() if sealed is not None else ("", ())
             new_stem = old_stem if stem is None else stem
@@ -91,7 +103,7 @@ class Item(KeptHere):
         choices = self.choices
         moved = tuple(choices[i] for i in order)
         key = list(order).index(self.key)
-        return Item(self.id, None, moved, key, self.topic, self.group, self.sealed)
+        return Item(self.id, None, moved, key, self.topic, group=self.group, sealed=self.sealed)
 
     def key_text_repeated(self) -> bool:
         """Return whether another choice has the same text as the key, so that scoring by text cannot distinguish them."""

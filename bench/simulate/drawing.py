@@ -81,7 +81,7 @@ class Drawn:
         groups = self.facts.groups
         return [
             Item(name, f"Made-up question {name}", text[i], int(self.key[i]), topic_name(int(self.topic[i])),
-                 groups.get(name, ""))
+                 group=groups.get(name, ""))
             for i, name in enumerate(self.ids)
         ]  # fmt: skip
 

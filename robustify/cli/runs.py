@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
 
@@ -28,10 +28,28 @@ from robustify.cli.options import (
 from robustify.errors import counted
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from robustify.run import Run
     from robustify.summary.result import Summary
 
 _COLOURS = {"good": "green", "bad": "red", "unsure": "yellow"}
+
+
+class Given(TypedDict):
+    """Options of `robustify run`, besides those of the rule."""
+
+    public: bool
+    columns: tuple[str, ...]
+    skip_bad: bool
+    out: Path | None
+    models: tuple[str, ...]
+    limit: int | None
+    safe_demo: bool
+    device: str | None
+    cache: Path
+    dry_run: bool
+    progress: bool | None
 
 
 @click.command()
@@ -59,21 +77,7 @@ _COLOURS = {"good": "green", "bad": "red", "unsure": "yellow"}
     help="Show or hide progress [default: bars on a terminal, otherwise lines].",
 )
 @output
-def run(
-    config: str,
-    public: bool,
-    columns: tuple[str, ...],
-    skip_bad: bool,
-    out: Path | None,
-    models: tuple[str, ...],
-    rule: dict[str, object],
-    limit: int | None,
-    safe_demo: bool,
-    device: str | None,
-    cache: Path,
-    dry_run: bool,
-    progress: bool | None,
-) -> int:
+def run(config: str, rule: dict[str, object], **given: "Unpack[Given]") -> int:
     """Audit a benchmark, and write a report.
 
     A public file of items needs no config. Rules and a probe audit the items, and so do the models given by -m.
@@ -91,17 +95,19 @@ def run(
     from robustify.cli.start import config_of
     from robustify.report.opening import forecast_lines
 
-    overrides = rule if limit is None else {**rule, "limit": limit}
+    if given["limit"] is not None:
+        rule["limit"] = given["limit"]
     if "screen.mode" in rule:
-        overrides = {**overrides, "asking.mode": rule["screen.mode"]}
-    settings = config_of(config, models, overrides, public=public, columns=columns)
-    settings = configs.with_models(settings, models, device)
-    if skip_bad:
+        rule["asking.mode"] = rule["screen.mode"]
+    models = given["models"]
+    settings = config_of(config, models, rule, public=given["public"], columns=given["columns"])
+    settings = configs.with_models(settings, models, given["device"])
+    if given["skip_bad"]:
         settings = configs.skipping_bad(settings)
-    if safe_demo:
+    if given["safe_demo"]:
         configs.require_public(settings)
-    folder = out or Path("results") / settings.name
-    if dry_run:
+    folder, cache = given["out"] or Path("results") / settings.name, given["cache"]
+    if given["dry_run"]:
         found = pipeline.foretold(settings, folder, cache)
         return print_result(found.tree(), forecast_lines(found, settings.limits.min_items))
 
@@ -112,7 +118,7 @@ def run(
         if first_page:
             say(f"{folder / 'report.html'} will soon show a first result, and grow while the models answer.")
 
-    done = pipeline.robustify(settings, folder, cache, watcher(progress), before)
+    done = pipeline.robustify(settings, folder, cache, watcher(given["progress"]), before)
     if done.restricted:
         return _close_restricted(done)
     for note in done.manifest["data"].get("notes", ()):

@@ -54,7 +54,7 @@ def route(reference: str) -> Kind:
 
 def _reason(item: Item, kind: Kind, explanations: bool) -> str:
     # The reasons are those of the strict cloze profile, but only the words of the key matter for a free answer.
-    alone = Item(item.id, item.stem, (item.choices[item.key], _OTHER), 0, item.topic, item.group)
+    alone = Item(item.id, item.stem, (item.choices[item.key], _OTHER), 0, item.topic, group=item.group)
     reason = exclusion(alone, "strict")
     if reason not in (None, "long_answer"):
         return str(reason)

@@ -181,7 +181,7 @@ def _order(shown: Sequence[str], own_texts: Sequence[str]) -> Order:
 def _item(logged: LoggedItem, name: str) -> Item:
     if logged.key is None:
         raise ItemError("the log has no key. Pass the items with their keys (--data ITEMS).")
-    return Item(name, logged.stem, logged.choices, logged.key, logged.topic, logged.group)
+    return Item(name, logged.stem, logged.choices, logged.key, logged.topic, group=logged.group)
 
 
 UNCONDITIONED = "unconditioned"

@@ -102,7 +102,8 @@ def bench(*items: Item) -> Loaded:
 
 def test_sealing_leaves_no_plain_id_anywhere() -> None:
     items = [
-        Item(f"source-{i}", f"which lamp {i}?", ("one", "two"), 0, "t", f"passage-{i}") for i in range(3)
+        Item(f"source-{i}", f"which lamp {i}?", ("one", "two"), 0, "t", group=f"passage-{i}")
+        for i in range(3)
     ]
     done = keyed(bench(*items), KEY, "mock", "1")
     assert [i.id for i in done.items] == [item_id(KEY, "mock", "1", i.stem, i.choices) for i in items]
@@ -114,7 +115,9 @@ def test_sealing_leaves_no_plain_id_anywhere() -> None:
 
 
 def test_items_that_share_a_passage_still_do() -> None:
-    items = [Item(f"{i}", f"which lamp {i}?", ("one", "two"), 0, "", "shared" if i else "") for i in range(3)]
+    items = [
+        Item(f"{i}", f"which lamp {i}?", ("one", "two"), 0, "", group="shared" if i else "") for i in range(3)
+    ]
     assert [i.group for i in keyed(bench(*items), KEY, "m", "1").items] == ["", "p0001", "p0001"]
 
 
