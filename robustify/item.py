@@ -5,7 +5,6 @@ The text is sealed (`redaction`). `asdict`, `vars`, pickle, and JSON of an item 
 """
 
 import gc
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 from robustify.errors import ItemError
 from robustify.redaction import ItemText, KeptHere
+from robustify.texts import unspaced
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -124,16 +124,6 @@ def _check(id: str, text: ItemText, key: int) -> None:
         raise ItemError(f"the key is a {type(key).__name__}; expected a whole number from 0 to {n - 1}")
     if not 0 <= key < n:
         raise ItemError(f"the key is {key}, but there are only {n} choices (0 to {n - 1})")
-
-
-def unspaced(text: str) -> str:
-    """Normalize text but keep what a model can distinguish: NFC, collapsed whitespace, unchanged case."""
-    return " ".join(unicodedata.normalize("NFC", text).split())
-
-
-def folded(text: str) -> str:
-    """Normalize text to find near-duplicates: NFKC, folded case, collapsed whitespace."""
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def kept_for_last(work: "Callable[[Sequence[Item]], T]") -> "Callable[[Sequence[Item]], T]":

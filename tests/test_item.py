@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from robustify.engines.plan import Encoded
 from robustify.errors import ItemError
 from robustify.freeform.schema import AnswerRow, FreeItem
-from robustify.item import Item, folded
+from robustify.item import Item
 from robustify.loaders.loaded import Loaded
 from robustify.loaders.rows import RawItem, SourceRow
 from robustify.orders import own
 from robustify.redaction import REDACTED
+from robustify.texts import folded
 from robustify.views import Request, template
 
 

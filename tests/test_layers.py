@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 MODULES = house.modules(ROOT)
 
 FLOORS: list[set[str]] = [
-    {"__version__", "arrays", "errors", "files", "orders", "redaction", "settings_files", "stats"},
+    {"__version__", "arrays", "errors", "files", "orders", "redaction", "settings_files", "stats", "texts"},
     {"item", "answers", "marks", "views", "scoring", "models"},
     {"loaders", "engines", "gate", "ngrams"},
     {"logs", "baselines", "screen"},

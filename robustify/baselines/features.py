@@ -27,7 +27,8 @@ from robustify.baselines.option_texts import (
     summed,
 )
 from robustify.baselines.wording import ARTICLES, FUNCTION_WORDS, NEGATIONS, NUMBER, UNIT
-from robustify.item import Item, folded, kept_for_last
+from robustify.item import Item, kept_for_last
+from robustify.texts import folded
 
 NAMES = (
     "characters", "words", "mean_word_length", "longest_word", "digits", "numbers", "unit", "hedges", "absolutes",

@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from robustify.arrays import Floats, Ints
 from robustify.baselines.wording import words_of
-from robustify.item import Item, folded, kept_for_last
+from robustify.item import Item, kept_for_last
+from robustify.texts import folded
 
 T = TypeVar("T", bound=np.generic)
 

@@ -22,8 +22,9 @@ from robustify.arrays import ROUNDING, Bools, Floats, Ints
 from robustify.baselines.conditional_logit import Fit, centred, drawn
 from robustify.baselines.option_texts import Options
 from robustify.baselines.wording import FUNCTION_WORDS, words_of
-from robustify.item import Item, folded
+from robustify.item import Item
 from robustify.stats.tests import LEVEL
+from robustify.texts import folded
 
 LENGTHS = (3, 4, 5)
 """Lengths of letter sequences, in characters."""

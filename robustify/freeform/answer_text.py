@@ -7,7 +7,6 @@ compared character by character, because dropping an operator could make opposit
 
 import json
 import re
-import unicodedata
 from collections import deque
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,6 +15,7 @@ from typing import NamedTuple
 from robustify.freeform.grade import pattern
 from robustify.freeform.schema import ErrorType, GradedKind, GradeResult, Status
 from robustify.redaction import KeptHere
+from robustify.texts import compatible
 
 MOST = 1_000_000
 """Longest reply that is read, in characters. A longer reply is `unsafe_input`."""
@@ -100,7 +100,7 @@ def powers_marked(text: str) -> str:
 @lru_cache(maxsize=1024)
 def plain_text(text: str) -> str:
     """Normalise a text to NFKC with marked powers, single spaces, and no Markdown emphasis."""
-    plain = " ".join((text if text.isascii() else unicodedata.normalize("NFKC", powers_marked(text))).split())
+    plain = " ".join(compatible(text if text.isascii() else powers_marked(text)).split())
     return _EMPHASIS.sub(r"\2", plain) if any(mark in plain for mark in "*_`") else plain
 
 

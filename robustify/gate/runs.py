@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import lru_cache
 
 from robustify.gate.opaque import image_fault, kind_of
-from robustify.gate.words import INVISIBLE
+from robustify.texts import INVISIBLE, ZERO_WIDTH
 
 MOST = 160
 """Maximum length of a run that is decoded. Longer runs are refused. The longest digest, SHA-512 in hex, has 128
@@ -67,8 +67,8 @@ _DIGITS = {
     10: re.compile(r"(\d+)"), 8: re.compile(r"([0-7]{2,4})\b"), 2: re.compile(r"([01]+)"),
 }  # fmt: skip
 _MARKS = (
-    ("hidden characters", 1, 0, re.compile(INVISIBLE.pattern.replace("]", "\U000e0020-\U000e007e]{16,}"))),
-    ("hidden characters between letters", 60, 1 << 30, re.compile("[!-~][\u200b-\u200d\u2060-\u2064\ufeff]")),
+    ("hidden characters", 1, 0, re.compile(f"{INVISIBLE.pattern}{{16,}}")),
+    ("hidden characters between letters", 60, 1 << 30, re.compile(f"[!-~][{ZERO_WIDTH}]")),
     ("tokens of a tokenizer", 24, 400, re.compile("Ġ|▁|Ċ")),
     ("pieces of words", 8, 400, re.compile(r"[\s\"'\[]##(?=\w)|</w>")),
     ("tokens with log-probabilities", 16, 3000,

@@ -16,10 +16,10 @@ from functools import cache
 from itertools import islice, zip_longest
 from pathlib import Path
 
-INVISIBLE = re.compile(
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
-    "\ufe00-\ufe0f\ufeff\uffa0\U000e0000\U000e0001\U000e007f-\U000e0fff]"
-)
+from robustify.texts import TAG_LETTERS, UNSEEN
+
+_UNREAD = re.compile(f"[{UNSEEN}]")
+"""Invisible characters except `TAG_LETTERS`, which are read as the letters that they copy."""
 LEAST_TERMS = 2
 """Minimum number of different lexicon terms in a text about controlled categories."""
 BREAK = "\x0b"
@@ -87,7 +87,7 @@ def _narrow(text: str) -> str:
     for i, line in enumerate(lines):
         if not line.isascii():
             lines[i] = (
-                INVISIBLE.sub("", unicodedata.normalize("NFKC", line)).replace("\n", BREAK).replace("、", ",")
+                _UNREAD.sub("", unicodedata.normalize("NFKC", line)).replace("\n", BREAK).replace("、", ",")
             )
     return "\n".join(lines)
 
@@ -212,7 +212,7 @@ LOOKALIKES: dict[str, str] = {
 }  # fmt: skip
 """Letters that look like an ASCII letter, before case folding."""
 _PLAIN = {ord(like): letter for letter, likes in LOOKALIKES.items() for like in likes}
-_TAGS, _REGIONAL = range(0xE0020, 0xE007F), range(0x1F1E6, 0x1F200)
+_TAGS, _REGIONAL = range(ord(TAG_LETTERS[0]), ord(TAG_LETTERS[-1]) + 1), range(0x1F1E6, 0x1F200)
 """Invisible copies of the printable ASCII characters, and the boxed letters of which flags are made."""
 _LEET = dict(zip(b"0134578l", b"oieastbi", strict=True))
 _SIGNS, _SIGNED = str.maketrans("@$!|", "asil"), re.compile(r"[A-Za-z][@$!|][A-Za-z]")
@@ -241,7 +241,7 @@ class _Folds(dict[int, str]):
         parts = unicodedata.normalize("NFKD", _PLAIN.get(code, char).casefold())
         plain = "".join(_PLAIN.get(ord(p), p) for p in parts if not unicodedata.combining(p)).casefold()
         kept = "".join(f" {p} " if _WIDE.match(p) else p if p.isalnum() else " " for p in plain) or " "
-        self[code] = folded = "" if INVISIBLE.match(char) or unicodedata.combining(char) else kept
+        self[code] = folded = "" if _UNREAD.match(char) or unicodedata.combining(char) else kept
         return folded
 
 
@@ -277,8 +277,8 @@ def streams(text: str) -> list[Stream]:
     """Return a stream of folded words for each reading of a text. The second stream is split at invisible characters,
     and the third reads signs as letters."""
     forms = [text]
-    if not text.isascii() and INVISIBLE.search(text):
-        forms.append(INVISIBLE.sub(" ", text))
+    if not text.isascii() and _UNREAD.search(text):
+        forms.append(_UNREAD.sub(" ", text))
     if len(_SIGNED.findall(text)) >= 3:
         forms.append(text.translate(_SIGNS))
     folded = (_FOREIGN.sub(lambda match: match[0].translate(_FOLDS), form) for form in forms)

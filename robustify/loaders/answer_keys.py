@@ -13,9 +13,10 @@ from functools import cache
 from string import ascii_uppercase
 
 from robustify.errors import ItemError
-from robustify.item import FEWEST, MOST, unspaced
+from robustify.item import FEWEST, MOST
 from robustify.loaders.loaded import KeyKind
 from robustify.loaders.rows import RawItem, json_kind, require_text, whole
+from robustify.texts import unspaced
 
 _LEAD, _TAIL = "Question: ", "\nAnswer:"
 _LABEL = re.compile(

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from robustify.errors import DataError, ItemError
 from robustify.loaders.loaded import KeyKind
 from robustify.redaction import KeptHere
+from robustify.texts import UNPRINTABLE
 
 V = TypeVar("V")
 T = TypeVar("T")
@@ -23,7 +24,6 @@ MOST_OF_A_KIND = 5
 _NUMBERS = re.compile(r"(?<=key is )[A-Z]\b|[0-9]+")
 _UNDECODED = re.compile("[\udc80-\udcff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 _MISSING = object()
 
 
@@ -238,7 +238,7 @@ def cell_label(cells: Cells, name: str | None) -> str:
             raise ItemError(f"`{name}` is a number with more than 18 digits. Write it as text.")
         return str(number)
     label = require_text(value, f"`{name}`")
-    if _CONTROL.search(label):
+    if UNPRINTABLE.search(label):
         raise ItemError(f"`{name}` contains control characters. Remove them.")
     return label
 

@@ -6,23 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from html.entities import html5
 from math import fsum
 
-from robustify.item import Item, folded, unspaced
+from robustify.item import Item
 from robustify.loaders.answer_keys import NUMBERED, own_labels
 from robustify.loaders.choices import BY_LABEL
 from robustify.loaders.datasets import OWN
 from robustify.loaders.loaded import Defect, Loaded
+from robustify.texts import CONTROLS, folded, is_blank, unspaced
 
 FEWEST_FOR_NOTE = 20
 FEWEST_OF_OURS = 4
 """Least number of items in robustify's layout for a note that no key is 0."""
 CONFLICT = "conflicting_key"
-_UNSEEN = re.compile(
-    r"[\s\0-\x20\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202f\u205f-\u206f"
-    r"\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]*"
-)
-"""Blank and invisible characters of all scripts (Unicode: White_Space, Default_Ignorable, U+2800)."""
-_CONTROLS = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069]")
-"""Control characters, and characters that change the text direction (Unicode: Cc without blanks, Bidi_Control)."""
 _ENTITY = re.compile(r"&(#[0-9]{1,7}|#x[0-9a-f]{1,6}|[a-z][a-z0-9]{1,31});", re.IGNORECASE)
 
 
@@ -123,21 +117,16 @@ _ODD = {
 }
 
 
-def unseen(text: str) -> bool:
-    """Return whether a text has no visible characters."""
-    return not (text[:1].isascii() and text[:1].isalnum()) and _UNSEEN.fullmatch(text) is not None
-
-
 def _kinds(item: Item, texts: Sequence[str]) -> Iterator[str]:
     if len(set(texts)) < len(texts):
         yield "repeated_choice"
         if texts.count(texts[item.key]) > 1:
             yield "repeated_key_text"
-    if any(map(unseen, texts)):
+    if any(map(is_blank, texts)):
         yield "empty_choice"
-    if unseen(item.stem):
+    if is_blank(item.stem):
         yield "blank_stem"
-    if _CONTROLS.search("\n".join((item.stem, *item.choices))):
+    if CONTROLS.search("\n".join((item.stem, *item.choices))):
         yield "control_character"
 
 

@@ -14,6 +14,7 @@ from typing import NewType
 
 from robustify.errors import UsageError
 from robustify.loaders.rows import name_like
+from robustify.texts import folded
 
 Name = NewType("Name", str)
 """Checked name, or "" if there is none."""
@@ -45,13 +46,13 @@ def names_in(cells: Iterable[object], texts: Iterable[object] = ()) -> dict[str,
     than there are names. Up to three names are exempt if each is a single word. A name is dropped if it equals a text, or
     if it has several words and is part of a text.
     """
-    said, whole = list(cells), {str(text).strip().casefold() for text in texts}
+    said, whole = list(cells), {folded(str(text)) for text in texts}
     found = _repeated(said, lambda n_names, n_rows: n_names <= _FEW or n_names * n_names <= n_rows)
     rare = len(found) ** 2 > len(said)
 
     def may_be_text(name: str) -> bool:
-        folded = name.casefold()
-        return folded in whole if as_name(name) else rare or any(folded in text for text in whole)
+        bare = folded(name)
+        return bare in whole if as_name(name) else rare or any(bare in text for text in whole)
 
     return {name: known for name, known in found.items() if not may_be_text(name)}
 

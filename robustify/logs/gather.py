@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from robustify.answers import Answers
 from robustify.errors import DataError, ItemError
-from robustify.item import Item, unspaced
+from robustify.item import Item
 from robustify.loaders import Defect, Loaded, Quarantined
 from robustify.loaders.survey import find_defects
 from robustify.logs.log import Log, LoggedItem, LogReply
@@ -31,6 +31,7 @@ from robustify.logs.match import (
 )
 from robustify.logs.prompts import BLIND
 from robustify.orders import own
+from robustify.texts import unspaced
 
 MatchedRow = tuple[Log, LogReply, MatchedItem]
 

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from robustify.errors import ItemError
-from robustify.item import unspaced
 from robustify.loaders.rows import Cells, SourceRow, SourceTable, as_object, rows_or_faults
 from robustify.logs.log import LoggedItem
 from robustify.logs.prompts import Prompt, are_letters
 from robustify.marks.labelling import cut_at_labels, without_tail
+from robustify.texts import unspaced
 
 LOOKED_AT = 200
 _LAST_QUESTION = re.compile(r"(?:^|\n)Question:[ \t]*")

@@ -16,11 +16,12 @@ from typing import Literal, TypeVar
 
 from robustify.answers import Answer, Answers, Asked, answer, unanswered
 from robustify.errors import DataError, ItemError
-from robustify.item import Item, folded, unspaced
+from robustify.item import Item
 from robustify.loaders import Defect, Quarantined
 from robustify.logs.log import Log, LoggedItem, LogReply
 from robustify.orders import Order, own
 from robustify.scoring import per_character
+from robustify.texts import folded, unspaced
 
 Reading = Literal["content", "folded stem", "choices alone"]
 READINGS: tuple[Reading, ...] = ("content", "folded stem", "choices alone")

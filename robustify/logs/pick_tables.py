@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from robustify.arrays import tied_best
 from robustify.errors import DataError, ItemError, UsageError
-from robustify.item import FEWEST, MOST, unspaced
+from robustify.item import FEWEST, MOST
 from robustify.loaders.choices import read_choices
 from robustify.loaders.rows import SourceRow, json_kind, require_text, rows_or_faults, whole
 from robustify.logs.checked_names import (
@@ -27,6 +27,7 @@ from robustify.logs.own_scores import pick_contradicted, scored_right
 from robustify.logs.pick_columns import PickColumns, pick_columns
 from robustify.logs.prompts import Naming, assumed, naming, whole_number
 from robustify.redaction import KeptHere
+from robustify.texts import unspaced
 from robustify.views import VIEWS, View
 
 KIND = "picks"

@@ -15,12 +15,13 @@ from string import ascii_uppercase
 from typing import Literal
 
 from robustify.errors import DataError, UsageError
-from robustify.item import Item, unspaced
+from robustify.item import Item
 from robustify.loaders.answer_keys import letter_index
 from robustify.loaders.rows import whole
 from robustify.logs.log import LoggedItem, LogOptions
 from robustify.orders import own
 from robustify.redaction import KeptHere
+from robustify.texts import unspaced
 from robustify.views import View, names, template
 
 _DIGITS = re.compile(r"([0-9]{1,2})(?:\.0*)?")

@@ -13,6 +13,7 @@ from functools import cache
 
 from robustify.item import MOST
 from robustify.redaction import KeptHere
+from robustify.texts import compatible
 
 _ROMAN = ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x", "xi", "xii", "xiii", "xiv", "xv", "xvi")  # fmt: skip
 _ALPHABETS = (
@@ -24,7 +25,7 @@ _ALPHABETS = (
     "কখগঘঙচছজঝঞ", "કખગઘઙચછજ", "ਓਅੲਸਹਕ", "அஆஇஈஉஊஎஏ", "అఆఇఈఉఊ", "ಅಆಇಈಉಊ", "കഖഗഘങ", "กขคงจฉชซ", "ກຂຄງຈ",
     "កខគឃង", "ကခဂဃင", "აბგდევზთ", "աբգդեզէը", "ሀለሐመሠረሰሸ", "fghjk",
 )  # fmt: skip
-_FOLDED = str.maketrans("أإآٱ", "اااا", "ـ\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\ufe0e\ufe0f\u20e3'’׳΄`´")
+_FOLDED = str.maketrans("أإآٱ", "اااا", "ـ\u20e3'’׳΄`´")
 _SOLID = {0x1F150: 26, 0x1F170: 26}
 _CIRCLED = r"[\u2460-\u24ff\u2776-\u2793\u3200-\u32bf\U0001F110-\U0001F189]"
 """Marks that bring their own brackets or circle."""
@@ -46,7 +47,7 @@ def fold(mark: str) -> str:
         for first, n in _SOLID.items():
             mark = chr(ord("a") + ord(mark) - first) if first <= ord(mark) < first + n else mark
         mark = str(unicodedata.digit(mark, mark))
-    plain = unicodedata.normalize("NFKC", mark).casefold().strip("()").translate(_FOLDED)
+    plain = compatible(mark).casefold().strip("()").translate(_FOLDED)
     if plain.isdecimal():
         return str(int(plain))
     return {"الف": "ا", "στ": "ς"}.get(plain, plain)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from robustify.item import unspaced
 from robustify.marks.labelling import CLOSING, COUNTED, LETTERS, OPENING, SERIES, TOKEN, fold
 from robustify.redaction import KeptHere
+from robustify.texts import unspaced
 
 Reason = Literal[
     "empty",

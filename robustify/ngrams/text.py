@@ -14,23 +14,20 @@ from pathlib import Path
 from typing import TextIO
 
 from robustify.errors import DataError
+from robustify.texts import in_words
 
 BREAK = "\x01"
 """A word that separates unrelated texts."""
 PIECE = 1 << 18
 """Approximate number of characters to read at once."""
 _NO_SPACES = "\u3041-\u3096\u309d-\u30fa\u30fc-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_INVISIBLE = dict.fromkeys((0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF))
 _DOCUMENT = re.compile(r'\s*(?:\[\s*[\[{"]|\{\s*")')
 _WANTED = "expected plain text or JSON Lines in UTF-8, gzipped or not"
 
 
 def words_of(text: str) -> list[str]:
     """Return the words of a text after NFKC and case folding. A Chinese character or a kana is a separate word."""
-    if not text.isascii():
-        text = unicodedata.normalize("NFKC", text.translate(_INVISIBLE)).casefold()
-        text = unicodedata.normalize("NFKC", text)
-    return _pattern().findall(text.casefold())
+    return _pattern().findall(in_words(text))
 
 
 @cache

@@ -4,18 +4,17 @@ Names come from files of users, so their control characters (terminal escapes, r
 quantity is a model of the summary or the equivalent mapping from `summary.json`.
 """
 
-import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from robustify.errors import counted as counted
+from robustify.texts import escaped
 
 Ends = Sequence[float]
 LIMIT = 0.9995
 """Probabilities of a shortcut above this limit would round to 100.0 %."""
 AT_LIMIT = "\u2248 100 %"
 WHY_LIMIT = "the highest that can be measured, because all items with such a confident pick are hits"
-JOINERS = "\u200c\u200d"
 LONGEST_NAME = 120
 
 
@@ -31,12 +30,7 @@ def at(node: Any, path: str) -> Any:
 def plain(name: str, longest: int = LONGEST_NAME) -> str:
     """Return a printable name: shortened, with control characters escaped, and never blank."""
     cut = name if len(name) <= longest else name[: longest - 1] + "…"
-    return "".join(_shown(c) for c in cut) if cut.strip() else "(blank)"
-
-
-def _shown(c: str) -> str:
-    hidden = unicodedata.category(c) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"} and c not in JOINERS
-    return f"\\x{ord(c):02x}" if hidden and ord(c) < 256 else f"\\u{ord(c):04x}" if hidden else c
+    return escaped(cut) if cut.strip() else "(blank)"
 
 
 def spaced(name: str) -> str:

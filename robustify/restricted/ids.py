@@ -13,7 +13,6 @@ key.
 import base64
 import hmac
 import json
-import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +24,7 @@ from robustify.gate.state import KEYED_ID, SPLIT, is_split
 from robustify.item import Item
 from robustify.loaders import Loaded, Quarantined
 from robustify.restricted.adapters import FEWEST_IN_A_CELL
+from robustify.texts import identity
 
 PREFIX = "rb1_"
 LENGTH = 16
@@ -34,24 +34,13 @@ CANON = "rbcanon-1"
 UNICODE = unicodedata.unidata_version
 """Unicode version of this Python. A code point that is unassigned here may be assigned elsewhere."""
 
-_IGNORABLE = re.compile(
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
-    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
-)
-_SPACE = re.compile("[\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
-"""Characters of Unicode's White_Space. `str.split` has four others."""
-_PLAIN = re.compile(r"[!-~]+(?: [!-~]+)*")
-
 
 def canonical(text: str) -> str:
     """Return the canonical form of a text. A canonical text is returned unchanged. Raises `ItemError`, which names only
     the code point, for a lone surrogate, NUL, or an unassigned code point."""
-    if _PLAIN.fullmatch(text):
-        return text
-    _refuse(text)
-    plain = _IGNORABLE.sub("", unicodedata.normalize("NFKC", text))
-    # The characters around an ignorable character may compose now.
-    return _SPACE.sub(" ", unicodedata.normalize("NFKC", plain)).strip(" ")
+    if not text.isascii() or "\0" in text:
+        _refuse(text)
+    return identity(text)
 
 
 def _refuse(text: str) -> None:

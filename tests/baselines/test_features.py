@@ -19,8 +19,9 @@ from robustify.baselines import option_texts, wording
 from robustify.baselines.features import NAMES, amounts
 from robustify.baselines.heuristics import HEURISTICS, TEMPLATE, VIEW, guess
 from robustify.baselines.wording import ABSOLUTES, ARTICLES, FUNCTION_WORDS, HEDGES, NEGATIONS, form, words_of
-from robustify.item import Item, folded
+from robustify.item import Item
 from robustify.scoring import picks
+from robustify.texts import folded
 
 # Each rule by its definition, one item at a time.
 

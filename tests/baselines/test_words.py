@@ -8,7 +8,8 @@ import pytest
 
 from robustify.baselines.conditional_logit import cross_fitted
 from robustify.baselines.words import FEWEST_OPTIONS, LEAST, LENGTHS, KeyWords, columns, scorer
-from robustify.item import Item, folded
+from robustify.item import Item
+from robustify.texts import folded
 from tests.support.fake_answers import WORDS, bench, items_of
 
 

@@ -162,7 +162,7 @@ def hook_repo(place: Path) -> Repo:
     for name in (
         ".pre-commit-hooks.yaml",
         ".ci/gate",
-        *(f"robustify/{n}.py" for n in ("__init__", "errors", "files")),
+        *(f"robustify/{n}.py" for n in ("__init__", "errors", "files", "texts")),
     ):
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, place / name)

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from robustify.errors import DataError
-from robustify.item import Item, folded
+from robustify.item import Item
 from robustify.loaders import Loaded, Source, describe, load
+from robustify.texts import folded
 
 MMLU = (
     "abstract_algebra", "astronomy", "elementary_mathematics", "formal_logic", "high_school_geography",

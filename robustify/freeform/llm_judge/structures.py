@@ -6,13 +6,13 @@ Objects become `Pairs`, so that repeated keys are visible.
 
 import json
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any, Literal, NamedTuple
 
 from robustify.freeform.answer_text import MOST, split_reasoning
 from robustify.freeform.schema import ErrorType
+from robustify.texts import compatible
 
 MOST_READ = 1000
 """Number of bracket pairs that are read, from the end of a reply, because the last structure is the answer."""
@@ -27,7 +27,6 @@ MANY_TAGS = 100_000
 LONG = 100_000
 _BESIDE = 300
 """Characters on either side that are searched for other words on the same lines."""
-INVISIBLE = re.compile("[\u200b-\u200f\u2060\u2063\ufeff]")
 _FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[ \t]*[\w+-]*[ \t]*$", re.MULTILINE)
 _INTRO = re.compile(
     r"(?:the\s+)?(?:final\s+)?(?:labels?|answers?|results?|output)(?:\s+(?:are|is))?\s*:?|`{3,}\s*\w*",
@@ -178,8 +177,8 @@ def readable(response: str) -> tuple[str, ErrorType | None]:
     if any(sum(map(text.count, marks)) > MANY for marks in ("[]{}", "\n\r", "<>", "\"'", "|")):
         return "", "unsafe_input"
     # NFKC can turn one character into eighteen, so long replies are not normalised.
-    if len(text) <= LONG and not text.isascii():
-        text = INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
+    if len(text) <= LONG:
+        text = compatible(text)
     text = _FENCE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
     return (text, None) if text.strip() else ("", "empty")
 

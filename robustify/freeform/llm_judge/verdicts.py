@@ -7,7 +7,6 @@ none.
 """
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,15 +15,9 @@ from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from robustify.errors import UsageError
-from robustify.freeform.llm_judge.structures import (
-    INVISIBLE,
-    Pairs,
-    Structure,
-    contradicted,
-    readable,
-    structures,
-)
+from robustify.freeform.llm_judge.structures import Pairs, Structure, contradicted, readable, structures
 from robustify.freeform.schema import ErrorType
+from robustify.texts import in_words
 
 T = TypeVar("T")
 LONGEST = 40
@@ -45,8 +38,7 @@ _SUPPORT = {
 @lru_cache(maxsize=4096)
 def folded_label(text: str) -> str:
     """Normalise a label: NFKC, case-folded, no quotes, emphasis or invisible characters, words joined by `_`."""
-    visible = INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).strip(_EDGES)
-    return _JOINTS.sub("_", visible.casefold()).strip("_")
+    return _JOINTS.sub("_", in_words(text).strip(_EDGES)).strip("_")
 
 
 class LabelSet:

@@ -1,0 +1,76 @@
+"""Normal forms of texts, one for each purpose, and the only list of invisible characters.
+
+`identity` is for keyed IDs, `unspaced` and `folded` (without case) compare texts, `compatible` and `in_words` (without
+case) are read for words and labels, and `escaped` is printed. Only the standard library is imported, because the gate
+runs in Git hooks.
+"""
+
+import re
+from unicodedata import category, normalize
+
+ZERO_WIDTH = "\u200b-\u200d\u2060-\u2065\ufeff"
+_MARKS, _OVERRIDES = "\u061c\u200e\u200f", "\u202a-\u202e\u2066-\u2069"
+"""Characters that show the direction of a text, and those that can turn it round."""
+_FILLERS = "\u115f\u1160\u3164\uffa0"
+"""Blanks of Hangul that Unicode does not count as white space."""
+UNSEEN = (
+    f"{ZERO_WIDTH}{_MARKS}{_OVERRIDES}{_FILLERS}\u00ad\u034f\u17b4\u17b5\u180b-\u180f\u206a-\u206f\ufe00-\ufe0f"
+    "\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e001f\U000e007f-\U000e0fff"
+)
+"""The one list of invisible characters, to be put into brackets of a pattern: Unicode's Default_Ignorable without
+`TAG_LETTERS`. Keyed IDs depend on it (`identity`), so a change needs a new canonical form."""
+TAG_LETTERS = "\U000e0020-\U000e007e"
+"""Invisible copies of the printable ASCII characters."""
+INVISIBLE = re.compile(f"[{UNSEEN}{TAG_LETTERS}]")
+UNPRINTABLE = re.compile(f"[\0-\x1f\x7f-\x9f\u2028\u2029{ZERO_WIDTH}{_MARKS}{_OVERRIDES}]")
+"""Characters that an ID or a topic must not contain."""
+CONTROLS = re.compile(f"[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f{_OVERRIDES}]")
+"""Control characters other than blanks, and characters that turn the text round."""
+_BLANK = re.compile(f"[\\s\0-\x1f\x7f-\x9f\u2800\ufff9-\ufffb{UNSEEN}{TAG_LETTERS}]*")
+_SPACE = re.compile("[\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
+"""Characters of Unicode's White_Space. `str.split` has four others."""
+_PLAIN = re.compile(r"[!-~]+(?: [!-~]+)*")
+_JOINERS = "\u200c\u200d"
+
+
+def identity(text: str) -> str:
+    """Return the form `rbcanon-1`: `compatible`, with one space for each run of white space. Case is kept."""
+    return text if _PLAIN.fullmatch(text) else _SPACE.sub(" ", compatible(text)).strip(" ")
+
+
+def unspaced(text: str) -> str:
+    """Normalize a text but keep what a model can distinguish: NFC, collapsed white space, unchanged case."""
+    return " ".join(normalize("NFC", text).split())
+
+
+def folded(text: str) -> str:
+    """Normalize a text to find equal and similar texts: NFKC, folded case, collapsed white space."""
+    return " ".join(normalize("NFKC", text).casefold().split())
+
+
+def compatible(text: str) -> str:
+    """Return a text in NFKC without invisible characters. White space and case are kept."""
+    if text.isascii():
+        return text
+    # The characters around an invisible character may compose once it is gone.
+    return normalize("NFKC", INVISIBLE.sub("", normalize("NFKC", text)))
+
+
+def in_words(text: str) -> str:
+    """Return a text with folded case in the form of `compatible`, from which words and labels are read."""
+    return text.lower() if text.isascii() else compatible(compatible(text).casefold()).casefold()
+
+
+def escaped(text: str) -> str:
+    """Return a text for printing. Control and other unprintable characters become escapes such as `\\x1b`."""
+    return text if text.isascii() and text.isprintable() else "".join(map(_shown, text))
+
+
+def _shown(c: str) -> str:
+    hidden = category(c) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"} and c not in _JOINERS
+    return f"\\x{ord(c):02x}" if hidden and ord(c) < 256 else f"\\u{ord(c):04x}" if hidden else c
+
+
+def is_blank(text: str) -> bool:
+    """Return whether a text has no visible characters."""
+    return not (text[:1].isascii() and text[:1].isalnum()) and _BLANK.fullmatch(text) is not None
