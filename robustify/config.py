@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import (
     BeforeValidator,
     Field,
+    PlainValidator,
     ValidationError,
     field_validator,
     model_validator,
@@ -22,7 +23,9 @@ from pydantic import (
 from robustify.ask import Asking
 from robustify.ask.inferring import Inferring
 from robustify.baselines.artifact_probe import ProbeSettings
-from robustify.engines.settings import NAME_PATTERN, HFModel, OpenAIModel, RayModel, served_at
+from robustify.engines import ENGINES, model_of
+from robustify.engines.protocols import Runnable
+from robustify.engines.settings import NAME_PATTERN, served_at
 from robustify.errors import AuthorisationError, UsageError
 from robustify.files import read_expected
 from robustify.freeform.settings import FreeSettings
@@ -33,7 +36,7 @@ from robustify.ngrams.overlap import ContaminationSettings
 from robustify.redaction import firewall
 from robustify.restricted import adapters
 from robustify.screen.screen_rules import ScreenRules
-from robustify.settings_files import MOST_YAML, Settings, faults, read_yaml
+from robustify.settings_files import MOST_YAML, Settings, faults, known_keys, read_yaml
 from robustify.settings_files import find_config as find_config
 from robustify.settings_files import shipped as shipped
 from robustify.summary.adjusted import WITH_MEANING, Adjust
@@ -46,7 +49,6 @@ _FILES = (
     "free.template_dir.[]", "infer_question.tables.[]", "data", "data.[]", "data.path", "data.[].path",
 )  # fmt: skip
 """Paths of config keys whose values are file names relative to the config."""
-Model = HFModel | OpenAIModel | RayModel
 
 
 def _named(value: object) -> Any:
@@ -88,9 +90,7 @@ class Config(Settings):
         BeforeValidator(_listed),
         Field(min_length=1),
     ]
-    models: tuple[
-        Annotated[Annotated[Model, Field(discriminator="engine")], BeforeValidator(_named)], ...
-    ] = ()
+    models: tuple[Annotated[Runnable, PlainValidator(lambda one: model_of(_named(one)))], ...] = ()
     hidden: Hidden = "question"
     """Part of an item that the screen hides: the question, or the passage or context before it."""
     asking: Asking = Asking()
@@ -138,12 +138,11 @@ class Config(Settings):
 
     @field_validator("models")
     @classmethod
-    def _one_of_each(cls, models: tuple[Model, ...]) -> tuple[Model, ...]:
+    def _one_of_each(cls, models: tuple[Runnable, ...]) -> tuple[Runnable, ...]:
         names = [m.name for m in models]
-        references = [(m.reference, m.dtype if isinstance(m, HFModel | RayModel) else "") for m in models]
         if len(set(names)) < len(names):
             raise ValueError("two models have the same name. Give each a different `name`.")
-        if len(set(references)) < len(references):
+        if len({m.identity for m in models}) < len(models):
             raise ValueError("a model is listed twice and would vote twice. Remove one entry.")
         return models
 
@@ -208,7 +207,8 @@ def parse(tree: Mapping[str, Any], name: str) -> Config:
     try:
         return Config.model_validate(tree)
     except ValidationError as error:
-        lines = faults(error, Config, "config", also=["extends"])
+        of_models = [key for engine in ENGINES.values() for key in known_keys(engine)]
+        lines = faults(error, Config, "config", also=["extends", *of_models])
         raise UsageError(*(f"{name}: {line}" for line in lines)) from None
 
 

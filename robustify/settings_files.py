@@ -146,7 +146,7 @@ def faults(
 ) -> list[str]:
     """Format the first 20 validation errors, one per line, each with the path of its setting. Suggest the closest known
     key for an unknown key. `whole` is the path of errors without a path, and `also` lists further known keys."""
-    known = {*also, *_keys(model)}
+    known = {*also, *known_keys(model)}
     found = error.errors(include_url=False, include_input=False)
     more = [f"... and {len(found) - MOST_FAULTS} more faults"] if len(found) > MOST_FAULTS else []
     return [_fault(dict(one), known, whole) for one in found[:MOST_FAULTS]] + more
@@ -154,12 +154,7 @@ def faults(
 
 def _fault(fault: dict[str, Any], known: set[str], whole: str) -> str:
     steps: Sequence[str | int] = fault["loc"]
-    # pydantic inserts the tag of a union (a model's engine) between an index and its key, unlike the file.
-    shown = [
-        f"[{step}]" if isinstance(step, int) else f".{step}"
-        for i, step in enumerate(steps)
-        if not (0 < i < len(steps) - 1 and isinstance(steps[i - 1], int) and step not in known)
-    ]
+    shown = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps]
     # A key of several words may be item text.
     plain = [
         step if re.fullmatch(r"[\w.\[\]-]{1,60}", step) else ".(a key that is not shown)" for step in shown
@@ -169,18 +164,16 @@ def _fault(fault: dict[str, Any], known: set[str], whole: str) -> str:
         case "extra_forbidden":
             near = difflib.get_close_matches(str(steps[-1]), known, n=1)
             return f"{where}: unknown key" + (f". Did you mean {near[0]}?" if near else "")
-        case "union_tag_invalid":
-            return f"{where}.engine: unknown engine; expected {fault['ctx']['expected_tags']}"
         case "missing":
             return f"{where}: missing. Add this setting."
     return f"{where}: {str(fault['msg']).removeprefix('Value error, ')}"
 
 
-def _keys(annotation: Any) -> Iterator[str]:
+def known_keys(annotation: Any) -> Iterator[str]:
     """Yield the field names of a model and its nested models."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         for name, field in annotation.model_fields.items():
             yield name
-            yield from _keys(field.annotation)
+            yield from known_keys(field.annotation)
     for part in get_args(annotation):
-        yield from _keys(part)
+        yield from known_keys(part)

@@ -11,11 +11,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from typing_extensions import assert_never
-
 from robustify.ask import Asking, plan
-from robustify.engines import Runnable
-from robustify.engines.settings import HFModel, OpenAIModel, RayModel
+from robustify.engines.protocols import Runnable
 from robustify.item import Item
 from robustify.models.folder import RECORD, models_folder
 from robustify.models.names import KNOWN
@@ -80,17 +77,16 @@ def forecast(
     # All letters of a prompt are sent in one request.
     sends = [r.context for p in planned for r in (p.requests[:1] if p.template.by_letter else p.requests)]
     n_sends, sent = round(many * len(sends)), round(many * sum(map(len, sends)) / CHARS_A_TOKEN)
-    needs: list[Need] = []
-    for model in models:
-        match model:
-            case OpenAIModel():
-                needs.append(Need(model.name, requests, sent, _cost(model, n_sends, sent)))
-            case HFModel() | RayModel():
-                needs.append(
-                    Need(model.name, requests, distinct, megabytes=megabytes(model.reference, cache))
-                )
-            case _:
-                assert_never(model)
+    needs = [
+        Need(
+            model.name,
+            requests,
+            sent if model.sends_prompts else distinct,
+            model.cost(sent, 0, letters=n_sends),
+            megabytes(model.reference, cache),
+        )
+        for model in models
+    ]
     if restricted:
         needs = [replace(need, tokens=None) for need in needs]
     return Forecast(name, len(items), tuple(needs))
@@ -104,9 +100,9 @@ def with_words(known: Forecast, models: Iterable[Runnable], prompts: Sequence[st
     for need in known.needs:
         if (model := asked.get(need.model)) is not None:
             tokens = None if need.tokens is None else need.tokens + sent
-            cost = need.cost
-            if cost is not None and isinstance(model, OpenAIModel) and model.price_in is not None:
-                cost += (sent * model.price_in + written * (model.price_out or 0.0)) / 1e6
+            cost, more = need.cost, model.cost(sent, written)
+            if cost is not None and more is not None:
+                cost += more
             need = replace(need, requests=need.requests + len(prompts), tokens=tokens, cost=cost)
         needs.append(need)
     return replace(known, needs=tuple(needs))
@@ -116,14 +112,6 @@ def megabytes(reference: str, cache: Path) -> int:
     """Return the download size of a model, or 0 if it is on this machine or does not come from the registry."""
     known = KNOWN.get(reference)
     return 0 if known is None or (models_folder(cache) / known.name / RECORD).is_file() else known.megabytes
-
-
-def _cost(model: OpenAIModel, sends: int, tokens: int) -> float | None:
-    if model.price_in is None:
-        return None
-    # A letter is one token, or about eight tokens in a JSON reply.
-    out = 8 * model.samples if model.samples else 1
-    return (tokens * model.price_in + out * sends * (model.price_out or 0.0)) / 1e6
 
 
 def _distinct(texts: Sequence[str]) -> int:

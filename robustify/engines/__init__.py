@@ -5,23 +5,34 @@ Only one model is in memory at a time.
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from typing_extensions import assert_never
+from pydantic import ValidationError
+from pydantic_core import PydanticCustomError
 
-from robustify.engines.network import refuse_servers
-from robustify.engines.protocols import Scorer
-from robustify.engines.settings import HFModel, OpenAIModel, RayModel, host_of
+from robustify.engines.protocols import Runnable, Scorer
+from robustify.engines.settings import HFModel, OpenAIModel, RayModel
 
 if TYPE_CHECKING:
     from robustify.engines.cache import Cache
     from robustify.views import Template
 
-Runnable = HFModel | OpenAIModel | RayModel
-"""Configured models that an engine can run."""
+ENGINES: dict[str, type[Runnable]] = {"hf": HFModel, "ray": RayModel, "openai": OpenAIModel}
+"""Settings of a model by the name of its engine. They import the engine when they check or open a model."""
+
+
+def model_of(value: object) -> Runnable:
+    """Return the settings of a model in a config. Raise `ValidationError` if the engine is unknown or a setting invalid."""
+    engine = value.get("engine") if isinstance(value, Mapping) else "hf"
+    if engine not in ENGINES:
+        unknown = PydanticCustomError("unknown_engine", f"unknown engine; expected {', '.join(ENGINES)}")
+        raise ValidationError.from_exception_data(
+            "model", [{"type": unknown, "loc": ("engine",), "input": None}]
+        )
+    return ENGINES[engine].model_validate(value)
 
 
 def check_model(model: Runnable, cache: Path, templates: "Sequence[Template]" = ()) -> dict[str, str]:
@@ -34,25 +45,7 @@ def check_model(model: Runnable, cache: Path, templates: "Sequence[Template]" = 
         AuthorisationError: the server is forbidden, or must not receive this API key.
         ModelError: files are missing, damaged, or refused, a package is not installed, or the server cannot be trusted.
     """
-    match model:
-        case OpenAIModel():
-            from robustify.engines.openai.engine import check_server
-
-            return check_server(model, templates)
-        case RayModel():
-            from robustify.engines.ray.engine import require_ray
-
-            if model.host is not None:
-                refuse_servers(model.name)
-            require_ray(model.name)
-        case HFModel():
-            pass
-        case _:
-            assert_never(model)
-    from robustify.engines.recipe import file_digests
-    from robustify.models import locate
-
-    return file_digests(locate(model.reference, cache))
+    return model.check(cache, templates)
 
 
 @contextmanager
@@ -60,38 +53,8 @@ def open_scorer(model: Runnable, cache: Path, seal: bytes | None = None) -> Iter
     """Open the engine of a model and yield its scorer.
     If `seal` is given, it is the key of a restricted set, and the scores are cached under it. Raise `ModelError` if files
     are missing, damaged, or refused, or the package of the engine is not installed."""
-    from robustify.models import locate
-
-    with _scores(cache, seal) as scores:
-        match model:
-            case HFModel():
-                from robustify.engines.local.engine import HF
-
-                with HF(model, locate(model.reference, cache), scores) as local:
-                    yield local
-            case RayModel():
-                from robustify.engines.ray.engine import open_remote
-
-                with open_remote(model, locate(model.reference, cache), scores) as remote:
-                    yield remote
-            case OpenAIModel():
-                from robustify.engines.openai.engine import OpenAIServer
-
-                with OpenAIServer(model, scores) as server:
-                    yield server
-            case _:
-                assert_never(model)
-
-
-def remote_host(model: Runnable) -> str | None:
-    """Return the host that receives the prompts of this model, or None if the prompts stay on this machine."""
-    match model:
-        case HFModel():
-            return None
-        case RayModel():
-            return model.host
-        case OpenAIModel():
-            return host_of(model.base_url)
+    with _scores(cache, seal) as scores, model.open(cache, scores) as scorer:
+        yield scorer
 
 
 @contextmanager

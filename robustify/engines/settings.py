@@ -2,12 +2,20 @@
 
 import ipaddress
 import re
-from typing import Literal
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_serializer, field_validator
 
+from robustify.engines.protocols import Scorer
 from robustify.settings_files import Settings
+from robustify.views import Template
+
+if TYPE_CHECKING:
+    from robustify.engines.cache import Cache
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 LOCAL = "local"
@@ -36,6 +44,42 @@ class TransformersSettings(Settings):
         return self.model or self.name
 
     @property
+    def identity(self) -> str:
+        """Model and precision, which decide its scores."""
+        return f"{self.reference} {self.dtype}"
+
+    @property
+    def host(self) -> str | None:
+        """None, because prompts stay on this machine."""
+        return None
+
+    @property
+    def encrypted(self) -> bool:
+        """True, because the engine ray checks the traffic in its cluster."""
+        return True
+
+    @property
+    def sends_prompts(self) -> bool:
+        """False, because shared prefixes are computed once."""
+        return False
+
+    def cost(self, tokens: int, written: int, letters: int = 0) -> float | None:
+        """Return None, because the model has no price."""
+        return None
+
+    def check(self, cache: Path, templates: Sequence[Template]) -> dict[str, str]:
+        """Return the digests of the model's files. Raise `ModelError` if they are missing, damaged, or refused."""
+        from robustify.engines.recipe import file_digests
+
+        return file_digests(self.folder(cache))
+
+    def folder(self, cache: Path) -> Path:
+        """Return the folder of the model."""
+        from robustify.models import locate
+
+        return locate(self.reference, cache)
+
+    @property
     def budget(self) -> int:
         """Maximum number of tokens per forward pass."""
         return self.max_batch_tokens or (2048 if self.device == "cpu" else 8192)
@@ -51,6 +95,12 @@ class HFModel(TransformersSettings):
 
     engine: Literal["hf"] = "hf"
     section: int = Field(default=64, ge=1, le=4096, strict=True)
+
+    def open(self, cache: Path, scores: "Cache | None") -> AbstractContextManager[Scorer]:
+        """Open the model on this machine."""
+        from robustify.engines.local.engine import HF
+
+        return HF(self, self.folder(cache), scores)
 
 
 class RayModel(TransformersSettings):
@@ -78,6 +128,22 @@ class RayModel(TransformersSettings):
         """Cluster that receives requests as token IDs, or None if the run starts and stops its own cluster.
         A running cluster may include other machines, and Ray may write its objects to disk."""
         return None if self.address in (None, LOCAL) else self.address
+
+    def check(self, cache: Path, templates: Sequence[Template]) -> dict[str, str]:
+        """Return the digests of the model's files. Raise `ModelError` if ray is not installed."""
+        from robustify.engines.network import refuse_servers
+        from robustify.engines.ray.engine import require_ray
+
+        if self.host is not None:
+            refuse_servers(self.name)
+        require_ray(self.name)
+        return super().check(cache, templates)
+
+    def open(self, cache: Path, scores: "Cache | None") -> AbstractContextManager[Scorer]:
+        """Open the model on the workers of a cluster."""
+        from robustify.engines.ray.engine import open_remote
+
+        return open_remote(self, self.folder(cache), scores)
 
 
 class OpenAIModel(Settings):
@@ -133,6 +199,45 @@ class OpenAIModel(Settings):
     def reference(self) -> str:
         """Identifier of the model within a config. Only the servers can show whether two names are the same model."""
         return f"openai|{self.served}|{self.name}"
+
+    @property
+    def identity(self) -> str:
+        """Same as `reference`."""
+        return self.reference
+
+    @property
+    def host(self) -> str | None:
+        """Host of the server, or None if it is this machine."""
+        return host_of(self.base_url)
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether the server is reached by https."""
+        return urlsplit(self.base_url).scheme == "https"
+
+    @property
+    def sends_prompts(self) -> bool:
+        """True, because a server receives every prompt in full."""
+        return True
+
+    def cost(self, tokens: int, written: int, letters: int = 0) -> float | None:
+        """Return the cost at the configured prices. A letter is one token, or about eight tokens in a JSON reply."""
+        if self.price_in is None:
+            return None
+        out = written + letters * (8 * self.samples if self.samples else 1)
+        return (tokens * self.price_in + out * (self.price_out or 0.0)) / 1e6
+
+    def check(self, cache: Path, templates: Sequence[Template]) -> dict[str, str]:
+        """Return the fingerprint of the server. Raise the errors of `check_server`."""
+        from robustify.engines.openai.engine import check_server
+
+        return check_server(self, templates)
+
+    def open(self, cache: Path, scores: "Cache | None") -> AbstractContextManager[Scorer]:
+        """Open the connection to the server."""
+        from robustify.engines.openai.engine import OpenAIServer
+
+        return OpenAIServer(self, scores)
 
 
 def served_at(text: str) -> tuple[str, str] | None:

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from robustify import engines
-from robustify.engines.settings import OpenAIModel
+from robustify.engines.protocols import Runnable
 from robustify.errors import AuthorisationError, DataError, UsageError
 from robustify.files import sha256
 from robustify.gate.key_file import Key
@@ -129,7 +128,7 @@ def _require(name: str, root: Path, file: DataFile) -> None:
         raise DataError(f"The SHA-256 of {name} differs from its pin. Use the complete published set.")
 
 
-def require_inside(models: Iterable[engines.Runnable], manifest: Manifest) -> None:
+def require_inside(models: Iterable[Runnable], manifest: Manifest) -> None:
     """Refuse models that would send prompts unencrypted, or to a host that the manifest does not name.
 
     Traffic inside a Ray cluster is checked by the Ray engine.
@@ -139,7 +138,7 @@ def require_inside(models: Iterable[engines.Runnable], manifest: Manifest) -> No
     """
     refused = []
     for model in models:
-        address = engines.remote_host(model)
+        address = model.host
         if address is None:
             continue
         bare = address.split("://")[-1]
@@ -149,7 +148,7 @@ def require_inside(models: Iterable[engines.Runnable], manifest: Manifest) -> No
                 f"{model.name} would send the items of {manifest.id} to {host!a}, which `egress` in the manifest does not "
                 "name. Use a model on this machine."
             )
-        elif isinstance(model, OpenAIModel) and urlsplit(model.base_url).scheme != "https":
+        elif not model.encrypted:
             refused.append(
                 f"{model.name} would send the items of {manifest.id} to {host!a} unencrypted; expected https."
             )

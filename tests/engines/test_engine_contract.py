@@ -11,7 +11,6 @@ from typing import Protocol
 
 import pytest
 
-from robustify import engines
 from robustify.ask import Asking, ask, plan
 from robustify.engines import open_scorer
 from robustify.engines.protocols import Logprob, Scorer, Writer
@@ -181,9 +180,9 @@ class TestEveryEngine:
 
 def test_prompts_for_this_machine_stay_on_it_and_others_are_named() -> None:
     def host(url: str) -> str | None:
-        return engines.remote_host(OpenAIModel(name="m", engine="openai", base_url=url))
+        return OpenAIModel(name="m", engine="openai", base_url=url).host
 
-    assert engines.remote_host(HFModel(name="m")) is None
+    assert HFModel(name="m").host is None
     for local in ("127.0.0.1:8000", "localhost", "[::1]:8000", "127.9.9.9"):
         assert host(f"http://{local}/v1") is None
     for name in ("api.example.org", "10.0.0.7", "localhost.example.org", "0.0.0.0"):
