@@ -5,7 +5,7 @@ then matched. A reply that Inspect scores as wrong because it is unreadable coun
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -25,7 +25,9 @@ from robustify.logs.log import (
     plain_model,
 )
 from robustify.logs.own_scores import pick_contradicted, scored_right
-from robustify.logs.prompts import assumed, position_named
+from robustify.logs.prompts import Naming, assumed
+from robustify.marks.picks import Picked
+from robustify.redaction import KeptHere
 
 KIND = "inspect"
 _ATTACHED = "attachment://"
@@ -50,12 +52,17 @@ def read(file: LogFile, options: LogOptions, _: ShownBefore) -> Log:
     names = {row.line: as_label(row.cells.get("id")) for row in rows}
     items, faults, said = logged_items(path.name, inner, options, task, names)
     scorer = _scorer(path.name, samples, options.filter)
-    targets = [sample.get("target") for sample in samples]
+    known = _Answers(
+        Naming.of(
+            as_object(as_object(cells.get("scores")).get(scorer or "")).get("answer") for cells in samples
+        ),
+        [sample.get("target") for sample in samples],
+    )
     model = options.name or as_name(plain_model(str(spec.get("model") or ""))) or path_name("model")
     make = partial(LogReply, model=model, view=options.view or "full", template=KIND)
     made, wrong = rows_or_faults(
         ((row, items[row.line]) for row in rows if row.line in items),
-        lambda row, item: make(row.line, item=item, **_answer(row.cells, item, scorer, targets)),
+        lambda row, item: make(row.line, item=item, **_answer(row.cells, item, scorer, known)),
     )
     replies = tuple(reply for _, reply in made)
     return Log(
@@ -153,7 +160,15 @@ def _scorer(file: str, samples: Sequence[Cells], wanted: str | None) -> str | No
     return wanted or ("choice" if "choice" in names else next(iter(names), None))
 
 
-def _answer(cells: Cells, item: LoggedItem, scorer: str | None, targets: Sequence[object]) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, repr=False)
+class _Answers(KeptHere):
+    """Format of the answers of a log, and its targets."""
+
+    naming: Naming
+    targets: Sequence[object]
+
+
+def _answer(cells: Cells, item: LoggedItem, scorer: str | None, known: _Answers) -> dict[str, Any]:
     """Return the pick of a sample, or the reason why it has none."""
     scores = cells.get("scores")
     score = scores.get(scorer) if isinstance(scores, Mapping) else None
@@ -161,14 +176,15 @@ def _answer(cells: Cells, item: LoggedItem, scorer: str | None, targets: Sequenc
         return {"reason": "the run failed on it"}
     if not isinstance(score, Mapping) or not score:
         return {"reason": "no score is logged"}
-    pick, value = position_named(score.get("answer"), item.k, item.choices), score.get("value")
-    plain = scorer == "choice" or score.get("answer") in targets
+    found = known.naming.read(score.get("answer"), item.k, item.choices)
+    pick, value = found.index if isinstance(found, Picked) else None, score.get("value")
+    plain = scorer == "choice" or score.get("answer") in known.targets
     if pick_contradicted(right := scored_right(value), item, pick, plain=plain):
         raise ItemError(
             f"the sample is scored as {'right' if right else 'wrong'}, but its answer and target imply the opposite. Check "
             "that both are letters of the logged choices."
         )
-    return {"pick": pick, "reason": "names no choice, or several"}
+    return {"pick": pick, "reason": "" if isinstance(found, Picked) else found.reason}
 
 
 def _notes(options: LogOptions, replies: Sequence[LogReply], dropped: int) -> list[str]:

@@ -17,7 +17,7 @@ from robustify.logs.lm_eval_logs import read_rows
 from robustify.logs.lm_eval_requests import NO_TEXTS, listed_options
 from robustify.logs.lm_eval_results import LmEvalRun
 from robustify.logs.log import Log, LogFile, LogOptions, ShownBefore, plain_model
-from robustify.logs.prompts import are_letters
+from robustify.marks.labelling import only_labels
 
 KIND = "lighteval"
 COLUMNS = {"stem": "stem", "choices": "choices", "key": "key", "key_is": "index"}
@@ -58,7 +58,7 @@ def _as_lm_eval(cells: Cells, number: int) -> dict[str, object]:
     if isinstance(key, bool) or not isinstance(key, int) or not 0 <= key < len(said):
         raise ItemError(f"`doc.gold_index` does not select exactly one of {len(said)} choices")
     stem, choices = query, [c.removeprefix(" ") for c in said]
-    if are_letters(tuple(said)):
+    if only_labels(tuple(said)):
         found = listed_options(query, said)
         if found is None:
             raise ItemError(NO_TEXTS)

@@ -25,7 +25,8 @@ from robustify.logs.lm_eval_requests import (
 from robustify.logs.lm_eval_results import LmEvalRun, find_run
 from robustify.logs.log import Log, LogFile, LoggedItem, LogOptions, LogReply, ShownBefore
 from robustify.logs.own_scores import contradicted, pick_contradicted, scores_of_row
-from robustify.logs.prompts import Prompt, asked_as, mostly_letters, position_named
+from robustify.logs.prompts import Naming, Prompt, asked_as
+from robustify.marks.picks import Picked
 from robustify.scoring import per_character
 
 KIND = "lm-eval"
@@ -78,14 +79,14 @@ def read_rows(head: Log, run: LmEvalRun, table: SourceTable, options: LogOptions
         notes.append("the options were read from the requests, because the docs do not contain them")
     by_line, faults, said = shown
     items = {line: by_line[first_line] for line, first_line in first.items() if first_line in by_line}
-    lettered = mostly_letters(_written(row.cells) for row in rows)
+    naming = Naming.of(_written(row.cells) for row in rows)
     targets = frozenset(str(row.cells.get("target")).strip() for row in rows)
     rows = tuple(row for row in rows if row.line in items)
     prompts = {row.line: prompt_of(row.cells, items[row.line]) for row in rows}
     asked = [prompt for prompt in prompts.values() if prompt is not None]
     how = asked_as(head.file, head.kind, asked, options)
     make = partial(LogReply, model=options.name or run.model, view=how.view, template=how.template)
-    way = _Way(make, apart, how.view in TEXT_VIEWS, lettered)
+    way = _Way(make, apart, how.view in TEXT_VIEWS, naming)
     made, wrong = rows_or_faults(
         ((row, items[row.line]) for row in rows),
         lambda row, item: _reply(row, prompts[row.line], item, way),
@@ -109,7 +110,7 @@ class _Way:
     make: Make
     delimiter: str
     text_view: bool
-    lettered: bool
+    naming: Naming
 
 
 def _one_filter(
@@ -147,8 +148,10 @@ def _reply(row: SourceRow, asked: Prompt | None, item: LoggedItem, way: _Way) ->
         said = _written(row.cells)
         if said is None:
             raise ItemError(f"the row has neither a log-likelihood for each of {item.k} choices nor a reply")
-        pick = position_named(said, item.k, item.choices, lettered=way.lettered)
-        return make(row.line, item=item, pick=pick, reason="names no choice, or several")
+        found = way.naming.read(said, item.k, item.choices)
+        if isinstance(found, Picked):
+            return make(row.line, item=item, pick=found.index)
+        return make(row.line, item=item, reason=found.reason)
     if len(values) not in (item.k, 2 * item.k):
         raise ItemError(f"{len(values)} log-likelihoods for {item.k} choices; expected one per choice")
     if any(value > ROUNDING and math.isfinite(value) for value in values):

@@ -12,8 +12,8 @@ from dataclasses import replace
 from robustify.errors import ItemError
 from robustify.loaders.rows import Cells, SourceRow, SourceTable, as_object, rows_or_faults
 from robustify.logs.log import LoggedItem
-from robustify.logs.prompts import Prompt, are_letters
-from robustify.marks.labelling import cut_at_labels, without_tail
+from robustify.logs.prompts import Prompt
+from robustify.marks.labelling import cut_at_labels, only_labels, without_tail
 from robustify.texts import unspaced
 
 LOOKED_AT = 200
@@ -128,7 +128,7 @@ def _with_options(cells: Cells, before: str) -> dict[str, object]:
     texts = tuple(continuation.removeprefix(before) for _, continuation in pairs)
     if len(set(texts)) < 2 or len(set(texts)) < len(texts):
         raise ItemError("neither `doc` nor the requests (`arguments`) contain the options of the item")
-    if not are_letters(texts):
+    if not only_labels(texts):
         return {**doc, "choices": list(texts)}
     for prompt in (*_texts(dict(doc)), pairs[0][0]):
         if (found := listed_options(prompt, texts)) is not None:

@@ -26,6 +26,7 @@ from robustify.logs.log import Log, LogFile, LoggedItem, LogOptions, LogReply, S
 from robustify.logs.own_scores import pick_contradicted, scored_right
 from robustify.logs.pick_columns import PickColumns, pick_columns
 from robustify.logs.prompts import Naming, assumed, naming, whole_number
+from robustify.marks.picks import Picked
 from robustify.redaction import KeptHere
 from robustify.texts import unspaced
 from robustify.views import VIEWS, View
@@ -196,14 +197,15 @@ def _reply(line: int, said: SaidPick, reading: TableReading) -> LogReply:
     model = said.model or reading.models.get("") or reading.models.get(said.text("model"))
     if not model:
         raise ItemError("the model name is missing or does not look like a name")
-    pick = reading.picks.position(said.parts.get("pick"), item.k or MOST, item.choices)
+    found = reading.picks.read(said.parts.get("pick"), item.k or MOST, item.choices)
+    pick, reason = (found.index, "") if isinstance(found, Picked) else (None, found.reason)
     scores = _finite_scores(said)
     if len(scores) != (item.k or len(scores)):
         scores = []
     logs = tuple(math.log(max(score, LEAST)) if reading.probable else score for score in scores)
     _require_agreement(said.parts.get("correct"), item, pick, logs)
     view = reading.words[said.text("view")]
-    return LogReply(line, model, view, KIND, item, pick, logs, reason="names no choice, or several")
+    return LogReply(line, model, view, KIND, item, pick, logs, reason=reason)
 
 
 def _item(said: SaidPick, reading: TableReading) -> LoggedItem:

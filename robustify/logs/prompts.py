@@ -3,69 +3,67 @@
 The file name is never used. A prompt from a robustify template is recognized word for word. For other prompts, only two
 facts are read: whether letters or texts were scored, and whether the question was shown.
 
-A choice is named by letter, number, or text. A reply that names no choice, or several, is not an answer. In a table, the
-format of most cells applies to all cells of the column. Whole numbers that could count from 0 or from 1 are refused.
+A choice is named by letter, number, or text (`marks.picks`). The format of most cells applies to all cells of a column.
+Whole numbers that could count from 0 or from 1 are refused.
 """
 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from string import ascii_uppercase
+from functools import cached_property
 from typing import Literal
 
 from robustify.errors import DataError, UsageError
 from robustify.item import Item
-from robustify.loaders.answer_keys import letter_index
 from robustify.loaders.rows import whole
 from robustify.logs.log import LoggedItem, LogOptions
+from robustify.marks.labelling import COUNTED, bare_mark, only_labels, series_of
+from robustify.marks.picks import Picked, Unreadable, read_pick
 from robustify.orders import own
 from robustify.redaction import KeptHere
 from robustify.texts import unspaced
 from robustify.views import View, names, template
 
-_DIGITS = re.compile(r"([0-9]{1,2})(?:\.0*)?")
-
-
-def position_named(said: object, k: int, choices: Sequence[str] = (), *, lettered: bool = True) -> int | None:
-    """Return the position from 0 that a reply names among `k` choices, or None if it names no choice or several. If
-    `lettered` is true, replies are letters, so that "C" is the third choice even if the text of another choice is "C"."""
-    text = said.strip() if isinstance(said, str) else ""
-    position = letter_index(text)
-    by_letter = [position] if position is not None and position < k else []
-    by_text = [j for j, choice in enumerate(choices) if unspaced(choice) == unspaced(text)]
-    named = ((by_letter or by_text) if lettered else (by_text or by_letter)) if text else []
-    return named[0] if len(named) == 1 else None
-
-
-def mostly_letters(replies: Iterable[object]) -> bool:
-    """Return whether at least one reply is not empty and most of these replies are letters."""
-    texts = [text.strip() for text in replies if isinstance(text, str) and text.strip()]
-    return sum(letter_index(text) is not None for text in texts) * 2 > len(texts)
-
-
-@lru_cache
-def are_letters(texts: tuple[str, ...]) -> bool:
-    """Return whether the texts are letters from A or numbers from 1, possibly in brackets."""
-    bare = [text.strip().strip("().:").strip() for text in texts]
-    if bare[:1] not in ([], ["A"], ["1"]):
-        return False
-    return bare in (list(ascii_uppercase[: len(bare)]), [str(n) for n in range(1, len(bare) + 1)])
-
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """Format in which most cells of a column name a choice, and the number of the first choice."""
+    """Format in which most cells of a column name a choice, the number of the first choice, and the series of letters.
+    `first` is None if numbers are texts."""
 
     form: Literal["letter", "number", "text"]
-    first: int = 0
+    first: int | None = None
+    letters: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(
+        cls, cells: Iterable[object], first: int | None = None, letters: tuple[str, ...] | None = None
+    ) -> "Naming":
+        """Return the format of most cells that are not empty. Without `letters`, the cells tell their series."""
+        filled = [cell for cell in cells if cell is not None and str(cell).strip()]
+        texts = [cell for cell in filled if isinstance(cell, str)]
+        if first is not None and sum(whole_number(cell) is not None for cell in filled) * 2 > len(filled):
+            return cls("number", first, letters)
+        marks = sum(bare_mark(text) is not None for text in texts)
+        return cls("letter" if marks * 2 > len(texts) else "text", first, letters or series_of(texts))
+
+    def read(self, said: object, k: int, choices: Sequence[str]) -> Picked | Unreadable:
+        """Return the choice that a cell names among `k` choices, or the reason why it names none."""
+        number = None if self.first is None else whole_number(said)
+        if (
+            number is not None
+            and self.first is not None
+            and (self.form == "number" or not isinstance(said, str))
+        ):
+            within = 0 <= number - self.first < k
+            return Picked(number - self.first) if within else Unreadable("beyond the options")
+        labels = COUNTED[self.first or 0] if self.form == "number" else self.letters
+        prefer: Literal["mark", "text"] = "text" if self.form == "text" else "mark"
+        return read_pick(said if isinstance(said, str) else "", choices or ("",) * k, labels, prefer)
 
     def position(self, said: object, k: int, choices: Sequence[str]) -> int | None:
         """Return the zero-based position that a cell names among `k` choices, or None if it names no choice or several."""
-        number = whole_number(said)
-        if number is not None and (self.form == "number" or not isinstance(said, str)):
-            return number - self.first if 0 <= number - self.first < k else None
-        return position_named(said, k, choices, lettered=self.form != "text")
+        found = self.read(said, k, choices)
+        return found.index if isinstance(found, Picked) else None
 
 
 def naming(file: str, keys: Sequence[object], picks: Sequence[object], first: str) -> tuple[Naming, Naming]:
@@ -74,8 +72,9 @@ def naming(file: str, keys: Sequence[object], picks: Sequence[object], first: st
     unknown whether they count from 0 or 1. Raise `UsageError` if `first` is neither 0 nor 1."""
     if first not in ("", "=0", "=1"):
         raise UsageError(f"--map first={first} is not valid; expected --map first==0 or --map first==1")
-    forms = [_form(cells) for cells in (keys, picks)]
-    pairs = [(cell, form) for cells, form in zip((keys, picks), forms, strict=True) for cell in cells]
+    start, letters = int(first[1:] or 0), series_of(c for c in (*keys, *picks) if isinstance(c, str))
+    forms = tuple(Naming.of(cells, start, letters) for cells in (keys, picks))
+    pairs = [(cell, way.form) for cells, way in zip((keys, picks), forms, strict=True) for cell in cells]
     numbers = {
         whole_number(cell) for cell, form in pairs if form == "number" or not isinstance(cell, str)
     } - {None}
@@ -84,21 +83,16 @@ def naming(file: str, keys: Sequence[object], picks: Sequence[object], first: st
             f"{file}: keys and picks are whole numbers and never 0, so they may count from 0 or from 1. Set the first "
             "number with --map first==0 or --map first==1."
         )
-    start = int(first[1:] or 0)
-    return Naming(forms[0], start), Naming(forms[1], start)
+    return forms[0], forms[1]
 
 
 def whole_number(said: object) -> int | None:
-    """Return a whole number, even if it is written as text or as 2.0 (as in a column with gaps), otherwise None."""
-    match = _DIGITS.fullmatch(said.strip()) if isinstance(said, str) else None
-    return int(match[1]) if match else whole(said)
-
-
-def _form(cells: Sequence[object]) -> Literal["letter", "number", "text"]:
-    filled = [cell for cell in cells if cell is not None and str(cell).strip()]
-    if sum(whole_number(cell) is not None for cell in filled) * 2 > len(filled):
-        return "number"
-    return "letter" if mostly_letters(filled) else "text"
+    """Return a whole number, even if it is written as text, in brackets, or as 2.0 (as in a column with gaps). Otherwise,
+    return None."""
+    if not isinstance(said, str):
+        return whole(said)
+    mark = bare_mark(re.sub(r"\.0*\s*\Z", "", said))
+    return int(mark) if mark is not None and mark.isdecimal() else None
 
 
 LOOKED_AT = 50
@@ -117,7 +111,7 @@ class Prompt(KeptHere):
     @cached_property
     def by_letter(self) -> bool:
         """Whether letters or numbers were scored instead of texts. Choices that are themselves letters count as texts."""
-        if not are_letters(self.continuations):
+        if not only_labels(self.continuations):
             return False
         return [text.strip() for text in self.continuations] != [c.strip() for c in self.item.choices]
 

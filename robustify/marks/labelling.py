@@ -7,9 +7,10 @@ such as `A.D. 1066` or `1.5 kg`, is thereby kept.
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 from robustify.item import MOST
 from robustify.redaction import KeptHere
@@ -83,10 +84,10 @@ def positions_in_series(marks: Sequence[str]) -> tuple[int, ...] | None:
     return None
 
 
-def only_labels(texts: Sequence[str]) -> bool:
+@lru_cache(1024)
+def only_labels(texts: tuple[str, ...]) -> bool:
     """Return whether the texts are nothing but the first labels of a series, in order, in any dress."""
-    marks = [_BARE_LABEL.fullmatch(text) for text in texts]
-    found = [mark["mark"] for mark in marks if mark]
+    found = [mark for text in texts if (mark := bare_mark(text)) is not None]
     return len(found) == len(texts) > 0 and positions_in_series(found) == tuple(range(len(found)))
 
 
@@ -247,10 +248,22 @@ def without_tail(cut: Cut) -> Cut | None:
     return Cut(cut.before, cut.labels, (*cut.texts[:-1], text)) if text else None
 
 
-def series_of(cells: Iterable[str], k: int = MOST) -> tuple[str, ...] | None:
-    """Return the series that holds most of the marks among the cells of a file, or None if no cell is a mark. Digits are
+def bare_mark(text: str) -> str | None:
+    """Return the plain mark of a text that is nothing but a mark in any dress, or None."""
+    found = _BARE_LABEL.fullmatch(text)
+    return fold(found["mark"]) if found and _is_mark(found["mark"]) else None
+
+
+def series_of(cells: Iterable[str]) -> tuple[str, ...] | None:
+    """Return the series that holds most of the marks among the cells of a file, or None if there are no marks. Digits are
     no marks here, because the caller decides how they count."""
-    found = [fold(mark["mark"]) for cell in cells if (mark := _BARE_LABEL.fullmatch(cell))]
-    counts = [(sum(mark in series[:k] for mark in found), -rank) for rank, series in enumerate(SERIES)]
-    most, rank = max(counts)
-    return SERIES[-rank] if most else None
+    heads = [(cell, _dressed(cell)) for cell in cells]
+    found = Counter(fold(head[0]) if head else bare_mark(cell) for cell, head in heads)
+    best: tuple[int, int, tuple[str, ...]] | None = None
+    for series in SERIES:
+        places = [place for place, mark in enumerate(series) if found[mark]]
+        n = sum(found[series[place]] for place in places)
+        # Of two series with the same marks, the marks of a file are the first ones.
+        if n and (best is None or (n, -max(places)) > best[:2]):
+            best = (n, -max(places), series)
+    return best[2] if best else None

@@ -81,6 +81,18 @@ def test_a_sample_on_which_the_run_failed_is_unanswered(tmp_path: Path) -> None:
     ] == [(None, "the run failed on it")]
 
 
+@pytest.mark.parametrize(
+    "dress", ["{mark}) {text}", "{text}", "ANSWER: {mark}", "**{mark}**\n{text}", "{mark}. {text}"]
+)
+def test_an_answer_in_other_words_is_read(tmp_path: Path, dress: str) -> None:
+    items = boxes(4)
+    said = [dress.format(mark="BCDA"[i], text=item.choices[(i + 1) % 4]) for i, item in enumerate(items)]
+    samples = [inspect_sample(i, "A") for i in items]
+    for sample, answer in zip(samples, said, strict=True):
+        sample["scores"]["choice"] = {"value": "I", "answer": answer}
+    assert [r["pick"] for r in rows_of(log_of(tmp_path / "a.json", inspect_tree(samples)))] == [1, 2, 3, 0]
+
+
 def test_a_score_that_its_own_letters_belie_is_told_by_line(tmp_path: Path) -> None:
     samples = [inspect_sample(i, "A") for i in boxes(3)]
     samples[1]["scores"]["choice"]["value"] = "C"

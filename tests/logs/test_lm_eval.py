@@ -1,6 +1,7 @@
 """lm-eval's logs, of today and of its first versions: whose they are, how they were asked, what was picked."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +186,34 @@ def test_texts_that_are_not_the_choices_are_taken_in_their_order_and_it_is_said(
     log = log_of(path, rows)
     assert any(note.endswith("(assumed to be in the order of the choices): 1") for note in log.notes)
     assert log.replies[1].scores == tuple(scores_for(PICKS)[1])
+
+
+@pytest.mark.parametrize(
+    "marks", ["abcd", "أبجد", "АБВГ", "0123", "1234", ["i", "ii", "iii", "iv"], ["(A)", "(B)", "(C)", "(D)"]]
+)
+def test_scored_labels_of_any_kind_are_letters_and_not_texts(path: Path, marks: Sequence[str]) -> None:
+    rows = logged()
+    for row in rows:
+        for mark, pair in zip(marks, row["arguments"].values(), strict=True):
+            pair["arg_1"] = f" {mark}"
+    log = log_of(path, rows)
+    assert {reply.view for reply in log.replies} == {"full"}
+    assert picks_of(log) == PICKS
+
+
+def test_replies_of_two_lines_or_after_reasoning_are_read(path: Path) -> None:
+    items = boxes(4)
+    said = [
+        "A\nAnswer text: red 0",
+        "B\ngreen 1",
+        "Blue it is.\n**Answer: C**",
+        "<think>A? B?</think> D) grey 3",
+    ]
+    rows = [
+        written_row(item, at, text, "none", 1.0)
+        for at, (item, text) in enumerate(zip(items, said, strict=True))
+    ]
+    assert picks_of(log_of(path, rows)) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("view", [None, "cloze"])

@@ -75,6 +75,42 @@ def test_leading_blanks_and_brackets_are_no_part_of_a_letter(tmp_path: Path) -> 
     assert [r[3] for r in rows_of(log_of(tmp_path / "a.csv", rows))] == [0, 1, 2, 3] * 2
 
 
+DRESSED = {
+    "bold": "**{mark}**", "dollars": "${mark}$", "boxed": r"\boxed{{{mark}}}", "with its text": "{mark}) {text}",
+    "of two lines": "{mark}\nAnswer text: {text}", "announced": "The answer is ({mark}).", "its text": "{text}",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dress", DRESSED)
+@pytest.mark.parametrize("marks", ["ABCD", "abcd", "أبجد", "АБВГ", "ابتث", ["i", "ii", "iii", "iv"]])
+def test_an_answer_counts_in_whatever_words_it_names_one_choice(
+    tmp_path: Path, dress: str, marks: Sequence[str]
+) -> None:
+    rows: list[dict[str, object]] = []
+    for at, item in enumerate(boxes(8)):
+        pick = (at + at % 3) % 4
+        said = DRESSED[dress].format(mark=marks[pick], text=item.choices[pick])
+        rows.append({"model": "m", "question": item.stem, "options": json.dumps(item.choices), "key": marks[item.key],
+                     "pick": said if at % 2 else marks[pick]})  # fmt: skip
+    found = rows_of(log_of(tmp_path / "a.csv", rows, view="full"))
+    assert [r[2:4] for r in found] == [(i.key, (at + at % 3) % 4) for at, i in enumerate(boxes(8))]
+
+
+def test_an_answer_that_names_two_choices_or_none_is_unanswered_and_says_why(tmp_path: Path) -> None:
+    said = {
+        "A or B": "several options",
+        "B) red 1": "mark and text differ",
+        "E": "beyond the options",
+        "A red one": "no mark",
+    }
+    rows = [
+        {"model": "m", "question": i.stem, "options": json.dumps(i.choices), "key": "A", "pick": pick}
+        for i, pick in zip(boxes(4), said, strict=True)
+    ]
+    table = gather([log_of(tmp_path / "a.jsonl", rows, view="full")], None).answers.table
+    assert dict(zip(said, table["error"].to_pylist(), strict=True)) == said
+
+
 def test_rows_with_neither_text_nor_id_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
         DataError, match=r"a\.csv:2: the row has neither an item ID nor text; .*--map id=NAME"

@@ -114,9 +114,9 @@ def test_options_that_are_nothing_but_labels_are_seen_in_any_alphabet() -> None:
         "① ②",
         " A  B",
     ):
-        assert only_labels(marks.split())
+        assert only_labels(tuple(marks.split()))
     for marks in ("A C B", "B C", "A B AB O", "red blue", ""):
-        assert not only_labels(marks.split())
+        assert not only_labels(tuple(marks.split()))
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def test_the_second_option_is_named(text: str) -> None:
      "あいうえ", "कखगघ", "কখগঘ", "กขคง", "აბგდ", "①②③④", "㉠㉡㉢㉣", "㉮㉯㉰㉱", "ＡＢＣＤ", "ⓐⓑⓒⓓ", "ABCD", "FGHJ"],
 )  # fmt: skip
 def test_a_file_tells_its_alphabet_and_then_each_mark_is_read(marks: str) -> None:
-    labels = series_of(marks, 4) or COUNTED[1]
+    labels = series_of(marks) or COUNTED[1]
     for dress in ("{}", "({})", "{}.", "**{}**", "{})", "{}、"):
         assert [index(dress.format(mark), labels=labels) for mark in marks] == [0, 1, 2, 3]
     pairs = zip(marks, CITIES, strict=True)
@@ -71,7 +71,7 @@ def test_a_file_tells_its_alphabet_and_then_each_mark_is_read(marks: str) -> Non
 def test_marks_of_two_alphabets_are_read_only_if_the_file_tells_which() -> None:
     assert index("イ") == "mark of several alphabets" == index("В")
     assert index("イ", labels=series_of("アイウ")) == 1 != index("イ", labels=series_of("イロハ"))
-    assert [index("ت"), index("ث", labels=series_of("ابتث", 4))] == [2, 3]
+    assert [index("ت"), index("ث", labels=series_of("ابتث"))] == [2, 3]
 
 
 def test_roman_numbers_and_digits_count_as_the_file_says() -> None:
