@@ -7,15 +7,18 @@ looser copies (`LOOSE`) and passages together. Folds depend on content only, so 
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from robustify.arrays import Floats, Ints
+from robustify.arrays import ROUNDING, Floats, Ints
 from robustify.baselines.wording import words_of
 from robustify.item import Item, kept_for_last
 from robustify.texts import folded
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 T = TypeVar("T", bound=np.generic)
 
@@ -99,46 +102,63 @@ def _read_only(values: npt.NDArray[T]) -> npt.NDArray[T]:
 
 @kept_for_last
 def _alike(items: Sequence[Item]) -> tuple[Ints, Ints, Floats]:
-    """Return pairs of items with a Jaccard index of at least `LOOSE`, by prefix filtering (Chaudhuri et al. 2006).
-
-    Sets with such an index share one of their rarest words, so only those that do are compared.
-    """
-    from scipy.sparse import csr_array
-
+    """Return pairs of items with a Jaccard index of at least `LOOSE`, and the index (p,)."""
     first: dict[frozenset[str], int] = {}
-    same = [(first.setdefault(bag, i), i, 1.0) for i, bag in enumerate(_bags(items))]
-    pairs = [np.array([pair for pair in same if pair[0] != pair[1]]).reshape(-1, 3)]
-    rarity = Counter(w for bag in first for w in bag)
-    rank = {w: r for r, w in enumerate(sorted(rarity, key=lambda w: (rarity[w], w)))}
-    size = np.fromiter(map(len, first), np.int64, len(first))
-    words = np.fromiter((rank[w] for bag in first for w in bag), np.int64, int(size.sum()))
-    row = np.repeat(np.arange(len(size)), size)
-    # The rarest word of each set first.
-    words = np.sort(row * len(rank) + words) % max(len(rank), 1)
-    starts = np.cumsum(size) - size
-    fewest = np.ceil(LOOSE * size - 1e-9)
-    prefix = np.arange(len(words)) - starts[row] < (size - fewest + 1)[row]
-    shape = len(size), len(rank)
-    whole = csr_array((np.ones(len(words), dtype=np.int32), (row, words)), shape=shape)
-    rare = csr_array((np.ones(int(prefix.sum()), dtype=np.int32), (row[prefix], words[prefix])), shape=shape)
-    holders = rare.T.tocsr()
+    firsts = [first.setdefault(bag, i) for i, bag in enumerate(_bags(items))]
+    again = np.array([i for i, at in enumerate(firsts) if at != i], dtype=np.int64)
     number = np.fromiter(first.values(), np.int64, len(first))
-    for start in range(0, len(size), _COMPARED):
+    i, j, likeness = _close_sets(list(first))
+    a, b = np.append(np.array(firsts, dtype=np.int64)[again], number[j]), np.append(again, number[i])
+    return a, b, np.append(np.ones(len(again)), likeness)
+
+
+def _close_sets(bags: Sequence[frozenset[str]]) -> tuple[Ints, Ints, Floats]:
+    """Return pairs i > j of distinct word sets with a Jaccard index of at least `LOOSE`, and the index (p,).
+
+    Such a pair shares at least `fewest` words of each set, so that it also shares one of the first size - fewest + 1 words
+    of each, from the rarest on (prefix filtering, Chaudhuri et al. 2006). Only pairs that do are compared.
+    """
+    size = np.fromiter(map(len, bags), np.int64, len(bags))
+    fewest = np.ceil(LOOSE * size - ROUNDING)
+    row, word, nth = _rarest_first(bags, size)
+    whole = _marked(row, word, len(bags))
+    prefix = nth < (size - fewest + 1)[row]
+    rare = _marked(row[prefix], word[prefix], len(bags), whole.shape[1])
+    holders = rare.T.tocsr()
+    pairs = [np.empty((0, 3))]
+    for start in range(0, len(bags), _COMPARED):
         met = (rare[start : start + _COMPARED] @ holders).tocoo()
         i, j = met.coords[0] + start, met.coords[1]
         less, more = np.minimum(size[i], size[j]), np.maximum(size[i], size[j])
-        # Beyond both prefixes, the sets can share at most the longer remainder.
+        # Besides the words met, at most the rest of the longer prefix can be shared.
         most = met.data + np.maximum(fewest[i], fewest[j]) - 1
-        enough = most >= LOOSE / (1 + LOOSE) * (less + more) - 1e-6
-        possible = (j < i) & (less >= LOOSE * more - 1e-9) & enough
+        enough = most >= LOOSE / (1 + LOOSE) * (less + more) - ROUNDING
+        possible = (j < i) & (less >= LOOSE * more - ROUNDING) & enough
         i, j = i[possible], j[possible]
         shared = np.asarray(whole[i].multiply(whole[j]).sum(axis=1)).ravel()
         # Rounding lets a quotient that equals a threshold reach it.
         likeness = np.round(shared / (size[i] + size[j] - shared), 9)
         near = likeness >= LOOSE
-        pairs.append(np.column_stack([number[j[near]], number[i[near]], likeness[near]]))
-    a, b, likeness = np.concatenate(pairs).T
-    return a.astype(np.int64), b.astype(np.int64), likeness
+        pairs.append(np.column_stack([i, j, likeness])[near])
+    i, j, likeness = np.concatenate(pairs).T
+    return i.astype(np.int64), j.astype(np.int64), likeness
+
+
+def _rarest_first(bags: Sequence[frozenset[str]], size: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return the set, the number, and the place in its set of each word (w,). Rare words have low numbers."""
+    count = Counter(word for bag in bags for word in bag)
+    number = {word: n for n, word in enumerate(sorted(count, key=lambda word: (count[word], word)))}
+    words = np.fromiter((number[word] for bag in bags for word in bag), np.int64, int(size.sum()))
+    row = np.repeat(np.arange(len(size)), size)
+    return row, words[np.lexsort((words, row))], np.arange(len(words)) - (np.cumsum(size) - size)[row]
+
+
+def _marked(row: Ints, word: Ints, rows: int, words: int | None = None) -> "csr_array":
+    """Return a table of counts (rows, words) with 1 for each word of each set."""
+    from scipy.sparse import csr_array
+
+    shape = rows, int(word.max(initial=-1)) + 1 if words is None else words
+    return csr_array((np.ones(len(row), dtype=np.int32), (row, word)), shape=shape)
 
 
 def _bags(items: Sequence[Item]) -> list[frozenset[str]]:

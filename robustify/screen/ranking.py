@@ -224,42 +224,52 @@ class Ranker:
         there, known, x, folds = self._there, self._known, self._features, self._folds
         by_mode, unanswered = ({}, {}) if preferences is None else (preferences.values, preferences.missing)
         if not _enough_to_fit(folds[0][known]) or (self._items is None and not by_mode):
-            parts = {_part(name): values for name, values in by_mode.items()}
-            logits = np.asarray(sum(parts.values(), np.zeros(there.shape)))
-            missing = np.asarray(sum(unanswered.values(), np.zeros(len(there))))
-            return [CrossFit(np.zeros_like(folds[0]), logits, missing)], parts, {}
+            return self._unfitted(by_mode, unanswered)
+        folds = folds[:1] if exact else folds
         parts = {_part(name): np.zeros(there.shape) for name in (*self._by_text[0], *by_mode)}
         surface = {name: np.zeros(there.shape) for name in (NAMES if x is not None else ())}
         fits: list[CrossFit] = []
-        times = 1 if exact else len(folds)
-        for fold, by_text in zip(folds[:times], self._by_text, strict=False):
-            columns = by_text | {name: values[None] for name, values in by_mode.items()}
+        for fold, by_text in zip(folds, self._by_text, strict=False):
             logits, missing = np.zeros(there.shape), np.zeros(len(there))
             for i, f in enumerate(np.unique(fold).tolist()):
                 mine, others = np.flatnonzero(fold == f), (fold != f) & known
-                seen = {name: values[min(i, len(values) - 1)] for name, values in columns.items()}
-                rows = drawn(others)
-                train = np.stack([values[rows] for values in seen.values()], axis=-1)
-                gamma = fitted(train, self._index.key[rows], there[rows], RIDGE)
-                by_words = np.array([_part(name) == "words" for name in seen])
-                if gamma[by_words].sum() < 0:
-                    # Words point away from keys if options come from a pool and each is the key once. A solver that
-                    # does not know the other keys cannot use this.
-                    rest = fitted(train[..., ~by_words], self._index.key[rows], there[rows], RIDGE)
-                    gamma = np.zeros(len(gamma))
-                    gamma[~by_words] = rest
-                for (name, values), weight in zip(seen.items(), gamma.tolist(), strict=True):
-                    adds = centred(weight * values[mine], there[mine])
+                columns = {name: values[i] for name, values in by_text.items()} | by_mode
+                weights = self._weights(columns, others)
+                for name, weight in weights.items():
+                    adds = centred(weight * columns[name][mine], there[mine])
                     logits[mine] += adds
-                    parts[_part(name)][mine] += adds / times
+                    parts[_part(name)][mine] += adds / len(folds)
                     if name in unanswered:
                         missing[mine] += abs(weight) * unanswered[name][mine]
                 if x is not None:
-                    added = x[mine] * (gamma[0] * self._coefficients(others)) / times
+                    added = x[mine] * (weights["surface"] * self._coefficients(others)) / len(folds)
                     for at, name in enumerate(NAMES):
                         surface[name][mine] += added[:, :, at] + added[:, :, at + len(NAMES)]
             fits.append(CrossFit(fold, logits, missing))
         return fits, parts, surface
+
+    def _unfitted(
+        self, by_mode: Mapping[str, Floats], unanswered: Mapping[str, Floats]
+    ) -> tuple[list[CrossFit], dict[str, Floats], dict[str, Floats]]:
+        """Return the sum of the voters' preferences, as one fit of all items."""
+        logits = np.asarray(sum(by_mode.values(), np.zeros(self._there.shape)))
+        missing = np.asarray(sum(unanswered.values(), np.zeros(len(self._there))))
+        return [CrossFit(np.zeros_like(self._folds[0]), logits, missing)], dict(by_mode), {}
+
+    def _weights(self, columns: Mapping[str, Floats], train: Bools) -> dict[str, float]:
+        """Return the coefficient of each column (n, K), fitted on the items in the mask `train` (n,).
+
+        Words point away from keys if options come from a pool and each is the key once. A solver that does not know the
+        other keys cannot use this, so that words then get 0.
+        """
+        rows = drawn(train)
+        x = np.stack([values[rows] for values in columns.values()], axis=-1)
+        by_words = np.array([_part(name) == "words" for name in columns])
+        found = fitted(x, self._index.key[rows], self._there[rows], RIDGE)
+        if found[by_words].sum() < 0:
+            found = np.zeros(len(columns))
+            found[~by_words] = fitted(x[..., ~by_words], self._index.key[rows], self._there[rows], RIDGE)
+        return dict(zip(columns, found.tolist(), strict=True))
 
 
 def _part(name: str) -> str:

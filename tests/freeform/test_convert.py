@@ -42,7 +42,7 @@ def test_what_cannot_be_asked_has_a_reason(stem: str, choices: tuple[str, ...], 
 
 
 def test_explanations_are_asked_when_they_are_wanted() -> None:
-    item = Item("i", "Why does it rain?", (LONG, "because"), 0, "weather", "g")
+    item = Item("i", "Why does it rain?", (LONG, "because"), 0, "weather", group="g")
     free = convert_item(item, explanations=True)
     assert (free.kind, free.excluded_reason) == ("explanation", "")
     assert (free.options, free.correct, free.topic, free.group) == (item.choices, 0, "weather", "g")

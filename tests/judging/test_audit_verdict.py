@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from robustify.judging.audit.auditor import AuditorRates, AuditRate, among_open
-from robustify.judging.audit.residual import judged
+from robustify.judging.audit.residual import audit_verdict
 from robustify.report.messages import sentence
 from robustify.stats.intervals import clopper_pearson, rate
 from robustify.stats.tests import minimum_detectable_difference
@@ -18,37 +18,37 @@ def auditor(value: float, n: int, chance: float, *, independent: bool = True) ->
 
 
 def test_what_the_filter_itself_made_predictable_is_not_resistant_either() -> None:
-    verdict, reasons = judged([auditor(0.33, 3000, 0.33)], 0.25, 0.05)
+    verdict, reasons = audit_verdict([auditor(0.33, 3000, 0.33)], 0.25, 0.05)
     assert verdict == "not certified"
     assert "what the filter makes predictable" in sentence(reasons[0])
 
 
 def test_the_margin_decides_between_certified_and_inconclusive() -> None:
     near = [auditor(0.25, 400, 0.25)]
-    assert judged(near, 0.25, 0.05)[0] == "certified"
-    assert judged(near, 0.25, 0.02)[0] == "inconclusive"
-    assert judged([auditor(0.25, 400, 0.25, independent=False)], 0.25, 0.05)[0] == "inconclusive"
+    assert audit_verdict(near, 0.25, 0.05)[0] == "certified"
+    assert audit_verdict(near, 0.25, 0.02)[0] == "inconclusive"
+    assert audit_verdict([auditor(0.25, 400, 0.25, independent=False)], 0.25, 0.05)[0] == "inconclusive"
     slightly = [auditor(0.27, 20_000, 0.25)]
-    assert judged(slightly, 0.25, 0.05)[0] == "certified", "above chance, but within what was allowed"
-    assert judged(slightly, 0.25, 0.01)[0] == "not certified"
+    assert audit_verdict(slightly, 0.25, 0.05)[0] == "certified", "above chance, but within what was allowed"
+    assert audit_verdict(slightly, 0.25, 0.01)[0] == "not certified"
 
 
 def test_many_auditors_share_the_alarm() -> None:
     high = auditor(0.32, 200, 0.25)
-    assert judged([high], 0.25, 0.05)[0] == "not certified"
-    assert judged([high, *[auditor(0.25, 200, 0.25)] * 9], 0.25, 0.05)[0] == "inconclusive"
-    assert judged([auditor(0.25, 40, 0.25)], 0.25, 0.05)[0] == "inconclusive"
-    assert judged([], 0.25, 0.05)[0] == "inconclusive"
+    assert audit_verdict([high], 0.25, 0.05)[0] == "not certified"
+    assert audit_verdict([high, *[auditor(0.25, 200, 0.25)] * 9], 0.25, 0.05)[0] == "inconclusive"
+    assert audit_verdict([auditor(0.25, 40, 0.25)], 0.25, 0.05)[0] == "inconclusive"
+    assert audit_verdict([], 0.25, 0.05)[0] == "inconclusive"
 
 
 def test_a_certificate_needs_every_auditor_and_an_alarm_only_one() -> None:
     """A voter left out counts too: it may find what the others left, though it may not vouch."""
     low, doubtful, high = (auditor(share, 800, 0.25) for share in (0.24, 0.27, 0.35))
     inside = [replace(a, independent=False, kind="leave_one_out") for a in (low, doubtful, high)]
-    assert judged([low, inside[0]], 0.25, 0.05)[0] == "certified"
-    assert judged([inside[0]], 0.25, 0.05)[0] == "inconclusive"
-    assert judged([low, inside[1]], 0.25, 0.05)[0] == "inconclusive"
-    assert judged([low, inside[2]], 0.25, 0.05)[0] == "not certified"
+    assert audit_verdict([low, inside[0]], 0.25, 0.05)[0] == "certified"
+    assert audit_verdict([inside[0]], 0.25, 0.05)[0] == "inconclusive"
+    assert audit_verdict([low, inside[1]], 0.25, 0.05)[0] == "inconclusive"
+    assert audit_verdict([low, inside[2]], 0.25, 0.05)[0] == "not certified"
 
 
 def test_few_free_picks_vouch_for_nothing() -> None:
@@ -57,7 +57,7 @@ def test_few_free_picks_vouch_for_nothing() -> None:
     assert near.bounds()[1] < near.limit(0.25) + 0.05
     assert not near.could_see(0.05)
     assert near.could_see(0.2)
-    verdict, reasons = judged([AuditorRates("non_voter", "m", near, True)], 0.25, 0.05)
+    verdict, reasons = audit_verdict([AuditorRates("non_voter", "m", near, True)], 0.25, 0.05)
     assert verdict == "inconclusive"
     assert reasons[0].code == "could_not_see"
     assert (reasons[0].params["free"], reasons[0].params["n"]) == (100, 2000)
@@ -67,9 +67,9 @@ def test_an_auditor_below_chance_vouches_for_nothing() -> None:
     """It has learnt to avoid the keys, so that it would not show a shortcut that pays."""
     below, at = auditor(0.10, 800, 0.25), auditor(0.25, 800, 0.25)
     assert below.audit.could_see(0.05)
-    verdict, reasons = judged([below], 0.25, 0.05)
+    verdict, reasons = audit_verdict([below], 0.25, 0.05)
     assert (verdict, [r.code for r in reasons]) == ("inconclusive", ["could_not_see"])
-    verdict, reasons = judged([replace(below, name="below"), replace(at, name="at")], 0.25, 0.05)
+    verdict, reasons = audit_verdict([replace(below, name="below"), replace(at, name="at")], 0.25, 0.05)
     assert verdict == "certified"
     assert [r.params["auditor"] for r in reasons if r.code == "power"] == ["at"]
 
@@ -79,32 +79,32 @@ def test_an_auditor_below_chance_vouches_for_nothing() -> None:
 
 def test_a_certificate_gives_the_rate_that_its_independent_auditors_would_have_noticed() -> None:
     one = auditor(0.25, 800, 0.25)
-    verdict, reasons = judged([one, replace(one, independent=False)], 0.25, 0.05)
+    verdict, reasons = audit_verdict([one, replace(one, independent=False)], 0.25, 0.05)
     assert (verdict, [r.code for r in reasons]) == ("certified", ["below_margin", "power"])
     rise = minimum_detectable_difference(800, 0.25, 0.9, 0.8)
     assert reasons[1].params["rate"] == pytest.approx(0.25 + rise)
     more = auditor(0.25, 8000, 0.25)
-    assert judged([more], 0.25, 0.05)[1][1].params["rate"] < reasons[1].params["rate"]
+    assert audit_verdict([more], 0.25, 0.05)[1][1].params["rate"] < reasons[1].params["rate"]
 
 
 def test_a_rule_vouches_for_nothing() -> None:
     one = auditor(0.25, 800, 0.25)
     rule = replace(one, kind="heuristic", audit=replace(one.audit, p=0.5))
-    assert judged([rule, replace(one, independent=False)], 0.25, 0.05)[0] == "inconclusive"
+    assert audit_verdict([rule, replace(one, independent=False)], 0.25, 0.05)[0] == "inconclusive"
 
 
 def test_a_rule_above_its_own_chance_stands_against_a_certificate() -> None:
     good = auditor(0.25, 800, 0.25)
     rule = replace(good, kind="heuristic", name="longest_answer")
     audit = AuditRate(rate(np.repeat([1.0, 0.0], [50, 10])), 0.3, 0.25, p=1e-9)
-    verdict, reasons = judged([good, replace(rule, audit=audit)], 0.25, 0.05)
+    verdict, reasons = audit_verdict([good, replace(rule, audit=audit)], 0.25, 0.05)
     assert verdict == "not certified"
     assert reasons[0].code == "above_chance"
     assert (
         reasons[0].params | {"auditor": "longest_answer", "kind": "heuristic", "p": 1e-9} == reasons[0].params
     )
-    assert judged([good, replace(rule, audit=replace(audit, p=0.04))], 0.25, 0.05)[0] == "inconclusive"
-    assert judged([good, replace(rule, audit=replace(audit, p=0.06))], 0.25, 0.05)[0] == "certified"
+    assert audit_verdict([good, replace(rule, audit=replace(audit, p=0.04))], 0.25, 0.05)[0] == "inconclusive"
+    assert audit_verdict([good, replace(rule, audit=replace(audit, p=0.06))], 0.25, 0.05)[0] == "certified"
 
 
 # Bounds

@@ -704,7 +704,7 @@ def items(draw: st.DrawFn) -> Item:
         choices,
         draw(st.integers(0, len(choices) - 1)),
         topic,
-        draw(st.sampled_from(["", "g1"])),
+        group=draw(st.sampled_from(["", "g1"])),
     )
 
 

@@ -105,7 +105,7 @@ def residual(ctx: Context) -> Residual:
         auditors.append(AuditorRates("probe", "probe", fresh, not fitted, before=before))
     robust = (ctx.screened.outcome == ROBUST) & (index.k > 0)
     chance = float(np.mean(1 / index.k[robust])) if robust.any() else None
-    verdict, reasons = judged(auditors, chance, margin)
+    verdict, reasons = audit_verdict(auditors, chance, margin)
     if fitted:
         reasons = [*reasons, Reason.of("probe_voted")]
     if ctx.rules.adjust == WITH_MEANING:
@@ -128,7 +128,7 @@ def _of_kind(kind: AuditorKind, auditors: Sequence[AuditorRates]) -> dict[str, A
     return {a.name: a.entry() for a in auditors if a.kind == kind}
 
 
-def judged(
+def audit_verdict(
     auditors: Sequence[AuditorRates], chance: float | None, margin: float
 ) -> tuple[Verdict, list[Reason]]:
     """Return the audit's verdict with its reasons. Auditors without answers do not count.
@@ -140,28 +140,28 @@ def judged(
     answered = [a for a in auditors if a.audit.rate.n]
     if chance is None or not answered:
         return "inconclusive", [Reason.of("no_item_kept" if chance is None else "no_auditor")]
-    level = LEVEL / len(answered)
     against = [a for a in answered if _prevents_certificate(a, chance, margin)]
-    outside = [a for a in answered if a.independent]
-    # An auditor below chance learnt to avoid the keys, so it would not reveal a shortcut.
-    sighted = [a for a in outside if a.kind != "heuristic" and a.audit.bounds()[1] >= a.audit.limit(chance)]
-    vouching = [a for a in sighted if a.audit.could_see(margin)]
+    independent = [a for a in answered if a.independent and a.kind != "heuristic"]
+    vouching = [a for a in independent if _could_reveal(a, chance, margin)]
     if vouching and not against:
         below = Reason.of("below_margin", auditors=len(answered), margin=margin)
-        return "certified", [below, *(_power(a) for a in vouching)]
-    alarms = [a for a in answered if a.audit.alarm(chance, level)]
-    if alarms:
-        most_first = sorted(
-            alarms, key=lambda a: a.audit.bounds(1 - level)[0] - a.audit.limit(chance), reverse=True
-        )
-        return "not certified", [_above_chance(a, chance, level) for a in most_first]
-    reasons: list[Reason] = [_not_below_margin(a, chance, margin) for a in against]
-    if not any(a.kind != "heuristic" for a in outside):
+        return "certified", [below, *map(_power, vouching)]
+    level = LEVEL / len(answered)
+    if alarms := [a for a in answered if a.audit.alarm(chance, level)]:
+        alarms.sort(key=lambda a: a.audit.limit(chance) - a.audit.bounds(1 - level)[0])
+        return "not certified", [_above_chance(a, chance, level) for a in alarms]
+    reasons = [_not_below_margin(a, chance, margin) for a in against]
+    if not independent:
         return "inconclusive", [Reason.of("no_independent_auditor"), *reasons]
-    if not vouching:
-        could_not = [a for a in outside if a.kind != "heuristic" and a not in against]
-        reasons += [Reason.of("could_not_see", **a.reason(), free=a.audit.free) for a in could_not]
-    return "inconclusive", reasons
+    blind = [a for a in independent if not vouching and a not in against]
+    return "inconclusive", reasons + [
+        Reason.of("could_not_see", **a.reason(), free=a.audit.free) for a in blind
+    ]
+
+
+def _could_reveal(a: AuditorRates, chance: float, margin: float) -> bool:
+    """Return whether an auditor would reveal a shortcut. One below chance would not: it learnt to avoid the keys."""
+    return a.audit.bounds()[1] >= a.audit.limit(chance) and a.audit.could_see(margin)
 
 
 def _power(a: AuditorRates) -> Reason:
