@@ -131,7 +131,7 @@ def run(config: str, rule: dict[str, object], **given: "Unpack[Given]") -> int:
 def _close(summary: "Summary", folder: Path, tree: object) -> int:
     """Print the summary of a run, or `tree` as JSON. Raise `GuardrailError` if a guardrail stops the exports."""
     from robustify.errors import GuardrailError
-    from robustify.report.messages import guardrail_sentence
+    from robustify.report.messages import sentence
     from robustify.report.opening import closing
 
     def painted(tone: str, line: str) -> str:
@@ -142,7 +142,7 @@ def _close(summary: "Summary", folder: Path, tree: object) -> int:
     elif not is_quiet():
         click.echo("\n".join(closing(summary, str(folder), painted)))
     if summary.halting:
-        why = "; ".join(f"{g.name}: {guardrail_sentence(g)}" for g in summary.halting)
+        why = "; ".join(f"{g.name}: {sentence(g.reason)}" for g in summary.halting)
         line = f"The folder lm_eval_tasks was not written ({why})."
         if not summary.trial:
             raise GuardrailError(line)
@@ -219,7 +219,7 @@ def check(run: "Run") -> int:
     Example:
         robustify check results/demo
     """
-    from robustify.report.messages import certificate, guardrail_sentence
+    from robustify.report.messages import certificate, sentence
 
     run.require_unchanged()
     if run.restricted:
@@ -233,7 +233,7 @@ def check(run: "Run") -> int:
     passed = all(c.passed for c in summary.guardrails)
     head = {"run": str(run.folder), "passed": passed, "trial": summary.trial}
     lines = [
-        f"{'pass' if c.passed else 'FAIL'}  {c.name:24} {guardrail_sentence(c)}" for c in summary.guardrails
+        f"{'pass' if c.passed else 'FAIL'}  {c.name:24} {sentence(c.reason)}" for c in summary.guardrails
     ]
     trial = [": ".join(certificate(summary))] if summary.trial else []
     print_result({**head, "guardrails": summary.tree()["guardrails"]}, [*lines, *trial])

@@ -17,7 +17,7 @@ from robustify.export.lm_eval_tasks import VERSION, task_name, write_tasks
 from robustify.files import OTHER_FOLDER, writable, write_text
 from robustify.item import Item
 from robustify.report.format import counted
-from robustify.report.messages import guardrail_sentence
+from robustify.report.messages import sentence
 from robustify.run import SPLIT_FILES, Run, split_items, write_lines
 
 SPLITS = (*(name.removesuffix(".jsonl") for name in SPLIT_FILES), "cloze")
@@ -83,11 +83,11 @@ def heading_of(run: Run, force: bool) -> Heading:
     if halted and not force:
         raise GuardrailError(
             *(
-                f"{g.name}: {guardrail_sentence(g)}. The export stopped. To export anyway, use --force."
+                f"{g.name}: {sentence(g.reason)}. The export stopped. To export anyway, use --force."
                 for g in halted
             )
         )
-    warning = "; ".join(f"FORCED although {g.name}: {guardrail_sentence(g)}" for g in halted)
+    warning = "; ".join(f"FORCED although {g.name}: {sentence(g.reason)}" for g in halted)
     return Heading(str(run.manifest["config"]["name"]), str(run.manifest["signature"]), warning)
 
 

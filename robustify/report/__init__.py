@@ -1,7 +1,7 @@
 """Report of a public run: an HTML page, a Markdown file, and figures.
 
 The report is printed from the summary alone. It computes no new numbers and contains no item text. To print another
-number, add its dotted path to a table in `page.html.j2`.
+number, add a column or a row to a table in `page_tables.py`.
 """
 
 import json
@@ -12,9 +12,10 @@ from typing import Any
 from markupsafe import Markup
 
 from robustify.report.advice import facts
-from robustify.report.format import at, plain
-from robustify.report.messages import certificate, tree
+from robustify.report.format import plain
+from robustify.report.messages import certificate
 from robustify.report.opening import opening
+from robustify.report.page_tables import page_tables
 from robustify.report.printing import framed, html, markdown, styles
 from robustify.summary.result import Summary
 
@@ -29,7 +30,7 @@ def render(summary: Summary, provenance: Tree) -> dict[str, str]:
     The same input gives the same text. `provenance` may contain `versions`, `models` (name to fingerprint), `templates`
     (name to SHA-256), `config`, `data`, `seed`, `signature`, `notes`, and `explorer` (whether the run has one).
     """
-    values = _values(tree(summary), provenance)
+    values = _values(summary, provenance)
     drawn = {
         f"figures/{name}.svg": html(f"{name}.svg.j2", **values, styles=styles("palette", "plot"))
         for name, plot in (("scores", values["plot"]), ("cuts", values["cuts"]))
@@ -44,7 +45,7 @@ def render(summary: Summary, provenance: Tree) -> dict[str, str]:
 
 def first_screen(summary: Summary, provenance: Tree) -> str:
     """Return the first screen as an HTML frame for a notebook."""
-    return framed(html("base.html.j2", **_values(tree(summary), provenance)))
+    return framed(html("base.html.j2", **_values(summary, provenance)))
 
 
 def write_report(folder: Path, summary: Summary, provenance: Tree) -> list[Path]:
@@ -58,28 +59,28 @@ def write_report(folder: Path, summary: Summary, provenance: Tree) -> list[Path]
     return written
 
 
-def _values(s: Tree, provenance: Tree) -> dict[str, Any]:
+def _values(s: Summary, provenance: Tree) -> dict[str, Any]:
     """Return the variables of the templates."""
-    explorer = provenance.get("explorer") is True
-    signature = s["signature"] or provenance.get("signature") or "not signed"
-    verdict, kept = certificate(s), facts(s).kept
+    explorer, kept = provenance.get("explorer") is True, facts(s).kept
     plot = html("scores.svg.j2", s=s, kept=kept, styles="")
     cuts = html("cuts.svg.j2", s=s, styles="")
     config = provenance.get("config") or {}
     settings = {name: config[name] for name in SETTINGS if config.get(name) is not None}
+    provenance = {"templates": {}, "models": {}, "versions": {}, "notes": (), "data": {}, **provenance}
     return {
         "s": s,
-        "name": plain(at(s, "benchmark.name") or "unnamed benchmark"),
-        "signature": plain(str(signature), 1000),
+        "tables": page_tables(s, provenance, kept, explorer=explorer),
+        "name": plain(s.benchmark.name or "unnamed benchmark"),
+        "signature": plain(str(s.signature or provenance.get("signature") or "not signed"), 1000),
         "explorer": explorer,
         "first": opening(s),
         "kept": kept,
         "plot": Markup(plot) if "<circle" in plot else "",
         "cuts": Markup(cuts) if "<text" in cuts else "",
         "growing": provenance.get("growing") is True,
-        "certificate": verdict,
-        "provenance": {"templates": {}, "models": {}, "versions": {}, "notes": (), **provenance},
-        "seed": provenance.get("seed", at(config, "probe.seed")),
+        "certificate": certificate(s),
+        "provenance": provenance,
+        "seed": provenance.get("seed", (config.get("probe") or {}).get("seed")),
         "settings": "\n".join(
             f"{name}: {json.dumps(value, separators=(',', ':'), default=str)}"
             for name, value in settings.items()

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal
 
-from robustify.report.format import at, counted
-from robustify.report.messages import catalogue, cue_words, filled, is_trial
-from robustify.report.rows import heuristics
+from robustify.report.format import counted
+from robustify.report.messages import catalogue, cue_words, filled, items_of
 from robustify.report.tables import Tone
 from robustify.stats.tests import LEVEL, items_to_detect, significantly_positive
+from robustify.summary.quantity import Quantity
+from robustify.summary.result import Summary
+from robustify.summary.screened import OffPlace
 
 MOST, MOST_CUES = 8, 3
 ONE_PLACE = 0.9
@@ -22,7 +24,6 @@ ONE_PLACE = 0.9
 MARGIN = 0.05
 """Largest share of items with a shortcut for the verdict `few` if the run records no margin."""
 Words = Mapping[str, Any]
-Tree = Mapping[str, Any]
 State = Literal["passed", "failed", "not evaluated"]
 STATES: Mapping[str | None, State] = {
     "certified": "passed", "not certified": "failed", "adjusted": "passed",
@@ -50,12 +51,12 @@ class Facts:
     of: int | None
     judged: int | None
     robust: int | None
-    by_chance: Mapping[str, Any] | None
+    by_chance: Quantity | None
     real: float | None
     margin: float
     halted: tuple[str, ...]
     reasons: Mapping[str, Words]
-    one_place: Mapping[str, Any] | None
+    one_place: OffPlace | None
     hidden: str
 
     @property
@@ -78,77 +79,68 @@ class Facts:
     @property
     def answerable(self) -> tuple[int, ...]:
         """Number of items answerable without their question, then the ends of its interval if there is one."""
-        share, n = self.by_chance or {"value": 0.0, "ci": None}, self.flagged or 0
-        return tuple(round(n * (1 - x)) for x in (share["value"], *(share["ci"] or ())[::-1]))
+        share, n = self.by_chance or Quantity(value=0.0), self.flagged or 0
+        return tuple(round(n * (1 - x)) for x in (share.value or 0.0, *(share.ci or ())[::-1]))
 
 
-def facts(s: Tree) -> Facts:
+def facts(s: Summary) -> Facts:
     """Return the facts of a summary."""
-    flagged = at(s, "screen.flagged")
-    share, n = at(flagged, "value"), at(flagged, "n")
-    found, of = at(s, "splits.shortcut") if s["screen"] else None, at(s, "splits.all")
-    if s["screen"] and found is None:
-        found, of = None if share is None or n is None else round(share * n), n
-    margin, place = at(s, "residual.margin"), at(s, "benchmark.key_places.off")
-    verdict = at(s, "certificate.verdict")
+    off = s.benchmark.key_places.off
+    verdict = None if s.certificate is None else s.certificate.verdict
     # A failed guardrail changes the certificate, but it is not evidence of a shortcut.
-    audit = verdict if verdict in (None, "not judged") else at(s, "residual.verdict") or verdict
+    audited = verdict is not None and verdict != "not judged" and s.residual
     return Facts(
         verdict=verdict,
-        audit=STATES.get(audit, "not evaluated"),
-        trial=is_trial(s),
-        flagged=found,
-        of=of,
-        judged=n,
-        robust=at(s, "splits.robust"),
+        audit=STATES.get(s.residual.verdict if s.residual and audited else verdict, "not evaluated"),
+        trial=s.trial,
+        flagged=s.splits.shortcut if s.screen else None,
+        of=s.splits.all,
+        judged=s.screen.flagged.n if s.screen else None,
+        robust=s.splits.robust,
         by_chance=by_chance(s),
         real=_real_share(s),
-        margin=MARGIN if margin is None else margin,
-        halted=tuple(
-            g["name"] or "a guardrail" for g in s["guardrails"] if g["halts_export"] and not g["passed"]
-        ),
-        reasons={r["code"]: r["params"] for r in at(s, "certificate.reasons") or ()},
-        one_place=place if (at(place, "share") or 0.0) >= ONE_PLACE else None,
-        hidden=at(s, "screen.hidden") or "question",
+        margin=s.residual.margin if s.residual else MARGIN,
+        halted=tuple(g.name for g in s.halting),
+        reasons={r.code: r.params for r in (s.certificate.reasons if s.certificate else ())},
+        one_place=off if off is not None and off.share >= ONE_PLACE else None,
+        hidden=s.screen.hidden if s.screen else "question",
     )
 
 
-def by_chance(s: Tree) -> Mapping[str, Any] | None:
+def by_chance(s: Summary) -> Quantity | None:
     """Return the share of flagged items that are flagged by chance.
 
     The share comes from the screen, or from the latent shortcut rate if the screen does not estimate it. It is not the
     number expected under the null, which assumes a benchmark without any shortcut.
     """
-    screen = at(s, "screen") or {}
-    given = at(screen, "cut.false_share") if at(screen, "cut") else at(screen, "false_share")
-    if at(given, "value") is not None:
-        return dict(given)
-    removed, latent = (
-        at(screen, "flagged.value"),
-        at(screen.get("by_place") or screen, "latent_shortcut_rate"),
-    )
-    if not removed or at(latent, "value") is None:
+    screen = s.screen
+    if screen is None:
         return None
-    left = [min(1.0, max(0.0, (removed - x) / removed)) for x in (latent["value"], *(latent["ci"] or ()))]
-    return {"value": left[0], "ci": left[:0:-1] or None}
+    given = screen.cut.false_share if screen.cut else screen.false_share
+    if given.value is not None:
+        return given
+    removed, latent = screen.flagged.value, (screen.by_place or screen).latent_shortcut_rate
+    if not removed or latent.value is None:
+        return None
+    value, *ends = (min(1.0, max(0.0, (removed - x) / removed)) for x in (latent.value, *(latent.ci or ())))
+    return Quantity(value=value, ci=(ends[1], ends[0]) if ends else None)
 
 
-def _real_share(s: Tree) -> float | None:
-    screen = at(s, "screen") or {}
-    excess = at(screen.get("by_place") or screen, "excess_over_chance")
-    flagged, p = at(screen, "flagged.value"), at(excess, "p")
-    if flagged is None:
+def _real_share(s: Summary) -> float | None:
+    screen = s.screen
+    if screen is None or screen.flagged.value is None:
         return None
-    level = LEVEL if screen.get("level") is None else screen["level"]
-    if not screen.get("cut") and p is not None and not significantly_positive(p, excess["ci"], level):
+    excess, share = (screen.by_place or screen).excess_over_chance, by_chance(s)
+    measured = not screen.cut and excess and excess.p is not None
+    if excess and measured and not significantly_positive(excess.p, excess.ci, screen.level):
         return 0.0
-    return float(flagged * (1 - (at(by_chance(s), "value") or 0.0)))
+    return screen.flagged.value * (1 - ((share and share.value) or 0.0))
 
 
 # The verdict
 
 
-def verdict_of(s: Tree, f: Facts) -> tuple[Tone, str]:
+def verdict_of(f: Facts) -> tuple[Tone, str]:
     """Return the tone and the sentence of the verdict."""
     tone, text = catalogue()["verdicts"][_verdict_code(f)]
     return tone, filled(text, {"f": f})
@@ -178,7 +170,7 @@ def _verdict_code(f: Facts) -> str:
 # What to do
 
 
-When = Callable[[Tree, Facts], Sequence[Words]]
+When = Callable[[Summary, Facts], Sequence[Words]]
 """Function that returns the template values for each case in which an advice applies. `n` is the number of items."""
 
 
@@ -195,7 +187,7 @@ class Recommendation:
     n: int
 
 
-def recommendations(s: Tree, f: Facts) -> tuple[Recommendation, ...]:
+def recommendations(s: Summary, f: Facts) -> tuple[Recommendation, ...]:
     """Return the advice for a run, the most urgent first."""
     rules = {**(UNJUDGED if f.trial or f.verdict == "not judged" else JUDGED), **ALWAYS}
     found = (_said(code, {"f": f, **words}) for code, when in rules.items() for words in when(s, f))
@@ -211,41 +203,43 @@ def _if(there: object, **words: Any) -> Sequence[Words]:
     return (words,) if there and words["n"] is not None else ()
 
 
-def _report(s: Tree, f: Facts) -> Sequence[Words]:
+def _report(s: Summary, f: Facts) -> Sequence[Words]:
     """Recommend the score on robust items if their audit passed, otherwise the adjusted score."""
-    adjusted = at(s, "adjustment.status") in ("adjusted", "partly adjusted") and f.audit != "passed"
     there = f.robust and f.of and not f.halted and f.flagged and f.real
-    return _if(there, n=at(s, "adjustment.n") if adjusted else f.robust, adjusted=adjusted)
+    if s.adjustment and s.adjustment.status != "withheld" and f.audit != "passed":
+        return _if(there, n=s.adjustment.n, adjusted=True)
+    return _if(there, n=f.robust, adjusted=False)
 
 
-def _cues(s: Tree, f: Facts) -> Sequence[Words]:
+def _cues(s: Summary, f: Facts) -> Sequence[Words]:
     """Return the commonest cues. Each flagged item counts under its first cue."""
-    cues, mends = at(s, "evidence.cues") or {}, cue_words("advice")
-    sizes = sorted(((_size(q), cue) for cue, q in cues.items() if cue in mends), key=lambda one: -one[0])
+    cues, mends = s.evidence.cues if s.evidence else {}, cue_words("advice")
+    sizes = sorted(((items_of(q), cue) for cue, q in cues.items() if cue in mends), key=lambda one: -one[0])
     largest = [one for one in sizes[:MOST_CUES] if one[0]]
     return [{"n": n, "cue": cue, "mend": mends[cue], "more": i > 0} for i, (n, cue) in enumerate(largest)]
 
 
-def _other_cues(s: Tree, f: Facts) -> Sequence[Words]:
-    named, cues = _cues(s, f), at(s, "evidence.cues")
+def _other_cues(s: Summary, f: Facts) -> Sequence[Words]:
+    named = _cues(s, f)
     rest = (f.flagged or 0) - sum(one["n"] for one in named)
-    some = None if cues is None else len(cues.keys() & cue_words("advice").keys()) > len(named)
+    some = len(s.evidence.cues.keys() & cue_words("advice").keys()) > len(named) if s.evidence else None
     return _if(rest > 0, n=rest, more=bool(named), some=some)
 
 
-def _best_rule(s: Tree, f: Facts) -> Sequence[Words]:
+def _best_rule(s: Summary, f: Facts) -> Sequence[Words]:
     """Return the most accurate rule without a model if no cue is counted."""
-    found = [(at(row, "all.value"), name, at(row, "all.p_holm")) for name, row in heuristics(s).items()]
-    above = sorted((x, name) for x, name, p in found if x is not None and _below(p))
-    return [{"name": name, "share": x, "n": f.of} for x, name in above[-1:] if not at(s, "evidence.cues")]
+    rules = (s.heuristics.all if s.heuristics else None) or {}
+    above = sorted((q.value, name) for name, q in rules.items() if q.value is not None and _below(q.p_holm))
+    counted_cues = s.evidence and s.evidence.cues
+    return [{"name": name, "share": x, "n": f.of} for x, name in above[-1:] if not counted_cues]
 
 
-def _more(s: Tree, f: Facts) -> Sequence[Words]:
+def _more(s: Summary, f: Facts) -> Sequence[Words]:
     """Recommend more items if the audit of the kept items lacks power."""
-    chance, margin = at(s, "residual.chance"), at(s, "residual.margin")
-    if f.verdict != "inconclusive" or not (f.robust and f.of and chance and margin):
+    audit = s.residual
+    if f.verdict != "inconclusive" or not (f.robust and f.of and audit and audit.chance and audit.margin):
         return ()
-    needed = items_to_detect(chance, margin)
+    needed = items_to_detect(audit.chance, audit.margin)
     if needed <= f.robust:
         return ()
     more = needed * f.of / f.robust - f.of
@@ -257,22 +251,17 @@ def _below(p: float | None) -> bool:
     return p is not None and p <= LEVEL
 
 
-def _defects(s: Tree, f: Facts) -> Sequence[Words]:
-    sizes = [(e["n"], kind) for kind, e in (at(s, "benchmark.defects") or {}).items() if e["n"]]
+def _defects(s: Summary, f: Facts) -> Sequence[Words]:
+    sizes = [(found.n, kind) for kind, found in s.benchmark.defects.items() if found.n]
     return [{"n": n, "kind": kind} for n, kind in sorted(sizes)[-1:]]
 
 
-def _voted(s: Tree) -> bool:
-    return bool(at(s, "screen.voters"))
+def _voted(s: Summary) -> bool:
+    return bool(s.screen and s.screen.voters)
 
 
-def _sized(path: str) -> When:
-    """Return an advice rule that applies if the share at `path` is above zero."""
-    return lambda s, f: _if(_size(at(s, path)), n=_size(at(s, path)))
-
-
-def _size(share: Any) -> int:
-    return round((at(share, "value") or 0.0) * (at(share, "n") or 0))
+def _sized(n: int) -> Sequence[Words]:
+    return _if(n, n=n)
 
 
 UNJUDGED: Mapping[str, When] = {
@@ -291,14 +280,14 @@ JUDGED: Mapping[str, When] = {
         f.verdict == "not certified" and not UNSEEN & f.reasons.keys(), n=f.robust, voted=_voted(s)
     ),
     "ask_more": _more,
-    "give_texts": lambda s, f: _if(s["heuristics"] is None and f.of, n=f.of),
-    "ask_models": lambda s, f: _if("no_screen" in f.reasons and s["heuristics"] and not _voted(s), n=f.of),
+    "give_texts": lambda s, f: _if(s.heuristics is None and f.of, n=f.of),
+    "ask_models": lambda s, f: _if("no_screen" in f.reasons and s.heuristics and not _voted(s), n=f.of),
 }
 ALWAYS: Mapping[str, When] = {
     "mend_defects": _defects,
-    "replace_seen": _sized("contamination.overlap.found"),
-    "review_keys": _sized("label_noise.flagged"),
-    "shuffle_keys": lambda s, f: _if(_below(at(s, "benchmark.key_places.p")), n=f.of),
-    "ask_again": lambda s, f: _if(at(s, "screen.unanswered"), n=at(s, "screen.unanswered")),
+    "replace_seen": lambda s, f: _sized(items_of(s.contamination.overlap.found) if s.contamination else 0),
+    "review_keys": lambda s, f: _sized(items_of(s.label_noise.flagged) if s.label_noise else 0),
+    "shuffle_keys": lambda s, f: _if(_below(s.benchmark.key_places.p), n=f.of),
+    "ask_again": lambda s, f: _sized(s.screen.unanswered if s.screen else 0),
 }
 """Rules for runs that were not judged, for judged runs, and for all runs, the most urgent first."""

@@ -6,21 +6,23 @@ Only `summary.json` is read. Restricted runs are left out.
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from robustify.errors import AuthorisationError, RobustifyError, UsageError
 from robustify.report.advice import facts, verdict_of
-from robustify.report.format import at, count, counted, plain
-from robustify.report.messages import finding, tree
+from robustify.report.format import count, counted, plain
+from robustify.report.messages import finding
 from robustify.report.opening import FirstScreen
+from robustify.report.page_tables import whole
 from robustify.report.printing import html
-from robustify.report.tables import Cell, Tone, text_table
+from robustify.report.tables import Cell, Table, Tone, table, text, text_table
 from robustify.run import MANIFEST, open_run
+from robustify.summary.result import Summary
+from robustify.summary.scored import Accuracy
 
 _DATE = re.compile(r"(?<!\d)(20\d\d-[01]\d-[0-3]\d)(?!\d)")
 
@@ -32,24 +34,20 @@ class Entry:
     folder: str
     date: str
     report: str
-    summary: Mapping[str, Any]
+    summary: Summary
 
     @property
     def verdict(self) -> Cell:
         """Table cell of the verdict. Its title gives the number of answerable items."""
         f = facts(self.summary)
-        tone, line = verdict_of(self.summary, f)
+        tone, line = verdict_of(f)
         number = finding("answerable", self.summary, f=f) if f.flagged is not None else ""
         return Cell(line.rstrip("."), number, tone=tone, value=line)
 
     @property
-    def rows(self) -> Iterator[tuple[tuple[Cell, str, str], Mapping[str, Any]]]:
-        """Rows of the run: one per model, or one if there is no model."""
-        name = plain(at(self.summary, "benchmark.name") or "unnamed")
-        whole = {"s": self.summary, "date": self.date, "verdict": self.verdict}
-        for model, scored in (self.summary["accuracy"] or {"none": None}).items():
-            names = Cell(plain(self.folder), link=self.report), name, model
-            yield names, {**whole, "model": scored}
+    def models(self) -> Iterator[tuple[str, Accuracy | None]]:
+        """Names and scores of the models, or one row if there is no model."""
+        yield from self.summary.accuracy.items() or [("none", None)]
 
 
 def dashboard_html(root: Path, out: Path) -> str:
@@ -73,7 +71,7 @@ def dashboard_html(root: Path, out: Path) -> str:
         name=plain(root.absolute().name),
         signature="",
         first=_first(runs, len(left_out)),
-        runs=[row for entry in runs[::-1] for row in entry.rows],
+        runs=_table(runs[::-1]),
         left_out=text_table("Left out", ("Folder", "Why"), left_out),
     )
 
@@ -89,7 +87,7 @@ def _entries(root: Path, beside: Path) -> Iterator[tuple[str, Entry | str]]:
         try:
             run = open_run(folder)
             run.require_unchanged("summary.json")
-            summary = tree(run.summary)
+            summary = run.summary
         except RobustifyError as error:
             restricted = isinstance(error, AuthorisationError)
             yield (
@@ -105,8 +103,27 @@ def _entries(root: Path, beside: Path) -> Iterator[tuple[str, Entry | str]]:
         yield below, Entry(named, date, report if "report.html" in files else "", summary)
 
 
+def _table(runs: Sequence[Entry]) -> Table:
+    rows = [
+        ((Cell(plain(run.folder), link=run.report), run.summary.benchmark.name or "unnamed", model), (run, scores))
+        for run in runs for model, scores in run.models
+    ]  # fmt: skip
+    return table(
+        "All runs", ("Run", "Benchmark", "Model"), rows,
+        ("Date", lambda row: text(row[0].date)),
+        ("Verdict", lambda row: row[0].verdict),
+        ("Rule", lambda row: text(row[0].summary.screen.criterion if row[0].summary.screen else None)),
+        ("Flagged", lambda row: row[0].summary.screen.flagged if row[0].summary.screen else None),
+        ("Chance", lambda row: row[0].summary.benchmark.chance_accuracy),
+        ("All", lambda row: whole(row[1].full) if row[1] else None),
+        ("Kept", lambda row: row[1].full.robust if row[1] and row[1].full else None),
+        ("Adjusted", lambda row: row[1].adjusted if row[1] else None),
+        ("Cloze", lambda row: whole(row[1].cloze_chars) if row[1] else None),
+    )  # fmt: skip
+
+
 def _first(runs: Sequence[Entry], left_out: int) -> FirstScreen:
-    latest = {at(entry.summary, "benchmark.name"): entry.verdict.tone for entry in runs}
+    latest = {entry.summary.benchmark.name: entry.verdict.tone for entry in runs}
     kinds: dict[Tone, str] = {"good": "may be trusted", "bad": "may not be trusted", "unsure": "not certain"}
     tones = Counter(latest.values())
     said = ", ".join(f"{count(tones[tone])} {words}" for tone, words in kinds.items() if tones[tone])

@@ -1,13 +1,12 @@
 """Formatting of numbers and names: 31.8 % (n = 360, 27.2 to 36.8), p < 0.001, 4.2 points.
 
-Names come from files of users, so their control characters (terminal escapes, right-to-left overrides) are escaped. A
-quantity is a model of the summary or the equivalent mapping from `summary.json`.
+Names come from files of users, so their control characters (terminal escapes, right-to-left overrides) are escaped.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from robustify.errors import counted as counted
+from robustify.summary.quantity import Quantity
 from robustify.texts import escaped
 
 Ends = Sequence[float]
@@ -16,15 +15,6 @@ LIMIT = 0.9995
 AT_LIMIT = "\u2248 100 %"
 WHY_LIMIT = "the highest that can be measured, because all items with such a confident pick are hits"
 LONGEST_NAME = 120
-
-
-def at(node: Any, path: str) -> Any:
-    """Return the value at a dotted path, or None if a part of the path is missing."""
-    for step in path.split(".") if path else ():
-        node = node.get(step) if isinstance(node, Mapping) else getattr(node, step, None)
-        if node is None:
-            return None
-    return node
 
 
 def plain(name: str, longest: int = LONGEST_NAME) -> str:
@@ -114,19 +104,18 @@ def joined(*parts: str) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def rate(q: Any) -> str:
+def rate(q: Quantity | None) -> str:
     """Format a rate with n and its interval: `31.8 % (n = 360, 27.2 to 36.8)`."""
     return _written(q, percent)
 
 
-def points(q: Any) -> str:
+def points(q: Quantity | None) -> str:
     """Format a difference with n and its interval: `4.2 points (n = 360, 1.0 to 7.4)`."""
     return _written(q, in_points)
 
 
-def _written(q: Any, how: Any) -> str:
-    value, n, ci = (at(q, name) for name in ("value", "n", "ci"))
-    if value is None:
-        return "no items (n = 0)" if n == 0 else "not measured"
-    small = joined("" if n is None else f"n = {count(n)}", "" if ci is None else between(ci))
-    return f"{how(value)} ({small})" if small else str(how(value))
+def _written(q: Quantity | None, how: Callable[[float], str]) -> str:
+    if q is None or q.value is None:
+        return "no items (n = 0)" if q is not None and q.n == 0 else "not measured"
+    small = joined("" if q.n is None else f"n = {count(q.n)}", "" if q.ci is None else between(q.ci))
+    return f"{how(q.value)} ({small})" if small else how(q.value)

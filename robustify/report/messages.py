@@ -10,10 +10,14 @@ from typing import Any
 
 import jinja2
 import yaml
-from pydantic import BaseModel
 
-from robustify.report.format import at, count, counted, ordinal, p_value, percent, plain, spaced
+from robustify.report.format import count, counted, ordinal, p_value, percent, plain, spaced
 from robustify.stats.tests import LEVEL, significantly_positive
+from robustify.summary.quantity import Part, Quantity
+from robustify.summary.reason import Reason
+from robustify.summary.result import Guardrail, Summary
+from robustify.summary.scored import PositionBias
+from robustify.summary.screened import OffPlace
 
 LONGEST = 2000
 KINDS = {
@@ -26,56 +30,31 @@ KINDS = {
 }
 
 
-def sentence(reason: Any) -> str:
+def sentence(reason: Reason) -> str:
     """Return the sentence of a reason, without a full stop."""
-    node = tree(reason)
-    return filled(catalogue()["sentences"][node["code"]], node["params"])
+    return filled(catalogue()["sentences"][reason.code], reason.params)
 
 
-def finding(code: str, part: Any, **beside: Any) -> str:
+def finding(code: str, part: Part | None, **beside: Any) -> str:
     """Return the sentences about a part of the summary. Empty if there is nothing to report."""
-    return "" if part is None else filled(catalogue()["findings"][code], {"s": tree(part), **beside})
+    return "" if part is None else filled(catalogue()["findings"][code], {"s": part, **beside})
 
 
-def guardrail_sentence(guardrail: Any) -> str:
-    """Return the reason why a guardrail passed or failed."""
-    reason, passed = at(guardrail, "reason"), at(guardrail, "passed")
-    return sentence(reason) if reason else "passed" if passed else "failed"
-
-
-def guardrail_state(guardrail: Any) -> str:
+def guardrail_state(guardrail: Guardrail) -> str:
     """Return `passed`, `failed`, or `not evaluated`."""
-    open_ = (
-        at(guardrail, "reason.code") == "not_judged"
-        or at(guardrail, "reason.params.verdict") == "inconclusive"
-    )
-    return "failed" if at(guardrail, "passed") is False else "not evaluated" if open_ else "passed"
+    reason = guardrail.reason
+    open_ = reason.code == "not_judged" or reason.params.get("verdict") == "inconclusive"
+    return "failed" if not guardrail.passed else "not evaluated" if open_ else "passed"
 
 
-def certificate(summary: Any) -> tuple[str, str]:
+def certificate(summary: Summary) -> tuple[str, str]:
     """Return the verdict of a run's certificate as a word and as a sentence."""
-    trial = is_trial(summary)
+    given = summary.certificate
     word, usual = catalogue()["certificates"][
-        "trial" if trial else at(summary, "certificate.verdict") or "none"
+        "trial" if summary.trial else given.verdict if given else "none"
     ]
-    reasons = at(summary, "certificate.reasons") or ()
-    first = sentence(reasons[0]) if reasons else ""
-    return word, finding("certificate", summary, first=first, trial=trial) or usual
-
-
-def is_trial(summary: Any) -> bool:
-    """Return whether a run is too small to be judged."""
-    return any(at(reason, "code") == "trial_run" for reason in at(summary, "certificate.reasons") or ())
-
-
-def rule_words(summary: Any) -> str:
-    """Return a description of the screen's rule."""
-    return finding("rule", summary)
-
-
-def tree(part: Any) -> Any:
-    """Return a part of the summary as JSON values."""
-    return part.model_dump(mode="json") if isinstance(part, BaseModel) else part
+    first = sentence(given.reasons[0]) if given and given.reasons else ""
+    return word, finding("certificate", summary, first=first) or usual
 
 
 @cache
@@ -101,14 +80,14 @@ def filled(text: str, words: Mapping[str, Any]) -> str:
 def _template(text: str) -> jinja2.Template:
     env = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=False)
     env.filters |= {
-        "at": at, "percent": percent, "p_value": p_value, "ordinal": ordinal, "count": count, "counted": counted,
-        "plain": plain, "spaced": spaced, "items": _items, "sentences": _sentences, "too_often": _too_often,
+        "percent": percent, "p_value": p_value, "ordinal": ordinal, "count": count, "counted": counted,
+        "plain": plain, "spaced": spaced, "items": items_of, "sentences": _sentences, "too_often": _too_often,
     }  # fmt: skip
     env.globals |= {"by": _by, "uneven": _uneven, "positive": significantly_positive}
     return env.from_string(text)
 
 
-def _sentences(reasons: Iterable[Any], between: str = "") -> str:
+def _sentences(reasons: Iterable[Reason], between: str = "") -> str:
     return between.join(map(sentence, reasons))
 
 
@@ -116,26 +95,24 @@ def _by(auditor: str, kind: str, value: float, n: int) -> str:
     return f"{auditor} ({KINDS.get(kind, kind)}): {percent(value)} of {n} items"
 
 
-def _items(q: Any) -> int:
-    return round((at(q, "value") or 0.0) * (at(q, "n") or 0))
+def items_of(share: Quantity | None) -> int:
+    """Return the number of items in a share, or 0 if it was not measured."""
+    return round((share.value or 0.0) * (share.n or 0)) if share is not None else 0
 
 
-def _uneven(off: Any) -> str:
+def _uneven(off: OffPlace) -> str:
     share, even = (
-        f"{100 * x:.0f} %" if x in (0.0, 1.0) else f"{100 * x:.1f} %"
-        for x in (off["share"] or 0.0, off["even"] or 0.0)
+        f"{100 * x:.0f} %" if x in (0.0, 1.0) else f"{100 * x:.1f} %" for x in (off.share, off.even)
     )
-    return (
-        f"the key is {ordinal(off['place'] or 0)} in {share} of the items ({even} if keys were spread evenly)"
-    )
+    return f"the key is {ordinal(off.place)} in {share} of the items ({even} if keys were spread evenly)"
 
 
-def _too_often(bias: Any) -> dict[str, Any] | None:
+def _too_often(bias: PositionBias) -> dict[str, Any] | None:
     """Return the position that a model picks significantly too often, or None if there is none."""
     found = [
-        {"p": place["p_holm"], "position": j, "picked": place["picked"]["value"], "key": place["key"]}
-        for j, place in enumerate(bias["places"] or ())
-        if place["p_holm"] is not None and place["p_holm"] < LEVEL
-        and at(place, "picked.value") is not None and place["key"] is not None and place["picked"]["value"] > place["key"]
+        {"p": place.p_holm, "position": j, "picked": place.picked.value, "key": place.key}
+        for j, place in enumerate(bias.places)
+        if place.p_holm < LEVEL and place.picked.value is not None and place.key is not None
+        and place.picked.value > place.key
     ]  # fmt: skip
     return min(found, key=lambda one: (one["p"], one["position"]), default=None)

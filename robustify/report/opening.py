@@ -1,15 +1,15 @@
 """First screen of a report, on the page and on a terminal."""
 
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from robustify.baselines.conditional_logit import FEWEST_ITEMS
 from robustify.report.advice import STATES, Facts, Recommendation, State, facts, recommendations, verdict_of
-from robustify.report.format import at, counted, plain
-from robustify.report.messages import finding, guardrail_sentence, sentence, tree
+from robustify.report.format import counted, plain
+from robustify.report.messages import finding, sentence
 from robustify.report.printing import markdown
 from robustify.report.tables import Tone
 from robustify.summary.result import Summary
@@ -39,43 +39,42 @@ class FirstScreen:
     todo: tuple[Recommendation, ...] = ()
 
 
-def opening(s: Mapping[str, Any]) -> FirstScreen:
+def opening(s: Summary) -> FirstScreen:
     """Return the first screen of a summary."""
     f = facts(s)
-    tone, line = verdict_of(s, f)
-    above = tuple(f"{sentence(r)}." for r in at(s, "certificate.reasons") or () if r["code"] == "one_place")
+    tone, line = verdict_of(f)
+    reasons = s.certificate.reasons if s.certificate else ()
+    above = tuple(f"{sentence(r)}." for r in reasons if r.code == "one_place")
     judged = f.flagged is not None and f.verdict != "not judged"
     number, behind = (finding(code, s, f=f) if judged else "" for code in ("answerable", "named"))
-    if not s["screen"]:
+    if not s.screen:
         number = _best_model(s)
     return FirstScreen(line, tone, above, number, behind, tuple(_checks(s, f)), recommendations(s, f))
 
 
-def _best_model(s: Mapping[str, Any]) -> str:
-    scores = {
-        name: q
-        for name, e in (s["accuracy"] or {}).items()
-        if at(q := at(e, "full.all"), "value") is not None
-    }
-    best = max(scores, key=lambda name: scores[name]["value"], default="")
-    return finding("unscreened", s, name=best, q=scores[best], models=len(scores)) if best else ""
+def _best_model(s: Summary) -> str:
+    scores = {name: e.full.all for name, e in s.accuracy.items() if e.full and e.full.all.value is not None}
+    best = max(scores, key=lambda name: scores[name].value or 0.0, default="")
+    return finding("unscreened", scores[best], name=best, models=len(scores)) if scores else ""
 
 
-def _checks(s: Mapping[str, Any], f: Facts) -> Iterator[tuple[State | None, str]]:
-    if not s["screen"] and (said := finding("key_places", at(s, "benchmark.key_places"))):
+def _checks(s: Summary, f: Facts) -> Iterator[tuple[State | None, str]]:
+    if not s.screen and (said := finding("key_places", s.benchmark.key_places)):
         yield None, said
-    if s["screen"] and f.robust is not None and not f.trial:
+    if s.screen and not f.trial:
         yield f.audit, finding("kept", s, f=f)
-    if s["adjustment"]:
-        status = s["adjustment"]["status"]
-        state = None if status == "partly adjusted" else STATES.get(status, "not evaluated")
-        yield state, finding("worth", s["adjustment"])
-        if said := finding("meaning", s["adjustment"]):
+    if s.adjustment:
+        status = s.adjustment.status
+        yield (
+            None if status == "partly adjusted" else STATES.get(status, "not evaluated"),
+            finding("worth", s.adjustment),
+        )
+        if said := finding("meaning", s.adjustment):
             yield None, said
     failed = [
-        f"{plain(g['name'] or 'unnamed')}: {guardrail_sentence(g)}"
-        for g in s["guardrails"]
-        if g["passed"] is False and g["name"] != "residual_shortcuts" and not f.trial
+        f"{plain(g.name)}: {sentence(g.reason)}"
+        for g in s.guardrails
+        if not g.passed and g.name != "residual_shortcuts" and not f.trial
     ]
     yield from (
         ("failed", textwrap.shorten(said, LONGEST, placeholder=" ...")) for said in failed[:MOST_FAILED]
@@ -89,7 +88,7 @@ def _checks(s: Mapping[str, Any], f: Facts) -> Iterator[tuple[State | None, str]
 
 def closing(summary: Summary, folder: str, paint: Paint = lambda _tone, line: line) -> list[str]:
     """Return the closing lines of a run on a terminal, at most 79 characters wide except for long paths."""
-    screen = opening(tree(summary))
+    screen = opening(summary)
     lines = [line for said in screen.above for line in _wrapped(said)]
     lines += [paint(screen.tone, line) for line in _wrapped(screen.verdict)]
     lines += _wrapped(screen.number)

@@ -13,16 +13,8 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from robustify.report import format, rows, tables
-from robustify.report.messages import (
-    catalogue,
-    cue_words,
-    finding,
-    guardrail_sentence,
-    guardrail_state,
-    rule_words,
-    sentence,
-)
+from robustify.report import format
+from robustify.report.messages import cue_words, finding, guardrail_state, sentence
 
 MOST_WORDS = 6
 """Maximum number of words in a cell. The title has the full text."""
@@ -52,15 +44,13 @@ def escaped(text: str) -> str:
 def templates(*, autoescape: bool) -> jinja2.Environment:
     """Return the Jinja environment of the report templates, with our filters and functions."""
     env = environment("robustify.report", "", autoescape=autoescape)
-    written = (format.at, format.percent, format.count, format.counted, format.plain, format.spaced, format.rate,
-               format.points, format.in_points, format.p_value, format.by_mode, format.letter, format.likely,
-               format.added, sentence, cut)  # fmt: skip
+    written = (format.percent, format.count, format.counted, format.plain, format.spaced, format.rate, format.points,
+               format.in_points, format.by_mode, format.letter, format.likely, format.p_value, format.added, sentence,
+               short)  # fmt: skip
     env.filters |= {one.__name__: one for one in written}
-    made = (tables.table, tables.facts, tables.nested, tables.named, tables.worded, tables.text_table, tables.linked,
-            finding, rule_words, cue_words, guardrail_sentence, guardrail_state, rows.heuristics, rows.auditors,
-            styles)  # fmt: skip
+    made = (finding, cue_words, guardrail_state, styles)
     env.globals |= {one.__name__: one for one in made}
-    env.globals |= {"said": catalogue(), "AT_LIMIT": format.AT_LIMIT, "WHY_LIMIT": format.WHY_LIMIT}
+    env.globals |= {"AT_LIMIT": format.AT_LIMIT, "WHY_LIMIT": format.WHY_LIMIT}
     return env
 
 
@@ -85,7 +75,7 @@ def styles(*names: str) -> Markup:
     return Markup("".join((files("robustify.report") / f"{name}.css").read_text("utf-8") for name in names))
 
 
-def cut(words: str) -> str:
+def short(words: str) -> str:
     """Shorten a text to six words and an ellipsis."""
     parts = words.split(" ")
     return words if len(parts) <= MOST_WORDS else " ".join(parts[:MOST_WORDS]) + " \u2026"

@@ -1,4 +1,4 @@
-"""Tables of all pages. A row is a part of the summary, and a column is a heading with a dotted path.
+"""Tables of all pages. A row is a part of the summary, and a column is a heading with a function of the part.
 
 A cell shows a number and half the width of its interval. Its title has n, the interval, p, and chance, and the CSV has
 them as numbers. Empty rows and columns are left out.
@@ -6,31 +6,22 @@ them as numbers. Empty rows and columns are left out.
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeVar
 from urllib.parse import quote
 
 from robustify.files import neutral
-from robustify.report.format import (
-    at,
-    between,
-    count,
-    half,
-    in_points,
-    joined,
-    p_value,
-    percent,
-    plain,
-    shares,
-    signed,
-)
+from robustify.report.format import between, count, half, in_points, joined, p_value, percent, plain, signed
+from robustify.summary.adjusted import LeftToFind
+from robustify.summary.quantity import DifferenceQuantity, Quantity
+from robustify.summary.result import AuditorResult
+from robustify.summary.scored import AdjustedDifference, AgainstChance, FreeRate
+from robustify.summary.screened import HeuristicRow
 
-How = Literal["rate", "points", "count", "items", "number", "p", "ids", "shares", "text"]
+T = TypeVar("T")
+Scale = Literal["rate", "points", "count", "number"]
 Tone = Literal["", "absent", "good", "bad", "unsure"]
-Column = tuple[str, str] | tuple[str, str, How]
-"""Heading, dotted path, and format of the value (default: rate). Of the paths `a|b`, the first that exists is used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +67,10 @@ class Table:
         texts = {i for row in self.rows for i, one in enumerate(row) if isinstance(one.value, str)}
         return set(range(self.names, len(self.heads))) - texts
 
+    def first(self, most: int) -> "Table":
+        """Return the table with its first rows only."""
+        return replace(self, rows=self.rows[:most])
+
     def link(self) -> str:
         """Return the table's CSV as a data URL."""
         return "data:text/csv;charset=utf-8," + quote(self.csv(), safe=" ,:;()/%")
@@ -97,150 +92,119 @@ class Table:
         return out.getvalue()
 
 
-Rows = Mapping[Any, Any] | Iterable[tuple[Any, Any]]
+Shown = Quantity | float | Cell | None
+Name = str | Cell
+Column = tuple[str, Callable[[T], Shown]]
 
 
 def table(
-    caption: str, rows: Rows, columns: Sequence[Column], first: str | Sequence[str] = "", most: int = 0
+    caption: str,
+    first: str | tuple[str, ...],
+    rows: Iterable[tuple[Name | tuple[Name, ...], T]],
+    *columns: Column[T],
 ) -> Table:
-    """Return a table from a mapping, or from (name, summary part) pairs.
-
-    A name may be a tuple, with a heading for each element in `first`. A voter is marked if its part has `is_voter`. `most`
-    limits the number of rows.
-    """
-    heads = (first,) if isinstance(first, str) else tuple(first)
-    pairs = list(rows.items() if isinstance(rows, Mapping) else rows)
-    made = (
-        (*_named(name, at(part, "is_voter") is True), *(_found(part, column) for column in columns))
-        for name, part in pairs[: most or None]
-    )
-    return _filled(Table(caption, (*heads, *(c[0] for c in columns)), tuple(made), len(heads)))
+    """Return a table from (name, part) pairs. A name may be a tuple, with a heading for each element in `first`."""
+    heads = (first,) if isinstance(first, str) else first
+    made = ((*_names(name), *(cell(of(part)) for _, of in columns)) for name, part in rows)
+    return _filled(Table(caption, (*heads, *(head for head, _ in columns)), tuple(made), len(heads)))
 
 
-def facts(caption: str, part: Any, fields: Sequence[Column], head: str = "Value") -> Table:
-    """Return a table with one row per value of a part of the summary."""
-    return _filled(Table(caption, ("", head), tuple((_text(f[0]), _found(part, f)) for f in fields)))
+def value_table(caption: str, *values: tuple[str, Shown]) -> Table:
+    """Return a table with one row per named value."""
+    return table(caption, "", values, ("Value", lambda value: value))
 
 
-def _found(part: Any, column: Column) -> Cell:
-    """Return the table cell of a column. A plain number gets its interval and p-value from `NAME_ci` and `NAME_p`."""
-    paths = column[1].split("|")
-    path = next((path for path in paths if at(part, path) is not None), "none")
-    value = at(part, path)
-    if isinstance(value, float):
-        value = {"value": value, **{name: at(part, f"{path}_{name}") for name in ("ci", "p")}}
-    return cell(value, column[2] if len(column) > 2 else "rate")
+def text_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[object]], names: int = 1) -> Table:
+    """Return a table of strings and ready-made cells. Its first `names` columns name the row."""
+    made = (tuple(x if isinstance(x, Cell) else text(str(x)) for x in row) for row in rows)
+    return Table(caption, tuple(heads), tuple(made), names)
 
 
-def named(rows: Iterable[Mapping[str, Any]] | None, key: str) -> Iterator[tuple[str, Any]]:
-    """Yield each row with its name, which is the value at `key`."""
-    return ((row[key] or "unnamed", row) for row in rows or ())
+def _names(name: Name | tuple[Name, ...]) -> Iterator[Cell]:
+    for part in name if isinstance(name, tuple) else (name,):
+        yield part if isinstance(part, Cell) else Cell(plain(part))
 
 
-def worded(rows: Mapping[str, Any] | None, words: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
-    """Yield each part with its label, or with its name if it has no label."""
-    return ((words.get(name, name), part) for name, part in (rows or {}).items())
+def voting(name: str, is_voter: bool | None) -> Cell:
+    """Return the name of a model, marked if it is a voter."""
+    return Cell(plain(name), badge="voter" if is_voter else "")
 
 
-def linked(label: str, link: str) -> Cell:
-    """Return a row name with a link."""
-    return Cell(plain(label), link=link)
+def text(words: str | None) -> Cell:
+    """Return the cell of a text."""
+    return ABSENT if words is None else Cell(plain(words, 400), value=words)
 
 
-def text_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Any]], names: int = 1) -> Table:
-    """Return a table of strings and ready-made cells."""
-    made = tuple(tuple(x if isinstance(x, Cell) else _text(str(x)) for x in row) for row in rows)
-    return Table(caption, tuple(heads), made, names)
+def p_cell(p: float | None) -> Cell:
+    """Return the cell of a p-value."""
+    return ABSENT if p is None else Cell(p_value(p).removeprefix("p ").removeprefix("= "), value=p)
 
 
-def nested(rows: Rows, inner: Sequence[tuple[str, str]]) -> Iterator[tuple[tuple[Any, str], Any]]:
-    """Yield one row per model and part of its nested summary."""
-    for name, part in rows.items() if isinstance(rows, Mapping) else rows:
-        for label, path in inner:
-            found = at(part, path)
-            if found is not None:
-                yield (name, label), {**found, "is_voter": at(part, "is_voter") or at(found, "is_voter")}
-
-
-def cell(value: Any, how: How = "rate") -> Cell:
-    """Return the cell of a quantity or of a bare value."""
+def cell(value: Shown, scale: Scale = "rate", *beside: str) -> Cell:
+    """Return the cell of a quantity or of a bare number. `beside` is added to its title."""
     if isinstance(value, Cell):
         return value
-    q = _quantity(value)
-    x = at(q, "value")
-    if x is None:
-        why = at(q, "withheld") or ("no items" if at(q, "n") == 0 else "")
+    q = value if isinstance(value, Quantity) else Quantity(value=value)
+    if q.value is None:
+        why = (isinstance(q, FreeRate) and q.withheld) or ("no items" if q.n == 0 else "")
         return Cell(why, tone="absent") if why else ABSENT
-    match how:
-        case "shares":
-            return Cell(shares(x), value=shares(x), parts=tuple(x)) if x else ABSENT
-        case "ids":
-            return _text(", ".join(plain(one, 60) for one in x)) if x else ABSENT
-        case "text":
-            return _text(str(x))
-        case "p":
-            return Cell(p_value(x).removeprefix("p ").removeprefix("= "), value=x)
-        case "items":
-            return Cell(count(round(x * (at(q, "n") or 0))), value=round(x * (at(q, "n") or 0)))
-    return _number(q, float(x), how)
+    times, decimals = {"count": (1.0, 0), "number": (1.0, 3)}.get(scale, (100.0, 1))
+    known = "" if q.n is None else f"n = {count(q.n)}"
+    title = joined(known, "" if q.ci is None else between(q.ci, times, decimals), *_notes(q), *beside)
+    spread = half(q.ci, times, decimals)
+    return Cell(_written(q.value, scale), title, spread, _badge(q), value=q.value, ends=q.ci, n=q.n)
 
 
-WRITTEN: Mapping[How, Callable[[float], str]] = {
-    "points": in_points, "count": count, "number": partial(signed, decimals=3),
-}  # fmt: skip
-"""Formats of numbers other than percentages."""
+def _written(x: float, scale: Scale) -> str:
+    match scale:
+        case "rate":
+            return percent(x)
+        case "points":
+            return in_points(x)
+        case "count":
+            return count(x)
+        case "number":
+            return signed(x, 3)
 
 
-def _number(q: Any, x: float, how: How) -> Cell:
-    scale, decimals = {"count": (1.0, 0), "number": (1.0, 3)}.get(how, (100.0, 1))
-    ci, n = at(q, "ci"), at(q, "n")
-    main = WRITTEN.get(how, percent)(x)
-    known = "" if n is None else f"n = {count(n)}"
-    title = joined(known, "" if ci is None else between(ci, scale, decimals), *_beside(q))
-    ends = None if ci is None else (ci[0], ci[1])
-    return Cell(main, title, half(ci, scale, decimals), _badge(q), value=x, ends=ends, n=n)
-
-
-def _beside(q: Any) -> Iterator[str]:
+def _notes(q: Quantity) -> Iterator[str]:
     """Yield the further parts of a cell's title: p-value, chance, detectable difference, and ties."""
-    for name in ("p_holm", "p"):
-        if at(q, name) is not None:
-            by = "Holm" if name == "p_holm" else f"{at(q, 'refits')} refits" if at(q, "refits") else ""
-            yield p_value(at(q, name)) + (f" by {by}" if by else "")
-            break
-    expected = at(q, "expected") if at(q, "expected") is not None else at(q, "chance")
-    if expected is not None:
-        yield f"chance {percent(expected)}"
-    if at(q, "mde") is not None and at(q, "significant") is not True:
-        yield f"80 % power at {in_points(at(q, 'mde'))}"
-    if at(q, "ties"):
-        yield f"{count(at(q, 'ties'))} ties"
+    match q:
+        case HeuristicRow():
+            yield _by_holm(q.p_holm) or ("" if q.p is None else p_value(q.p))
+            yield _chance(q.chance if q.expected is None else q.expected)
+            yield f"{count(q.ties)} ties" if q.ties else ""
+        case AuditorResult():
+            by = f" by {q.refits} refits" if q.refits else ""
+            yield "" if q.p is None else p_value(q.p) + by
+            yield _chance(q.chance)
+        case AgainstChance():
+            yield _chance(q.chance)
+            yield "" if q.significant else _power(q.mde)
+        case DifferenceQuantity():
+            yield _power(q.mde)
+        case LeftToFind():
+            yield _by_holm(q.p_holm)
+        case AdjustedDifference():
+            yield p_value(q.p)
 
 
-def _badge(q: Any) -> str:
-    significant, value, chance = (at(q, name) for name in ("significant", "value", "chance"))
-    if significant is None or chance is None:
+def _by_holm(p: float | None) -> str:
+    return "" if p is None else f"{p_value(p)} by Holm"
+
+
+def _chance(share: float | None) -> str:
+    return "" if share is None else f"chance {percent(share)}"
+
+
+def _power(mde: float | None) -> str:
+    return "" if mde is None else f"80 % power at {in_points(mde)}"
+
+
+def _badge(q: Quantity) -> str:
+    if not isinstance(q, AgainstChance) or q.significant is None or q.chance is None or q.value is None:
         return ""
-    return "\u2248 chance" if not significant else "below chance" if value < chance else ""
-
-
-def _quantity(value: Any) -> Any:
-    """Convert a mean over orders or removals, or a bare number, to a quantity."""
-    if isinstance(value, Mapping) and "value" not in value and "mean" in value:
-        return {**value, "value": value["mean"], "ci": value.get("mean_ci") or value.get("ci")}
-    return value if isinstance(value, Mapping) or hasattr(value, "value") else {"value": value}
-
-
-def _text(text: str) -> Cell:
-    return Cell(plain(text, 400), value=text)
-
-
-def _named(name: Any, voter: bool) -> Iterator[Cell]:
-    for i, part in enumerate(name if isinstance(name, tuple) else (name,)):
-        if isinstance(part, Cell):
-            yield part
-        else:
-            yield Cell(plain(str(part)), badge="voter" if voter and i == 0 else "")
+    return "\u2248 chance" if not q.significant else "below chance" if q.value < q.chance else ""
 
 
 def _filled(found: Table) -> Table:

@@ -12,7 +12,7 @@ from robustify.judging.context import Facts, Rules, context
 from robustify.judging.judgement import Judgement, judge
 from robustify.report import render
 from robustify.report.advice import facts, verdict_of
-from robustify.report.messages import finding, guardrail_sentence
+from robustify.report.messages import finding, sentence
 from robustify.screen.consensus import SHORTCUT
 from robustify.screen.screen_rules import ScreenRules
 from tests.support.fake_answers import Bench, bench, items_of, rows
@@ -91,11 +91,10 @@ def test_neither_file_names_nor_the_order_of_rows_change_a_verdict() -> None:
 
 def test_too_few_items_to_screen_are_said_and_fail_a_guardrail() -> None:
     summary = judge(Answers.of([]), Facts("toys"), Rules(FDR), items_of(bench(49), cue=True)).summary
-    tree = summary.tree()
-    assert verdict_of(tree, facts(tree)) == ("unsure", "No verdict: at least 50 items are needed.")
+    assert verdict_of(facts(summary)) == ("unsure", "No verdict: at least 50 items are needed.")
     (check,) = [c for c in summary.guardrails if not c.passed]
     assert check.name == "undecided_share"
-    assert guardrail_sentence(check) == "only 49 items; without voters, at least 50 are needed"
+    assert sentence(check.reason) == "only 49 items; without voters, at least 50 are needed"
 
 
 def test_passages_keep_the_latent_rate() -> None:

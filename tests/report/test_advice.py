@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from robustify.report.advice import Recommendation, by_chance, facts, recommendations
-from robustify.report.messages import catalogue, cue_words, tree
+from robustify.report.messages import catalogue, cue_words
 from robustify.report.opening import opening
-from robustify.summary.result import Summary
+from robustify.summary.result import Summary, read
 from tests.support.exported_run import made_run
 from tests.support.trees import filled
 
@@ -59,17 +59,17 @@ BY_CHANCE: Edits = {
     "screen/excess_over_chance/ci": [-0.01, 0.03],
 }
 AT_A: Edits = {"benchmark/key_places/off": {"place": 0, "share": 0.95, "even": 0.25}}
-UNSCREENED: Edits = {"screen": None, "splits": None}
+UNSCREENED: Edits = {"screen": None}
 SOME_JUDGED: Edits = {
     "splits/shortcut": 57, "splits/all": 160, "screen/flagged": {"value": 57 / 143, "n": 143, "ci": [0.3, 0.5]},
 }  # fmt: skip
 HALTED: Edits = {"guardrails/0/passed": False}
 RATE = {"value": 0.1, "n": 360, "ci": [0.07, 0.14]}
-QUIET: Edits = {"evidence": None, "heuristics": None, "label_noise": None, "residual/margin": None, **REFUSED}
+QUIET: Edits = {"evidence": None, "heuristics": None, "label_noise": None, "residual/margin": 0.0, **REFUSED}
 """Of what comes before the later rules, one is left."""
 
 
-def edited(*edits: Edits) -> dict[str, Any]:
+def edited(*edits: Edits) -> Summary:
     """Return the demo's summary with other values at these paths."""
     tree: dict[str, Any] = json.loads(json.dumps(DEMO))
     for place, value in (pair for one in edits for pair in one.items()):
@@ -78,12 +78,12 @@ def edited(*edits: Edits) -> dict[str, Any]:
         for name in path:
             node = node[int(name)] if isinstance(node, list) else node[name]
         node[int(last) if isinstance(node, list) else last] = value
-    return tree
+    return read(filled(Summary, tree))
 
 
 def found(code: str, *edits: Edits) -> list[Recommendation]:
-    tree = edited(*edits)
-    return [one for one in recommendations(tree, facts(tree)) if one.code == code]
+    s = edited(*edits)
+    return [one for one in recommendations(s, facts(s)) if one.code == code]
 
 
 CASES: dict[str, tuple[Edits, int, Edits]] = {
@@ -131,8 +131,8 @@ def test_the_lines_about_cues_account_for_every_flagged_item() -> None:
         ({"evidence": None}, [FLAGGED]),
     ]
     for edits, sizes in cases:
-        tree = edited(edits)
-        given = [one for one in recommendations(tree, facts(tree)) if one.code in ("mend_cue", "other_cues")]
+        s = edited(edits)
+        given = [one for one in recommendations(s, facts(s)) if one.code in ("mend_cue", "other_cues")]
         assert [one.n for one in given] == sizes
         assert sum(sizes) == FLAGGED
     for cue in cue_words("advice"):
@@ -168,7 +168,6 @@ NONE = "None of 360 items was found to be answerable without its question."
         ({**UNSCREENED, "certificate": None}, "No verdict", BEST, ""),
         ({**NONE_FLAGGED, **AT_A}, "Do not trust the order: the key is listed first in 95.0 %", NONE, "not evaluated"),
         ({**UNSCREENED, "certificate": None, **AT_A}, "Do not trust the order", BEST, ""),
-        ({"splits": None}, MANY, NUMBER, ""),
         ({"screen/hidden": "passage"}, MANY, "About 105 of 360 items are answerable without their pass", "not evaluated"),
         (SOME_JUDGED, MANY, "About 51 of the 143 items judged are", "not evaluated"),
     ],
@@ -176,8 +175,7 @@ NONE = "None of 360 items was found to be answerable without its question."
 def test_the_first_screen_says_in_two_sentences_whether_to_trust_and_how_much(
     edits: Edits, verdict: str, number: str, kept: str
 ) -> None:
-    tree = edited(edits)
-    first = opening(tree)
+    first = opening(edited(edits))
     assert first.verdict.startswith(verdict)
     assert len(first.verdict.split()) <= 20
     assert first.number.startswith(number) if number else first.number == ""
@@ -190,15 +188,15 @@ def test_the_first_screen_says_in_two_sentences_whether_to_trust_and_how_much(
 
 def test_chance_is_what_the_cut_says_else_what_latent_shortcuts_leave() -> None:
     by_cut = by_chance(edited())
-    assert by_cut["value"] == DEMO["screen"]["cut"]["false_share"]["value"]
-    latent = by_chance(edited({"screen/cut": None, "screen/false_share": None}))
-    assert latent["value"] == pytest.approx(
-        1 - DEMO["screen"]["latent_shortcut_rate"]["value"] * 360 / FLAGGED
-    )
+    assert by_cut is not None
+    assert by_cut.value == DEMO["screen"]["cut"]["false_share"]["value"]
+    latent = by_chance(edited({"screen/cut": None, "screen/false_share": {"value": None}}))
+    assert latent is not None
+    assert latent.value == pytest.approx(1 - DEMO["screen"]["latent_shortcut_rate"]["value"] * 360 / FLAGGED)
 
 
 def test_a_summary_without_a_screen_gives_a_line_and_no_advice() -> None:
-    empty = opening(tree(Summary.model_validate(filled(Summary, {}))))
+    empty = opening(Summary.model_validate(filled(Summary, {})))
     assert empty.todo == ()
     assert "No verdict" in empty.verdict
 
@@ -209,7 +207,7 @@ def test_an_advice_names_voters_only_if_models_voted() -> None:
 
 
 def test_a_run_without_texts_and_without_a_screen_says_what_its_answers_show(tmp_path: Path) -> None:
-    first = opening(tree(made_run(tmp_path, text=False, view="full").summary))
+    first = opening(made_run(tmp_path, text=False, view="full").summary)
     assert "nothing could be screened" in first.verdict
     assert first.number.startswith("The best of 2 models, one, is right on")
     assert [words.partition("order, ")[2][:16] for _, words in first.checks] == ["the key is third"]

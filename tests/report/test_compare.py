@@ -115,9 +115,9 @@ def test_mended_items_are_matched_and_whole_sets_are_tested(tmp_path: Path, mend
     if mend != "dropped":
         assert pair.mended_words == "30 of 30 flagged items mended, 0 newly flagged"
     removed = next(c for c in pair.changes if c.number.startswith("removed"))
-    assert (removed.first["n"], removed.second["n"]) == (80, len(after))
+    assert (removed.first.n, removed.second.n) == (80, len(after))
     assert removed.changed
-    assert removed.difference["value"] == pytest.approx(-30 / 80)
+    assert removed.difference.value == pytest.approx(-30 / 80)
 
 
 def test_runs_that_hid_different_parts_are_marked(run: Run, tmp_path: Path) -> None:
@@ -158,13 +158,13 @@ def test_a_base_and_its_tuned_form_are_paired_by_item(tmp_path: Path) -> None:
     expected = paired_difference(two, one)
     assert change.models == ("base", "tuned")
     assert (change.paired, change.changed) == (True, True)
-    assert change.difference["value"] == pytest.approx(20 / 60)
-    assert change.difference["ci"] == pytest.approx(expected.ci)
+    assert change.difference.value == pytest.approx(20 / 60)
+    assert change.difference.ci == pytest.approx(expected.ci)
     assert change.p == pytest.approx(2 * 0.5**20)
     assert change.p_holm >= change.p
     for side, run in ((change.first, base), (change.second, tuned)):
         (model,) = run.summary.accuracy or {}
-        assert side["value"] == run.summary.tree()["accuracy"][model]["full"]["all"]["value"]
+        assert side.value == run.summary.tree()["accuracy"][model]["full"]["all"]["value"]
 
 
 def test_adjusted_scores_are_compared_under_the_weights(tmp_path: Path) -> None:
@@ -187,8 +187,8 @@ def test_adjusted_scores_are_compared_under_the_weights(tmp_path: Path) -> None:
         assert run.summary.accuracy is not None
         score = run.summary.accuracy[name].adjusted
         assert score is not None
-        assert side["value"] == pytest.approx(score.value, abs=1e-4)
-    assert change.difference["value"] == pytest.approx(change.second["value"] - change.first["value"])
+        assert side.value == pytest.approx(score.value, abs=1e-4)
+    assert change.difference.value == pytest.approx(change.second.value - change.first.value)
     assert change.changed
 
 
@@ -200,8 +200,8 @@ def test_other_items_are_compared_by_their_summaries_alone(tmp_path: Path) -> No
     (change,) = (c for c in found.changes if (c.number, c.part) == ("full", "all"))
     newcombe = independent_difference(40, 60, 20, 60)
     assert not change.paired
-    assert change.difference["value"] == pytest.approx(1 / 3)
-    assert change.difference["ci"] == pytest.approx(newcombe.ci, abs=1e-3)
+    assert change.difference.value == pytest.approx(1 / 3)
+    assert change.difference.ci == pytest.approx(newcombe.ci, abs=1e-3)
     assert change.changed
 
 

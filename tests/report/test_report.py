@@ -23,9 +23,13 @@ from robustify.report import first_screen, render, write_report
 from robustify.report.format import percent, plain, rate, signed
 from robustify.report.opening import closing, opening
 from robustify.report.printing import MOST_WORDS
-from robustify.report.tables import ABSENT, cell, facts, table
+from robustify.report.tables import ABSENT, Cell, cell, p_cell, table, value_table
+from robustify.summary.quantity import Quantity
 from robustify.summary.result import Summary, read
+from robustify.summary.scored import AgainstChance
+from robustify.summary.screened import HeuristicRow
 from tests.support.page_text import text_of_page
+from tests.support.trees import complete
 
 ROOT = Path(__file__).parents[2]
 DEMO: dict[str, Any] = json.loads(
@@ -137,7 +141,9 @@ SHOWN = ("accuracy/*/adjusted", "accuracy/*/full/*", "accuracy/*/cloze_chars/all
 def test_the_quantities_of_the_demo_are_shown_with_what_they_rest_on() -> None:
     shown = html.unescape(printed()["report.html"])
     found = {
-        "/".join(path): rate(q).removesuffix(")") for path, q in quantities(DEMO) if q["value"] is not None
+        "/".join(path): rate(Quantity.model_validate(q, extra="ignore")).removesuffix(")")
+        for path, q in quantities(DEMO)
+        if q["value"] is not None
     }
     wanted = {
         path: said
@@ -178,7 +184,7 @@ def test_the_page_fetches_nothing_and_can_be_heard() -> None:
 
 
 def test_the_first_screen_is_said_alike_on_page_terminal_and_pull_request() -> None:
-    first, files = opening(DEMO), printed()
+    first, files = opening(read(DEMO)), printed()
     said = [
         first.verdict,
         first.number,
@@ -230,37 +236,38 @@ def test_every_table_has_its_numbers_as_csv() -> None:
     assert (float(row["value"]), int(row["n"])) == (q["value"], q["n"])
     assert [float(row["low"]), float(row["high"])] == q["ci"]
     assert not [row for rows in data.values() for row in rows if re.match(r"[\d./]+ %|\u2013", row["value"])]
-    found = table("t", {"=cmd()": {"x": {"value": -0.5, "n": 3, "ci": None}}}, [("X", "x", "points")], "Name")
+    part = Quantity(value=-0.5, n=3)
+    found = table("t", "Name", [("=cmd()", part)], ("X", lambda q: cell(q, "points")))
     assert found.csv() == "Name,column,value,low,high,n\r\n'=cmd(),X,-0.5,,,3\r\n"
 
 
 def test_a_table_leaves_out_rows_and_columns_without_values() -> None:
-    part = {"value": 0.5, "n": 4, "ci": [0.2, 0.8]}
-    found = table(
-        "t", {"a": {"x": part}, "b": {"x": None, "y": None}, "c": {}}, [("X", "x"), ("Y", "y")], "Name"
-    )
+    rows = [("a", Quantity(value=0.5, n=4, ci=(0.2, 0.8))), ("b", None), ("c", Quantity())]
+    found = table("t", "Name", rows, ("X", lambda q: q), ("Y", lambda _: None))
     assert (found.heads, len(found.rows)) == (("Name", "X"), 1)
-    assert facts("t", {"x": None, "y": 3}, [("X", "x"), ("Y", "y", "count")]).rows[0][1].main == "3"
-    assert table("t", {}, [("X", "x")]).rows == ()
+    assert value_table("t", ("X", None), ("Y", cell(3, "count"))).rows[0][1].main == "3"
+    assert table("t", "", list[tuple[str, float]](), ("X", lambda x: x)).rows == ()
+
+
+RULE = HeuristicRow(value=-0.04, n=9, ties=3, chance=0.2, expected=0.25, p=0.1, p_holm=0.2)
 
 
 @pytest.mark.parametrize(
-    ("value", "how", "shown"),
+    ("made", "shown"),
     [
-        (None, "rate", "\u2013"),
-        ({"value": None, "n": 0}, "rate", "no items"),
-        ({"value": 0.25, "n": 1200, "ci": [0.2, 0.3]}, "rate", "25.0 % (n = 1,200, 20.0 to 30.0)"),
-        ({"value": -0.04, "n": 9, "ci": None, "p_holm": 0.2}, "points", "\u22124.0 points (n = 9, p = 0.200 by Holm)"),
-        ({"value": 0.3, "n": 9, "ci": None, "chance": 0.25, "significant": False, "mde": 0.1}, "rate",
+        (cell(None), "\u2013"),
+        (cell(Quantity(n=0)), "no items"),
+        (cell(Quantity(value=0.25, n=1200, ci=(0.2, 0.3))), "25.0 % (n = 1,200, 20.0 to 30.0)"),
+        (cell(RULE, "points"), "\u22124.0 points (n = 9, p = 0.200 by Holm, chance 25.0 %, 3 ties)"),
+        (cell(AgainstChance(value=0.3, n=9, chance=0.25, significant=False, mde=0.1)),
          "30.0 % (n = 9, chance 25.0 %, 80 % power at 10.0 points)"),
-        (0.0004, "p", "< 0.001"), (0.04, "p", "0.040"), (7, "count", "7"), (11.7, "count", "11.7"),
-        ([0.25, 0.75], "shares", "25.0/75.0 %"),
-        ({"mean": 0.3, "n": 4, "mean_ci": [0.2, 0.4]}, "rate", "30.0 % (n = 4, 20.0 to 40.0)"),
+        (p_cell(0.0004), "< 0.001"), (p_cell(0.04), "0.040"), (cell(7, "count"), "7"), (cell(11.7, "count"), "11.7"),
+        (cell(0.5, "number", "p = 0.040"), "0.500 (p = 0.040)"),
     ],
 )  # fmt: skip
-def test_a_cell_says_what_its_number_rests_on(value: Any, how: Any, shown: str) -> None:
-    assert cell(value, how).exact == shown
-    assert (cell(value, how) is ABSENT) == (value is None)
+def test_a_cell_says_what_its_number_rests_on(made: Cell, shown: str) -> None:
+    assert made.exact == shown
+    assert (made is ABSENT) == (shown == "\u2013")
 
 
 def test_a_score_that_cannot_be_told_from_chance_is_marked_and_said() -> None:
@@ -283,6 +290,16 @@ def test_what_was_not_measured_is_left_out_and_said() -> None:
         well_made(files)
         if gone in ("screen", "topics", "heuristics", "evidence"):
             assert "Not measured in this run:" in text_of_page(files["report.html"])
+
+
+@pytest.mark.parametrize("deepest", [0, 1, 2, 3, 9])
+def test_a_template_names_only_what_a_summary_has_whichever_optional_parts_are_there(deepest: int) -> None:
+    """Undefined names raise. `deepest` is the level below which every optional part is missing."""
+    s = read(complete(Summary, deepest=deepest) | {"format": 2})
+    files = render(s, {**PROVENANCE, "explorer": True, "growing": True})
+    assert ("figures/scores.svg" in files) == (deepest >= 2)
+    assert closing(s, "run")
+    assert "Made by robustify" in first_screen(s, {})
 
 
 def test_a_run_of_nearly_nothing_says_so() -> None:
@@ -341,7 +358,7 @@ def test_a_notebook_gets_the_first_screen_in_a_frame_without_links() -> None:
     assert frame.startswith("<iframe srcdoc=")
     assert 'sandbox=""' in frame
     page = html.unescape(frame.split('srcdoc="')[1].split('" sandbox')[0])
-    assert opening(DEMO).verdict in page
+    assert opening(read(DEMO)).verdict in page
     assert "<a " not in page
 
 

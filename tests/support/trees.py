@@ -60,3 +60,30 @@ def _neutral(annotation: Any) -> Any:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return filled(annotation, {"code": "not_judged"} if "code" in annotation.model_fields else {})
     return (origin or annotation)()
+
+
+def complete(annotation: Any, level: int = 0, deepest: int = 9) -> Any:
+    """Return a value as JSON with all optional parts down to the level `deepest`, and none below."""
+    origin, args = get_origin(annotation), get_args(annotation)
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        if "code" in annotation.model_fields:
+            return {"code": "no_screen"}
+        fields = annotation.model_fields.items()
+        known = {"value", "n"}  # of a quantity, whose interval may be missing
+        return {
+            name: complete(field.annotation, 0 if name in known else level + 1, deepest)
+            for name, field in fields
+        }
+    if origin in (Union, UnionType):
+        if type(None) in args and level > deepest:
+            return None
+        return complete(args[0], level, deepest)
+    if origin is Annotated:
+        return complete(args[0], level, deepest)
+    if origin is Literal:
+        return args[0]
+    if origin is dict:
+        return {complete(args[0]): complete(args[1], level, deepest)}
+    if origin is tuple:
+        return [complete(one, level, deepest) for one in args if one is not ...]
+    return {str: "word", int: 3, float: 0.5, bool: True}[annotation]

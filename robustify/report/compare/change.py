@@ -1,14 +1,22 @@
 """Change of a number between two runs, with its test."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from robustify.report.format import plain
 from robustify.stats.tests import LEVEL, detectable
+from robustify.summary.quantity import Quantity
+from robustify.summary.scored import Accuracy, FreeScores, ViewScores
 
 Part = Literal["all", "robust"]
-VIEWS = {"full": "full", "choices_only": "choices only", "cloze_chars": "cloze", "free": "free"}
+VIEWS: Mapping[str, tuple[str, Callable[[Accuracy], ViewScores | FreeScores | None]]] = {
+    "full": ("full", lambda scores: scores.full),
+    "choices_only": ("choices only", lambda scores: scores.choices_only),
+    "cloze_chars": ("cloze", lambda scores: scores.cloze_chars),
+    "free": ("free", lambda scores: scores.free),
+}
+"""Label of each view and its scores."""
 ADJUSTED, REMOVED = "adjusted", "removed, of all items"
 
 
@@ -27,9 +35,9 @@ class Change:
     number: str
     part: Part
     models: tuple[str, str] | None
-    first: Mapping[str, Any]
-    second: Mapping[str, Any]
-    difference: Mapping[str, Any]
+    first: Quantity
+    second: Quantity
+    difference: Quantity
     error: float | None
     p: float | None
     paired: bool
@@ -40,14 +48,13 @@ class Change:
     @property
     def changed(self) -> bool | None:
         """Whether the difference is more than noise, or None if there is no test."""
-        ci, p = self.difference["ci"], self.p_holm
+        ci, p = self.difference.ci, self.p_holm
         return None if ci is None or p is None else p <= LEVEL and not ci[0] <= 0 <= ci[1]
 
     @property
-    def tested(self) -> Mapping[str, Any]:
-        """Difference with its p-value and, if it is not significant, the smallest detectable difference."""
-        mde = detectable(self.error) if self.changed is False and self.error is not None else None
-        return {**self.difference, "p_holm": self.p_holm, "mde": mde}
+    def mde(self) -> float | None:
+        """Smallest detectable difference, if the difference is not significant."""
+        return detectable(self.error) if self.changed is False and self.error is not None else None
 
     @property
     def label(self) -> str:
@@ -58,19 +65,19 @@ class Change:
         if self.number == ADJUSTED:
             return f"{names}, full, adjusted"
         part = "both robust" if self.paired and self.part == "robust" else self.part
-        return f"{names}, {VIEWS[self.number]}, {part}{' *' if self.voter else ''}"
+        return f"{names}, {VIEWS[self.number][0]}, {part}{' *' if self.voter else ''}"
 
     @property
-    def words(self) -> Mapping[str, Any]:
-        """Row of the comparison table."""
-        noise = "changed" if self.changed else "within noise"
+    def noise(self) -> str:
+        """Whether the difference is more than noise, in words."""
         if self.changed is None:
-            noise = "the same on every item" if self.same and self.first["n"] else "too few to tell"
-        how = "paired" if self.paired else "not paired"
-        return {"first": self.first, "second": self.second, "tested": self.tested, "how": how, "noise": noise}
+            return "the same on every item" if self.same and self.first.n else "too few to tell"
+        return "changed" if self.changed else "within noise"
 
     def tree(self) -> dict[str, Any]:
         """Return the change as JSON values."""
-        found = asdict(self)
-        del found["error"]
-        return {**found, "mde": self.tested["mde"], "changed": self.changed}
+        found = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "error"}
+        shown = {
+            name: value.tree() if isinstance(value, Quantity) else value for name, value in found.items()
+        }
+        return {**shown, "mde": self.mde, "changed": self.changed}

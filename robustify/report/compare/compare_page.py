@@ -3,13 +3,16 @@
 The page has no script and makes no request. It contains IDs of public items, but no item text.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from robustify.report.advice import facts
-from robustify.report.compare.comparing import Comparison, rule_of
-from robustify.report.format import count, counted, in_points, plain
+from robustify.report.compare.change import Change
+from robustify.report.compare.comparing import Comparison, Pair, rule_of
+from robustify.report.format import count, counted, in_points, p_value, plain
 from robustify.report.opening import FirstScreen
 from robustify.report.printing import html, markdown
+from robustify.report.tables import Cell, Table, cell, table, text, text_table
 
 MOST_ITEMS = 2000
 """Maximum number of items listed per pair."""
@@ -36,12 +39,53 @@ def _values(found: Comparison) -> dict[str, Any]:
         "first": _first(found),
         "pairs": found.pairs,
         "folders": [run.folder for run in found.runs],
-        "runs": [
-            (name, {**s, "rule": rule_of(s), "by_chance": facts(s).flagged_by_chance})
-            for name, s in zip(names, found.summaries, strict=True)
-        ],
+        "runs": [(s, rule_of(s), facts(s).flagged_by_chance) for s in found.summaries],
+        "table": _runs(names, found),
+        "numbers": _numbers,
+        "moves": _moves,
         "most": MOST_ITEMS,
     }
+
+
+def _runs(names: Sequence[str], found: Comparison) -> Table:
+    return table(
+        "The runs", "Run", zip(names, found.summaries, strict=True),
+        ("Benchmark", lambda s: text(s.benchmark.name)),
+        ("Rule", lambda s: text(rule_of(s))),
+        ("Items", lambda s: cell(s.splits.all, "count")),
+        ("Guessing is right", lambda s: s.benchmark.chance_accuracy),
+        ("Removed", lambda s: cell(s.splits.shortcut, "count")),
+        ("Robust", lambda s: cell(s.splits.robust, "count")),
+        ("Verdict", lambda s: text(s.certificate.verdict if s.certificate else None)),
+    )  # fmt: skip
+
+
+def _numbers(pair: Pair, caption: str) -> Table:
+    return table(
+        caption, "Number", pair.rows,
+        ("First", lambda change: change.first),
+        ("Second", lambda change: change.second),
+        ("Difference", _tested),
+        ("Items", lambda change: text("paired" if change.paired else "not paired")),
+        ("Noise?", lambda change: text(change.noise)),
+    )  # fmt: skip
+
+
+def _tested(change: Change) -> Cell:
+    p = "" if change.p_holm is None else f"{p_value(change.p_holm)} by Holm"
+    power = "" if change.mde is None else f"80 % power at {in_points(change.mde)}"
+    return cell(change.difference, "points", p, power)
+
+
+def _moves(pair: Pair) -> Table:
+    """Return the matched items with another verdict or another text."""
+    rows = [
+        (item.one, "edited" if item.mended else "same text", a, b)
+        for item, (a, b) in pair.verdicts if item.mended or a != b
+    ]  # fmt: skip
+    return text_table(
+        "Items with another verdict or another text", ("Item", "Text", "First", "Second"), rows, names=2
+    )
 
 
 def _first(found: Comparison) -> FirstScreen:
@@ -54,13 +98,13 @@ def _first(found: Comparison) -> FirstScreen:
         verdict = f"{count(len(changed))} of {counted(len(tested), 'difference')} {are} more than noise."
     elif tested:
         verdict = f"No difference between these runs is more than noise: {count(len(tested))} were tested."
-    most = max(changed, key=lambda c: abs(c.difference["value"]), default=None)
-    modes = {s["full_mode"] for s in found.summaries if s["full_mode"]}
+    most = max(changed, key=lambda c: abs(c.difference.value or 0.0), default=None)
+    modes = {s.full_mode for s in found.summaries}
     edited = [pair for pair in known if pair.mended]
     facts = []
     if len(known) == len(edited) == 1:
         verdict, facts = f"{edited[0].mended_words}.", [verdict]
-    facts += [f"Largest change: {in_points(most.difference['value'])}, {most.label}."] if most else []
+    facts += [f"Largest change: {in_points(most.difference.value or 0.0)}, {most.label}."] if most else []
     if known:
         both = "both" if len(found.runs) == 2 else "every two"
         facts.append(f"{counted(min(len(pair.items) for pair in known), 'item')} in {both}.")

@@ -5,12 +5,12 @@ summaries. A difference is the second run minus the first.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -18,20 +18,21 @@ from robustify.arrays import Floats, Ints, group_numbers
 from robustify.judging.accuracy import Credits, compare_pair, credits
 from robustify.report.compare.change import ADJUSTED, REMOVED, VIEWS, Change, Part
 from robustify.report.compare.matching import Match, matched
-from robustify.report.format import at, counted
-from robustify.report.messages import tree
+from robustify.report.format import counted
 from robustify.run import SPLIT_FILES, VERDICTS, Run, open_run
 from robustify.screen.item_index import item_index
 from robustify.stats.balance import weighted_difference
 from robustify.stats.intervals import rate
 from robustify.stats.tests import NORMAL, holm, newcombe
+from robustify.summary.quantity import Quantity
+from robustify.summary.result import Summary
 
 Tree = dict[str, Any]
-NUMBERS = {
-    "latent shortcuts": "screen.latent_shortcut_rate",
-    "probe on what is left": "residual.probe",
+NUMBERS: Mapping[str, Callable[[Summary], Quantity | None]] = {
+    "latent shortcuts": lambda s: s.screen.latent_shortcut_rate if s.screen else None,
+    "probe on what is left": lambda s: s.residual.probe if s.residual else None,
 }
-"""Numbers of a run that do not depend on a model, with their paths in the summary."""
+"""Numbers of a run that do not depend on a model."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Side:
 
     place: int
     run: Run
-    summary: Mapping[str, Any]
+    summary: Summary
     common: tuple[str, ...]
 
     @cached_property
@@ -65,18 +66,23 @@ class Side:
         group_of = {item.id: item.group for item in self.run.items or ()}
         return group_numbers(items, group_of) if any(map(group_of.get, items)) else None
 
-    def shown(self, number: str, part: Part, model: str) -> Any:
+    def shown(self, number: str, part: Part, model: str) -> Quantity | None:
         """Return the value of a measure on all items of the run."""
         if number == REMOVED:
             items = list(self.run.verdicts)
-            return rate(self.removed(items), self.groups(items)).json()
-        where = self.summary["accuracy"][model] if model else self.summary
-        return at(where, number if number == ADJUSTED else NUMBERS.get(number, f"{number}.{part}"))
+            return Quantity.of(rate(self.removed(items), self.groups(items)))
+        if number in NUMBERS:
+            return NUMBERS[number](self.summary)
+        scores = self.summary.accuracy[model]
+        if number == ADJUSTED:
+            return scores.adjusted
+        view = VIEWS[number][1](scores)
+        return None if view is None else view.all if part == "all" else view.robust
 
     def credits(self, model: str) -> Credits:
         """Return the model's credits on the common items by view (n_common,)."""
-        mode: Literal["letter", "text"] = "text" if self.summary["full_mode"] == "text" else "letter"
-        template = None if at(self.summary, "screen.mode") == "text" else at(self.summary, "screen.template")
+        screen, mode = self.summary.screen, self.summary.full_mode
+        template = None if screen is None or screen.mode == "text" else screen.template
         answers = self.run.answers
         found = credits(answers, item_index(answers, self.common), model, template, mode=mode)
         fit = {row["item"] for row in self.run.verdict_rows() if not row.get("cloze_excluded")}
@@ -114,9 +120,9 @@ class Pair:
         return [(item, both) for item, both in self.verdicts if item.mended]
 
     @property
-    def rows(self) -> list[tuple[str, Mapping[str, Any]]]:
+    def rows(self) -> list[tuple[str, Change]]:
         """Changes by label, as rows of a table."""
-        return [(change.label, change.words) for change in self.changes]
+        return [(change.label, change) for change in self.changes]
 
     @property
     def counts(self) -> list[tuple[str, int]]:
@@ -126,7 +132,7 @@ class Pair:
     @property
     def warning(self) -> str:
         """Reason why the numbers of the two runs differ in meaning, or an empty string."""
-        parts = [at(side.summary, "screen.hidden") for side in (self.one, self.two)]
+        parts = [side.summary.screen and side.summary.screen.hidden for side in (self.one, self.two)]
         if None in parts or parts[0] == parts[1]:
             return ""
         return f"the screens hid different parts of the items ({parts[0]} and {parts[1]}); do not compare their rates"
@@ -185,10 +191,10 @@ class Pair:
         for number in NUMBERS:
             yield from self._unpaired(number, "all", None)
         by_item = bool(self.items) and all("answers.parquet" in side.run.manifest["files"] for side in sides)
-        first, second = (side.summary["accuracy"] or {} for side in sides)
+        first, second = (side.summary.accuracy for side in sides)
         for models in _same_models(list(first), list(second)):
             won = [side.credits(m) if by_item else {} for side, m in zip(sides, models, strict=True)]
-            voter = bool(first[models[0]]["is_voter"] or second[models[1]]["is_voter"])
+            voter = first[models[0]].is_voter or second[models[1]].is_voter
             for view in VIEWS:
                 for change in self._of_view(view, models, won[0].get(view), won[1].get(view)):
                     yield replace(change, voter=voter and change.part == "robust")
@@ -210,8 +216,8 @@ class Pair:
             return
         there, same = ~np.isnan(x + y + weight), not found.error
         values = (float(np.average(v[there], weights=weight[there])) for v in (x, y))
-        first, second = ({"value": value, "n": found.n, "ci": None} for value in values)
-        shown = first, second, found.json()
+        first, second = (Quantity(value=value, n=found.n) for value in values)
+        shown = first, second, Quantity.of(found)
         yield Change(
             ADJUSTED, "all", models, *shown, found.error, None if same else p, paired=True, same=same
         )
@@ -241,8 +247,8 @@ class Pair:
         found = compare_pair(y, x, self.one.groups(self.one.common))
         same = bool(np.array_equal(x[there], y[there]))
         n = found.difference.n
-        first, second = ({"value": float(v[there].mean()) if n else None, "n": n, "ci": None} for v in (x, y))
-        difference = {"value": found.difference.value, "n": n, "ci": found.difference.ci}
+        first, second = (Quantity(value=float(v[there].mean()) if n else None, n=n) for v in (x, y))
+        difference = Quantity.of(found.difference)
         p, error = None if same else found.p, found.difference.error
         return Change(number, part, models, first, second, difference, error, p, paired=True, same=same)
 
@@ -250,17 +256,18 @@ class Pair:
         """Yield the change of a number that both summaries contain."""
         named = zip((self.one, self.two), models or ("", ""), strict=True)
         q, r = (side.shown(number, part, model) for side, model in named)
-        if at(q, "value") is None or at(r, "value") is None:
+        if q is None or r is None or q.value is None or r.value is None:
             return
-        value = r["value"] - q["value"]
+        value = r.value - q.value
         ci, error, p = None, None, None
-        if q["ci"] is not None and r["ci"] is not None:
-            ci = newcombe(r["value"], r["ci"], q["value"], q["ci"])
+        if q.ci is not None and r.ci is not None:
+            ci = newcombe(r.value, r.ci, q.value, q.ci)
             error = (ci[1] - ci[0]) / 2 / NORMAL.inv_cdf(0.975)
             p = 2 * NORMAL.cdf(-abs(value) / error) if error else None
-        first, second = ({name: x[name] for name in ("value", "n", "ci")} for x in (q, r))
-        difference = {"value": value, "n": None, "ci": ci}
-        yield Change(number, part, models, first, second, difference, error, p, paired=False)
+        first, second = (Quantity(value=x.value, n=x.n, ci=x.ci) for x in (q, r))
+        yield Change(
+            number, part, models, first, second, Quantity(value=value, ci=ci), error, p, paired=False
+        )
 
 
 def _listed(items: Sequence[tuple[Match, tuple[str, str]]]) -> list[Tree]:
@@ -281,7 +288,7 @@ class Comparison:
     """Runs, their summaries, and all pairs of runs."""
 
     runs: tuple[Run, ...]
-    summaries: tuple[Mapping[str, Any], ...]
+    summaries: tuple[Summary, ...]
     pairs: tuple[Pair, ...]
 
     @property
@@ -308,7 +315,7 @@ def compared(folders: Sequence[Path]) -> Comparison:
         run.require_unchanged(
             *(name for name in read if name in run.manifest["files"] or name == "summary.json")
         )
-    summaries = tuple(tree(run.summary) for run in runs)
+    summaries = tuple(run.summary for run in runs)
     pairs = [_pair((i, j), runs, summaries) for i, j in combinations(range(len(runs)), 2)]
     changes = [list(pair.measured()) for pair in pairs]
     adjusted = iter(holm([c.p for of_pair in changes for c in of_pair if c.p is not None]))
@@ -320,7 +327,7 @@ def compared(folders: Sequence[Path]) -> Comparison:
     )
 
 
-def _pair(places: tuple[int, int], runs: Sequence[Run], summaries: Sequence[Mapping[str, Any]]) -> Pair:
+def _pair(places: tuple[int, int], runs: Sequence[Run], summaries: Sequence[Summary]) -> Pair:
     one, two = (runs[place] for place in places)
     items: tuple[Match, ...] = ()
     why_not: str | None = "a run without verdicts.csv"
@@ -336,6 +343,6 @@ def _pair(places: tuple[int, int], runs: Sequence[Run], summaries: Sequence[Mapp
     return Pair(sides[0], sides[1], why_not, items, n_only)
 
 
-def rule_of(s: Mapping[str, Any]) -> str:
+def rule_of(s: Summary) -> str:
     """Return the criterion and mode of a screen, such as `fdr/text`."""
-    return "/".join(word for word in (at(s, "screen.criterion"), at(s, "screen.mode")) if word) or "no screen"
+    return f"{s.screen.criterion}/{s.screen.mode}" if s.screen else "no screen"

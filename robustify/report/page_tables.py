@@ -1,0 +1,326 @@
+"""Tables of the report page by the name of their CSV file."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from robustify.report.format import count, p_value, plain, shares, spaced
+from robustify.report.messages import catalogue, cue_words, items_of
+from robustify.report.tables import (
+    Cell,
+    Name,
+    Table,
+    cell,
+    p_cell,
+    table,
+    text,
+    text_table,
+    value_table,
+    voting,
+)
+from robustify.summary.quantity import Quantity
+from robustify.summary.result import AuditorResult, Summary
+from robustify.summary.scored import Accuracy, AdjustedDifference, AgainstChance, Paired, ViewScores
+from robustify.summary.screened import Heuristics, Screen
+
+MOST_PAIRS, MOST_SCORES = 15, 20
+Tables = Mapping[str, Table]
+Models = Sequence[tuple[Name, Accuracy]]
+
+
+def page_tables(s: Summary, provenance: Mapping[str, Any], kept: str, *, explorer: bool) -> Tables:
+    """Return the tables of a summary. `kept` is the word for items that are not flagged."""
+    hidden = s.screen.hidden if s.screen else "question"
+    return {
+        **_flagged(s, hidden, explorer=explorer),
+        **_scores(s, hidden, kept, kept.capitalize()),
+        **_checks(s),
+        **_appendix(s, kept.capitalize()),
+        **_settings(provenance),
+    }
+
+
+def whole(view: ViewScores | None) -> AgainstChance | None:
+    """Return the score on all items."""
+    return view.all if view else None
+
+
+def _flagged(s: Summary, hidden: str, *, explorer: bool) -> Tables:
+    cues, labels = s.evidence.cues if s.evidence else {}, cue_words("label")
+    link = "explorer.html#verdict=shortcut&cue=" if explorer else ""
+    return {
+        "flagged": table(
+            "Flagged, by rule", "Rule", _rules(s),
+            ("Flagged", lambda rule: rule[0]),
+            ("Expected under the null (no shortcut)", lambda rule: cell(rule[1], "count")),
+            ("Overlap", lambda rule: rule[2]),
+        ),
+        "cues": table(
+            "Flagged items by their first cue", "First cue",
+            ((Cell(plain(labels[cue]), link=link and link + cue), q) for cue, q in cues.items()),
+            ("Items", lambda q: None if q.value is None else Cell(count(items_of(q)), value=items_of(q))),
+            ("Of the flagged", lambda q: q),
+        ),
+        "voters": table(
+            f"The voters, asked without the {hidden}", "Voter", (s.screen.voters if s.screen else {}).items(),
+            (f"Right without the {hidden}", lambda voter: voter.choices_only_accuracy),
+            ("Picks by position shown", lambda voter: _shares(voter.position_share)),
+            ("Unanswered", lambda voter: cell(voter.unanswered, "count")),
+            ("Ties", lambda voter: cell(voter.ties, "count")),
+        ),
+        "defects": table(
+            "Defects by kind", "Kind",
+            ((catalogue()["defects"].get(kind, kind), found) for kind, found in s.benchmark.defects.items()),
+            ("Items", lambda found: cell(found.n, "count")),
+            ("Which", lambda found: text(", ".join(plain(one, 60) for one in found.items) or None)),
+        ),
+        "excluded": table(
+            "Items that cannot be asked as cloze, by reason", "Reason", s.splits.cloze_excluded.items(),
+            ("Items", lambda n: cell(n, "count")),
+        ),
+    }  # fmt: skip
+
+
+def _rules(s: Summary) -> Iterator[tuple[str, tuple[Quantity | None, Quantity | None, float | None]]]:
+    """Yield the flags of the run's rule and of other rules, the flags expected, and the overlap of both rules."""
+    if s.screen is None:
+        return
+    by_place, d4 = s.screen.by_place, s.screen.d4_rule
+    yield "This run", (s.screen.flagged, s.screen.expected_flags, None)
+    yield "This run, positions known", (None, by_place.expected_flags if by_place else None, None)
+    for rule in s.sensitivity:
+        yield rule.name, (rule.flagged, rule.expected, rule.jaccard)
+    if d4 and not s.sensitivity:
+        yield "D.4", (d4.flagged, d4.expected_flags, None)
+    if d4 and d4.by_place:
+        yield "D.4, positions known", (None, d4.by_place.expected_flags, None)
+
+
+def _shares(values: tuple[float, ...] | None) -> Cell | None:
+    return Cell(shares(values), value=shares(values), parts=values) if values else None
+
+
+def _scores(s: Summary, hidden: str, kept: str, Kept: str) -> Tables:
+    models = [(voting(name, e.is_voter), e) for name, e in s.accuracy.items()]
+    by_text = s.screen is not None and s.screen.mode == "text"
+    blind = [
+        ((name, by), view) for name, e in models
+        for by, view in (("letters", e.choices_only), ("texts", e.choices_only_text)) if view
+    ]  # fmt: skip
+    free = [
+        ((name, split), rate) for name, e in models if e.free
+        for split, rate in (("All", e.free.all), ("Shortcut", e.free.shortcut), ("Robust", e.free.robust))
+    ]  # fmt: skip
+    return {
+        "accuracy": _accuracy(models, "Flagged", Kept),
+        "scores": _accuracy(models[:MOST_SCORES], "Shortcut", Kept),
+        "hidden": table(
+            f"Without the {hidden}", ("Model", "By"), blind,
+            ("All", lambda view: view.all), ("Flagged", lambda view: view.shortcut), (Kept, lambda view: view.robust),
+        ),
+        "free": table(
+            "Free response", ("Model", "Split"), free,
+            ("All unscored wrong", lambda rate: rate.lower),
+            ("All unscored right", lambda rate: rate.upper),
+            ("Of the scored", lambda rate: rate),
+            ("With a score", lambda rate: rate.coverage),
+            ("Decided by a judge", lambda rate: rate.by_judge),
+        ),
+        "left": table(
+            "Auditors above chance", "Auditor", (s.adjustment.left if s.adjustment else {}).items(),
+            ("Unweighted", lambda left: cell(left.before, "points")),
+            ("Weighted", lambda left: cell(left, "points")),
+            ("p", lambda left: p_cell(left.p_holm)),
+        ),
+        "weighted": table(
+            "Scores without and with weights", "Model", models,
+            ("Full question", lambda e: whole(e.full)),
+            ("Weighted", lambda e: e.adjusted),
+            (f"Without the {hidden}", lambda e: whole(e.choices_only_text if by_text else e.choices_only)),
+            ("Weighted", lambda e: e.adjusted_choices_only),
+        ),
+        "gaps": table(
+            "Gains from the longest option and from seeing options", "Model", models,
+            ("Longest, full", lambda e: cell(e.full.heuristic_gap if e.full else None, "points")),
+            ("Longest, cloze", lambda e: cell(e.cloze_chars.heuristic_gap if e.cloze_chars else None, "points")),
+            ("Full less cloze", lambda e: cell(e.format_gap, "points")),
+            ("Full less free", lambda e: cell(e.free.full_gap if e.free else None, "points")),
+        ),
+        "norms": table(
+            "Cloze on all items, by norm", "Model", models,
+            ("Tokens", lambda e: whole(e.cloze_tokens)),
+            ("Bytes", lambda e: whole(e.cloze_bytes)),
+            ("Sum", lambda e: whole(e.cloze_sum)),
+            ("PMI", lambda e: whole(e.cloze_pmi)),
+        ),
+        "pairs": table(
+            "Pairs of models on the same items", ("Pair", "Items"), _pairs(s, kept),
+            ("First less second", lambda pair: cell(pair.difference if isinstance(pair, Paired) else pair, "points")),
+            ("p", lambda pair: p_cell(pair.p_holm if isinstance(pair, Paired) else pair.p)),
+            ("Detectable", lambda pair: cell(pair.mde if isinstance(pair, Paired) else None, "points")),
+        ),
+    }  # fmt: skip
+
+
+def _accuracy(models: Models, flagged: str, Kept: str) -> Table:
+    return table(
+        "Accuracy by model", "Model", models,
+        ("All", lambda e: whole(e.full)),
+        (flagged, lambda e: e.full.shortcut if e.full else None),
+        (Kept, lambda e: e.full.robust if e.full else None),
+        ("Adjusted", lambda e: e.adjusted),
+        ("Cloze", lambda e: whole(e.cloze_chars)),
+    )  # fmt: skip
+
+
+def _pairs(s: Summary, kept: str) -> Iterator[tuple[tuple[Name, str], Paired | AdjustedDifference]]:
+    for name, pair in list((s.pairs or {}).items())[:MOST_PAIRS]:
+        named = voting(name, pair.is_voter)
+        if pair.full:
+            yield (named, "all"), pair.full.all
+            yield (named, kept), pair.full.robust
+        if pair.adjusted:
+            yield (named, "adjusted"), pair.adjusted
+        if pair.cloze_chars:
+            yield (named, "cloze, all"), pair.cloze_chars.all
+
+
+def _checks(s: Summary) -> Tables:
+    overlap = s.contamination.overlap if s.contamination else None
+    return {
+        "auditors": table(
+            "The auditors", ("Auditor", "Kind"), auditors(s),
+            ("Right on kept items", lambda auditor: auditor),
+            ("Chance", lambda auditor: auditor.chance),
+            ("p", lambda auditor: p_cell(auditor.p)),
+            ("Right on all", lambda auditor: auditor.before),
+            ("Detectable rate", lambda auditor: auditor.noticeable),
+        ),
+    } | ({} if overlap is None else {
+        "overlap": value_table(
+            "Items found",
+            ("By consecutive words", overlap.found),
+            ("Short items in full", overlap.short_mode.found),
+            ("Too short to check", cell(overlap.not_checkable, "count")),
+            ("Words of the question, mean share", overlap.coverage),
+            ("Question", overlap.parts.get("stem")),
+            ("Question followed by key", overlap.parts.get("stem_key")),
+            ("Consecutive options", overlap.parts.get("choices")),
+            ("Kept items", overlap.in_robust),
+            ("Flagged items", overlap.in_shortcut),
+        ),
+        "texts": table(
+            "Searched texts", "File", ((file.name, file) for file in overlap.files),
+            ("Words", lambda file: cell(file.words, "count")),
+            ("Bytes", lambda file: cell(file.bytes, "count")),
+            ("SHA-256", lambda file: text(file.sha256)),
+        ),
+    })  # fmt: skip
+
+
+def auditors(s: Summary) -> Iterator[tuple[tuple[str, str], AuditorResult]]:
+    """Yield the name, kind, and result of each auditor of the kept items."""
+    if (found := s.residual) is None:
+        return
+    for name, auditor in found.non_voters.items():
+        yield (name, "did not vote"), auditor
+    for name, auditor in found.leave_one_out.items():
+        yield (name, "left out of the vote"), auditor
+    for name, auditor in (found.heuristics or {}).items():
+        yield (spaced(name), "rule"), auditor
+    if found.probe:
+        yield ("probe", "fresh, but a probe voted" if found.probe_voted else "fresh"), found.probe
+    if found.encoder:
+        yield ("meaning of the options", "sentence encoder"), found.encoder
+
+
+def _appendix(s: Summary, Kept: str) -> Tables:
+    rules = s.heuristics or Heuristics(all=None, shortcut=None, robust=None, cloze=None)
+    names = dict.fromkeys(name for split in (rules.all, rules.shortcut, rules.robust) for name in split or {})
+    views = [
+        ((name, label), view) for name, found in s.calibration.items()
+        for label, view in (("full", found.full), ("cloze", found.cloze_chars)) if view
+    ]  # fmt: skip
+    return {
+        "heuristics": table(
+            "Rules without a model", "Rule", ((name, name) for name in names),
+            ("All", (rules.all or {}).get),
+            ("Flagged", (rules.shortcut or {}).get),
+            (Kept, (rules.robust or {}).get),
+            ("p on all", lambda name: p_cell(rules.all[name].p_holm if rules.all else None)),
+        ),
+        "random": table(
+            "Kept items against random removals", "Model",
+            ((voting(name, found.is_voter), found) for name, found in (s.random_removal or {}).items()),
+            (Kept, lambda found: found.robust),
+            ("Random", lambda found: Quantity(value=found.mean, ci=found.ci)),
+            ("Percentile", lambda found: cell(found.percentile, "number")),
+        ),
+        "order": table(
+            "Order of the options", "Model",
+            ((voting(name, found.is_voter), found) for name, found in s.permutation.by_model.items() if found),
+            ("Mean", lambda found: Quantity(value=found.mean, n=found.n, ci=found.mean_ci)),
+            ("SD", lambda found: cell(found.sd, "points")),
+            ("Lowest", lambda found: found.min),
+            ("Highest", lambda found: found.max),
+            ("Flips", lambda found: found.flip_rate),
+            ("Same in all", lambda found: found.consistency),
+        ),
+        "calibration": table(
+            "Calibration", ("Model", "View"), views,
+            ("ECE", lambda c: cell(Quantity(value=c.ece, ci=c.ece_ci), "number", p_value(c.ece_p))),
+            ("If calibrated", lambda c: cell(c.ece_if_calibrated, "number")),
+            ("Brier", lambda c: cell(Quantity(value=c.brier, ci=c.brier_ci), "number")),
+            ("Temperature", lambda c: cell(c.temperature, "number")),
+        ),
+        "topics": table(
+            "Topics before and after", "Topic", (s.topics.by_topic if s.topics else {}).items(),
+            ("Before", lambda topic: cell(topic.before, "count")),
+            ("After", lambda topic: cell(topic.after, "count")),
+            ("Kept", lambda topic: topic.retention),
+            ("p", lambda topic: p_cell(topic.p_bh)),
+        ),
+        **(_screen(s.screen) if s.screen else {}),
+    }  # fmt: skip
+
+
+def _screen(screen: Screen) -> Tables:
+    cut, agreement, independence = screen.cut, screen.agreement, screen.independence
+    ranking = (
+        ()
+        if cut is None
+        else (
+            ("Limit of the share by chance (q)", cut.q),
+            ("Items, near-duplicates once", cell(cut.ranked, "count")),
+            ("Lowest rank", cut.threshold),
+            ("Hits above it", cell(cut.hits, "count")),
+            ("Misses above it", cell(cut.misses, "count")),
+            ("Hits by chance", cell(cut.decoys, "count")),
+        )
+    )
+    by_e_values = " (by e-values)" if cut and cut.exact else ""
+    return {
+        "cut": value_table(f"Cut of the ranking{by_e_values}", *ranking),
+        "independence": value_table(
+            "If voters were independent (for reference)",
+            ("All correct: observed", agreement.all_right),
+            ("All correct: at their accuracies", independence.unanimous_by_accuracy),
+            ("All correct: guessing", independence.unanimous_by_chance),
+            ("Same option: observed", agreement.observed),
+            ("Same option: independent", agreement.independent),
+            ("Fleiss kappa of correctness", cell(agreement.fleiss_kappa, "number")),
+        ),
+    }  # fmt: skip
+
+
+def _settings(provenance: Mapping[str, Any]) -> Tables:
+    templates, models = provenance["templates"].items(), provenance["models"].items()
+    return {
+        "templates": text_table("Templates of the prompts", ("View and template", "SHA-256"), templates),
+        "models": table(
+            "Models", "Model", models,
+            ("Engine", lambda model: text(model.get("engine"))),
+            ("Weights", lambda model: text(model.get("weights"))),
+            ("Type", lambda model: text(model.get("dtype"))),
+            ("Licence", lambda model: text(model.get("licence"))),
+        ),
+    }  # fmt: skip
