@@ -51,7 +51,7 @@ __all__ = ["Audit", "RobustifyError", "adjusted", "audit", "heuristics", "import
 Data: TypeAlias = "str | Path | Sequence[Item] | Sequence[Mapping[str, Any]] | pd.DataFrame"
 """Config, items file, `Item` objects, or rows in any layout that an items file may have."""
 NUMBERS = (
-    "votes", "of", "pick", "weight", "chance", "posterior", "p_shortcut", "p_key", "adjusted_weight",
+    "votes", "of", "pick", "p_pick", "chance", "posterior", "p_shortcut", "p_key", "adjusted_weight",
     "difficulty", "discrimination",
 )  # fmt: skip
 """Numeric columns of `verdicts.csv`."""

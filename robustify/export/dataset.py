@@ -64,10 +64,10 @@ def write_balanced(run: Run, path: Path) -> tuple[int, float]:
 
     run.require_unchanged(WEIGHTS)
     table = pd.read_csv(
-        run.folder / WEIGHTS, dtype={"item": str}, keep_default_na=False, na_values={"weight": [""]}
+        run.folder / WEIGHTS, dtype={"item": str}, keep_default_na=False, na_values={"adjusted_weight": [""]}
     )
-    table = table[table["weight"].notna()]
-    taken, off = balanced_subset(table.drop(columns=["item", "weight"]).to_numpy(dtype=np.float64))
+    table = table[table["adjusted_weight"].notna()]
+    taken, off = balanced_subset(table.drop(columns=["item", "adjusted_weight"]).to_numpy(dtype=np.float64))
     chosen = set(map(original, table["item"][taken]))
     items = [item for item in run.items or () if item.id in chosen]
     write_items(path, items)

@@ -59,7 +59,7 @@ TEXTUAL = tuple(c for c in CUES if c not in ("text_votes", "letter_votes", "none
 class Evidence:
     """Evidence on n items, from m voters and c cues.
 
-    `pick` (n,) is the option picked without the question, -1 for none or -2 for a tie. `weight` (n,) is W, the scorer's
+    `pick` (n,) is the option picked without the question, -1 for none or -2 for a tie. `p_pick` (n,) is W, the scorer's
     probability of the pick. `p_key` (n,) is its probability of the key. `chance` (n,) is the probability that the pick is
     the key of an item without a shortcut. `posterior` (n,) is h(W). `shortcut` (n,) is P(shortcut | hit), NaN if the pick
     is not the key. `carried` (n, c) is each cue's contribution to the pick's logit, relative to the mean of the options.
@@ -69,7 +69,7 @@ class Evidence:
     items: tuple[str, ...]
     key: Ints
     pick: Ints
-    weight: Floats
+    p_pick: Floats
     chance: Floats
     posterior: Floats
     shortcut: Floats
@@ -154,7 +154,7 @@ def evidence(ctx: Context) -> Evidence | None:
         items=ranking.items,
         key=votes.key,
         pick=pick,
-        weight=ranking.weight,
+        p_pick=ranking.p_pick,
         chance=ranking.null,
         posterior=decision.posterior,
         shortcut=np.where(decision.hit, decision.shortcut, np.nan),
@@ -200,7 +200,7 @@ def cue_counts(found: Evidence, flagged: Bools) -> entries.CueCounts:
     shares = {cue: rate((leading[among] == codes[cue]).astype(np.float64)) for cue in CUES if cue in codes}
     shown = {cue: Quantity.of(share) for cue, share in shares.items() if share.value}
     likely = np.where(flagged, np.nan_to_num(found.shortcut, nan=-1.0), -1.0)
-    order = np.lexsort((-np.nan_to_num(found.weight), -likely))[:LISTED].tolist()
+    order = np.lexsort((-np.nan_to_num(found.p_pick), -likely))[:LISTED].tolist()
     return entries.CueCounts(
         n=int(np.count_nonzero(among)),
         cues=dict(sorted(shown.items(), key=lambda one: -(one[1].value or 0.0))),

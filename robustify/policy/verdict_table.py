@@ -53,7 +53,7 @@ def write_weights(path: Path, items: Sequence[str], found: Balanced) -> None:
     import pandas as pd
 
     columns = dict(zip(found.part.columns, found.cues.T, strict=True))
-    frame = pd.DataFrame({"item": list(map(neutral, items)), "weight": found.weight, **columns})
+    frame = pd.DataFrame({"item": list(map(neutral, items)), "adjusted_weight": found.weight, **columns})
     _write_csv(path, frame, "%.6f")
 
 
@@ -66,10 +66,10 @@ def _write_csv(path: Path, frame: "pd.DataFrame", numbers: str) -> None:
 
 def _evidence(found: Evidence | None, n: int) -> dict[str, Iterable[object]]:
     """Return columns by item: pick, W, c, h(W), P(shortcut | hit), the voters with that pick, the first cue, and P(key)."""
-    names = ("pick", "weight", "chance", "posterior", "p_shortcut", "picked_by", "cue", "p_key")
+    names = ("pick", "p_pick", "chance", "posterior", "p_shortcut", "picked_by", "cue", "p_key")
     if found is None:
         return dict.fromkeys(names, [""] * n)
     by = [neutral("; ".join(voters)) for voters in found.picked_by]
     picks = [pick if pick >= 0 else "" for pick in found.pick.tolist()]
-    shares = (found.weight, found.chance, found.posterior, found.shortcut)
+    shares = (found.p_pick, found.chance, found.posterior, found.shortcut)
     return dict(zip(names, (picks, *shares, by, found.leading, found.p_key), strict=True))

@@ -39,7 +39,7 @@ def evidence_rows(found: Evidence, verdicts: Sequence[Verdict], items: Sequence[
     - `alike`: the first of the item's near-duplicates. Absent if there are none.
     - `p_key`: the scorer's probability of the key.
     - `likeness`: the similarity of an inferred question to the real one, and `inferred`: whether it counts as inferred.
-    - `pick`: the option picked without the question, with its `weight` W, `chance` c, `posterior` h(W), the `p_shortcut`
+    - `pick`: the option picked without the question, with its `p_pick` W, `chance` c, `posterior` h(W), the `p_shortcut`
       of a hit, and the `voters` that picked the same option.
     - `cues`: the named cues, the strongest first. `adds` is a cue's contribution to the logit of the pick, and `says`
       describes it.
@@ -48,7 +48,7 @@ def evidence_rows(found: Evidence, verdicts: Sequence[Verdict], items: Sequence[
     """
     names, adds = list(found.features), _rounded(found.carried)
     features = _rounded(np.stack([found.features[name] for name in names], axis=1)) if names else None
-    numbers = list(map(_rounded, (found.weight, found.chance, found.posterior, found.shortcut)))
+    numbers = list(map(_rounded, (found.p_pick, found.chance, found.posterior, found.shortcut)))
     p_key, likeness = _rounded(found.p_key), {kind: _rounded(like) for kind, like in found.likeness.items()}
     inferred = _rounded(found.inferred) if likeness else []
     words = KeyWords(items, found.group) if "words" in found.cues else None
@@ -67,7 +67,7 @@ def evidence_rows(found: Evidence, verdicts: Sequence[Verdict], items: Sequence[
         row |= {"p_key": p_key[at], "pick": None}
         if pick[at] >= 0:
             row["pick"] = pick[at]
-            row |= zip(("weight", "chance", "posterior", "p_shortcut"), (x[at] for x in numbers), strict=True)
+            row |= zip(("p_pick", "chance", "posterior", "p_shortcut"), (x[at] for x in numbers), strict=True)
             row["voters"] = found.picked_by[at]
             row |= _in_words(
                 [(found.cues[c], adds[at][c]) for c in named[at] if c >= 0], row, at, items[at], words
@@ -214,7 +214,7 @@ def _short_rows(run: Run) -> Iterator[Row]:
             )
         row: Row = {"item": cells["item"], "verdict": cells["verdict"], "pick": None}
         if cells["pick"]:
-            numbers = ("weight", "chance", "posterior", "p_shortcut", "p_key")
+            numbers = ("p_pick", "chance", "posterior", "p_shortcut", "p_key")
             row |= {
                 "pick": int(cells["pick"]),
                 **{n: float(cells[n]) if cells.get(n) else None for n in numbers},

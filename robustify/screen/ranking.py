@@ -52,7 +52,7 @@ class Ranking:
     """Ranking of n items with at most K options by a question-free scorer.
 
     `log_p` (n, K) is -inf beyond an item's options, and NaN if nothing is known about the item. `top` (n,) is the best
-    option, -1 for none or -2 for a tie. `weight` (n,) is W, the probability of the top. `strength` (n,) is the sort key.
+    option, -1 for none or -2 for a tie. `p_pick` (n,) is W, the probability of the top. `strength` (n,) is the sort key.
     `reachable` (n, K) is the strength if missing answers made option j the top: NaN if they cannot, inf if this is unknown.
     `null` (n,) is c, an upper bound of the probability that the top is the key without a shortcut. `group` (n,) is the
     representative of the item's near-duplicates, chosen without keys. `content` (n,) is a hash in [0, 1). `complete` (n,)
@@ -63,7 +63,7 @@ class Ranking:
     items: tuple[str, ...]
     log_p: Floats
     top: Ints
-    weight: Floats
+    p_pick: Floats
     strength: Floats
     reachable: Floats
     null: Floats
@@ -144,7 +144,7 @@ class Ranker:
             items=index.items,
             log_p=log_p,
             top=top,
-            weight=np.where(top >= 0, np.round(np.exp(best), 12), np.nan),
+            p_pick=np.where(top >= 0, np.round(np.exp(best), 12), np.nan),
             strength=strengths(fits, there, ranked, counted),
             reachable=np.where(known_of[:, None], reachable, np.inf),
             null=null,

@@ -79,7 +79,7 @@ def test_every_sort_is_in_order(large: Any) -> None:
     percents = [float(text.removeprefix("≈").split()[0]) for text in shown(large, ".p") if text]
     assert percents == sorted(percents, reverse=True)
     tied = [item for item in large.evaluate("found") if (item["shortcut"] or 0) >= 0.9995]
-    assert [item["weight"] for item in tied] == sorted((item["weight"] for item in tied), reverse=True)
+    assert [item["p_pick"] for item in tied] == sorted((item["p_pick"] for item in tied), reverse=True)
     for sort in ("order", "verdict", "right"):
         large.select_option("[name=sort]", sort)
         assert large.evaluate(

@@ -40,7 +40,7 @@ def ranking_of(
         items=votes.items,
         log_p=np.zeros((n, K)),
         top=np.array(top),
-        weight=np.array(weight),
+        p_pick=np.array(weight),
         strength=np.array(weight),
         reachable=np.full((n, K), np.nan),
         null=np.full(n, 1 / K),

@@ -16,13 +16,13 @@ ROWS = [
         "item": "a",
         "verdict": "shortcut",
         "p_shortcut": 0.9,
-        "weight": 0.9,
+        "p_pick": 0.9,
         "adds": {"length": 2.0, "vectors": 0.5},
     },
-    {"item": "b", "verdict": "robust", "p_shortcut": 0.2, "weight": 0.5, "adds": {"length": 1.0}},
-    {"item": "c", "verdict": "robust", "p_shortcut": None, "weight": 0.8, "adds": {"length": 3.0}},
+    {"item": "b", "verdict": "robust", "p_shortcut": 0.2, "p_pick": 0.5, "adds": {"length": 1.0}},
+    {"item": "c", "verdict": "robust", "p_shortcut": None, "p_pick": 0.8, "adds": {"length": 3.0}},
     {"item": "d", "verdict": "undecided", "pick": None},
-    {"item": "e", "verdict": "shortcut", "p_shortcut": 0.8, "weight": 0.7, "adds": {"vectors": 1.0}},
+    {"item": "e", "verdict": "shortcut", "p_shortcut": 0.8, "p_pick": 0.7, "adds": {"vectors": 1.0}},
 ]
 LABELS = {"a": True, "b": False, "c": True, "d": False, "e": None, "x": True}
 

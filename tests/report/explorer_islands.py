@@ -71,7 +71,7 @@ def _row(item: Item, at: int, draw: random.Random) -> Row:
     return {
         "item": item.id, "verdict": "shortcut" if hit else "robust", "key": item.key,
         "votes": {"first-voter": item.key, "second-voter": item.key if hit else None},
-        "pick": item.key if hit else (item.key + 1) % item.k, "weight": draw.random(), "chance": 0.25, "posterior": share,
+        "pick": item.key if hit else (item.key + 1) % item.k, "p_pick": draw.random(), "chance": 0.25, "posterior": share,
         "p_shortcut": share if hit else None, "voters": ["first-voter"],
         "cues": [
             {"cue": "length", "adds": 2 * share, "says": f"the key is the longest, {at} characters, {_words(draw, 4)}"},

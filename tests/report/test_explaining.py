@@ -19,7 +19,7 @@ from robustify.summary.screened import CUES
 from tests.support import exported_run, restricted_run
 from tests.support.restricted_set import canaries, items
 
-COLUMNS = ["pick", "weight", "chance", "posterior", "p_shortcut", "picked_by", "cue", "p_key", *NUMBERS]
+COLUMNS = ["pick", "p_pick", "chance", "posterior", "p_shortcut", "picked_by", "cue", "p_key", *NUMBERS]
 
 
 @pytest.fixture(scope="module")
@@ -63,10 +63,10 @@ def test_new_columns_stand_after_those_that_were_there_and_say_the_same(run: Run
     assert list(found[0]) == ["item", "topic", "verdict", "votes", "of", "reason", "cloze_excluded", *COLUMNS]
     for cells, row in zip(found, rows(run), strict=True):
         if row["pick"] is None:
-            assert not any(cells[name] for name in ("pick", "weight", "posterior", "p_shortcut", "picked_by"))
+            assert not any(cells[name] for name in ("pick", "p_pick", "posterior", "p_shortcut", "picked_by"))
         else:
             assert int(cells["pick"]) == row["pick"]
-            assert float(cells["weight"]) == row["weight"]
+            assert float(cells["p_pick"]) == row["p_pick"]
             assert cells["p_shortcut"] == ("" if row["p_shortcut"] is None else f"{row['p_shortcut']:.4f}")
             assert cells["cue"] == (row["cues"][0]["cue"] if row["cues"] else "none")
             assert cells["picked_by"] == "; ".join(row["voters"])
@@ -85,7 +85,7 @@ def test_without_text_the_table_has_the_numbers_and_there_is_no_sentence(bare: R
     assert found
     assert {cells["cue"] for cells in found} <= {"letter_votes", "none"}
     tree, _ = explained(bare, found[0]["item"])
-    assert (tree["pick"], tree["weight"]) == (int(found[0]["pick"]), float(found[0]["weight"]))
+    assert (tree["pick"], tree["p_pick"]) == (int(found[0]["pick"]), float(found[0]["p_pick"]))
     assert "stem" not in tree
     assert not any("says" in cue for cue in tree["cues"])
 

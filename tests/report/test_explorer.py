@@ -62,7 +62,7 @@ def test_every_item_is_there_with_its_text_verdict_and_evidence(run: Run) -> Non
         assert row["mends"] == said["mends"]
         assert set(row["says"]) < set(lines)
         assert dict(zip(tree["voters"], row["votes"], strict=True)) == said["votes"]
-        assert [row["shortcut"], row["weight"]] == [said.get(name) for name in ("p_shortcut", "weight")]
+        assert [row["shortcut"], row["p_pick"]] == [said.get(name) for name in ("p_shortcut", "p_pick")]
 
 
 def test_nothing_of_an_item_is_markup_and_nothing_is_asked_for() -> None:

@@ -78,7 +78,7 @@ def agreement_with_people(rows: Iterable[Row], labels: Mapping[str, bool | None]
     cues = sorted({cue for row in adds for cue in row})
     surface = [cue for cue in cues if cue in TEXTUAL]
     columns = {
-        "W": np.array([row.get("weight") or 0.0 if _hit(row) else 0.0 for row in there]),
+        "W": np.array([row.get("p_pick") or 0.0 if _hit(row) else 0.0 for row in there]),
         "surface": _sums(adds, surface),
         "models": _sums(adds, [cue for cue in cues if cue not in surface]),
         "p_key": _column([row.get("p_key") for row in there]),

@@ -133,7 +133,7 @@ def _item(row: Row) -> dict[str, Any]:
         "key": row["key"],
         "votes": list(row["votes"].values()),
         "pick": row["pick"],
-        "weight": row.get("weight"),
+        "p_pick": row.get("p_pick"),
         "shortcut": p,
         "likely": "" if p is None else likely(p),
         "cue": "" if row["pick"] is None else cues[0]["cue"] if cues else "none",

@@ -27,7 +27,7 @@ const FACETS = Object.entries({
 }).filter(([, [, of]]) => new Set(items.map(of)).size > 1);
 const SORTS = {
   // Items shown as about 100 % are sorted by the scorer's confidence.
-  shortcut: ["Shortcut probability", (item) => -Math.min(item.shortcut ?? -1, 0.9995) - 1e-6 * (item.weight ?? 0)],
+  shortcut: ["Shortcut probability", (item) => -Math.min(item.shortcut ?? -1, 0.9995) - 1e-6 * (item.p_pick ?? 0)],
   order: ["Original order", (item) => item.order],
   verdict: ["Verdict", (item) => VERDICTS.indexOf(item.verdict)],
   right: ["Voters right", (item) => -item.right],
@@ -238,8 +238,8 @@ function move(position) {
 // Copy the filtered items as CSV. An apostrophe keeps a spreadsheet from evaluating a cell.
 async function copy(event) {
   const cell = (value) => `"${String(value ?? "").replace(/^[=+\-@\t\r]/, "'$&").replaceAll('"', '""')}"`;
-  const rows = found.map((item) => [item.id, item.verdict, item.topic, item.shortcut, item.weight, item.cue, item.mends[0]]);
-  const lines = [["item", "verdict", "topic", "p_shortcut", "weight", "cue", "mend"], ...rows].map((row) => row.map(cell).join(","));
+  const rows = found.map((item) => [item.id, item.verdict, item.topic, item.shortcut, item.p_pick, item.cue, item.mends[0]]);
+  const lines = [["item", "verdict", "topic", "p_shortcut", "p_pick", "cue", "mend"], ...rows].map((row) => row.map(cell).join(","));
   const button = event.target;
   await navigator.clipboard.writeText(lines.join("\r\n")).then(
     () => { button.textContent = `${whole(rows.length)} copied`; },
