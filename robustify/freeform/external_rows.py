@@ -4,16 +4,13 @@ Rows are read by the names of their fields. A row that does not fit raises an er
 multiple-choice question may contain its options, such as `(A) ...`. They are then shown to the model.
 """
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from string import ascii_uppercase
 from typing import Any
 
 from robustify.errors import AuthorisationError, DataError
-from robustify.freeform.answer_text import plain_text
 from robustify.freeform.grade.nuggets import require_distinct
 from robustify.freeform.jsonl import read_jsonl, rows_of
 from robustify.freeform.questions import convert_item, route, with_options
@@ -21,8 +18,9 @@ from robustify.freeform.schema import AnswerRow, FreeItem, Nugget
 from robustify.freeform.settings import RUBRICS
 from robustify.item import MOST, Item
 from robustify.loaders import Source, load
-from robustify.loaders.answer_keys import letter_index
 from robustify.logs.checked_names import as_name, names_in, topics_in
+from robustify.marks.labelling import cut_at_labels
+from robustify.marks.picks import Unreadable, read_pick
 from robustify.restricted.ids import PREFIX
 from robustify.restricted.recognition import require_ordinary_files
 
@@ -44,7 +42,6 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
 """Accepted names of each field. The first one with a value counts."""
 _ROWS = (".jsonl", ".json", ".csv")
 _KINDS = {**RUBRICS, "multiple_choice": "short_text", "numerical": "numeric", "explain": "explanation"}
-_OPTION = re.compile(r"(?:\(([A-J])\)|^[ \t]*([A-J])[.):])[ \t]*(?=\S)", re.MULTILINE)
 
 
 def _named(row: Row, name: str) -> Any:
@@ -196,36 +193,26 @@ def _question(row: Row) -> FreeItem:
         "nuggets": _nuggets(row, name),
     }  # fmt: skip
     given = _texts(row, "options")
-    stem, options = (question, given) if given else _options(question)
+    listed = None if given else cut_at_labels(question)
+    stem, options = (listed.before, listed.texts) if listed else (question, given)
     if kind != "short_text" and (kind or not options):
         return FreeItem(name, question, kind or route(answer), answer, **common)
-    at = _chosen(answer, options)
-    if at is None:
+    chosen = read_pick(answer, options)
+    if isinstance(chosen, Unreadable):
         raise DataError(
-            f"The answer names none of the {len(options)} options. Expected options as (A) ..., (B) ... in the question"
-            " or in `options`, and the letter or text of one as the answer."
+            f"The answer names none of the {len(options)} options ({chosen.reason}). Expected options as (A) ..., (B) ... "
+            "in the question or in `options`, and the letter or text of one as the answer."
         )
     return FreeItem(
-        name, stem, "short_text", options[at], options=options, correct=at, options_shown=True, **common
+        name,
+        stem,
+        "short_text",
+        options[chosen.index],
+        options=options,
+        correct=chosen.index,
+        options_shown=True,
+        **common,
     )
-
-
-def _chosen(answer: str, options: Sequence[str]) -> int | None:
-    letter = letter_index(answer.strip())
-    if letter is not None and letter < len(options):
-        return letter
-    return next((i for i, option in enumerate(options) if plain_text(option) == plain_text(answer)), None)
-
-
-def _options(question: str) -> tuple[str, tuple[str, ...]]:
-    marks = list(_OPTION.finditer(question))
-    starts = [i for i, mark in enumerate(marks) if (mark[1] or mark[2]) == "A"]
-    marks = marks[starts[-1] :] if starts else []
-    if len(marks) < 2 or [m[1] or m[2] for m in marks] != list(ascii_uppercase[: len(marks)]):
-        return question, ()
-    ends = [*(mark.start() for mark in marks[1:]), len(question)]
-    texts = [question[mark.end() : end].strip() for mark, end in zip(marks, ends, strict=True)]
-    return question[: marks[0].start()].strip(), tuple(texts)
 
 
 def read_nugget_rows(path: Path) -> Rows:

@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 
 from robustify.item import MOST
 from robustify.redaction import KeptHere
-from robustify.texts import compatible
+from robustify.texts import UNSEEN, compatible
 
 _ROMAN = ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x", "xi", "xii", "xiii", "xiv", "xv", "xvi")  # fmt: skip
 _ALPHABETS = (
@@ -34,7 +34,7 @@ TOKEN = rf"(?:{_CIRCLED}|[^\W\d_]{{1,5}}ـ?['’׳΄]?|\d{{1,2}}(?!\d))"
 """Pattern of a text that may be a mark."""
 OPENING, CLOSING = r"(\[{<（［【〔「〈", r")\]}>）］】〕」〉"
 _DRESSED = re.compile(
-    rf"\s*(?P<bold>[*_`]*)(?:(?:option|choice|选项|選項|보기|вариант|opción|opção)\s*)?(?P<open>[{OPENING}]?)\s*"
+    rf"[\s{UNSEEN}]*(?P<bold>[*_`]*)(?:(?:option|choice|选项|選項|보기|вариант|opción|opção)\s*)?(?P<open>[{OPENING}]?)\s*"
     rf"(?P<mark>{TOKEN})[*_`]*(?:\s?(?:(?P<close>[{CLOSING}]+[.:：．]?)|(?P<dot>[.:])|(?P<wide>[．。：、，·])|(?P<weak>,|[-–—|=](?=\s))))?"
     r"[*_`]*(?P<gap>\s*)(?=(?P<rest>.{0,3}))",
     re.IGNORECASE | re.DOTALL,
@@ -91,7 +91,7 @@ def only_labels(texts: tuple[str, ...]) -> bool:
     return len(found) == len(texts) > 0 and positions_in_series(found) == tuple(range(len(found)))
 
 
-_BARE_LABEL = re.compile(rf"[\s*_`{OPENING}]*(?P<mark>{TOKEN})[\s*_`{CLOSING}.:．。：、,，]*")
+_BARE_LABEL = re.compile(rf"[\s*_`{OPENING}{UNSEEN}]*(?P<mark>{TOKEN})[\s*_`{CLOSING}.:．。：、,，]*")
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -7,6 +7,7 @@ guessed: `A cat`, `not B`, and `A or B` name no option, and two different option
 
 import json
 import re
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,7 +15,7 @@ from typing import Literal
 
 from robustify.marks.labelling import CLOSING, COUNTED, LETTERS, OPENING, SERIES, TOKEN, fold
 from robustify.redaction import KeptHere
-from robustify.texts import unspaced
+from robustify.texts import INVISIBLE, unspaced
 
 Reason = Literal[
     "empty",
@@ -113,6 +114,8 @@ _THOUGHT = re.compile(
     r"<(?P<end>/?)(?:think|thinking|thoughts?|reasoning|scratchpad|analysis)\s*>|\[(?P<end2>/?)THINK\]|◁(?P<end3>/?)think▷",
     re.IGNORECASE,
 )
+_LONGEST, _MOST_CLAIMS = 1000, 16
+"""Longest claim from which markup and lead words are taken, in characters, and number of announcements that count."""
 _FIELDS, _BESIDE = (
     {"answer", "letter", "choice", "option", "final_answer", "result"},
     {"reasoning", "explanation", "confidence"},
@@ -153,6 +156,17 @@ def mark_position(mark: str, k: int, labels: Sequence[str] | None = None) -> int
     return Unreadable("beyond the options") if known else None
 
 
+def split_mark(text: str, k: int, labels: Sequence[str] | None = None) -> tuple[int, str | None] | None:
+    """Return the position of the mark that a text begins with, in a dress, and the text after it, which may be None. Return
+    None if the text does not begin with the mark of one of `k` options."""
+    core = re.sub(r"\A(?:option|choice)\s*:?\s*", "", text, flags=re.IGNORECASE)
+    parts = _MARK_AND_TEXT.fullmatch(core)
+    strong = parts if parts and _STRONG.search(parts["gap"]) else None
+    found = strong or _MARK.fullmatch(core)
+    place = mark_position(found["mark"], k, labels) if found else None
+    return (place, strong["rest"] if strong else None) if isinstance(place, int) else None
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class _Reader(KeptHere):
     options: tuple[str, ...]
@@ -161,7 +175,7 @@ class _Reader(KeptHere):
 
     def read(self, text: str) -> Reading:
         """Read a whole text."""
-        reply = text.strip()
+        reply = _seen(text).strip()
         tags = list(_THOUGHT.finditer(reply))
         if tags:
             if not any(tags[-1].group("end", "end2", "end3")):
@@ -249,8 +263,13 @@ class _Reader(KeptHere):
         return _equal(text, self.options)
 
 
+def _seen(text: str) -> str:
+    return text if text.isascii() else INVISIBLE.sub("", text)
+
+
 @lru_cache(maxsize=4096)
 def _folded(options: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    options = tuple(map(_seen, options))
     return tuple(map(unspaced, options)), tuple(
         unspaced(option).casefold().rstrip(".。") for option in options
     )
@@ -289,10 +308,10 @@ def _together(found: Sequence[Reading]) -> Reading:
 
 
 def _announced(reply: str) -> Iterator[str]:
-    """Yield the rest of the line after each announcement, except those of a wrong answer."""
-    for start in _ANNOUNCED.finditer(reply):
+    """Yield the rest of the line after each of the last announcements, except those of a wrong answer."""
+    for start in deque(_ANNOUNCED.finditer(reply), maxlen=_MOST_CLAIMS):
         if not _DENIED.search(reply, max(0, start.start() - 30), start.start()):
-            yield reply[start.end() :].lstrip().partition("\n")[0].strip()
+            yield reply[start.end() : start.end() + _LONGEST].lstrip().partition("\n")[0].strip()
 
 
 def _cores(text: str) -> Iterator[str]:
@@ -300,6 +319,8 @@ def _cores(text: str) -> Iterator[str]:
     core = text.strip()
     for _ in range(12):
         yield core
+        if len(core) > _LONGEST:
+            return
         inner = next((m["in"].strip() for wrap in _WRAPS if (m := wrap.fullmatch(core))), None)
         if inner is None and (lead := _LEAD.match(core)) and lead.end() < len(core):
             inner = core[lead.end() :].strip()

@@ -63,7 +63,8 @@ def test_labels_in_any_dress_are_taken_off(marks: str, dress: str) -> None:
      ["⒜ red", "⒝ blue", "⒞ green"], ["A, red", "B, blue", "C, green"], ["A - red", "B - blue", "C - green"],
      ["א' red", "ב' blue", "ג' green"], ["A.red", "B.blue", "C.green"], ["㉠ red", "㉡ blue", "㉢ green"],
      ["ア　red", "イ　blue", "ウ　green"], ["F. red", "G. blue", "H. green"],
-     ["**A. red**", "**B. blue**", "**C. green**"]],
+     ["**A. red**", "**B. blue**", "**C. green**"], ["\u200bA. red", "\ufeffB. blue", "C. green"],
+     ["\u200fأ. red", "\u200fب. blue", "\u200fج. green"]],
 )  # fmt: skip
 def test_further_dresses_are_taken_off(options: list[str]) -> None:
     found = split_labels(options)

@@ -4,6 +4,7 @@ import pytest
 
 from robustify.marks.labelling import COUNTED, LETTERS, ROMAN, series_of
 from robustify.marks.picks import Picked, Unreadable, read_pick
+from tests.support.cost import costs_at_most
 
 CITIES = ["Athens", "Rome", "Paris", "Lima"]
 
@@ -20,7 +21,7 @@ DRESSES = (
     r"\[B\]",
     "<b>B</b>", '"B"', "'B'", "“B”", "«B»", "- B", "* B", "> B", "# B", "Ｂ", "Ⓑ", "⒝", "🅱", "𝐁", "②", "⑵", "❷", "II",
     "(ii)",
-    "ii.",
+    "ii.", "\u200bB", "B\u200b", "\ufeffB.",
 )  # fmt: skip
 SAID = (
     "Answer: B", "Answer B", "answer: b", "ANSWER: B", "**Answer:** B", "**Answer: B**", "The answer is (B).",
@@ -160,3 +161,14 @@ def test_how_an_option_is_named_is_told() -> None:
     found = {text: read_pick(text, CITIES) for text in texts}
     assert {text: one.how for text, one in found.items() if isinstance(one, Picked)} == texts
     assert read_pick("E", CITIES) == Unreadable("beyond the options")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a " * 500_000, "'" * 1_000_000, "Answer A " * 111_000, "The answer is A. " * 50_000, "B) " * 300_000,
+     "answer" + " " * 900_000,
+          "<think>" * 100_000, "*a" * 500_000, "{" * 900_000, "A\n" * 400_000],
+    ids=lambda text: text[:9],
+)  # fmt: skip
+def test_a_megabyte_takes_bounded_time(text: str) -> None:
+    assert costs_at_most(200, lambda: read_pick(text, CITIES)) is not None

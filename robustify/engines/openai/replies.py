@@ -1,9 +1,5 @@
-"""Requests for letters to a chat server, and parsers of its replies.
+"""Requests for letters to a chat server, and parsers of its replies."""
 
-Parsing is strict: if a reply begins with any other word, no letter is guessed.
-"""
-
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,14 +8,12 @@ from typing import Any
 from robustify.engines.openai.client import Client, Refusal
 from robustify.engines.protocols import Reply
 from robustify.errors import ModelError
+from robustify.marks.picks import Picked, read_pick
 from robustify.views import by_chat
 
 LENGTHS = ("max_tokens", "max_completion_tokens")
 """Field names for the maximum length of a reply. The newest hosted models accept only the second."""
 _LETTER = re.compile(r"\s*\(?([A-Z])")
-_THOUGHT = re.compile(r"\s*<think>.*?</think>", re.S)
-_ANNOUNCED = re.compile(r"[\s*_]*(?:the\s+)?(?:correct\s+|best\s+|final\s+)?answer(?:\s+is)?[\s*_]*:?", re.I)
-_FIRST = re.compile(r"""[\s*_`"'(\[]*([A-Z])[*_`"']*(?:[*_`"').:\]]+(?=\s|$)|\s*(?:$|\n))""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,18 +77,9 @@ def letter_of(continuation: str) -> str | None:
 
 
 def read_letter(reply: str, letters: Sequence[str]) -> str | None:
-    """Return the letter that a reply names, or None if it names none of `letters`.
-    The letter is the value of a JSON object, or a first word that is only a letter (`B`, `(B)`, `**B.** because`, `Answer:
-    B`). Other texts, such as `A cat`, name no letter."""
-    text = _THOUGHT.sub("", reply, count=1).strip()
-    match _json(text):
-        case {"letter": str(letter), **rest} if not rest:
-            found: str | None = letter
-        case _:
-            announced = _ANNOUNCED.match(text)
-            first = _FIRST.match(text, announced.end() if announced else 0)
-            found = first[1] if first else text.upper()
-    return found if found in tuple(letters) else None
+    """Return the letter that a reply names, or None if it names none of `letters`."""
+    found = read_pick(reply, ("",) * len(letters), letters)
+    return letters[found.index] if isinstance(found, Picked) else None
 
 
 def read_replies(reply: Mapping[str, Any], path: str, name: str) -> list[Reply]:
@@ -119,13 +104,6 @@ def _reply(choice: object, path: str) -> Reply | None:
         case _:
             return None
     return Reply(text, rest.get("finish_reason"))
-
-
-def _json(text: str) -> object:
-    try:
-        return json.loads(text) if text.startswith("{") else None
-    except (ValueError, RecursionError):
-        return None
 
 
 def _schema(letters: Sequence[str]) -> dict[str, Any]:

@@ -29,6 +29,8 @@ from robustify.freeform.answer_text import (
     wrong,
 )
 from robustify.freeform.grade import pattern, word_set
+from robustify.marks.labelling import LETTERS
+from robustify.marks.picks import split_mark
 
 MOST_CLAIMS = 8
 _MOST_STEPS = 12
@@ -167,9 +169,6 @@ def _restated(text: str, asked: str) -> str | None:
 # Worded answers
 
 _BULLET = re.compile(r"^\s*[-*+•]\s+(?!\d)")
-_LETTER = re.compile(
-    r"(?:(?:option|choice)\s*:?\s*)?[(\[]?([A-Za-z])(?:[)\]]?[.:]?|[)\].:]+\s*(\S.*))", re.IGNORECASE
-)
 _FIRST = re.compile(r"^\W*(\w+)")
 _JOINT = re.compile(r"\s*(?:,\s|;|\b(?:and/or|and|or|und|oder|et|ou|y|o|e)\b)\s*", re.IGNORECASE)
 _HARMLESS = frozenset(" .,;:!'\"()[]{}*_`-–—…«»„“”‘’、。，：·•")
@@ -230,15 +229,13 @@ class _Options:
             if core != before and self._named(before.replace(core, "", 1)) is not None:
                 return undecided("several_results", claim)
             before = core
-            letter = _LETTER.fullmatch(core)
-            if letter is not None and letter[1].upper() not in string.ascii_uppercase[: len(self.options)]:
-                letter = None
+            marked = split_mark(core, len(self.options), LETTERS[: len(self.options)])
             # If options were shown, the "A" of "A. green" is not an article.
-            named = None if letter is not None and letter[2] and self.shown else self._named(core)
+            named = None if marked is not None and marked[1] and self.shown else self._named(core)
             if named is not None:
                 return right("equal", claim) if named == self.correct else wrong("other_option", claim)
-            if letter is not None:
-                return self._lettered(letter[1].upper(), letter[2], claim)
+            if marked is not None:
+                return self._lettered(*marked, claim)
         parts = _JOINT.split(core) if len(core) <= 1000 else []
         listed = {self._named(part) for part in parts}
         mine = sorted(normalize_tokens(self.options[self.correct]))
@@ -255,11 +252,11 @@ class _Options:
             named = {i for i, wording in wordings if plain_text(wording).rstrip(".") == core.rstrip(".")}
         return named.pop() if len(named) == 1 else None
 
-    def _lettered(self, letter: str, rest: str | None, claim: str) -> Finding:
-        place, by_text = string.ascii_uppercase.index(letter), None if rest is None else self._named(rest)
+    def _lettered(self, place: int, rest: str | None, claim: str) -> Finding:
+        by_text = None if rest is None else self._named(rest)
         if not self.shown and by_text is None:
             # "C" may stand for "vitamin C".
-            within = any(letter.lower() in normalize_tokens(o) for o in (*self.options, *self.aliases))
+            within = any(LETTERS[place] in normalize_tokens(o) for o in (*self.options, *self.aliases))
             return undecided("letter", claim) if rest or within else no_answer("letter_without_options")
         if self.shown and rest is not None and by_text != place:
             return undecided("letter_and_text_differ", claim)
