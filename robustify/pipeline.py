@@ -32,7 +32,7 @@ from robustify.ngrams.overlap import Overlap, overlap
 from robustify.ngrams.text import require_files
 from robustify.policy.asked import Asked, asked_again, data_tree, facts, rules
 from robustify.policy.public import PublicPolicy, print_run
-from robustify.policy.restricted import RestrictedPolicy
+from robustify.policy.restricted_folder import RestrictedPolicy
 from robustify.report import write_report
 from robustify.restricted.access import authorised, require_inside
 from robustify.run import (

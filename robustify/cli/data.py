@@ -111,7 +111,7 @@ def validate(data: str, columns: tuple[str, ...], skip_bad: bool) -> int:
         robustify validate items.jsonl --json
         robustify validate items.csv --map key=Right --map choices=One,Two,Three
     """
-    from robustify.cli.described import plain_lines, survey_lines
+    from robustify.cli.validated import plain_lines, survey_lines
 
     if not names_config(data):
         description = surveyed(data, skip_bad, columns)
@@ -170,7 +170,7 @@ def rules_alone(data: str, columns: tuple[str, ...], skip_bad: bool, items_: boo
         robustify heuristics items.jsonl --items
     """
     from robustify.baselines.heuristics import found_by, table
-    from robustify.cli.described import is_above, item_lines, plain_lines, rule_lines
+    from robustify.cli.validated import is_above, item_lines, plain_lines, rule_lines
     from robustify.loaders import notes
 
     if not (items_ or names_config(data)):

@@ -143,7 +143,7 @@ screen:
 
 
 def _written(bench: "Loaded", where: str, skip_bad: bool, models: Sequence[str]) -> str:
-    from robustify.cli.described import data_block
+    from robustify.cli.validated import data_block
 
     sizes = sorted({item.k for item in bench.items})
     options = f"{sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else str(sizes[0])

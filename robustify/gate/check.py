@@ -11,15 +11,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 
+from robustify.gate.encoded import hidden
 from robustify.gate.fingerprints import Fingerprints, Match
+from robustify.gate.folded_words import LEAST_TERMS, readings, rejoined, streams, terms_named, under_names
 from robustify.gate.key_file import Key
 from robustify.gate.opaque import MOST_BYTES, is_pointer, refusal, text_of
 from robustify.gate.policy import BY_ID, Finding, Policy
-from robustify.gate.runs import hidden
 from robustify.gate.shapes import ENOUGH, MOST_SHAPES, Shaped, shapes_of, weight
 from robustify.gate.sources import Blob
 from robustify.gate.state import holds_split, states
-from robustify.gate.words import LEAST_TERMS, readings, rejoined, streams, terms_named, under_names
 
 MOST_SECONDS = 40.0
 """Processor seconds after which no further reading of a file is scanned. The largest harmless files need a quarter."""

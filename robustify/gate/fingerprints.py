@@ -28,8 +28,8 @@ from pathlib import Path
 
 from robustify.errors import DataError
 from robustify.files import read_regular, writable, write_atomic
+from robustify.gate.folded_words import Stream, joined_letters, kept_words, lexicon_file, streams
 from robustify.gate.key_file import Key
-from robustify.gate.words import Stream, joined_letters, kept_words, lexicon_file, streams
 
 MAGIC = b"RBGIX\x03\r\n"
 SPAN = 3

@@ -29,7 +29,7 @@ from robustify.stats.balance import (
     worth,
 )
 from robustify.stats.tests import LEVEL, holm
-from robustify.summary.adjusted import WITH_MEANING, Adjustment, LeftToFind
+from robustify.summary.adjustment import WITH_MEANING, Adjustment, LeftToFind
 from robustify.summary.quantity import Quantity
 from robustify.summary.reason import AuditorKind, Reason
 from robustify.summary.scored import AdjustedDifference

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from robustify.files import neutral
 from robustify.report.format import between, count, half, in_points, joined, p_value, percent, plain, signed
-from robustify.summary.adjusted import LeftToFind
+from robustify.summary.adjustment import LeftToFind
 from robustify.summary.quantity import DifferenceQuantity, Quantity
 from robustify.summary.result import AuditorResult
 from robustify.summary.scored import AdjustedDifference, AgainstChance, FreeRate

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from robustify.errors import AuthorisationError
-from robustify.gate.words import LEAST_TERMS, streams, terms_named
+from robustify.gate.folded_words import LEAST_TERMS, streams, terms_named
 from robustify.item import Item
 from robustify.loaders import Loaded, Source
 from robustify.restricted.adapters import FILE, Manifest, find_adapter, require_every

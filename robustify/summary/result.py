@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import ValidationError
 
 from robustify.errors import DataError
-from robustify.summary.adjusted import Adjustment
+from robustify.summary.adjustment import Adjustment
 from robustify.summary.quantity import P, Part, Quantity, Share
 from robustify.summary.reason import Reason
 from robustify.summary.scored import (

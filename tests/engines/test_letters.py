@@ -19,7 +19,7 @@ from robustify.ask import Asking, ask, plan
 from robustify.config import Config, parse
 from robustify.engines.cache import Cache
 from robustify.engines.openai.engine import OpenAIServer, check_server
-from robustify.engines.openai.replies import read_letter
+from robustify.engines.openai.letters import read_letter
 from robustify.engines.protocols import Logprob
 from robustify.errors import ModelError, UsageError
 from robustify.item import Item

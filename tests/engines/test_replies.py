@@ -66,7 +66,7 @@ def test_answers_keep_why_they_ended(tmp_path: Path) -> None:
     ],
 )
 def test_a_server_s_reason_is_kept(reply: dict[str, object], how: str, told: tuple[str, str | None]) -> None:
-    from robustify.engines.openai.replies import read_replies
+    from robustify.engines.openai.letters import read_replies
 
     (found,) = read_replies({"choices": [reply]}, how, "server")
     assert (found, found.finish_reason) == told

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from robustify.gate.check import scan
 from robustify.gate.fingerprints import Fingerprints
+from robustify.gate.folded_words import lexicon_file, streams, terms_named
 from robustify.gate.opaque import MOST_BYTES
 from robustify.gate.policy import RULES
-from robustify.gate.words import lexicon_file, streams, terms_named
 from tests.gate.corpus import DISGUISES, FORMS, Made, made, zipped
 from tests.gate.layouts import KEY_STYLES, LAYOUTS
 from tests.gate.repo import mock_items, mock_prints, opened, rules_of

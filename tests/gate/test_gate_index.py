@@ -21,8 +21,8 @@ from robustify.gate.fingerprints import (
     read_texts,
     write_index,
 )  # fmt: skip
+from robustify.gate.folded_words import kept_words, streams
 from robustify.gate.key_file import FILE_VARIABLE, VARIABLE, Key, load_key
-from robustify.gate.words import kept_words, streams
 from tests.gate.corpus import CARRIERS, EDITS, FORMS, GOALS, made
 from tests.gate.repo import (
     KEY,

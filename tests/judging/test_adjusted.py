@@ -13,7 +13,7 @@ from robustify.judging.judgement import Judgement, judge
 from robustify.orders import own
 from robustify.report.messages import finding
 from robustify.stats.balance import balancing, weighted_mean, weights, worth
-from robustify.summary.adjusted import Adjust, Adjustment
+from robustify.summary.adjustment import Adjust, Adjustment
 
 WORDS = [
     "amber",

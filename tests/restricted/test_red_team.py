@@ -14,7 +14,7 @@ import robustify as rb
 from robustify import pipeline
 from robustify.errors import RobustifyError
 from robustify.gate.state import states
-from robustify.policy import restricted
+from robustify.policy import restricted_folder
 from robustify.restricted.ids import item_id
 from robustify.restricted.secret_key import evaluator_key
 from tests.restricted.world import MODELS, RECORDS, N, World, leaks, rows_as_json
@@ -85,9 +85,9 @@ def begin_git(world: World) -> None:
 
 
 def git_begins_late(world: World) -> list[object]:
-    real = restricted.sealed
+    real = restricted_folder.sealed
     world.patch.setattr(
-        restricted, "sealed", lambda *args, **named: (begin_git(world), real(*args, **named))[1]
+        restricted_folder, "sealed", lambda *args, **named: (begin_git(world), real(*args, **named))[1]
     )
     return list(RUN)
 

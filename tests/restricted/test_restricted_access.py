@@ -13,7 +13,7 @@ import pytest
 from robustify import config as configs
 from robustify import pipeline
 from robustify.errors import AuthorisationError, DataError, UsageError
-from robustify.policy.restricted import RestrictedPolicy
+from robustify.policy.restricted_folder import RestrictedPolicy
 from robustify.restricted.access import Access
 from robustify.restricted.adapters import find_adapter
 from robustify.restricted.secret_key import evaluator_key

@@ -16,7 +16,7 @@ from robustify.disclosure import record
 from robustify.engines.protocols import Logprob, Progress, no_progress
 from robustify.judging.judgement import Judgement
 from robustify.policy.asked import Asked
-from robustify.policy.restricted import RestrictedPolicy
+from robustify.policy.restricted_folder import RestrictedPolicy
 from robustify.restricted.secret_key import evaluator_key
 from robustify.run import Run
 from robustify.summary.result import Summary

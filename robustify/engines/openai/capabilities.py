@@ -12,8 +12,8 @@ from pathlib import PurePath
 from typing import Any
 
 from robustify.engines.openai.client import Refusal, is_name, shown_name
+from robustify.engines.openai.letters import ByChat, find_way
 from robustify.engines.openai.logprobs import PART, Form, Questions, Token, covers
-from robustify.engines.openai.replies import ByChat, find_way
 from robustify.errors import UsageError
 from robustify.views import Template
 

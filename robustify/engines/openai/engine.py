@@ -26,8 +26,8 @@ from robustify.engines.openai.continuations import (
     keys_of,
     one_letter,
 )
+from robustify.engines.openai.letters import LENGTHS, ByChat, letter_of, read_letter, read_replies
 from robustify.engines.openai.logprobs import Questions
-from robustify.engines.openai.replies import LENGTHS, ByChat, letter_of, read_letter, read_replies
 from robustify.engines.plan import Encoded
 from robustify.engines.protocols import NO_LETTER, Closing, Logprob, Progress, Reply, no_progress
 from robustify.engines.settings import DEFAULT_SAMPLES, OpenAIModel

@@ -22,7 +22,7 @@ from robustify.screen.screen_rules import FDR, VIEW_OF
 from robustify.screen.votes import cast_votes, first_template, models_asked
 from robustify.stats.intervals import Rate
 from robustify.stats.tests import LEVEL
-from robustify.summary.adjusted import WITH_MEANING
+from robustify.summary.adjustment import WITH_MEANING
 from robustify.summary.reason import AuditorKind, Reason
 from robustify.summary.result import AuditorResult, Residual, Verdict
 from robustify.summary.screened import HeuristicRow
