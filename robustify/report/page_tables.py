@@ -231,6 +231,8 @@ def auditors(s: Summary) -> Iterator[tuple[tuple[str, str], AuditorResult]]:
         yield ("probe", "fresh, but a probe voted" if found.probe_voted else "fresh"), found.probe
     if found.encoder:
         yield ("meaning of the options", "sentence encoder"), found.encoder
+    for name, auditor in (found.others or {}).items():
+        yield (name, "other"), auditor
 
 
 def _appendix(s: Summary, Kept: str) -> Tables:

@@ -45,6 +45,7 @@ class Residual(Part):
 
     `non_voters` are models that did not vote. `chance` is mean(1/k). `heuristics` has the rule without a model that is
     furthest above chance, with p corrected for all rules. `encoder` is a sentence encoder that takes no part in any filter.
+    `others` are auditors of further kinds.
     """
 
     leave_one_out: dict[str, AuditorResult]
@@ -52,6 +53,7 @@ class Residual(Part):
     heuristics: dict[str, AuditorResult] | None
     probe: AuditorResult | None
     encoder: AuditorResult | None = None
+    others: dict[str, AuditorResult] | None = None
     probe_voted: bool
     chance: Share | None
     margin: Share

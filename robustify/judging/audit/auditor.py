@@ -10,7 +10,7 @@ from robustify.scoring import credit
 from robustify.stats.intervals import Interval, Rate, clopper_pearson, rate
 from robustify.stats.tests import LEVEL, minimum_detectable_difference
 from robustify.summary.quantity import Quantity
-from robustify.summary.reason import AuditorKind, ReasonValue
+from robustify.summary.reason import ReasonValue
 from robustify.summary.result import AuditorResult
 
 POWER = 0.8
@@ -82,7 +82,7 @@ class AuditRate:
 class AuditorRates:
     """Auditor with its rates on the kept items (`audit`) and on all items (`before`)."""
 
-    kind: AuditorKind
+    kind: str
     name: str
     audit: AuditRate
     independent: bool

@@ -5,7 +5,9 @@ rules without a model, and a fresh probe, because a filter cannot certify itself
 each is compared with chance given the selection. The verdict is certified, not certified or inconclusive, with reasons.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, get_args
 
 import numpy as np
 
@@ -28,7 +30,25 @@ from robustify.summary.result import AuditorResult, Residual, Verdict
 from robustify.summary.screened import HeuristicRow
 
 
-def left_out(ctx: Context) -> Iterator[AuditorRates]:
+@dataclass(frozen=True)
+class AuditTask:
+    """Kept items that auditors answer, and the probe of their texts. `fitted` means that a fitted scorer decided which
+    items to keep, so that fitted probes and rules of the surface are not independent."""
+
+    kept: Kept
+    probe: FreshProbe
+    fitted: bool
+
+
+class Auditor(Protocol):
+    """Function that answers the kept items without their questions, in no, one, or several ways."""
+
+    def __call__(self, ctx: Context, task: AuditTask, /) -> Iterable[AuditorRates]:
+        """Return the rates of each way, or nothing if the auditor cannot answer."""
+        ...
+
+
+def left_out(ctx: Context, _: AuditTask) -> Iterator[AuditorRates]:
     """Yield the audit of each voter on the items that the other voters keep."""
     rules = ctx.rules.screen
     for m, name in enumerate(ctx.votes.voters):
@@ -38,7 +58,7 @@ def left_out(ctx: Context) -> Iterator[AuditorRates]:
             yield _model(ctx, "leave_one_out", name, ctx.votes.best[:, m], kept)
 
 
-def non_voters(ctx: Context, kept: Kept) -> Iterator[AuditorRates]:
+def non_voters(ctx: Context, task: AuditTask) -> Iterator[AuditorRates]:
     """Yield the audit of each model that answered the screen without voting."""
     votes, rules = ctx.votes, ctx.rules.screen
     asked = models_asked(ctx.answers, VIEW_OF[rules.mode], votes.template)
@@ -47,10 +67,10 @@ def non_voters(ctx: Context, kept: Kept) -> Iterator[AuditorRates]:
         changes = {"criterion": "unanimous", "voters": names, "template": votes.template}
         best = cast_votes(ctx.answers, rules.model_copy(update=changes), ctx.index).best
         for m, name in enumerate(names):
-            yield _model(ctx, "non_voter", name, best[:, m], kept)
+            yield _model(ctx, "non_voter", name, best[:, m], task.kept)
 
 
-def by_meaning(ctx: Context, kept: Kept) -> Iterator[AuditorRates]:
+def by_meaning(ctx: Context, task: AuditTask) -> Iterator[AuditorRates]:
     """Yield the audit of the sentence encoder, if it was asked. Items that it did not see count as unanswered."""
     for view, name, _ in ctx.answers.askings():
         if view == MEANING:
@@ -58,7 +78,7 @@ def by_meaning(ctx: Context, kept: Kept) -> Iterator[AuditorRates]:
             shared, at = best(rows.scores, rows.k), ctx.index.at[rows.item]
             picked = np.zeros((len(ctx.index), ctx.index.width), dtype=bool)
             picked[at[at >= 0], : shared.shape[1]] = shared[at >= 0]
-            yield _model(ctx, "encoder", name, picked, kept)
+            yield _model(ctx, "encoder", name, picked, task.kept)
 
 
 def _model(ctx: Context, kind: AuditorKind, name: str, best: Bools, kept: Kept) -> AuditorRates:
@@ -69,10 +89,11 @@ def _model(ctx: Context, kind: AuditorKind, name: str, best: Bools, kept: Kept) 
     return AuditorRates(kind, name, found, kind in ("non_voter", "encoder"), before=before)
 
 
-def best_heuristic(ctx: Context, kept: Kept, probe: FreshProbe, *, independent: bool) -> AuditorRates | None:
-    """Return the heuristic with the lowest Holm-corrected p-value on the kept items, or None if there is none."""
+def best_heuristic(ctx: Context, task: AuditTask) -> Iterator[AuditorRates]:
+    """Yield the heuristic with the lowest Holm-corrected p-value on the kept items, if there is one."""
+    kept, probe = task.kept, task.probe
     if first_template(ctx.answers, HEURISTIC) is None or not len(kept.key):
-        return None
+        return
     # Copies of an item are not independent evidence.
     alone = np.zeros_like(kept.mask)
     alone[np.flatnonzero(kept.mask)[probe.first(kept)]] = True
@@ -81,28 +102,36 @@ def best_heuristic(ctx: Context, kept: Kept, probe: FreshProbe, *, independent: 
     scores = heuristic_scores(ctx.answers, ctx.in_table(alone), ctx.in_table(could))
     rows = {name: HeuristicRow.model_validate(row) for name, row in scores.items() if row["n"]}
     if not rows:
-        return None
+        return
     name, row = min(rows.items(), key=lambda one: (one[1].p_holm, one[1].p))
     result = AuditRate(Rate(row.value, row.n or 0, row.ci), row.expected, row.chance, p=row.p_holm)
-    return AuditorRates("heuristic", name, result, independent)
+    yield AuditorRates("heuristic", name, result, not task.fitted)
+
+
+def fresh_probe(ctx: Context, task: AuditTask) -> Iterator[AuditorRates]:
+    """Yield the audit of a probe fitted on the kept items alone, if there are enough."""
+    fresh = task.probe.of(task.kept)
+    if fresh is not None:
+        before = task.probe.of(everything(ctx.index))
+        yield AuditorRates("probe", "probe", fresh, not task.fitted, before=before)
+
+
+AUDITORS: dict[str, Auditor] = {
+    "leave_one_out": left_out,
+    "non_voter": non_voters,
+    "encoder": by_meaning,
+    "heuristic": best_heuristic,
+    "probe": fresh_probe,
+}
+"""Auditors by the kind of their rates, in the order in which they are listed."""
 
 
 def residual(ctx: Context) -> Residual:
-    """Return the residual audit of the items that the run's rule keeps.
-
-    Fitted probes and surface rules are independent only if no fitted scorer decided which items to keep.
-    """
+    """Return the residual audit of the items that the run's rule keeps."""
     rules, index, margin = ctx.rules.screen, ctx.index, ctx.rules.limits.residual_margin
     fitted = rules.criterion == FDR or rules.probe_vote != "none"
-    kept, probe = kept_by(ctx.screened), FreshProbe(ctx.items, ctx.rules.probe)
-    auditors = [*left_out(ctx), *non_voters(ctx, kept), *by_meaning(ctx, kept)]
-    heuristic = best_heuristic(ctx, kept, probe, independent=not fitted)
-    if heuristic is not None:
-        auditors.append(heuristic)
-    fresh = probe.of(kept)
-    if fresh is not None:
-        before = probe.of(everything(index))
-        auditors.append(AuditorRates("probe", "probe", fresh, not fitted, before=before))
+    task = AuditTask(kept_by(ctx.screened), FreshProbe(ctx.items, ctx.rules.probe), fitted)
+    auditors = [rates for auditor in AUDITORS.values() for rates in auditor(ctx, task)]
     robust = (ctx.screened.outcome == ROBUST) & (index.k > 0)
     chance = float(np.mean(1 / index.k[robust])) if robust.any() else None
     verdict, reasons = audit_verdict(auditors, chance, margin)
@@ -116,6 +145,7 @@ def residual(ctx: Context) -> Residual:
         heuristics=_of_kind("heuristic", auditors) or None,
         probe=next(iter(_of_kind("probe", auditors).values()), None),
         encoder=next(iter(_of_kind("encoder", auditors).values()), None),
+        others={a.name: a.entry() for a in auditors if a.kind not in get_args(AuditorKind)} or None,
         probe_voted=fitted,
         chance=chance,
         margin=margin,
