@@ -110,8 +110,7 @@ def _table(runs: Sequence[Entry]) -> Table:
     ]  # fmt: skip
     return table(
         "All runs", ("Run", "Benchmark", "Model"), rows,
-        ("Date", lambda row: text(row[0].date)),
-        ("Verdict", lambda row: row[0].verdict),
+        ("Date", lambda row: text(row[0].date)), ("Verdict", lambda row: row[0].verdict),
         ("Rule", lambda row: text(row[0].summary.screen.criterion if row[0].summary.screen else None)),
         ("Flagged", lambda row: row[0].summary.screen.flagged if row[0].summary.screen else None),
         ("Chance", lambda row: row[0].summary.benchmark.chance_accuracy),

@@ -35,19 +35,15 @@ def free_tables(summary: Node) -> dict[str, Table]:
         "topics": _scores("By topic", ("Topic", "Kind", "Model"), topics),
         "nuggets": table(
             "Nuggets", ("Model", "Score"), nuggets,
-            ("Answers", lambda score: cell(score["asked"], "count")),
-            ("Unread ones not stated", lambda score: score["lower"]),
-            ("Unread ones stated", lambda score: score["upper"]),
-            ("Mean of the read", lambda score: _rate(score)),
+            ("Answers", lambda n: cell(n["asked"], "count")), ("Unread ones not stated", lambda n: n["lower"]),
+            ("Unread ones stated", lambda n: n["upper"]), ("Mean of the read", _rate),
         ),
         "agreement": table(
             f"Judge ({calibration['status']}) against people", "Part",
             ((name, calibration[name]) for name in ("verdicts", "nuggets") if calibration.get(name)),
-            ("Answers", lambda part: cell(part["n"], "count")),
-            ("Kappa", lambda part: cell(_rate(part["kappa"]), "number")),
-            ("Raw agreement", lambda part: _rate(part["raw"])),
-            ("Corrected rate", lambda part: _rate(part.get("corrected_rate"))),
-            ("Doubt", lambda part: text(part["doubt"])),
+            ("Answers", lambda p: cell(p["n"], "count")), ("Kappa", lambda p: cell(_rate(p["kappa"]), "number")),
+            ("Raw agreement", lambda p: _rate(p["raw"])), ("Corrected rate", lambda p: _rate(p.get("corrected_rate"))),
+            ("Doubt", lambda p: text(p["doubt"])),
         ),
         "statuses": table(
             "Answers by status", ("Model", "Status"), statuses, ("Answers", lambda n: cell(n, "count"))
@@ -63,12 +59,9 @@ def free_tables(summary: Node) -> dict[str, Table]:
 def _scores(caption: str, first: tuple[str, ...], parts: Iterable[tuple[tuple[Name, ...], Node]]) -> Table:
     return table(
         caption, first, parts,
-        ("Answers", lambda part: cell(part["n"], "count")),
-        ("All unscored wrong", lambda part: part["lower"]),
-        ("All unscored right", lambda part: part["upper"]),
-        ("Of the scored", lambda part: _rate(part["accuracy"])),
-        ("With a score", lambda part: _rate(part["coverage"])),
-        ("Decided by a judge", lambda part: _rate(part["by_judge"])),
+        ("Answers", lambda p: cell(p["n"], "count")), ("All unscored wrong", lambda p: p["lower"]),
+        ("All unscored right", lambda p: p["upper"]), ("Of the scored", lambda p: _rate(p["accuracy"])),
+        ("With a score", lambda p: _rate(p["coverage"])), ("Decided by a judge", lambda p: _rate(p["by_judge"])),
     )  # fmt: skip
 
 

@@ -5,22 +5,11 @@ from typing import Any
 
 from robustify.report.format import count, p_value, plain, shares, spaced
 from robustify.report.messages import catalogue, cue_words, items_of
-from robustify.report.tables import (
-    Cell,
-    Name,
-    Table,
-    cell,
-    p_cell,
-    table,
-    text,
-    text_table,
-    value_table,
-    voting,
-)
+from robustify.report.tables import Cell, Name, Table, cell, p_cell, table, text, voting
 from robustify.summary.quantity import Quantity
 from robustify.summary.result import AuditorResult, Summary
 from robustify.summary.scored import Accuracy, AdjustedDifference, AgainstChance, Paired, ViewScores
-from robustify.summary.screened import Heuristics, Screen
+from robustify.summary.screened import Heuristics
 
 MOST_PAIRS, MOST_SCORES = 15, 20
 Tables = Mapping[str, Table]
@@ -35,8 +24,12 @@ def page_tables(s: Summary, provenance: Mapping[str, Any], kept: str, *, explore
         **_scores(s, hidden, kept, kept.capitalize()),
         **_checks(s),
         **_appendix(s, kept.capitalize()),
-        **_settings(provenance),
-    }
+        "models": table(
+            "Models", "Model", provenance["models"].items(),
+            ("Engine", lambda m: text(m.get("engine"))), ("Weights", lambda m: text(m.get("weights"))),
+            ("Type", lambda m: text(m.get("dtype"))), ("Licence", lambda m: text(m.get("licence"))),
+        ),
+    }  # fmt: skip
 
 
 def whole(view: ViewScores | None) -> AgainstChance | None:
@@ -50,9 +43,9 @@ def _flagged(s: Summary, hidden: str, *, explorer: bool) -> Tables:
     return {
         "flagged": table(
             "Flagged, by rule", "Rule", _rules(s),
-            ("Flagged", lambda rule: rule[0]),
-            ("Expected under the null (no shortcut)", lambda rule: cell(rule[1], "count")),
-            ("Overlap", lambda rule: rule[2]),
+            ("Flagged", lambda row: row[0]),
+            ("Expected under the null (no shortcut)", lambda row: cell(row[1], "count")),
+            ("Overlap", lambda row: row[2]),
         ),
         "cues": table(
             "Flagged items by their first cue", "First cue",
@@ -62,15 +55,14 @@ def _flagged(s: Summary, hidden: str, *, explorer: bool) -> Tables:
         ),
         "voters": table(
             f"The voters, asked without the {hidden}", "Voter", (s.screen.voters if s.screen else {}).items(),
-            (f"Right without the {hidden}", lambda voter: voter.choices_only_accuracy),
-            ("Picks by position shown", lambda voter: _shares(voter.position_share)),
-            ("Unanswered", lambda voter: cell(voter.unanswered, "count")),
-            ("Ties", lambda voter: cell(voter.ties, "count")),
+            (f"Right without the {hidden}", lambda v: v.choices_only_accuracy),
+            ("Picks by position shown", lambda v: _shares(v.position_share)),
+            ("Unanswered", lambda v: cell(v.unanswered, "count")), ("Ties", lambda v: cell(v.ties, "count")),
         ),
         "defects": table(
             "Defects by kind", "Kind",
             ((catalogue()["defects"].get(kind, kind), found) for kind, found in s.benchmark.defects.items()),
-            ("Items", lambda found: cell(found.n, "count")),
+            ("Items", lambda f: cell(f.n, "count")),
             ("Which", lambda found: text(", ".join(plain(one, 60) for one in found.items) or None)),
         ),
         "excluded": table(
@@ -115,26 +107,22 @@ def _scores(s: Summary, hidden: str, kept: str, Kept: str) -> Tables:
         "scores": _accuracy(models[:MOST_SCORES], "Shortcut", Kept),
         "hidden": table(
             f"Without the {hidden}", ("Model", "By"), blind,
-            ("All", lambda view: view.all), ("Flagged", lambda view: view.shortcut), (Kept, lambda view: view.robust),
+            ("All", lambda v: v.all), ("Flagged", lambda v: v.shortcut), (Kept, lambda v: v.robust),
         ),
         "free": table(
             "Free response", ("Model", "Split"), free,
-            ("All unscored wrong", lambda rate: rate.lower),
-            ("All unscored right", lambda rate: rate.upper),
-            ("Of the scored", lambda rate: rate),
-            ("With a score", lambda rate: rate.coverage),
-            ("Decided by a judge", lambda rate: rate.by_judge),
+            ("All unscored wrong", lambda q: q.lower), ("All unscored right", lambda q: q.upper),
+            ("Of the scored", lambda q: q), ("With a score", lambda q: q.coverage),
+            ("Decided by a judge", lambda q: q.by_judge),
         ),
         "left": table(
             "Auditors above chance", "Auditor", (s.adjustment.left if s.adjustment else {}).items(),
-            ("Unweighted", lambda left: cell(left.before, "points")),
-            ("Weighted", lambda left: cell(left, "points")),
-            ("p", lambda left: p_cell(left.p_holm)),
+            ("Unweighted", lambda q: cell(q.before, "points")), ("Weighted", lambda q: cell(q, "points")),
+            ("p", lambda q: p_cell(q.p_holm)),
         ),
         "weighted": table(
             "Scores without and with weights", "Model", models,
-            ("Full question", lambda e: whole(e.full)),
-            ("Weighted", lambda e: e.adjusted),
+            ("Full question", lambda e: whole(e.full)), ("Weighted", lambda e: e.adjusted),
             (f"Without the {hidden}", lambda e: whole(e.choices_only_text if by_text else e.choices_only)),
             ("Weighted", lambda e: e.adjusted_choices_only),
         ),
@@ -147,10 +135,8 @@ def _scores(s: Summary, hidden: str, kept: str, Kept: str) -> Tables:
         ),
         "norms": table(
             "Cloze on all items, by norm", "Model", models,
-            ("Tokens", lambda e: whole(e.cloze_tokens)),
-            ("Bytes", lambda e: whole(e.cloze_bytes)),
-            ("Sum", lambda e: whole(e.cloze_sum)),
-            ("PMI", lambda e: whole(e.cloze_pmi)),
+            ("Tokens", lambda e: whole(e.cloze_tokens)), ("Bytes", lambda e: whole(e.cloze_bytes)),
+            ("Sum", lambda e: whole(e.cloze_sum)), ("PMI", lambda e: whole(e.cloze_pmi)),
         ),
         "pairs": table(
             "Pairs of models on the same items", ("Pair", "Items"), _pairs(s, kept),
@@ -164,10 +150,8 @@ def _scores(s: Summary, hidden: str, kept: str, Kept: str) -> Tables:
 def _accuracy(models: Models, flagged: str, Kept: str) -> Table:
     return table(
         "Accuracy by model", "Model", models,
-        ("All", lambda e: whole(e.full)),
-        (flagged, lambda e: e.full.shortcut if e.full else None),
-        (Kept, lambda e: e.full.robust if e.full else None),
-        ("Adjusted", lambda e: e.adjusted),
+        ("All", lambda e: whole(e.full)), (flagged, lambda e: e.full.shortcut if e.full else None),
+        (Kept, lambda e: e.full.robust if e.full else None), ("Adjusted", lambda e: e.adjusted),
         ("Cloze", lambda e: whole(e.cloze_chars)),
     )  # fmt: skip
 
@@ -185,36 +169,19 @@ def _pairs(s: Summary, kept: str) -> Iterator[tuple[tuple[Name, str], Paired | A
 
 
 def _checks(s: Summary) -> Tables:
-    overlap = s.contamination.overlap if s.contamination else None
+    files = s.contamination.overlap.files if s.contamination else ()
     return {
         "auditors": table(
             "The auditors", ("Auditor", "Kind"), auditors(s),
-            ("Right on kept items", lambda auditor: auditor),
-            ("Chance", lambda auditor: auditor.chance),
-            ("p", lambda auditor: p_cell(auditor.p)),
-            ("Right on all", lambda auditor: auditor.before),
-            ("Detectable rate", lambda auditor: auditor.noticeable),
-        ),
-    } | ({} if overlap is None else {
-        "overlap": value_table(
-            "Items found",
-            ("By consecutive words", overlap.found),
-            ("Short items in full", overlap.short_mode.found),
-            ("Too short to check", cell(overlap.not_checkable, "count")),
-            ("Words of the question, mean share", overlap.coverage),
-            ("Question", overlap.parts.get("stem")),
-            ("Question followed by key", overlap.parts.get("stem_key")),
-            ("Consecutive options", overlap.parts.get("choices")),
-            ("Kept items", overlap.in_robust),
-            ("Flagged items", overlap.in_shortcut),
+            ("Right on kept items", lambda q: q), ("Chance", lambda q: q.chance), ("p", lambda q: p_cell(q.p)),
+            ("Right on all", lambda q: q.before), ("Detectable rate", lambda q: q.noticeable),
         ),
         "texts": table(
-            "Searched texts", "File", ((file.name, file) for file in overlap.files),
-            ("Words", lambda file: cell(file.words, "count")),
-            ("Bytes", lambda file: cell(file.bytes, "count")),
-            ("SHA-256", lambda file: text(file.sha256)),
+            "Searched texts", "File", ((file.name, file) for file in files),
+            ("Words", lambda f: cell(f.words, "count")), ("Bytes", lambda f: cell(f.bytes, "count")),
+            ("SHA-256", lambda f: text(f.sha256)),
         ),
-    })  # fmt: skip
+    }  # fmt: skip
 
 
 def auditors(s: Summary) -> Iterator[tuple[tuple[str, str], AuditorResult]]:
@@ -245,27 +212,21 @@ def _appendix(s: Summary, Kept: str) -> Tables:
     return {
         "heuristics": table(
             "Rules without a model", "Rule", ((name, name) for name in names),
-            ("All", (rules.all or {}).get),
-            ("Flagged", (rules.shortcut or {}).get),
-            (Kept, (rules.robust or {}).get),
+            ("All", (rules.all or {}).get), ("Flagged", (rules.shortcut or {}).get), (Kept, (rules.robust or {}).get),
             ("p on all", lambda name: p_cell(rules.all[name].p_holm if rules.all else None)),
         ),
         "random": table(
             "Kept items against random removals", "Model",
             ((voting(name, found.is_voter), found) for name, found in (s.random_removal or {}).items()),
-            (Kept, lambda found: found.robust),
-            ("Random", lambda found: Quantity(value=found.mean, ci=found.ci)),
-            ("Percentile", lambda found: cell(found.percentile, "number")),
+            (Kept, lambda f: f.robust), ("Random", lambda f: Quantity(value=f.mean, ci=f.ci)),
+            ("Percentile", lambda f: cell(f.percentile, "number")),
         ),
         "order": table(
             "Order of the options", "Model",
             ((voting(name, found.is_voter), found) for name, found in s.permutation.by_model.items() if found),
-            ("Mean", lambda found: Quantity(value=found.mean, n=found.n, ci=found.mean_ci)),
-            ("SD", lambda found: cell(found.sd, "points")),
-            ("Lowest", lambda found: found.min),
-            ("Highest", lambda found: found.max),
-            ("Flips", lambda found: found.flip_rate),
-            ("Same in all", lambda found: found.consistency),
+            ("Mean", lambda f: Quantity(value=f.mean, n=f.n, ci=f.mean_ci)), ("SD", lambda f: cell(f.sd, "points")),
+            ("Lowest", lambda f: f.min), ("Highest", lambda f: f.max), ("Flips", lambda f: f.flip_rate),
+            ("Same in all", lambda f: f.consistency),
         ),
         "calibration": table(
             "Calibration", ("Model", "View"), views,
@@ -276,53 +237,7 @@ def _appendix(s: Summary, Kept: str) -> Tables:
         ),
         "topics": table(
             "Topics before and after", "Topic", (s.topics.by_topic if s.topics else {}).items(),
-            ("Before", lambda topic: cell(topic.before, "count")),
-            ("After", lambda topic: cell(topic.after, "count")),
-            ("Kept", lambda topic: topic.retention),
-            ("p", lambda topic: p_cell(topic.p_bh)),
-        ),
-        **(_screen(s.screen) if s.screen else {}),
-    }  # fmt: skip
-
-
-def _screen(screen: Screen) -> Tables:
-    cut, agreement, independence = screen.cut, screen.agreement, screen.independence
-    ranking = (
-        ()
-        if cut is None
-        else (
-            ("Limit of the share by chance (q)", cut.q),
-            ("Items, near-duplicates once", cell(cut.ranked, "count")),
-            ("Lowest rank", cut.threshold),
-            ("Hits above it", cell(cut.hits, "count")),
-            ("Misses above it", cell(cut.misses, "count")),
-            ("Hits by chance", cell(cut.decoys, "count")),
-        )
-    )
-    by_e_values = " (by e-values)" if cut and cut.exact else ""
-    return {
-        "cut": value_table(f"Cut of the ranking{by_e_values}", *ranking),
-        "independence": value_table(
-            "If voters were independent (for reference)",
-            ("All correct: observed", agreement.all_right),
-            ("All correct: at their accuracies", independence.unanimous_by_accuracy),
-            ("All correct: guessing", independence.unanimous_by_chance),
-            ("Same option: observed", agreement.observed),
-            ("Same option: independent", agreement.independent),
-            ("Fleiss kappa of correctness", cell(agreement.fleiss_kappa, "number")),
-        ),
-    }  # fmt: skip
-
-
-def _settings(provenance: Mapping[str, Any]) -> Tables:
-    templates, models = provenance["templates"].items(), provenance["models"].items()
-    return {
-        "templates": text_table("Templates of the prompts", ("View and template", "SHA-256"), templates),
-        "models": table(
-            "Models", "Model", models,
-            ("Engine", lambda model: text(model.get("engine"))),
-            ("Weights", lambda model: text(model.get("weights"))),
-            ("Type", lambda model: text(model.get("dtype"))),
-            ("Licence", lambda model: text(model.get("licence"))),
+            ("Before", lambda t: cell(t.before, "count")), ("After", lambda t: cell(t.after, "count")),
+            ("Kept", lambda t: t.retention), ("p", lambda t: p_cell(t.p_bh)),
         ),
     }  # fmt: skip

@@ -6,8 +6,9 @@ them as numbers. Empty rows and columns are left out.
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, TypeVar
 from urllib.parse import quote
 
@@ -140,6 +141,13 @@ def p_cell(p: float | None) -> Cell:
     return ABSENT if p is None else Cell(p_value(p).removeprefix("p ").removeprefix("= "), value=p)
 
 
+SCALES: Mapping[Scale, tuple[Callable[[float], str], float, int]] = {
+    "rate": (percent, 100.0, 1), "points": (in_points, 100.0, 1), "count": (count, 1.0, 0),
+    "number": (partial(signed, decimals=3), 1.0, 3),
+}  # fmt: skip
+"""Format of a number, and factor and decimals of the ends of its interval."""
+
+
 def cell(value: Shown, scale: Scale = "rate", *beside: str) -> Cell:
     """Return the cell of a quantity or of a bare number. `beside` is added to its title."""
     if isinstance(value, Cell):
@@ -148,23 +156,11 @@ def cell(value: Shown, scale: Scale = "rate", *beside: str) -> Cell:
     if q.value is None:
         why = (isinstance(q, FreeRate) and q.withheld) or ("no items" if q.n == 0 else "")
         return Cell(why, tone="absent") if why else ABSENT
-    times, decimals = {"count": (1.0, 0), "number": (1.0, 3)}.get(scale, (100.0, 1))
+    write, times, decimals = SCALES[scale]
     known = "" if q.n is None else f"n = {count(q.n)}"
     title = joined(known, "" if q.ci is None else between(q.ci, times, decimals), *_notes(q), *beside)
     spread = half(q.ci, times, decimals)
-    return Cell(_written(q.value, scale), title, spread, _badge(q), value=q.value, ends=q.ci, n=q.n)
-
-
-def _written(x: float, scale: Scale) -> str:
-    match scale:
-        case "rate":
-            return percent(x)
-        case "points":
-            return in_points(x)
-        case "count":
-            return count(x)
-        case "number":
-            return signed(x, 3)
+    return Cell(write(q.value), title, spread, _badge(q), value=q.value, ends=q.ci, n=q.n)
 
 
 def _notes(q: Quantity) -> Iterator[str]:

@@ -50,12 +50,9 @@ def _values(found: Comparison) -> dict[str, Any]:
 def _runs(names: Sequence[str], found: Comparison) -> Table:
     return table(
         "The runs", "Run", zip(names, found.summaries, strict=True),
-        ("Benchmark", lambda s: text(s.benchmark.name)),
-        ("Rule", lambda s: text(rule_of(s))),
-        ("Items", lambda s: cell(s.splits.all, "count")),
-        ("Guessing is right", lambda s: s.benchmark.chance_accuracy),
-        ("Removed", lambda s: cell(s.splits.shortcut, "count")),
-        ("Robust", lambda s: cell(s.splits.robust, "count")),
+        ("Benchmark", lambda s: text(s.benchmark.name)), ("Rule", lambda s: text(rule_of(s))),
+        ("Items", lambda s: cell(s.splits.all, "count")), ("Guessing is right", lambda s: s.benchmark.chance_accuracy),
+        ("Removed", lambda s: cell(s.splits.shortcut, "count")), ("Robust", lambda s: cell(s.splits.robust, "count")),
         ("Verdict", lambda s: text(s.certificate.verdict if s.certificate else None)),
     )  # fmt: skip
 
@@ -63,11 +60,8 @@ def _runs(names: Sequence[str], found: Comparison) -> Table:
 def _numbers(pair: Pair, caption: str) -> Table:
     return table(
         caption, "Number", pair.rows,
-        ("First", lambda change: change.first),
-        ("Second", lambda change: change.second),
-        ("Difference", _tested),
-        ("Items", lambda change: text("paired" if change.paired else "not paired")),
-        ("Noise?", lambda change: text(change.noise)),
+        ("First", lambda c: c.first), ("Second", lambda c: c.second), ("Difference", _tested),
+        ("Items", lambda c: text("paired" if c.paired else "not paired")), ("Noise?", lambda c: text(c.noise)),
     )  # fmt: skip
 
 
