@@ -219,7 +219,7 @@ def check(run: "Run") -> int:
     Example:
         robustify check results/demo
     """
-    from robustify.report.messages import certificate, sentence
+    from robustify.report.messages import certificate_words, sentence
 
     run.require_unchanged()
     if run.restricted:
@@ -235,7 +235,7 @@ def check(run: "Run") -> int:
     lines = [
         f"{'pass' if c.passed else 'FAIL'}  {c.name:24} {sentence(c.reason)}" for c in summary.guardrails
     ]
-    trial = [": ".join(certificate(summary))] if summary.trial else []
+    trial = [": ".join(certificate_words(summary))] if summary.trial else []
     print_result({**head, "guardrails": summary.tree()["guardrails"]}, [*lines, *trial])
     return 0 if passed or summary.trial else 7
 

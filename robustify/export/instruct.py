@@ -12,7 +12,7 @@ from robustify.export.writing import exporting, files_of, items_of
 from robustify.files import write_text
 from robustify.item import Item
 from robustify.orders import own
-from robustify.report.printing import escaped
+from robustify.report.printing import in_markdown
 from robustify.run import Run, write_lines
 from robustify.views import template
 
@@ -63,7 +63,7 @@ def write_instruct(folder: Path, heading: Heading, items: Sequence[Item], form: 
     texts = [{"id": i, "text": mistral(said, given, out)} for i, said, given, out in rows]
     says = f"{len(rows)} of {len(items)} items" if form == "mcq" else free.says
     lines = [*heading.lines(f"{says} as instructions."), WARNING]
-    write_text(folder / "README.md", "\n\n".join(escaped(line) for line in lines) + "\n")
+    write_text(folder / "README.md", "\n\n".join(in_markdown(line) for line in lines) + "\n")
     write_lines(folder / "instruct.jsonl", fields)
     write_lines(folder / "mistral.jsonl", texts)
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from robustify.report.advice import facts
+from robustify.report.advice import grounds
 from robustify.report.format import plain
-from robustify.report.messages import certificate
+from robustify.report.messages import certificate_words
 from robustify.report.opening import opening
 from robustify.report.page_tables import page_tables
 from robustify.report.printing import framed, html, markdown, styles
@@ -61,7 +61,7 @@ def write_report(folder: Path, summary: Summary, provenance: Tree) -> list[Path]
 
 def _values(s: Summary, provenance: Tree) -> dict[str, Any]:
     """Return the variables of the templates."""
-    explorer, kept = provenance.get("explorer") is True, facts(s).kept
+    explorer, kept = provenance.get("explorer") is True, grounds(s).kept
     plot = html("scores.svg.j2", s=s, kept=kept, styles="")
     cuts = html("cuts.svg.j2", s=s, styles="")
     config = provenance.get("config") or {}
@@ -78,7 +78,7 @@ def _values(s: Summary, provenance: Tree) -> dict[str, Any]:
         "plot": Markup(plot) if "<circle" in plot else "",
         "cuts": Markup(cuts) if "<text" in cuts else "",
         "growing": provenance.get("growing") is True,
-        "certificate": certificate(s),
+        "certificate": certificate_words(s),
         "provenance": provenance,
         "seed": provenance.get("seed", (config.get("probe") or {}).get("seed")),
         "settings": "\n".join(

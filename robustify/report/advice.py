@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any, Literal
 
 from robustify.report.format import counted
-from robustify.report.messages import catalogue, cue_words, filled, items_of
+from robustify.report.messages import catalogue, cue_words, filled, in_items
 from robustify.report.tables import Tone
 from robustify.stats.tests import LEVEL, items_to_detect, significantly_positive
 from robustify.summary.quantity import Quantity
@@ -34,7 +34,7 @@ UNSEEN = {"no_independent_auditor", "no_auditor", "nothing_to_see", "could_not_s
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class Grounds:
     """Values derived from a summary that decide the verdict and the advice.
 
     `flagged` of `of` items are flagged, and `judged` items have a verdict. `by_chance` is the share of flagged items that
@@ -83,15 +83,16 @@ class Facts:
         return tuple(round(n * (1 - x)) for x in (share.value or 0.0, *(share.ci or ())[::-1]))
 
 
-def facts(s: Summary) -> Facts:
-    """Return the facts of a summary."""
-    off = s.benchmark.key_places.off
-    verdict = None if s.certificate is None else s.certificate.verdict
-    # A failed guardrail changes the certificate, but it is not evidence of a shortcut.
-    audited = verdict is not None and verdict != "not judged" and s.residual
-    return Facts(
+def grounds(s: Summary) -> Grounds:
+    """Return the grounds of the verdict on a summary."""
+    off, reasons = s.benchmark.key_places.off, s.certificate.reasons if s.certificate else ()
+    verdict = audit = s.certificate.verdict if s.certificate else None
+    if s.residual and audit not in (None, "not judged"):
+        # A failed guardrail changes the certificate, but it is not evidence of a shortcut.
+        audit = s.residual.verdict
+    return Grounds(
         verdict=verdict,
-        audit=STATES.get(s.residual.verdict if s.residual and audited else verdict, "not evaluated"),
+        audit=STATES.get(audit, "not evaluated"),
         trial=s.trial,
         flagged=s.splits.shortcut if s.screen else None,
         of=s.splits.all,
@@ -100,8 +101,8 @@ def facts(s: Summary) -> Facts:
         by_chance=by_chance(s),
         real=_real_share(s),
         margin=s.residual.margin if s.residual else MARGIN,
-        halted=tuple(g.name for g in s.halting),
-        reasons={r.code: r.params for r in (s.certificate.reasons if s.certificate else ())},
+        halted=tuple(check.name for check in s.halting),
+        reasons={reason.code: reason.params for reason in reasons},
         one_place=off if off is not None and off.share >= ONE_PLACE else None,
         hidden=s.screen.hidden if s.screen else "question",
     )
@@ -130,47 +131,47 @@ def _real_share(s: Summary) -> float | None:
     screen = s.screen
     if screen is None or screen.flagged.value is None:
         return None
-    excess, share = (screen.by_place or screen).excess_over_chance, by_chance(s)
-    measured = not screen.cut and excess and excess.p is not None
-    if excess and measured and not significantly_positive(excess.p, excess.ci, screen.level):
+    excess, share = (screen.by_place or screen).excess_over_chance, by_chance(s) or Quantity()
+    tested = excess if excess and excess.p is not None and not screen.cut else None
+    if tested and not significantly_positive(tested.p, tested.ci, screen.level):
         return 0.0
-    return screen.flagged.value * (1 - ((share and share.value) or 0.0))
+    return screen.flagged.value * (1 - (share.value or 0.0))
 
 
 # The verdict
 
 
-def verdict_of(f: Facts) -> tuple[Tone, str]:
+def headline(g: Grounds) -> tuple[Tone, str]:
     """Return the tone and the sentence of the verdict."""
-    tone, text = catalogue()["verdicts"][_verdict_code(f)]
-    return tone, filled(text, {"f": f})
+    tone, text = catalogue()["verdicts"][_verdict_code(g)]
+    return tone, filled(text, {"g": g})
 
 
-def _verdict_code(f: Facts) -> str:
-    if f.trial or f.verdict == "not judged":
-        return "trial" if f.trial else "by_letter"
-    if f.one_place and not f.flagged:
+def _verdict_code(g: Grounds) -> str:
+    if g.trial or g.verdict == "not judged":
+        return "trial" if g.trial else "by_letter"
+    if g.one_place and not g.flagged:
         return "one_place"
-    if f.reasons.keys() & {"too_few", "no_screen"}:
-        return "too_few" if "too_few" in f.reasons else "no_screen"
-    refuted = f.verdict == "not certified" and "above_chance" in f.reasons
-    if not f.flagged:
-        found = "unscreened" if f.flagged is None else "none"
+    if g.reasons.keys() & {"too_few", "no_screen"}:
+        return "too_few" if "too_few" in g.reasons else "no_screen"
+    refuted = g.verdict == "not certified" and "above_chance" in g.reasons
+    if not g.flagged:
+        found = "unscreened" if g.flagged is None else "none"
         kind = {"certified": "certified", "not certified": "stopped", None: "unaudited"}.get(
-            f.verdict, "open"
+            g.verdict, "open"
         )
         return f"{found}_{'refuted' if refuted else kind}"
     if refuted:
         return "refuted"
-    if f.real == 0:
+    if g.real == 0:
         return "by_chance"
-    return "few" if f.real is not None and f.real <= f.margin else "many"
+    return "few" if g.real is not None and g.real <= g.margin else "many"
 
 
 # What to do
 
 
-When = Callable[[Summary, Facts], Sequence[Words]]
+When = Callable[[Summary, Grounds], Sequence[Words]]
 """Function that returns the template values for each case in which an advice applies. `n` is the number of items."""
 
 
@@ -187,10 +188,10 @@ class Recommendation:
     n: int
 
 
-def recommendations(s: Summary, f: Facts) -> tuple[Recommendation, ...]:
+def recommendations(s: Summary, g: Grounds) -> tuple[Recommendation, ...]:
     """Return the advice for a run, the most urgent first."""
-    rules = {**(UNJUDGED if f.trial or f.verdict == "not judged" else JUDGED), **ALWAYS}
-    found = (_said(code, {"f": f, **words}) for code, when in rules.items() for words in when(s, f))
+    rules = {**(UNJUDGED if g.trial or g.verdict == "not judged" else JUDGED), **ALWAYS}
+    found = (_said(code, {"g": g, **words}) for code, when in rules.items() for words in when(s, g))
     return tuple(islice(found, MOST))
 
 
@@ -203,46 +204,46 @@ def _if(there: object, **words: Any) -> Sequence[Words]:
     return (words,) if there and words["n"] is not None else ()
 
 
-def _report(s: Summary, f: Facts) -> Sequence[Words]:
+def _report(s: Summary, g: Grounds) -> Sequence[Words]:
     """Recommend the score on robust items if their audit passed, otherwise the adjusted score."""
-    there = f.robust and f.of and not f.halted and f.flagged and f.real
-    if s.adjustment and s.adjustment.status != "withheld" and f.audit != "passed":
+    there = g.robust and g.of and not g.halted and g.flagged and g.real
+    if s.adjustment and s.adjustment.status != "withheld" and g.audit != "passed":
         return _if(there, n=s.adjustment.n, adjusted=True)
-    return _if(there, n=f.robust, adjusted=False)
+    return _if(there, n=g.robust, adjusted=False)
 
 
-def _cues(s: Summary, f: Facts) -> Sequence[Words]:
+def _cues(s: Summary, g: Grounds) -> Sequence[Words]:
     """Return the commonest cues. Each flagged item counts under its first cue."""
     cues, mends = s.evidence.cues if s.evidence else {}, cue_words("advice")
-    sizes = sorted(((items_of(q), cue) for cue, q in cues.items() if cue in mends), key=lambda one: -one[0])
+    sizes = sorted(((in_items(q), cue) for cue, q in cues.items() if cue in mends), key=lambda one: -one[0])
     largest = [one for one in sizes[:MOST_CUES] if one[0]]
     return [{"n": n, "cue": cue, "mend": mends[cue], "more": i > 0} for i, (n, cue) in enumerate(largest)]
 
 
-def _other_cues(s: Summary, f: Facts) -> Sequence[Words]:
-    named = _cues(s, f)
-    rest = (f.flagged or 0) - sum(one["n"] for one in named)
+def _other_cues(s: Summary, g: Grounds) -> Sequence[Words]:
+    named = _cues(s, g)
+    rest = (g.flagged or 0) - sum(one["n"] for one in named)
     some = len(s.evidence.cues.keys() & cue_words("advice").keys()) > len(named) if s.evidence else None
     return _if(rest > 0, n=rest, more=bool(named), some=some)
 
 
-def _best_rule(s: Summary, f: Facts) -> Sequence[Words]:
+def _best_rule(s: Summary, g: Grounds) -> Sequence[Words]:
     """Return the most accurate rule without a model if no cue is counted."""
     rules = (s.heuristics.all if s.heuristics else None) or {}
     above = sorted((q.value, name) for name, q in rules.items() if q.value is not None and _below(q.p_holm))
     counted_cues = s.evidence and s.evidence.cues
-    return [{"name": name, "share": x, "n": f.of} for x, name in above[-1:] if not counted_cues]
+    return [{"name": name, "share": x, "n": g.of} for x, name in above[-1:] if not counted_cues]
 
 
-def _more(s: Summary, f: Facts) -> Sequence[Words]:
+def _more(s: Summary, g: Grounds) -> Sequence[Words]:
     """Recommend more items if the audit of the kept items lacks power."""
     audit = s.residual
-    if f.verdict != "inconclusive" or not (f.robust and f.of and audit and audit.chance and audit.margin):
+    if g.verdict != "inconclusive" or not (g.robust and g.of and audit and audit.chance and audit.margin):
         return ()
     needed = items_to_detect(audit.chance, audit.margin)
-    if needed <= f.robust:
+    if needed <= g.robust:
         return ()
-    more = needed * f.of / f.robust - f.of
+    more = needed * g.of / g.robust - g.of
     step = 10 ** max(0, len(str(int(more))) - 2)
     return _if(True, n=math.ceil(more / step) * step)
 
@@ -251,7 +252,7 @@ def _below(p: float | None) -> bool:
     return p is not None and p <= LEVEL
 
 
-def _defects(s: Summary, f: Facts) -> Sequence[Words]:
+def _defects(s: Summary, g: Grounds) -> Sequence[Words]:
     sizes = [(found.n, kind) for kind, found in s.benchmark.defects.items() if found.n]
     return [{"n": n, "kind": kind} for n, kind in sorted(sizes)[-1:]]
 
@@ -265,29 +266,29 @@ def _sized(n: int) -> Sequence[Words]:
 
 
 UNJUDGED: Mapping[str, When] = {
-    "run_whole": lambda s, f: _if(f.trial, **{**f.reasons.get("trial_run", {}), "n": f.of}),
-    "ask_by_text": lambda s, f: _if(not f.trial, n=f.of),
+    "run_whole": lambda s, g: _if(g.trial, **{**g.reasons.get("trial_run", {}), "n": g.of}),
+    "ask_by_text": lambda s, g: _if(not g.trial, n=g.of),
 }
 JUDGED: Mapping[str, When] = {
-    "mend_guardrail": lambda s, f: [{"name": name, "n": f.of} for name in f.halted[:1]],
+    "mend_guardrail": lambda s, g: [{"name": name, "n": g.of} for name in g.halted[:1]],
     "report": _report,
-    "keep": lambda s, f: _if(f.audit == "passed" and not (f.halted or (f.flagged and f.real)), n=f.robust),
+    "keep": lambda s, g: _if(g.audit == "passed" and not (g.halted or (g.flagged and g.real)), n=g.robust),
     "mend_cue": _cues,
     "other_cues": _other_cues,
     "mend_rule": _best_rule,
-    "audit": lambda s, f: _if(UNSEEN & f.reasons.keys(), n=f.robust),
-    "screen_again": lambda s, f: _if(
-        f.verdict == "not certified" and not UNSEEN & f.reasons.keys(), n=f.robust, voted=_voted(s)
+    "audit": lambda s, g: _if(UNSEEN & g.reasons.keys(), n=g.robust),
+    "screen_again": lambda s, g: _if(
+        g.verdict == "not certified" and not UNSEEN & g.reasons.keys(), n=g.robust, voted=_voted(s)
     ),
     "ask_more": _more,
-    "give_texts": lambda s, f: _if(s.heuristics is None and f.of, n=f.of),
-    "ask_models": lambda s, f: _if("no_screen" in f.reasons and s.heuristics and not _voted(s), n=f.of),
+    "give_texts": lambda s, g: _if(s.heuristics is None and g.of, n=g.of),
+    "ask_models": lambda s, g: _if("no_screen" in g.reasons and s.heuristics and not _voted(s), n=g.of),
 }
 ALWAYS: Mapping[str, When] = {
     "mend_defects": _defects,
-    "replace_seen": lambda s, f: _sized(items_of(s.contamination.overlap.found) if s.contamination else 0),
-    "review_keys": lambda s, f: _sized(items_of(s.label_noise.flagged) if s.label_noise else 0),
-    "shuffle_keys": lambda s, f: _if(_below(s.benchmark.key_places.p), n=f.of),
-    "ask_again": lambda s, f: _sized(s.screen.unanswered if s.screen else 0),
+    "replace_seen": lambda s, g: _sized(in_items(s.contamination.overlap.found) if s.contamination else 0),
+    "review_keys": lambda s, g: _sized(in_items(s.label_noise.flagged) if s.label_noise else 0),
+    "shuffle_keys": lambda s, g: _if(_below(s.benchmark.key_places.p), n=g.of),
+    "ask_again": lambda s, g: _sized(s.screen.unanswered if s.screen else 0),
 }
 """Rules for runs that were not judged, for judged runs, and for all runs, the most urgent first."""

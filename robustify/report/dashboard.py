@@ -13,11 +13,11 @@ from pathlib import Path
 from urllib.parse import quote
 
 from robustify.errors import AuthorisationError, RobustifyError, UsageError
-from robustify.report.advice import facts, verdict_of
+from robustify.report.advice import grounds, headline
 from robustify.report.format import count, counted, plain
 from robustify.report.messages import finding
 from robustify.report.opening import FirstScreen
-from robustify.report.page_tables import whole
+from robustify.report.page_tables import on_all
 from robustify.report.printing import html
 from robustify.report.tables import Cell, Table, Tone, table, text, text_table
 from robustify.run import MANIFEST, open_run
@@ -39,15 +39,10 @@ class Entry:
     @property
     def verdict(self) -> Cell:
         """Table cell of the verdict. Its title gives the number of answerable items."""
-        f = facts(self.summary)
-        tone, line = verdict_of(f)
-        number = finding("answerable", self.summary, f=f) if f.flagged is not None else ""
+        g = grounds(self.summary)
+        tone, line = headline(g)
+        number = finding("answerable", self.summary, g=g) if g.flagged is not None else ""
         return Cell(line.rstrip("."), number, tone=tone, value=line)
-
-    @property
-    def models(self) -> Iterator[tuple[str, Accuracy | None]]:
-        """Names and scores of the models, or one row if there is no model."""
-        yield from self.summary.accuracy.items() or [("none", None)]
 
 
 def dashboard_html(root: Path, out: Path) -> str:
@@ -106,7 +101,7 @@ def _entries(root: Path, beside: Path) -> Iterator[tuple[str, Entry | str]]:
 def _table(runs: Sequence[Entry]) -> Table:
     rows = [
         ((Cell(plain(run.folder), link=run.report), run.summary.benchmark.name or "unnamed", model), (run, scores))
-        for run in runs for model, scores in run.models
+        for run in runs for model, scores in (run.summary.accuracy or {"none": Accuracy(is_voter=False)}).items()
     ]  # fmt: skip
     return table(
         "All runs", ("Run", "Benchmark", "Model"), rows,
@@ -114,10 +109,8 @@ def _table(runs: Sequence[Entry]) -> Table:
         ("Rule", lambda row: text(row[0].summary.screen.criterion if row[0].summary.screen else None)),
         ("Flagged", lambda row: row[0].summary.screen.flagged if row[0].summary.screen else None),
         ("Chance", lambda row: row[0].summary.benchmark.chance_accuracy),
-        ("All", lambda row: whole(row[1].full) if row[1] else None),
-        ("Kept", lambda row: row[1].full.robust if row[1] and row[1].full else None),
-        ("Adjusted", lambda row: row[1].adjusted if row[1] else None),
-        ("Cloze", lambda row: whole(row[1].cloze_chars) if row[1] else None),
+        ("All", lambda row: on_all(row[1].full)), ("Kept", lambda row: row[1].full.robust if row[1].full else None),
+        ("Adjusted", lambda row: row[1].adjusted), ("Cloze", lambda row: on_all(row[1].cloze_chars)),
     )  # fmt: skip
 
 

@@ -54,40 +54,40 @@ def evidence_rows(found: Evidence, verdicts: Sequence[Verdict], items: Sequence[
     words = KeyWords(items, found.group) if "words" in found.cues else None
     pick, named, choice = found.pick.tolist(), found.named.tolist(), found.choice.tolist()
     group, sizes = found.group.tolist(), np.bincount(found.group).tolist()
-    for at, verdict in enumerate(verdicts):
-        row: Row = {"item": verdict.item, "verdict": verdict.verdict, "key": int(found.key[at])}
+    for i, verdict in enumerate(verdicts):
+        row: Row = {"item": verdict.item, "verdict": verdict.verdict, "key": int(found.key[i])}
         row["votes"] = {
-            voter: (own if own >= 0 else None) for voter, own in zip(found.voters, choice[at], strict=True)
+            voter: (own if own >= 0 else None) for voter, own in zip(found.voters, choice[i], strict=True)
         }
-        if sizes[group[at]] > 1:
-            row["alike"] = found.items[group[at]]
+        if sizes[group[i]] > 1:
+            row["alike"] = found.items[group[i]]
         if likeness:
-            row["likeness"] = {kind: like[at] for kind, like in likeness.items()}
-            row["inferred"] = None if inferred[at] is None else bool(inferred[at])
-        row |= {"p_key": p_key[at], "pick": None}
-        if pick[at] >= 0:
-            row["pick"] = pick[at]
-            row |= zip(("p_pick", "chance", "posterior", "p_shortcut"), (x[at] for x in numbers), strict=True)
-            row["voters"] = found.picked_by[at]
+            row["likeness"] = {kind: like[i] for kind, like in likeness.items()}
+            row["inferred"] = None if inferred[i] is None else bool(inferred[i])
+        row |= {"p_key": p_key[i], "pick": None}
+        if pick[i] >= 0:
+            row["pick"] = pick[i]
+            row |= zip(("p_pick", "chance", "posterior", "p_shortcut"), (x[i] for x in numbers), strict=True)
+            row["voters"] = found.picked_by[i]
             row |= _in_words(
-                [(found.cues[c], adds[at][c]) for c in named[at] if c >= 0], row, at, items[at], words
+                [(found.cues[c], adds[i][c]) for c in named[i] if c >= 0], row, i, items[i], words
             )
-            row["adds"] = {cue: value for cue, value in zip(found.cues, adds[at], strict=True) if value}
+            row["adds"] = {cue: value for cue, value in zip(found.cues, adds[i], strict=True) if value}
             if features is not None:
                 row["features"] = {
                     name: value
-                    for name, value in zip(names, features[at], strict=True)
+                    for name, value in zip(names, features[i], strict=True)
                     if abs(value) >= LEAST_SHOWN
                 }
         yield row
 
 
 def _in_words(
-    cues: Sequence[tuple[CueCode, float]], row: Row, at: int, item: Item, words: KeyWords | None
+    cues: Sequence[tuple[CueCode, float]], row: Row, i: int, item: Item, words: KeyWords | None
 ) -> Row:
     """Return the cues with their contributions and sentences, and the words behind them."""
     pick, by_words = row["pick"], any(cue == "words" for cue, _ in cues)
-    uses = words.of(at, pick)[:_LISTED] if words is not None and by_words else ()
+    uses = words.of(i, pick)[:_LISTED] if words is not None and by_words else ()
     is_key = pick == row["key"]
     said = [
         {"cue": cue, "adds": adds, "says": cue_sentence(cue, item.choices, pick, is_key=is_key, uses=uses)}
@@ -183,9 +183,11 @@ def flagged(run: Run) -> "pd.DataFrame":
 def _lines_of(run: Run) -> dict[str, int]:
     """Return the line number of each item in its file. Empty if the run does not record them."""
     runs, items = run.manifest["data"].get("lines") or (), list(run.verdicts)
-    ends = [*(at for at, _ in runs[1:]), len(items)]
+    ends = [*(start for start, _ in runs[1:]), len(items)]
     return {
-        items[i]: line + i - at for (at, line), end in zip(runs, ends, strict=False) for i in range(at, end)
+        items[i]: line + i - start
+        for (start, line), end in zip(runs, ends, strict=False)
+        for i in range(start, end)
     }
 
 

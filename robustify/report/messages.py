@@ -47,7 +47,7 @@ def guardrail_state(guardrail: Guardrail) -> str:
     return "failed" if not guardrail.passed else "not evaluated" if open_ else "passed"
 
 
-def certificate(summary: Summary) -> tuple[str, str]:
+def certificate_words(summary: Summary) -> tuple[str, str]:
     """Return the verdict of a run's certificate as a word and as a sentence."""
     given = summary.certificate
     word, usual = catalogue()["certificates"][
@@ -81,7 +81,7 @@ def _template(text: str) -> jinja2.Template:
     env = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=False)
     env.filters |= {
         "percent": percent, "p_value": p_value, "ordinal": ordinal, "count": count, "counted": counted,
-        "plain": plain, "spaced": spaced, "items": items_of, "sentences": _sentences, "too_often": _too_often,
+        "plain": plain, "spaced": spaced, "items": in_items, "sentences": _sentences, "too_often": _too_often,
     }  # fmt: skip
     env.globals |= {"by": _by, "uneven": _uneven, "positive": significantly_positive}
     return env.from_string(text)
@@ -95,7 +95,7 @@ def _by(auditor: str, kind: str, value: float, n: int) -> str:
     return f"{auditor} ({KINDS.get(kind, kind)}): {percent(value)} of {n} items"
 
 
-def items_of(share: Quantity | None) -> int:
+def in_items(share: Quantity | None) -> int:
     """Return the number of items in a share, or 0 if it was not measured."""
     return round((share.value or 0.0) * (share.n or 0)) if share is not None else 0
 

@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from robustify.baselines.conditional_logit import FEWEST_ITEMS
-from robustify.report.advice import STATES, Facts, Recommendation, State, facts, recommendations, verdict_of
+from robustify.report.advice import STATES, Grounds, Recommendation, State, grounds, headline, recommendations
 from robustify.report.format import counted, plain
 from robustify.report.messages import finding, sentence
 from robustify.report.printing import markdown
@@ -41,15 +41,15 @@ class FirstScreen:
 
 def opening(s: Summary) -> FirstScreen:
     """Return the first screen of a summary."""
-    f = facts(s)
-    tone, line = verdict_of(f)
+    g = grounds(s)
+    tone, line = headline(g)
     reasons = s.certificate.reasons if s.certificate else ()
     above = tuple(f"{sentence(r)}." for r in reasons if r.code == "one_place")
-    judged = f.flagged is not None and f.verdict != "not judged"
-    number, behind = (finding(code, s, f=f) if judged else "" for code in ("answerable", "named"))
+    judged = g.flagged is not None and g.verdict != "not judged"
+    number, behind = (finding(code, s, g=g) if judged else "" for code in ("answerable", "named"))
     if not s.screen:
         number = _best_model(s)
-    return FirstScreen(line, tone, above, number, behind, tuple(_checks(s, f)), recommendations(s, f))
+    return FirstScreen(line, tone, above, number, behind, tuple(_checks(s, g)), recommendations(s, g))
 
 
 def _best_model(s: Summary) -> str:
@@ -58,11 +58,11 @@ def _best_model(s: Summary) -> str:
     return finding("unscreened", scores[best], name=best, models=len(scores)) if scores else ""
 
 
-def _checks(s: Summary, f: Facts) -> Iterator[tuple[State | None, str]]:
+def _checks(s: Summary, g: Grounds) -> Iterator[tuple[State | None, str]]:
     if not s.screen and (said := finding("key_places", s.benchmark.key_places)):
         yield None, said
-    if s.screen and not f.trial:
-        yield f.audit, finding("kept", s, f=f)
+    if s.screen and not g.trial:
+        yield g.audit, finding("kept", s, g=g)
     if s.adjustment:
         status = s.adjustment.status
         yield (
@@ -72,9 +72,9 @@ def _checks(s: Summary, f: Facts) -> Iterator[tuple[State | None, str]]:
         if said := finding("meaning", s.adjustment):
             yield None, said
     failed = [
-        f"{plain(g.name)}: {sentence(g.reason)}"
-        for g in s.guardrails
-        if not g.passed and g.name != "residual_shortcuts" and not f.trial
+        f"{plain(check.name)}: {sentence(check.reason)}"
+        for check in s.guardrails
+        if not check.passed and check.name != "residual_shortcuts" and not g.trial
     ]
     yield from (
         ("failed", textwrap.shorten(said, LONGEST, placeholder=" ...")) for said in failed[:MOST_FAILED]

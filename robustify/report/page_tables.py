@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from robustify.report.format import count, p_value, plain, shares, spaced
-from robustify.report.messages import catalogue, cue_words, items_of
+from robustify.report.messages import catalogue, cue_words, in_items
 from robustify.report.tables import Cell, Name, Table, cell, p_cell, table, text, voting
 from robustify.summary.quantity import Quantity
 from robustify.summary.result import AuditorResult, Summary
@@ -32,7 +32,7 @@ def page_tables(s: Summary, provenance: Mapping[str, Any], kept: str, *, explore
     }  # fmt: skip
 
 
-def whole(view: ViewScores | None) -> AgainstChance | None:
+def on_all(view: ViewScores | None) -> AgainstChance | None:
     """Return the score on all items."""
     return view.all if view else None
 
@@ -50,7 +50,7 @@ def _flagged(s: Summary, hidden: str, *, explorer: bool) -> Tables:
         "cues": table(
             "Flagged items by their first cue", "First cue",
             ((Cell(plain(labels[cue]), link=link and link + cue), q) for cue, q in cues.items()),
-            ("Items", lambda q: None if q.value is None else Cell(count(items_of(q)), value=items_of(q))),
+            ("Items", lambda q: None if q.value is None else Cell(count(in_items(q)), value=in_items(q))),
             ("Of the flagged", lambda q: q),
         ),
         "voters": table(
@@ -122,8 +122,8 @@ def _scores(s: Summary, hidden: str, kept: str, Kept: str) -> Tables:
         ),
         "weighted": table(
             "Scores without and with weights", "Model", models,
-            ("Full question", lambda e: whole(e.full)), ("Weighted", lambda e: e.adjusted),
-            (f"Without the {hidden}", lambda e: whole(e.choices_only_text if by_text else e.choices_only)),
+            ("Full question", lambda e: on_all(e.full)), ("Weighted", lambda e: e.adjusted),
+            (f"Without the {hidden}", lambda e: on_all(e.choices_only_text if by_text else e.choices_only)),
             ("Weighted", lambda e: e.adjusted_choices_only),
         ),
         "gaps": table(
@@ -135,8 +135,8 @@ def _scores(s: Summary, hidden: str, kept: str, Kept: str) -> Tables:
         ),
         "norms": table(
             "Cloze on all items, by norm", "Model", models,
-            ("Tokens", lambda e: whole(e.cloze_tokens)), ("Bytes", lambda e: whole(e.cloze_bytes)),
-            ("Sum", lambda e: whole(e.cloze_sum)), ("PMI", lambda e: whole(e.cloze_pmi)),
+            ("Tokens", lambda e: on_all(e.cloze_tokens)), ("Bytes", lambda e: on_all(e.cloze_bytes)),
+            ("Sum", lambda e: on_all(e.cloze_sum)), ("PMI", lambda e: on_all(e.cloze_pmi)),
         ),
         "pairs": table(
             "Pairs of models on the same items", ("Pair", "Items"), _pairs(s, kept),
@@ -150,9 +150,9 @@ def _scores(s: Summary, hidden: str, kept: str, Kept: str) -> Tables:
 def _accuracy(models: Models, flagged: str, Kept: str) -> Table:
     return table(
         "Accuracy by model", "Model", models,
-        ("All", lambda e: whole(e.full)), (flagged, lambda e: e.full.shortcut if e.full else None),
+        ("All", lambda e: on_all(e.full)), (flagged, lambda e: e.full.shortcut if e.full else None),
         (Kept, lambda e: e.full.robust if e.full else None), ("Adjusted", lambda e: e.adjusted),
-        ("Cloze", lambda e: whole(e.cloze_chars)),
+        ("Cloze", lambda e: on_all(e.cloze_chars)),
     )  # fmt: skip
 
 

@@ -31,11 +31,11 @@ def environment(package: str, folder: str, *, autoescape: bool) -> jinja2.Enviro
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.filters["md"] = escaped
+    made.filters["md"] = in_markdown
     return made
 
 
-def escaped(text: str) -> str:
+def in_markdown(text: str) -> str:
     """Escape text for GitHub Markdown."""
     return SPECIAL.sub(r"\\\1", text.replace("&", "&amp;")).replace("\n", " ")
 

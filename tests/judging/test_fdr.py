@@ -11,7 +11,7 @@ from robustify.item import Item
 from robustify.judging.context import Facts, Rules, context
 from robustify.judging.judgement import Judgement, judge
 from robustify.report import render
-from robustify.report.advice import facts, verdict_of
+from robustify.report.advice import grounds, headline
 from robustify.report.messages import finding, sentence
 from robustify.screen.consensus import SHORTCUT
 from robustify.screen.screen_rules import ScreenRules
@@ -91,7 +91,7 @@ def test_neither_file_names_nor_the_order_of_rows_change_a_verdict() -> None:
 
 def test_too_few_items_to_screen_are_said_and_fail_a_guardrail() -> None:
     summary = judge(Answers.of([]), Facts("toys"), Rules(FDR), items_of(bench(49), cue=True)).summary
-    assert verdict_of(facts(summary)) == ("unsure", "No verdict: at least 50 items are needed.")
+    assert headline(grounds(summary)) == ("unsure", "No verdict: at least 50 items are needed.")
     (check,) = [c for c in summary.guardrails if not c.passed]
     assert check.name == "undecided_share"
     assert sentence(check.reason) == "only 49 items; without voters, at least 50 are needed"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from robustify.report.advice import Recommendation, by_chance, facts, recommendations
+from robustify.report.advice import Recommendation, by_chance, grounds, recommendations
 from robustify.report.messages import catalogue, cue_words
 from robustify.report.opening import opening
 from robustify.summary.result import Summary, read
@@ -83,7 +83,7 @@ def edited(*edits: Edits) -> Summary:
 
 def found(code: str, *edits: Edits) -> list[Recommendation]:
     s = edited(*edits)
-    return [one for one in recommendations(s, facts(s)) if one.code == code]
+    return [one for one in recommendations(s, grounds(s)) if one.code == code]
 
 
 CASES: dict[str, tuple[Edits, int, Edits]] = {
@@ -132,7 +132,7 @@ def test_the_lines_about_cues_account_for_every_flagged_item() -> None:
     ]
     for edits, sizes in cases:
         s = edited(edits)
-        given = [one for one in recommendations(s, facts(s)) if one.code in ("mend_cue", "other_cues")]
+        given = [one for one in recommendations(s, grounds(s)) if one.code in ("mend_cue", "other_cues")]
         assert [one.n for one in given] == sizes
         assert sum(sizes) == FLAGGED
     for cue in cue_words("advice"):

@@ -6,7 +6,7 @@ The page has no script and makes no request. It contains IDs of public items, bu
 from collections.abc import Sequence
 from typing import Any
 
-from robustify.report.advice import facts
+from robustify.report.advice import grounds
 from robustify.report.compare.change import Change
 from robustify.report.compare.comparing import Comparison, Pair, rule_of
 from robustify.report.format import count, counted, in_points, p_value, plain
@@ -39,7 +39,7 @@ def _values(found: Comparison) -> dict[str, Any]:
         "first": _first(found),
         "pairs": found.pairs,
         "folders": [run.folder for run in found.runs],
-        "runs": [(s, rule_of(s), facts(s).flagged_by_chance) for s in found.summaries],
+        "runs": [(s, rule_of(s), grounds(s).flagged_by_chance) for s in found.summaries],
         "table": _runs(names, found),
         "numbers": _numbers,
         "moves": _moves,

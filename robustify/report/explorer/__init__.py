@@ -46,13 +46,13 @@ def write_explorer(
     positions = chosen(verdicts)
     wanted = set(positions)
     with (folder / EVIDENCE).open(encoding="utf-8", errors="surrogatepass", newline="\n") as lines:
-        rows = [json.loads(line) for at, line in enumerate(lines) if at in wanted]
+        rows = [json.loads(line) for i, line in enumerate(lines) if i in wanted]
     island = island_of(name, rows, items, verdicts, positions, cloze_excluded)
     asked = askings(record, items, positions)
     used = any("{{ question" in (one["prompt"] or {}).get("context", "") for one in asked["askings"])
-    for item, at, answers in zip(island["items"], positions, asked.pop("asked"), strict=True):
+    for item, i, answers in zip(island["items"], positions, asked.pop("asked"), strict=True):
         item["asked"] = answers
-        if used and (question := items[at].question) is not None:
+        if used and (question := items[i].question) is not None:
             item["question"] = shown(question)
     write_text(folder / EXPLORER, page(island | asked))
 
@@ -106,9 +106,9 @@ def island_of(
             alike[row["alike"]].append(row["item"])
     whole = (
         with_item(
-            row, items[at], verdicts[at].reason, alike[row["alike"]] if "alike" in row else (), cloze_excluded
+            row, items[i], verdicts[i].reason, alike[row["alike"]] if "alike" in row else (), cloze_excluded
         )
-        for row, at in zip(rows, positions, strict=True)
+        for row, i in zip(rows, positions, strict=True)
     )
     counts = Counter(verdicts.kinds[kind][0] for kind in verdicts.which.tolist())
     return {

@@ -49,7 +49,7 @@ def askings(record: Record, items: Sequence[Item], positions: Sequence[int]) -> 
     `asked` has a list per item with a list per asking: the order of the options (0 for the benchmark's order), then one
     cell per model. `examples` is null if the page lacks some of the solved examples in the prompts.
     """
-    row_of = {items[at].id: row for row, at in enumerate(positions)}
+    row_of = {items[i].id: row for row, i in enumerate(positions)}
     rows = np.array([row_of.get(name, -1) for name in record.answers.items], dtype=np.int64)
     models: dict[tuple[str, str], list[str]] = defaultdict(list)
     for view, model, name in record.answers.askings():
@@ -63,11 +63,11 @@ def askings(record: Record, items: Sequence[Item], positions: Sequence[int]) -> 
         blocks = [record.answers.block(view, model, name) for model in who]
         for column, block in enumerate(blocks, 1):
             first = block.first()
-            for at, order, cell in zip(first.item.tolist(), first.order, _cells(first, view), strict=True):
-                if rows[at] >= 0:
-                    why = (record.answers.items[at], view, who[column - 1], name)
-                    table[rows[at]][column] = reasons.get(why, "unknown") if cell is None else cell
-                    table[rows[at]][0] = _order(order)
+            for i, order, cell in zip(first.item.tolist(), first.order, _cells(first, view), strict=True):
+                if rows[i] >= 0:
+                    why = (record.answers.items[i], view, who[column - 1], name)
+                    table[rows[i]][column] = reasons.get(why, "unknown") if cell is None else cell
+                    table[rows[i]][0] = _order(order)
         for mine, line in zip(asked, table, strict=True):
             mine.append(line if any(line[1:]) else [])
         about.append(
@@ -85,7 +85,7 @@ def askings(record: Record, items: Sequence[Item], positions: Sequence[int]) -> 
 
 
 def _order(order: np.ndarray[Any, Any]) -> list[int] | int:
-    shown = [at for at in order.tolist() if at >= 0]
+    shown = [i for i in order.tolist() if i >= 0]
     return 0 if shown == sorted(shown) else shown
 
 
@@ -93,21 +93,21 @@ def _cells(block: Block, view: str) -> list[Cell]:
     text = view in BY_TEXT
     share = np.exp(row_preferences(block, "text" if text else "letter"))
     found: list[Cell] = []
-    for at, (pick, tie, k, draws) in enumerate(
+    for i, (pick, tie, k, draws) in enumerate(
         zip(*(values.tolist() for values in (block.pick, block.tie, block.k, block.draws)), strict=True)
     ):
         if pick < 0:
             found.append(None)
         elif tie > 1:
             found.append(-tie)
-        elif not block.scores.shape[1] or np.isnan(block.scores[at, pick]):
+        elif not block.scores.shape[1] or np.isnan(block.scores[i, pick]):
             found.append([pick])
         elif draws:
             # The count of each letter was increased by one half.
-            count = np.exp(block.scores[at, pick]) * (draws + k / 2) - 0.5
+            count = np.exp(block.scores[i, pick]) * (draws + k / 2) - 0.5
             found.append([pick, round(float(count)), draws])
         else:
-            found.append([pick, round(100 * float(share[at, pick]))])
+            found.append([pick, round(100 * float(share[i, pick]))])
     return found
 
 
