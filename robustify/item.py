@@ -12,7 +12,7 @@ from functools import lru_cache, wraps
 from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 from robustify.errors import ItemError
-from robustify.redaction import ItemText, KeptHere
+from robustify.redaction import HoldsText, ItemText
 from robustify.texts import unspaced
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Rest(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True, repr=False, init=False)
-class Item(KeptHere):
+class Item(HoldsText):
     """Multiple-choice question with the index of its correct choice.
 
     `choices` are in the benchmark's order, `key` is the zero-based index of the correct choice, and `topic` is the

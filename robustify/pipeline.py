@@ -30,7 +30,7 @@ from robustify.judging.judgement import Judgement, judge
 from robustify.loaders import Loaded
 from robustify.ngrams.overlap import Overlap, overlap
 from robustify.ngrams.text import require_files
-from robustify.policy.asked import Asked, asked_again, data_tree, facts, rules
+from robustify.policy.asked import RunInput, asked_again, bench_facts, data_tree, rules
 from robustify.policy.public import PublicPolicy, print_run
 from robustify.policy.restricted_folder import RestrictedPolicy
 from robustify.report import write_report
@@ -55,7 +55,7 @@ Watch = Callable[[str, int], AbstractContextManager[Progress]]
 """Called with a label and the number of requests. Returns the progress to report to."""
 Before = Callable[[Forecast, bool], None]
 """Called before anything is asked, with the forecast and whether a first page precedes the models' answers."""
-FirstPage = Callable[[Asked], None]
+FirstPage = Callable[[RunInput], None]
 """Called before the first model is asked, with the answers of the rules, probe, and encoder. Writes a page."""
 
 
@@ -156,7 +156,7 @@ def policy_for(config: Config, folder: Path | None = None) -> SetPolicy:
 
 
 @no_collector()
-def judged(config: Config, asked: Asked) -> Judgement:
+def judged(config: Config, asked: RunInput) -> Judgement:
     """Judge the answers under the rules of the config."""
     with threadpool_limits(1, "blas"):
         return judge(asked.answers, asked.facts, rules(config), asked.items)
@@ -242,7 +242,7 @@ def load_bench(config: Config, policy: SetPolicy) -> Loaded:
     )
 
 
-def ask_options(config: Config, bench: Loaded, cache: Path, watch: Watch, policy: SetPolicy) -> Asked:
+def ask_options(config: Config, bench: Loaded, cache: Path, watch: Watch, policy: SetPolicy) -> RunInput:
     """Answer every item from its options alone: heuristics, the probe, and the encoder. No language model is asked."""
     tables = [guess(bench.items), Answers.of(probe(bench.items, config.probe))]
     if config.encoder and can_audit(cache):
@@ -253,9 +253,9 @@ def ask_options(config: Config, bench: Loaded, cache: Path, watch: Watch, policy
             )
         tables.append(Answers.of(rows))
     in_texts = overlapping(config, bench)
-    return Asked(
+    return RunInput(
         items=bench.items,
-        facts=replace(facts(bench), overlap=in_texts),
+        facts=replace(bench_facts(bench), overlap=in_texts),
         data=data_tree(bench, len(bench.items), in_texts),
         answers=Answers.concat(tables),
         fingerprints={},
@@ -264,8 +264,8 @@ def ask_options(config: Config, bench: Loaded, cache: Path, watch: Watch, policy
 
 
 def ask_models(
-    config: Config, bench: Loaded, asked: Asked, cache: Path, watch: Watch, policy: SetPolicy
-) -> tuple[Asked, list[Mapping[str, object]]]:
+    config: Config, bench: Loaded, asked: RunInput, cache: Path, watch: Watch, policy: SetPolicy
+) -> tuple[RunInput, list[Mapping[str, object]]]:
     """Ask the models one after another. Return all answers, and the usage that each server reports. The usage is empty for
     answers from the cache, so it is not part of the answers."""
     public = policy.access is None

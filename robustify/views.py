@@ -19,7 +19,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from robustify.errors import UsageError
 from robustify.item import Item
 from robustify.orders import Order
-from robustify.redaction import KeptHere
+from robustify.redaction import HoldsText
 
 View = Literal[
     "choices_only",
@@ -51,7 +51,7 @@ _JINJA = ImmutableSandboxedEnvironment(undefined=jinja2.StrictUndefined, keep_tr
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Request(KeptHere):
+class Request(HoldsText):
     """Query for the likelihood of `continuation` after `context`. The continuation includes its leading space. An engine
     moves trailing blanks of the context to the continuation, as lm-eval does (`_encode_pair`)."""
 

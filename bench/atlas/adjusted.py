@@ -25,7 +25,7 @@ from robustify.config import parse
 from robustify.judging.adjusted import MOST_AUDITED, Balanced, balanced
 from robustify.judging.context import Context, Rules, context
 from robustify.models import cache_folder
-from robustify.policy.asked import asked_again, facts, rules
+from robustify.policy.asked import asked_again, bench_facts, rules
 from robustify.run import Run
 
 
@@ -34,7 +34,7 @@ def adjusted(data: Data, _work: Path) -> Entry:
     bench = loaded(data)
     meant = ask_by_meaning(bench.items, ProbeSettings(), cache_folder(), keep=True)
     answers = Answers.concat([guess(bench.items), Answers.of(meant)])
-    ctx = context(answers, facts(bench), Rules(), bench.items)
+    ctx = context(answers, bench_facts(bench), Rules(), bench.items)
     return left_to_find(ctx, balanced(ctx))
 
 

@@ -68,8 +68,8 @@ def larger(name: str, work: Path) -> Entry:
     )
     ctx, screen = context_of(run), run.summary.tree()["screen"]
     flagged = {words: _flagged(ctx, rule) for words, rule in _rules(ctx).items()}
-    weighed = balanced(ctx)
-    assert weighed is not None
+    balance = balanced(ctx)
+    assert balance is not None
     credits, view = all_credits(ctx), VIEW_OF[ctx.rules.screen.mode]
     won = {m: c for m, of in credits.items() if (c := of[asked.measure]) is not None}
     also = {m: c[won[m] == 1] for m, of in credits.items() if m in won and (c := of[view]) is not None}
@@ -83,8 +83,8 @@ def larger(name: str, work: Path) -> Entry:
         "rules": {words: found for words, (found, _) in flagged.items()},
         "d4": screen["d4_rule"] and {f: screen["d4_rule"][f] for f in ("flagged", "false_share")},
         "order": {rule: by_part(won, 1.0 - flagged[rule][1]) for rule in ("unanimous", "fdr at 0.1")},
-        "adjusted": {m: q.model_dump(mode="json") for m, c in won.items() if (q := weighed.rate(c))},
-        "weights": left_to_find(ctx, weighed),
+        "adjusted": {m: q.model_dump(mode="json") for m, c in won.items() if (q := balance.rate(c))},
+        "weights": left_to_find(ctx, balance),
         "seen": {who: _apart(credit, unanimous) for who, credit in _blind(ctx, run.summary.tree()).items()},
     }
 

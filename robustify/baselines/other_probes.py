@@ -53,11 +53,11 @@ def _latent_words(items: Sequence[Item], there: Bools) -> Floats:
     if d < 1:
         return np.zeros((*there.shape, 1))
     rarity = np.log(present.shape[0] / np.maximum(np.asarray(present.sum(axis=0)).ravel(), 1))
-    weighed = present @ diags_array(rarity)
-    length = np.sqrt(np.asarray(weighed.multiply(weighed).sum(axis=1)).ravel())
+    by_rarity = present @ diags_array(rarity)
+    length = np.sqrt(np.asarray(by_rarity.multiply(by_rarity).sum(axis=1)).ravel())
     # A fixed starting vector makes the coordinates reproducible.
     left, size, _ = svds(
-        diags_array(1 / np.maximum(length, ROUNDING)) @ weighed, k=d, v0=np.ones(min(present.shape))
+        diags_array(1 / np.maximum(length, ROUNDING)) @ by_rarity, k=d, v0=np.ones(min(present.shape))
     )
     place = _centred(padded(left * size, there), there)
     spread = float(place[there].std())

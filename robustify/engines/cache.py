@@ -159,7 +159,7 @@ def every(folder: Path) -> Iterator[list[Cache]]:
             yield [scores, sealed]
 
 
-class KeptScores:
+class CachedScores:
     """Cache access for a single model. Without a cache, it finds and stores nothing."""
 
     def __init__(self, cache: Cache | None, fingerprint: Mapping[str, str], name: str) -> None:

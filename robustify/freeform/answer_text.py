@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from robustify.freeform.grade import pattern
 from robustify.freeform.schema import ErrorType, GradedKind, GradeResult, Status
-from robustify.redaction import KeptHere
+from robustify.redaction import HoldsText
 from robustify.texts import compatible
 
 MOST = 1_000_000
@@ -153,7 +153,7 @@ LONG = 20_000
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Finding(KeptHere):
+class Finding(HoldsText):
     """The rules' decision on one answer: status, score if there is one, and reason. `extracted` is the compared text."""
 
     status: Status

@@ -19,7 +19,7 @@ from robustify.freeform.human import judge_verdict
 from robustify.freeform.llm_judge.judges import Judge
 from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult
 from robustify.freeform.settings import FreeSettings
-from robustify.redaction import KeptHere
+from robustify.redaction import HoldsText
 from robustify.stats.intervals import rate
 
 PAYLOADS: dict[str, str] = yaml.safe_load(
@@ -30,7 +30,7 @@ REPEATS = 3
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Case(KeptHere):
+class Case(HoldsText):
     """An answer whose correct verdict is known."""
 
     item: FreeItem

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 from pydantic import TypeAdapter, ValidationError
 
 from robustify.errors import DataError
-from robustify.redaction import KeptHere
+from robustify.redaction import HoldsText
 
 Kind = Literal["numeric", "short_text", "explanation"]
 GradedKind = Literal["numeric", "short_text", "explanation", "nuggets"]
@@ -35,7 +35,7 @@ LONGEST_NUGGET = 40
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Nugget(KeptHere):
+class Nugget(HoldsText):
     """One fact that an answer should state. `reviewed` is true if a person has approved it.
 
     Raises:
@@ -56,7 +56,7 @@ class Nugget(KeptHere):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class FreeItem(KeptHere):
+class FreeItem(HoldsText):
     """A question to be answered in words.
 
     `reference` is the correct answer, and `unit` its unit if it is a number. `options` and `correct` are the choices
@@ -99,7 +99,7 @@ class FreeItem(KeptHere):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class AnswerRow(KeptHere):
+class AnswerRow(HoldsText):
     """A model's answer. If the model was not asked, `error` gives the reason."""
 
     item_id: str
@@ -111,7 +111,7 @@ class AnswerRow(KeptHere):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Attempt(KeptHere):
+class Attempt(HoldsText):
     """One call of a judge: its reply, or the error of the call."""
 
     vote: int
@@ -123,7 +123,7 @@ class Attempt(KeptHere):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class JudgeTrace(KeptHere):
+class JudgeTrace(HoldsText):
     """Record of a judgement: model, template, calls, and agreement of the votes."""
 
     model: str
@@ -147,7 +147,7 @@ class NuggetGrade:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class GradeResult(KeptHere):
+class GradeResult(HoldsText):
     """One graded answer. `score` is None if the answer is unscored, which is different from wrong.
 
     `extracted` and `reference` are the texts that were compared. If a judge was also asked, `det_verdict` is the

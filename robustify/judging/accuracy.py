@@ -86,21 +86,21 @@ def accuracies(
     ctx: Context,
     credits: Mapping[str, Credits],
     graded: Mapping[str, FreeScores],
-    weighed: Balanced | None = None,
+    balance: Balanced | None = None,
 ) -> dict[str, Accuracy]:
     """Return the accuracy of every model, with its free-response and adjusted scores if it has any."""
     found = {
         name: accuracy(won, ctx.parts, graded.get(name), is_voter=name in ctx.votes.voters)
         for name, won in credits.items()
     }
-    if weighed is None:
+    if balance is None:
         return found
     alone = VIEW_OF[ctx.rules.screen.mode]
     return {
         name: rates.model_copy(
             update={
-                "adjusted": weighed.rate(credits[name].get("full")),
-                "adjusted_choices_only": weighed.rate(credits[name].get(alone)),
+                "adjusted": balance.rate(credits[name].get("full")),
+                "adjusted_choices_only": balance.rate(credits[name].get(alone)),
             }
         )
         for name, rates in found.items()
@@ -264,7 +264,7 @@ class Compared:
 
 
 def pairs(
-    ctx: Context, credits: Mapping[str, Credits], weighed: Balanced | None = None
+    ctx: Context, credits: Mapping[str, Credits], balance: Balanced | None = None
 ) -> dict[str, Pair] | None:
     """Return a paired comparison for each pair of models, named "A vs B", or None if there are fewer than two models.
 
@@ -297,7 +297,7 @@ def pairs(
         table[f"{a} vs {b}"] = Pair(
             models=(a, b),
             is_voter=a in voters or b in voters,
-            adjusted=None if weighed is None else weighed.difference(one, two),
+            adjusted=None if balance is None else balance.difference(one, two),
             **views,
         )
     return table or None

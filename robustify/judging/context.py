@@ -164,17 +164,17 @@ class Context:
     def first_rows(self, view: str, model: str) -> Block:
         """Return a model's first answer to each item under a view, with text scores per character."""
         block = first_block(self.answers, view, model).first()
-        return as_compared(block.where(self.index.at[block.item] >= 0), view)
+        return as_compared(block.where(self.index.index_of[block.item] >= 0), view)
 
     def in_table(self, values: Bools) -> Bools:
         """Return item values (n, ...) in the order of the answer table, with False for items that are not judged."""
-        at = self.index.at
+        at = self.index.index_of
         return np.where((at >= 0).reshape(-1, *[1] * (values.ndim - 1)), values[at], False)
 
     def row_groups(self, block: Block) -> Ints | None:
         """Return the group of each row (r,) in a block, or None if items are independent."""
         groups = self.parts.groups
-        return None if groups is None else groups[self.index.at[block.item]]
+        return None if groups is None else groups[self.index.index_of[block.item]]
 
 
 def context(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | None = None) -> Context:
@@ -190,8 +190,8 @@ def context(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] 
     ranker = Ranker(answers, index, items, rules.probe, facts.groups)
     ranking = ranker.rank(rules.screen.model_copy(update={"voters": votes.voters}))
     decision = flags(ranking, index.key, rules.screen.fdr, exact=rules.screen.fdr_exact)
-    cut = flagging(ranking, decision, index.width) if rules.screen.criterion == FDR else None
-    found = screened(votes, rules.screen, cut)
+    by_ranking = flagging(ranking, decision, index.width) if rules.screen.criterion == FDR else None
+    found = screened(votes, rules.screen, by_ranking)
     code, verdicts = _undecide_conflicts(found.outcome, found.verdicts(), facts)
     no_cloze = {} if items is None else excluded(items, rules.cloze)
     longest = answers.block("heuristic", LONGEST).first()

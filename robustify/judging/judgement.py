@@ -33,7 +33,7 @@ class Judgement:
 
     `cloze_excluded` gives the reasons of items excluded from cloze. `evidence` covers the items that could be ranked.
     `numbers` are further columns (n,) of `verdicts.csv`: the weights of the adjusted score unless withheld, and the item
-    analysis. `weighed` has these weights with their cues.
+    analysis. `balance` has these weights with their cues.
     """
 
     verdicts: Verdicts
@@ -41,7 +41,7 @@ class Judgement:
     summary: Summary
     evidence: Evidence | None = None
     numbers: Mapping[str, Floats] = field(default_factory=dict)
-    weighed: Balanced | None = None
+    balance: Balanced | None = None
 
 
 def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | None = None) -> Judgement:
@@ -52,10 +52,10 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
         DataError: rows contradict each other or the items.
     """
     ctx = context(answers, facts, rules, items)
-    credits, found, weighed = all_credits(ctx), evidence(ctx), balanced(ctx)
+    credits, found, balance = all_credits(ctx), evidence(ctx), balanced(ctx)
     analysed = item_analysis(ctx, credits)
     numbers = {
-        "adjusted_weight": None if weighed is None else weighed.scored,
+        "adjusted_weight": None if balance is None else balance.scored,
         "difficulty": None if analysed is None else analysed.difficulty,
         "discrimination": None if analysed is None else analysed.discrimination,
     }
@@ -65,9 +65,9 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
         screen=screen(ctx) if ctx.was_screened else None,
         splits=splits(ctx),
         full_mode=ctx.mode,
-        adjustment=None if weighed is None else weighed.part,
-        accuracy=accuracies(ctx, credits, free_responses(ctx, credits), weighed),
-        pairs=pairs(ctx, credits, weighed),
+        adjustment=None if balance is None else balance.part,
+        accuracy=accuracies(ctx, credits, free_responses(ctx, credits), balance),
+        pairs=pairs(ctx, credits, balance),
         random_removal=random_removals(ctx, credits),
         permutation=permutation(ctx),
         position_bias=position_biases(ctx) or None,
@@ -87,7 +87,7 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
         _with_certificate(ctx, summary),
         found,
         {name: column for name, column in numbers.items() if column is not None},
-        None if weighed is None or weighed.scored is None else weighed,
+        None if balance is None or balance.scored is None else balance,
     )
 
 

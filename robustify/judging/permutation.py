@@ -29,7 +29,7 @@ def permutation(ctx: Context) -> Permutation:
     for name in ctx.names:
         block = as_compared(first_block(ctx.answers, ctx.full, name), ctx.full)
         if len(block):
-            here = block.where(ctx.index.at[block.item] >= 0)
+            here = block.where(ctx.index.index_of[block.item] >= 0)
             out[name] = stability(here, ctx.row_groups(here), is_voter=name in ctx.votes.voters)
     return Permutation(by_model=out, cloze_invariance=cloze_invariance(ctx.answers, ctx.names))
 

@@ -112,7 +112,7 @@ def screen(ctx: Context) -> entries.Screen:
     votes, rules, chance = ctx.votes, ctx.rules.screen, ctx.chance
     # Tied items are undecided too, but lack no answer.
     missing = ~ctx.ranking.complete if rules.criterion == FDR else ctx.screened.missing > 0
-    unanswered = int(np.count_nonzero(missing & ~ctx.screened.weighed))
+    unanswered = int(np.count_nonzero(missing & ~ctx.screened.measurable))
     by_accuracy, by_chance = independence(_mean(votes.credit()), ctx.index.k[ctx.index.k > 0])
     agreement = voter_agreement(votes.choice, votes.key, votes.k)
     return entries.Screen(
@@ -131,7 +131,7 @@ def screen(ctx: Context) -> entries.Screen:
         asked=len(ctx.index),
         answered=len(ctx.index) - unanswered,
         unanswered=unanswered,
-        cut=decoy_cut(ctx.decision.cut, rules) if rules.criterion == FDR else None,
+        cut=cut_entry(ctx.decision.cut, rules) if rules.criterion == FDR else None,
         cuts=_cuts(ctx),
         independence=entries.Independence(unanimous_by_accuracy=by_accuracy, unanimous_by_chance=by_chance),
         **flag_fields(chance),
@@ -154,7 +154,7 @@ def _cuts(ctx: Context) -> tuple[entries.CutAt, ...]:
     )
 
 
-def decoy_cut(cut: Cut, rules: ScreenRules) -> entries.DecoyCut:
+def cut_entry(cut: Cut, rules: ScreenRules) -> entries.DecoyCut:
     """Return the summary entry of the cutoff."""
     share = Quantity(value=cut.estimate, n=cut.hits, ci=cut.interval)
     return entries.DecoyCut(
@@ -219,7 +219,7 @@ def _voters(ctx: Context) -> dict[str, entries.Voter]:
         if rules.mode == "letter":
             block = ctx.answers.block(VIEW_OF[rules.mode], name, votes.template)
             shares = position_share(block)
-            judged = block.where(ctx.index.at[block.item] >= 0)
+            judged = block.where(ctx.index.index_of[block.item] >= 0)
             favoured = favoured_place(judged, ctx.row_groups(judged))
             sampled = _sampled(ctx, judged, votes.choice[:, m])
         out[name] = entries.Voter(

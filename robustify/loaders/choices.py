@@ -16,7 +16,7 @@ from typing import Any
 
 from robustify.errors import ItemError
 from robustify.loaders.rows import Cells, cell_value, choice_text, has, json_kind, text_list
-from robustify.redaction import KeptHere
+from robustify.redaction import HoldsText
 
 TEXTS = (("text", "option", "answer", "content", "choice", "value"),)
 LABELS = (("label", "letter", "id", "key"),)
@@ -35,7 +35,7 @@ BY_LABEL = "labels"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Choices(KeptHere):
+class Choices(HoldsText):
     """Choices of a row, with any labels and any marks that show which choice is correct. `cut` is the separator if the
     choices came in one cell."""
 

@@ -44,7 +44,7 @@ from robustify.loaders.rows import (
     name_like,
     rows_or_faults,
 )
-from robustify.redaction import KeptHere
+from robustify.redaction import HoldsText
 
 ROWS_LOOKED_AT = 200
 KNOWN = (OWN, *LAYOUTS, *NAMED_BY_READER)
@@ -53,7 +53,7 @@ BY_NAMES = "fields"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RawItems(KeptHere):
+class RawItems(HoldsText):
     """Items read by a layout, with zero-based keys, and the faults of rows that could not be read.
 
     `fields` maps the fields unless the layout has its own names. `forms` counts rows by the form of their key. `labelled`

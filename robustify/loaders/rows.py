@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from robustify.errors import DataError, ItemError
 from robustify.loaders.loaded import KeyKind
-from robustify.redaction import KeptHere
+from robustify.redaction import HoldsText
 from robustify.texts import UNPRINTABLE
 
 V = TypeVar("V")
@@ -28,7 +28,7 @@ _MISSING = object()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class SourceRow(KeptHere):
+class SourceRow(HoldsText):
     """Row of a file. `line` is the line on which it starts, and `number` is its position among all rows. Both count from
     1."""
 
@@ -46,7 +46,7 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class SourceTable(KeptHere):
+class SourceTable(HoldsText):
     """Rows of one file. `flat` is set if the cells are not nested, so that their names are columns.
 
     A reader sets `layout` if it knows the layout, because a CSV without a header has no field names. `outer` names the
@@ -74,7 +74,7 @@ def table_of(
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RawItem(KeptHere):
+class RawItem(HoldsText):
     """Item as read by a layout. The key is still in the form of the file, which `key_is` names.
 
     `question_at` is where the question begins in the stem. `marked` is the choice marked as correct. `cut` is the

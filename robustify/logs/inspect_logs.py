@@ -27,7 +27,7 @@ from robustify.logs.log import (
 from robustify.logs.own_scores import pick_contradicted, scored_right
 from robustify.logs.prompts import Naming, assumed
 from robustify.marks.picks import Picked
-from robustify.redaction import KeptHere
+from robustify.redaction import HoldsText
 
 KIND = "inspect"
 _ATTACHED = "attachment://"
@@ -161,7 +161,7 @@ def _scorer(file: str, samples: Sequence[Cells], wanted: str | None) -> str | No
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class _Answers(KeptHere):
+class _Answers(HoldsText):
     """Format of the answers of a log, and its targets."""
 
     naming: Naming

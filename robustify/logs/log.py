@@ -14,7 +14,7 @@ from robustify.loaders.layouts import groups, raw_items
 from robustify.loaders.loaded import FieldMap
 from robustify.loaders.rows import Fault, RawItem, SourceRow, SourceTable, rows_or_faults
 from robustify.logs.checked_names import NOTHING, Name, as_label, said_name, topics_in
-from robustify.redaction import KeptHere
+from robustify.redaction import HoldsText
 from robustify.views import Hidden, View
 
 _ABSOLUTE = re.compile(r"(?:[/~.\\]|[A-Za-z]:[\\/]|__)")
@@ -51,7 +51,7 @@ class LogOptions:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class LoggedItem(KeptHere):
+class LoggedItem(HoldsText):
     """Item as shown in a log, with its text and key if the log contains them. `k` is the number of choices, or 0 if only
     the item with its ID determines it. `choices` is empty if there is no text. `name` is the label of the item in the log,
     and `id` is the ID of the item itself. Either is "" if it is unknown. `topic` and `group` are those of `Item`."""
@@ -67,7 +67,7 @@ class LoggedItem(KeptHere):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class LogReply(KeptHere):
+class LogReply(HoldsText):
     """Reply of one model to one item.
     `pick` and `scores` refer to positions as shown, and `scores` are log-probabilities.
 
@@ -90,7 +90,7 @@ class LogReply(KeptHere):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Log(KeptHere):
+class Log(HoldsText):
     """Contents of a log file: replies, unreadable rows, and metadata.
     `facts` (name of the task, versions, dtype) apply to every model in the log. `templates` maps "view/name" to the sha256
     of each robustify template that all prompts match. `notes` state assumptions, without the name of the file."""
@@ -132,7 +132,7 @@ class ShownBefore:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class LogFile(KeptHere):
+class LogFile(HoldsText):
     """File that may be a log, with its rows and the digest of its bytes. A zipped file has no rows yet."""
 
     path: Path

@@ -27,7 +27,7 @@ from robustify.logs.own_scores import pick_contradicted, scored_right
 from robustify.logs.pick_columns import PickColumns, pick_columns
 from robustify.logs.prompts import Naming, assumed, naming, whole_number
 from robustify.marks.picks import Picked
-from robustify.redaction import KeptHere
+from robustify.redaction import HoldsText
 from robustify.texts import unspaced
 from robustify.views import VIEWS, View
 
@@ -37,7 +37,7 @@ LEAST = 1e-12
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class SaidPick(KeptHere):
+class SaidPick(HoldsText):
     """Cells of a row that describe one model's pick. `model` is "" if the row names the model."""
 
     model: Name

@@ -20,7 +20,7 @@ from robustify.logs.log import LoggedItem, LogOptions
 from robustify.marks.labelling import COUNTED, bare_mark, only_labels, series_of
 from robustify.marks.picks import Picked, Unreadable, read_pick
 from robustify.orders import own
-from robustify.redaction import KeptHere
+from robustify.redaction import HoldsText
 from robustify.texts import unspaced
 from robustify.views import View, names, template
 
@@ -101,7 +101,7 @@ BLIND: tuple[View, ...] = ("choices_only", "choices_only_text")
 
 
 @dataclass(frozen=True, repr=False)
-class Prompt(KeptHere):
+class Prompt(HoldsText):
     """Prompts of one item, with one context and one continuation per choice."""
 
     item: LoggedItem

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from robustify.item import MOST
-from robustify.redaction import KeptHere
+from robustify.redaction import HoldsText
 from robustify.texts import UNSEEN, compatible
 
 _ROMAN = ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x", "xi", "xii", "xiii", "xiv", "xv", "xvi")  # fmt: skip
@@ -95,7 +95,7 @@ _BARE_LABEL = re.compile(rf"[\s*_`{OPENING}{UNSEEN}]*(?P<mark>{TOKEN})[\s*_`{CLO
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Labelled(KeptHere):
+class Labelled(HoldsText):
     """Options of one item without their labels. `positions` are those of the labels in their series. `unclear` is the
     number of options whose label has no usual dress, such as `C rome` among `A. Lima` and `B. Oslo`."""
 
@@ -179,7 +179,7 @@ def _is_mark(text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Cut(KeptHere):
+class Cut(HoldsText):
     """Text that lists labelled options: the text before them, their labels, and their texts."""
 
     before: str

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Literal
 
 from robustify.marks.labelling import CLOSING, COUNTED, LETTERS, OPENING, SERIES, TOKEN, fold
-from robustify.redaction import KeptHere
+from robustify.redaction import HoldsText
 from robustify.texts import INVISIBLE, unspaced
 
 Reason = Literal[
@@ -168,7 +168,7 @@ def split_mark(text: str, k: int, labels: Sequence[str] | None = None) -> tuple[
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class _Reader(KeptHere):
+class _Reader(HoldsText):
     options: tuple[str, ...]
     labels: tuple[str, ...] | None
     prefer: Literal["mark", "text"] | None

@@ -19,8 +19,8 @@ from robustify.files import sha256
 from robustify.item import Item
 from robustify.ngrams.text import BREAK, require_files, texts, words_of
 
-Part = Literal["stem", "stem_key", "choices"]
-PARTS: tuple[Part, ...] = ("stem", "stem_key", "choices")
+TextPart = Literal["stem", "stem_key", "choices"]
+PARTS: tuple[TextPart, ...] = ("stem", "stem_key", "choices")
 FEWEST_WORDS = 5
 """Minimum number of words in a searched sequence. A shorter one, such as "the capital of France", is not specific."""
 Words = list[str]
@@ -50,7 +50,7 @@ class Hit:
     """An item with the parts that were found. `coverage` is the share of its stem's n-grams, or None without n-grams."""
 
     item: str
-    parts: tuple[Part, ...]
+    parts: tuple[TextPart, ...]
     coverage: float | None
 
 
@@ -65,7 +65,7 @@ class Overlap:
     ngram: int
     files: tuple[TextFile, ...]
     items: int
-    checked: Mapping[Part, int]
+    checked: Mapping[TextPart, int]
     short: tuple[str, ...]
     not_checkable: tuple[str, ...]
     hits: tuple[Hit, ...]
@@ -153,7 +153,7 @@ class _Search:
         return hash(tuple(window)) in self._found
 
 
-def _windows(item: Item, stem: Words, n: int) -> Iterator[tuple[Part, Words]]:
+def _windows(item: Item, stem: Words, n: int) -> Iterator[tuple[TextPart, Words]]:
     """Yield each window of words to search for, with the part of the item that it belongs to."""
     choices = [words_of(choice.replace(BREAK, " ")) for choice in item.choices]
     key, n_listed = choices[item.key], sum(map(len, choices))

@@ -15,7 +15,7 @@ from robustify.run import Run
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Asked:
+class RunInput:
     """Results of asking models that judging and reporting need.
 
     `items` is None if their text is unknown. `data`, `templates` and `origin` are parts of run.json: the benchmark, the
@@ -52,7 +52,7 @@ def rules(config: Config) -> Rules:
     )
 
 
-def facts(bench: Loaded) -> Facts:
+def bench_facts(bench: Loaded) -> Facts:
     """Return facts about the benchmark that the answer table does not contain."""
     return Facts(
         name=bench.name,
@@ -75,7 +75,7 @@ def data_tree(bench: Loaded, n_items: int, found: Overlap | None = None) -> dict
         "sha256": bench.sha256,
         "n_items": n_items,
         "lines": line_runs(bench.lines[:n_items]),
-        "defects": list(facts(bench).defects),
+        "defects": list(bench_facts(bench).defects),
         "quarantined": list(map(asdict, bench.quarantined)),
         "overlap": None if found is None else found.json(),
     }
@@ -86,7 +86,7 @@ def line_runs(lines: Sequence[int]) -> list[list[int]]:
     return [[at, line] for at, line in enumerate(lines) if not at or line != lines[at - 1] + 1]
 
 
-def asked_again(run: Run, config: Config) -> Asked:
+def asked_again(run: Run, config: Config) -> RunInput:
     """Read the results of asking from a run. Raises `DataError` if its split files or `run.json` are incomplete."""
     data = run.manifest["data"]
     items = run.items
@@ -94,7 +94,7 @@ def asked_again(run: Run, config: Config) -> Asked:
         raise DataError(
             f"{run.folder}: The split files contain {len(items)} of {data['n_items']} items; expected all of them."
         )
-    return Asked(
+    return RunInput(
         items=items,
         facts=Facts(
             name=config.name,

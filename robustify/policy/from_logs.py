@@ -26,7 +26,7 @@ from robustify.judging.judgement import judge
 from robustify.loaders import Loaded, Source, load_many
 from robustify.logs import Gathered, Log, LogOptions, LogPath, fingerprint, gather, read_logs, together
 from robustify.models import cache_folder
-from robustify.policy.asked import Asked, line_runs, rules
+from robustify.policy.asked import RunInput, line_runs, rules
 from robustify.policy.public import print_run
 from robustify.restricted.recognition import require_ordinary_files
 from robustify.run import Run, refuse_foreign, run_lock
@@ -120,7 +120,7 @@ def _notes(logs: Sequence[Log]) -> list[str]:
     return [f"{together(names)}: {note}" for note, names in files.items()]
 
 
-def _asked(config: Config, logs: Sequence[Log], gathered: Gathered, bench: Loaded | None) -> Asked:
+def _asked(config: Config, logs: Sequence[Log], gathered: Gathered, bench: Loaded | None) -> RunInput:
     tables = [gathered.answers]
     if gathered.items is not None:
         screened = bool(config.screen.voters) or config.screen.probe_vote != "none"
@@ -140,7 +140,7 @@ def _asked(config: Config, logs: Sequence[Log], gathered: Gathered, bench: Loade
     set_aside = [*(bench.quarantined if bench else ()), *gathered.set_aside]
     lines = dict(zip((item.id for item in bench.items), bench.lines, strict=True)) if bench else {}
     digests = "".join(log.sha256 for log in logs)
-    return Asked(
+    return RunInput(
         items=gathered.items,
         facts=Facts(config.name, gathered.topics, gathered.groups, len(set_aside), defects),
         data={

@@ -9,13 +9,13 @@ from typing import Any
 
 from robustify import __version__
 from robustify.config import Config
-from robustify.policy.asked import Asked, rules
+from robustify.policy.asked import RunInput, rules
 from robustify.run import FORMAT
 from robustify.screen.screen_rules import ScreenRules, criterion_words
 from robustify.views import View, template
 
 
-def public_manifest(config: Config, asked: Asked) -> dict[str, Any]:
+def public_manifest(config: Config, asked: RunInput) -> dict[str, Any]:
     """Return run.json of a public run, without the digests of its files."""
     tree = _without_folders(config)
     if asked.origin is not None:
@@ -26,7 +26,9 @@ def public_manifest(config: Config, asked: Asked) -> dict[str, Any]:
     return {**manifest_of(config, asked, tree), "data": dict(asked.data), **free, **origin}
 
 
-def manifest_of(config: Config, asked: Asked, settings: Mapping[str, Any], **about: object) -> dict[str, Any]:
+def manifest_of(
+    config: Config, asked: RunInput, settings: Mapping[str, Any], **about: object
+) -> dict[str, Any]:
     """Return the part of run.json that all runs share. `settings` is the public part of the config, and `about` adds
     fields."""
     return {
@@ -41,7 +43,7 @@ def manifest_of(config: Config, asked: Asked, settings: Mapping[str, Any], **abo
     }
 
 
-def signature(config: Config, asked: Asked) -> str:
+def signature(config: Config, asked: RunInput) -> str:
     """Return a one-line recipe of every number in the run, in the style of sacrebleu's signatures."""
     screen = rules(config).screen
     parts = {
@@ -75,7 +77,7 @@ def _non_default_settings(screen: ScreenRules) -> list[str]:
     return [*text, *([screen.rotation] if screen.rotation != "averaged" else [])]
 
 
-def _screened(config: Config, asked: Asked) -> str:
+def _screened(config: Config, asked: RunInput) -> str:
     """Return the template and orders of the screen, from the config or from imported answers."""
     screen, asking = rules(config).screen, config.asking
     view: View = "choices_only" if screen.mode == "letter" else "choices_only_text"

@@ -15,7 +15,7 @@ from robustify.files import write_json
 from robustify.item import Item
 from robustify.judging.judgement import Judgement
 from robustify.loaders import Loaded, Quarantined, describe, load_many
-from robustify.policy.asked import Asked
+from robustify.policy.asked import RunInput
 from robustify.policy.manifest import public_manifest
 from robustify.policy.verdict_table import write_verdicts, write_weights
 from robustify.report import write_report
@@ -75,13 +75,13 @@ class PublicPolicy:
         with beginning(folder) as place:
             write_report(place, judgement.summary, {"growing": True})
 
-    def write(self, folder: Path, asked: Asked, judgement: Judgement) -> Run:
+    def write(self, folder: Path, asked: RunInput, judgement: Judgement) -> Run:
         """Write the run's folder with answers, verdicts and items."""
         assert self.config is not None
         return print_run(folder, self.config, asked, judgement)
 
 
-def print_run(folder: Path, config: Config, asked: Asked, judgement: Judgement) -> Run:
+def print_run(folder: Path, config: Config, asked: RunInput, judgement: Judgement) -> Run:
     """Write the run's folder. If a guardrail stops exports, tasks for lm-eval are not written."""
     manifest = public_manifest(config, asked)
     summary = judgement.summary.model_copy(update={"signature": manifest["signature"]})
@@ -96,8 +96,8 @@ def print_run(folder: Path, config: Config, asked: Asked, judgement: Judgement) 
             judgement.evidence,
             judgement.numbers,
         )
-        if judgement.weighed is not None:
-            write_weights(staged / WEIGHTS, judgement.verdicts.items, judgement.weighed)
+        if judgement.balance is not None:
+            write_weights(staged / WEIGHTS, judgement.verdicts.items, judgement.balance)
         if judgement.evidence is not None and asked.items is not None:
             write_lines(staged / EVIDENCE, evidence_rows(judgement.evidence, judgement.verdicts, asked.items))
             if config.explore:

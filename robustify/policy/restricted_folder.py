@@ -22,7 +22,7 @@ from robustify.files import owner_only, write_json, write_text
 from robustify.gate.key_file import Key
 from robustify.judging.judgement import Judgement
 from robustify.loaders import Loaded
-from robustify.policy.asked import Asked
+from robustify.policy.asked import RunInput
 from robustify.policy.manifest import manifest_of
 from robustify.policy.releases import CLAIM, CLAIM_FORMAT
 from robustify.redaction import muted
@@ -77,7 +77,7 @@ class RestrictedPolicy:
         except UnaskableError as error:
             raise DataError(error.counted) from None
 
-    def write(self, folder: Path, asked: Asked, judgement: Judgement) -> Run:
+    def write(self, folder: Path, asked: RunInput, judgement: Judgement) -> Run:
         """Write the folder of a restricted run (mode 0700, files 0600).
 
         IDs in `asked` and `judgement` are keyed. Splits with fewer than `min_cell` items are not written, and neither
@@ -144,7 +144,7 @@ def _splits(judgement: Judgement, access: Access, k: int) -> list[Split]:
     return [hashed(name, version, split, access.key.id, ids[split]) for split in ids if len(ids[split]) >= k]
 
 
-def _manifest(config: Config, asked: Asked, access: Access) -> dict[str, Any]:
+def _manifest(config: Config, asked: RunInput, access: Access) -> dict[str, Any]:
     tree = config.model_dump(mode="json")
     settings = {name: tree[name] for name in SETTINGS if name in tree}
     if settings["cloze"].get("labels"):

@@ -11,7 +11,7 @@ from robustify.baselines.heuristics import guess
 from robustify.judging.adjusted import Balanced, balanced
 from robustify.judging.context import Rules, context
 from robustify.loaders import Loaded
-from robustify.policy.asked import facts
+from robustify.policy.asked import bench_facts
 from robustify.summary.adjustment import Adjust
 
 
@@ -25,4 +25,4 @@ def weighed(bench: Loaded, adjust: Adjust, cache: Path) -> Balanced | None:
     meant = Answers.of(ask_by_meaning(bench.items, ProbeSettings(), cache, keep=True, adjust=adjust))
     answers = Answers.concat([guess(bench.items), meant])
     with threadpool_limits(1, "blas"):
-        return balanced(context(answers, facts(bench), Rules(adjust=adjust), bench.items))
+        return balanced(context(answers, bench_facts(bench), Rules(adjust=adjust), bench.items))

@@ -15,7 +15,7 @@ from typing import NoReturn, TextIO
 REDACTED = "<text redacted>"
 
 
-class KeptHere:
+class HoldsText:
     """Base of frozen values that contain text. They cannot be pickled, and a copy is the same object.
 
     A dataclass with this base and `repr=False` shows only its name.
@@ -29,14 +29,14 @@ class KeptHere:
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise TypeError(f"{type(self).__name__} contains item text and cannot be pickled.")
 
-    def __copy__(self) -> "KeptHere":
+    def __copy__(self) -> "HoldsText":
         return self
 
-    def __deepcopy__(self, memo: object) -> "KeptHere":
+    def __deepcopy__(self, memo: object) -> "HoldsText":
         return self
 
 
-class ItemText(KeptHere):
+class ItemText(HoldsText):
     """A stem and its choices, which can be compared but are read only through `open_text`.
 
     `question_at` is the offset of the question in the stem, or 0 if no passage precedes it.

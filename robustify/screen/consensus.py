@@ -79,7 +79,7 @@ class Screened:
 
     `right` (n, K) counts votes, and `missing` (n,) counts absent votes, of `voters`. `options` (n, K) marks the options
     that exist. `would` (n, K) marks options for which the available answers would flag the item, and `open` (n, K) those
-    for which only missing answers still could. `cut` has the flags of `criterion: fdr`, or None if votes are counted.
+    for which only missing answers still could. `by_ranking` has the flags of `criterion: fdr`, or None if votes count.
     """
 
     votes: Votes
@@ -90,10 +90,10 @@ class Screened:
     would: Bools
     open: Bools
     voters: int
-    cut: Flagging | None
+    by_ranking: Flagging | None
 
     @cached_property
-    def weighed(self) -> Bools:
+    def measurable(self) -> Bools:
         """Items (n,) whose outcome does not depend on missing answers, or with an option that the available answers already
         flag.
 
@@ -134,18 +134,18 @@ class Screened:
         return Verdicts(self.votes.items, tuple(parts), which)
 
     def chance(self, groups: Ints | None = None) -> Chance:
-        """Return the flags and the number expected under the null, on the items in `weighed`.
+        """Return the flags and the number expected under the null, on the items in `measurable`.
 
         If voters could see the positions of the choices, a null that knows the positions of the keys is computed too
         (`by_position`) and decides. Voters that know only positions would have been right as often.
         """
-        there = self.weighed
+        there = self.measurable
         would, key, k = self.would[there], self.votes.key[there], self.votes.k[there]
         flagged = _at_key(would, key) & (key >= 0)
         together = None if groups is None else groups[there]
         found = chance(flagged, would, k, together)
-        if self.cut is not None:
-            return _of_ranking(found, flagged, self.cut)
+        if self.by_ranking is not None:
+            return _of_ranking(found, flagged, self.by_ranking)
         positions = where_keys_are(key, k) if self.votes.placed else None
         if positions is None:
             return found
@@ -153,8 +153,8 @@ class Screened:
         return replace(found, by_position=known, positions=positions)
 
 
-def screened(votes: Votes, rules: ScreenRules, cut: Flagging | None = None) -> Screened:
-    """Apply a rule to the votes. `cut` has the flags of `criterion: fdr`.
+def screened(votes: Votes, rules: ScreenRules, by_ranking: Flagging | None = None) -> Screened:
+    """Apply a rule to the votes. `by_ranking` has the flags of `criterion: fdr`.
 
     Raises:
         UsageError: the criterion needs a different number of voters than voted or were left out since.
@@ -170,17 +170,17 @@ def screened(votes: Votes, rules: ScreenRules, cut: Flagging | None = None) -> S
         right += column[:, None] == options
     missing = (choice == UNANSWERED).sum(axis=1)
     if rules.criterion == FDR:
-        if cut is None:
+        if by_ranking is None:
             raise UsageError(
-                "screen.criterion: `fdr` needs a ranking of all items, but none was given. Pass a cutoff's flags as `cut`."
+                "screen.criterion: `fdr` needs a ranking of all items, but none was given. Pass its flags."
             )
-        would, open_ = cut.would, cut.open
+        would, open_ = by_ranking.would, by_ranking.open
     else:
         due = votes_needed(rules.criterion, m)
         would = np.asarray(right >= due)
         open_ = np.ones_like(would) if m == 0 else ~would & (right + missing[:, None] >= due)
     there = options < votes.k[:, None]
-    return Screened(votes, rules, right, missing, there, would & there, open_ & there, m, cut)
+    return Screened(votes, rules, right, missing, there, would & there, open_ & there, m, by_ranking)
 
 
 def d4_votes(

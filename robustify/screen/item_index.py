@@ -30,14 +30,14 @@ DRAWS = 9999
 class ItemIndex:
     """Judged items in order.
 
-    `items` are n IDs. `key` and `k` (n,) are -1 and 0 for items without rows. `at` is the index of each of `Answers.items`,
-    or -1 for items that are not judged.
+    `items` are n IDs. `key` and `k` (n,) are -1 and 0 for items without rows. `index_of` is the index of each of
+    `Answers.items`, or -1 for items that are not judged.
     """
 
     items: tuple[str, ...]
     key: Ints
     k: Ints
-    at: Ints
+    index_of: Ints
 
     def __len__(self) -> int:
         return len(self.items)
@@ -50,7 +50,7 @@ class ItemIndex:
     def spread(self, block: Block, values: Floats) -> Floats:
         """Return row values in item order (n,), NaN for items without a row. A block has at most one row per item."""
         out = np.full(len(self), np.nan)
-        where = self.at[block.item]
+        where = self.index_of[block.item]
         out[where[where >= 0]] = values[where >= 0]
         return out
 

@@ -104,7 +104,7 @@ class VoterPreferences:
             answered = ~(np.isnan(preference) & self._there).any(axis=1) & (self._index.k > 0)
             values = np.where(answered[:, None], _standardised(preference, self._there), 0.0)
             placed = mode == "letter" and in_own_order(block)
-            there = self._index.at[block.item]
+            there = self._index.index_of[block.item]
             asked = np.bincount(there[there >= 0], minlength=len(self._index)) > 0
             self._read[asking] = _Preferences(values, answered, placed, asked)
         return self._read[asking]

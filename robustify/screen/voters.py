@@ -80,7 +80,7 @@ def redrawn(block: Block, choice: Ints, index: ItemIndex, groups: Ints | None = 
     `block` has its letter rows. `choice` (n,) is its averaged pick for each item, and negative picks do not count. A tie in
     a draw changes the pick. `groups` (n,) are clusters of items, as in `rate`.
     """
-    rows = block.where((index.at[block.item] >= 0) & (block.draws > 0) & (block.pick >= 0))
+    rows = block.where((index.index_of[block.item] >= 0) & (block.draws > 0) & (block.pick >= 0))
     if not len(rows):
         return None
     at, _ = preferences(rows, "letter", index)

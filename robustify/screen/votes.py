@@ -134,7 +134,7 @@ def models_asked(answers: Answers, view: str, template: str | None = None) -> tu
 
 def preferences(block: Block, mode: Mode, index: ItemIndex, norm: TextNorm = "chars") -> tuple[Ints, Floats]:
     """Return the item index (r,) and the preferences (r, width) of each row that belongs to a judged item."""
-    at = index.at[block.item]
+    at = index.index_of[block.item]
     rows = block if (at >= 0).all() else block.where(at >= 0)
     preference = row_preferences(rows, mode, norm)
     width = index.width
@@ -168,7 +168,7 @@ def not_shown(block: Block, index: ItemIndex) -> Bools | None:
     """Return the choices (r, width) of judged rows for which a server reported no score, or None if all were reported."""
     if np.isnan(block.at_most).all():
         return None
-    rows = block.where(index.at[block.item] >= 0)
+    rows = block.where(index.index_of[block.item] >= 0)
     hidden = np.isnan(_widened(rows.scores, max(rows.scores.shape[1], index.width)))
     there = np.arange(hidden.shape[1]) < rows.k[:, None]
     return np.asarray((hidden & there & ~np.isnan(rows.at_most)[:, None])[:, : index.width])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from robustify.engines.cache import FILE, Cache, KeptScores
+from robustify.engines.cache import FILE, Cache, CachedScores
 from robustify.engines.plan import Encoded
 from robustify.engines.protocols import Logprob
 from robustify.errors import ModelError, ResourceError
@@ -27,15 +27,15 @@ def cache(tmp_path: Path) -> Iterator[Cache]:
 
 
 def test_what_was_kept_is_known_to_the_bit_and_to_its_recipe_alone(cache: Cache, tmp_path: Path) -> None:
-    KeptScores(cache, {"weights": "w"}, "m").keep({A: ONE, B: TWO})
+    CachedScores(cache, {"weights": "w"}, "m").keep({A: ONE, B: TWO})
     with Cache(tmp_path) as again:
-        assert KeptScores(again, {"weights": "w"}, "m").known([A, B]) == {A: ONE, B: TWO}
+        assert CachedScores(again, {"weights": "w"}, "m").known([A, B]) == {A: ONE, B: TWO}
         for other in ({"weights": "x"}, {"weightsw": ""}):
-            assert KeptScores(again, other, "m").known([A]) == {}
+            assert CachedScores(again, other, "m").known([A]) == {}
 
 
 def test_the_first_value_counts_and_another_one_is_an_error(cache: Cache) -> None:
-    kept = KeptScores(cache, {}, "m")
+    kept = CachedScores(cache, {}, "m")
     kept.keep({A: ONE})
     assert kept.keep({A: Logprob(-1.2500000001, 1)}) == {A: ONE}
     for other in (Logprob(-1.2515, 1), Logprob(-1.25, 2), Logprob(float("nan"), 1)):
@@ -45,7 +45,7 @@ def test_the_first_value_counts_and_another_one_is_an_error(cache: Cache) -> Non
 
 
 def test_without_a_cache_nothing_is_known() -> None:
-    kept = KeptScores(None, {}, "m")
+    kept = CachedScores(None, {}, "m")
     kept.keep({A: ONE})
     kept.path = "trees"
     assert (kept.known([A]), kept.path) == ({}, None)
@@ -54,7 +54,7 @@ def test_without_a_cache_nothing_is_known() -> None:
 def test_a_file_with_a_damaged_row_is_set_aside_and_said(
     cache: Cache, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kept = KeptScores(cache, {}, "m")
+    kept = CachedScores(cache, {}, "m")
     kept.keep({A: ONE, B: TWO})
     with sqlite3.connect(tmp_path / FILE) as db:
         db.execute("UPDATE score SET value = zeroblob(12) WHERE key = (SELECT min(key) FROM score)")
@@ -121,7 +121,7 @@ def noise(image: bytes, page: int, way: str) -> bytes:
 def image(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     folder = tmp_path_factory.mktemp("whole")
     with Cache(folder) as cache:
-        kept = KeptScores(cache, {}, "m")
+        kept = CachedScores(cache, {}, "m")
         kept.keep(MANY)
         kept.path = "trees"
     return (folder / FILE).read_bytes()
@@ -138,7 +138,7 @@ def test_a_run_goes_on_over_any_damaged_page(
         folder.mkdir()
         (folder / FILE).write_bytes(noise(image, page, way))
         with Cache(folder) as cache:
-            kept = KeptScores(cache, {}, "m")
+            kept = CachedScores(cache, {}, "m")
             found = kept.known(MANY)
             assert found.items() <= MANY.items()
             assert kept.path in ("trees", None) or way == "bytes"
@@ -156,8 +156,8 @@ def test_of_two_runs_that_find_the_damage_the_second_takes_the_file_of_the_first
     with Cache(tmp_path) as one, Cache(tmp_path) as two:
         (tmp_path / FILE).write_bytes(noise(image, len(image) // PAGE // 2, "page"))
         for cache in (one, two):
-            assert KeptScores(cache, {}, "m").keep(MANY) == MANY
-            assert KeptScores(cache, {}, "m").known(MANY) == MANY
+            assert CachedScores(cache, {}, "m").keep(MANY) == MANY
+            assert CachedScores(cache, {}, "m").known(MANY) == MANY
     assert not (tmp_path / f"{FILE}.corrupt-2").exists()
 
 
@@ -181,7 +181,7 @@ def test_a_place_that_cannot_hold_a_cache_is_a_resource_error(tmp_path: Path) ->
 def _keep(folder: Path, first: int) -> None:
     with Cache(folder) as cache:
         for n in range(first, first + 40):
-            KeptScores(cache, {}, "m").keep({Encoded((n,), (1,)): Logprob(-float(n + 1), 1)})
+            CachedScores(cache, {}, "m").keep({Encoded((n,), (1,)): Logprob(-float(n + 1), 1)})
 
 
 def test_two_runs_share_a_cache(tmp_path: Path) -> None:

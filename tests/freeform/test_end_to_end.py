@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from robustify.freeform.grade.graders import grade_answers
-from robustify.freeform.llm_judge.judges import KeptJudge
+from robustify.freeform.llm_judge.judges import CachedJudge
 from robustify.freeform.llm_judge.prompting import Message
 from robustify.freeform.metrics import summarise
 from robustify.freeform.questions import convert_item, generate
@@ -46,10 +46,10 @@ def test_a_real_model_answers_and_is_graded(tmp_path: Path) -> None:
     left = [g for g in plain if g.status == "needs_judge"]
     assert left, "the rules decided everything: nothing is left for the judge"
     with Replies(tmp_path) as kept:
-        judge = KeptJudge(ScriptedJudge(by_length, name="by-length"), kept)
+        judge = CachedJudge(ScriptedJudge(by_length, name="by-length"), kept)
         grades = grade_answers(items, rows, FreeSettings(), judge)
         assert (
-            grade_answers(items, rows, FreeSettings(), KeptJudge(ScriptedJudge([], "by-length"), kept))
+            grade_answers(items, rows, FreeSettings(), CachedJudge(ScriptedJudge([], "by-length"), kept))
             == grades
         )
     assert [g.method for g in grades].count("judge") == len(left)

@@ -12,11 +12,11 @@ from pydantic import ValidationError
 from robustify.errors import AuthorisationError, ModelError, UsageError
 from robustify.freeform.llm_judge.asking import ask_labels, tolerance_percent
 from robustify.freeform.llm_judge.judges import (
+    CachedJudge,
     Call,
     HttpJudge,
     Judge,
     JudgeCallError,
-    KeptJudge,
 )
 from robustify.freeform.llm_judge.prompting import Message
 from robustify.freeform.replies import Replies
@@ -165,17 +165,17 @@ def test_a_retry_says_what_was_wrong() -> None:
 
 def test_a_reply_is_kept_and_asked_once_and_a_failed_call_is_made_again(tmp_path: Path) -> None:
     with Replies(tmp_path) as kept:
-        first = graded(KeptJudge(ScriptedJudge(["hm", RIGHT]), kept, "here"))
+        first = graded(CachedJudge(ScriptedJudge(["hm", RIGHT]), kept, "here"))
         assert (
-            graded(KeptJudge(ScriptedJudge([JudgeCallError("timeout")], "b"), kept)).error_type == "timeout"
+            graded(CachedJudge(ScriptedJudge([JudgeCallError("timeout")], "b"), kept)).error_type == "timeout"
         )
     with Replies(tmp_path) as kept:
         never = ScriptedJudge([])
-        assert graded(KeptJudge(never, kept, "here")) == first
+        assert graded(CachedJudge(never, kept, "here")) == first
         assert never.asked == []
-        assert graded(KeptJudge(ScriptedJudge([RIGHT], "b"), kept)).score == 1
+        assert graded(CachedJudge(ScriptedJudge([RIGHT], "b"), kept)).score == 1
         # Another server of the same model name is another judge.
-        assert graded(KeptJudge(ScriptedJudge([WRONG]), kept, "elsewhere")).score == 0
+        assert graded(CachedJudge(ScriptedJudge([WRONG]), kept, "elsewhere")).score == 0
 
 
 def http(url: str, *, api_key_env: str | None = None, **how: Any) -> HttpJudge:

@@ -142,7 +142,7 @@ def test_too_few_items_withhold_the_score_and_write_no_weight() -> None:
     assert (part.status, part.reason.code, part.left) == ("withheld", "worth_few", {})
     assert found.summary.accuracy["m"].adjusted is None
     assert "adjusted_weight" not in found.numbers
-    assert found.weighed is None
+    assert found.balance is None
 
 
 def test_meaning_is_found_under_the_weights_of_form_and_not_under_those_of_meaning_where_voters_audit() -> (

@@ -6,7 +6,7 @@ import os
 import sqlite3
 from pathlib import Path
 
-from robustify.engines.cache import FILE, SEALED_FILE, Cache, KeptScores, every
+from robustify.engines.cache import FILE, SEALED_FILE, Cache, CachedScores, every
 from robustify.engines.plan import Encoded
 from robustify.engines.protocols import Logprob
 from tests.support.command import invoked
@@ -17,8 +17,8 @@ ASKED = [Encoded((1, 2, 3), (4, 5)), Encoded((1, 2, 3), (6,))]
 SCORED = {ASKED[0]: Logprob(-1.25, 2), ASKED[1]: Logprob(-2.5, 1)}
 
 
-def kept(cache: Cache) -> KeptScores:
-    return KeptScores(cache, FINGERPRINT, "m")
+def kept(cache: Cache) -> CachedScores:
+    return CachedScores(cache, FINGERPRINT, "m")
 
 
 def keys(file: Path) -> set[bytes]:

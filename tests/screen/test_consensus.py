@@ -71,7 +71,7 @@ def test_a_tie_is_an_answer_but_no_vote_and_without_voters_nothing_is_decided() 
     assert words(voted([[0, -2], [-2, -2]]), unanimous()) == ["robust", "robust"]
     b = voted([[], []])
     assert words(b, unanimous()) == ["undecided", "undecided"]
-    assert not screened(votes_of(b), unanimous()).weighed.any()
+    assert not screened(votes_of(b), unanimous()).measurable.any()
 
 
 def test_the_probe_votes_with_the_others() -> None:

@@ -15,7 +15,7 @@ from robustify.config import Config, parse
 from robustify.disclosure import record
 from robustify.engines.protocols import Logprob, Progress, no_progress
 from robustify.judging.judgement import Judgement
-from robustify.policy.asked import Asked
+from robustify.policy.asked import RunInput
 from robustify.policy.restricted_folder import RestrictedPolicy
 from robustify.restricted.secret_key import evaluator_key
 from robustify.run import Run
@@ -89,7 +89,7 @@ def run(folder: Path, out: Path, told: Config | None = None) -> Run:
 class Inside:
     """What a run knew and did not write."""
 
-    asked: Asked
+    asked: RunInput
     judgement: Judgement
 
     @property
@@ -104,7 +104,7 @@ def audited(folder: Path, n: int = 200, told: Mapping[str, Any] | None = None, *
     seen: list[Inside] = []
     real = RestrictedPolicy.write
 
-    def kept(writer: RestrictedPolicy, place: Path, asked: Asked, judgement: Judgement) -> Run:
+    def kept(writer: RestrictedPolicy, place: Path, asked: RunInput, judgement: Judgement) -> Run:
         seen.append(Inside(asked, judgement))
         return real(writer, place, asked, judgement)
 

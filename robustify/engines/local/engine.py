@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from robustify.engines.cache import Cache, KeptScores
+from robustify.engines.cache import Cache, CachedScores
 from robustify.engines.local.paths import Paths, Work
 from robustify.engines.plan import Encoded
 from robustify.engines.protocols import Closing, Logprob, Progress, no_progress
@@ -42,7 +42,7 @@ class HF(Closing):
         self._model, self._folder = model, folder
         self._n_threads, self._elsewhere = n_threads, elsewhere
         self._recipe = recipe(model, folder, n_threads)
-        self._kept = KeptScores(cache, self._recipe, model.name)
+        self._kept = CachedScores(cache, self._recipe, model.name)
         self._work: Work | None = None
         self._paths: Paths | None = None
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from robustify.engines.cache import Cache, KeptScores
+from robustify.engines.cache import Cache, CachedScores
 from robustify.engines.openai.capabilities import Capabilities, probe_server
 from robustify.engines.openai.client import Client, Json, Refusal, Unreachable
 from robustify.engines.openai.continuations import (
@@ -83,7 +83,7 @@ class OpenAIServer(Closing):
         `ModelError` if the server keeps failing or returns unusable numbers. Finished scores are kept."""
         can = self.capabilities
         keys = sampled_keys(requests) if can.chat else keys_of(requests)
-        asked, kept = Counter(keys), KeptScores(self._cache, self._recipe, self.name)
+        asked, kept = Counter(keys), CachedScores(self._cache, self._recipe, self.name)
         known = kept.known(asked)
         progress(sum(asked[key] for key in known))
         # Jobs are planned from all requests, so that a resumed run sends the same requests as an uninterrupted one.
@@ -175,7 +175,7 @@ class OpenAIServer(Closing):
         can = self.capabilities
         recipe = _recipe(self._model, can)
         for n in range(1000):
-            kept = KeptScores(self._cache, {**recipe, "variant": str(n)}, self.name)
+            kept = CachedScores(self._cache, {**recipe, "variant": str(n)}, self.name)
             before = kept.path
             if before is None:
                 kept.path = before = " ".join(f"{number:.4f}" for number in can.probe) or "none"

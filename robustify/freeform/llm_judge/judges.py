@@ -20,7 +20,7 @@ from robustify.freeform.llm_judge.prompting import Message, prompt_sha256
 from robustify.freeform.replies import Replies, reply_key
 from robustify.freeform.schema import AnswerRow, ErrorType
 from robustify.freeform.settings import JudgeSettings
-from robustify.redaction import KeptHere
+from robustify.redaction import HoldsText
 
 RETRIES = 2
 """Number of times that a call to a busy or failing server is repeated."""
@@ -29,7 +29,7 @@ _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Completion(KeptHere):
+class Completion(HoldsText):
     """A judge's reply. Reasoning that a server returns separately is discarded."""
 
     text: str
@@ -72,7 +72,7 @@ class Judge(Protocol):
         ...
 
 
-class KeptJudge:
+class CachedJudge:
     """A judge with cached replies, so that each call is made once. `origin` identifies the model beyond its name."""
 
     def __init__(self, judge: Judge, kept: Replies, origin: object = None) -> None:
@@ -163,7 +163,7 @@ def open_judge(
         yield None
         return
     with closing(HttpJudge(settings, restricted=restricted)) as http:
-        yield KeptJudge(http, kept, settings.base_url)
+        yield CachedJudge(http, kept, settings.base_url)
 
 
 def refuse_self_judging(judge: JudgeSettings | None, answers: Sequence[AnswerRow]) -> None:

@@ -19,7 +19,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from robustify.errors import UsageError
 from robustify.freeform.llm_judge.store import PromptTemplate, pack_text
-from robustify.redaction import KeptHere
+from robustify.redaction import HoldsText
 
 LANGUAGES = {
     "ar": "Arabic", "de": "German", "en": "English", "es": "Spanish", "fr": "French", "hi": "Hindi", "it": "Italian",
@@ -31,7 +31,7 @@ _NONCE = 12
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Message(KeptHere):
+class Message(HoldsText):
     """One message of a conversation. `role` is system, user or assistant."""
 
     role: str

@@ -189,7 +189,7 @@ def everything(index: ItemIndex) -> Kept:
 
 def kept_by(found: Screened) -> Kept:
     """Return the items that a screening outcome keeps."""
-    votes, mask = found.votes, np.asarray((found.outcome == ROBUST) & found.weighed)
+    votes, mask = found.votes, np.asarray((found.outcome == ROBUST) & found.measurable)
     return Kept(mask, votes.items, votes.key[mask], votes.k[mask], found.would[mask])
 
 

@@ -75,7 +75,7 @@ def by_meaning(ctx: Context, task: AuditTask) -> Iterator[AuditorRates]:
     for view, name, _ in ctx.answers.askings():
         if view == MEANING:
             rows = ctx.answers.block(MEANING, name).first()
-            shared, at = best(rows.scores, rows.k), ctx.index.at[rows.item]
+            shared, at = best(rows.scores, rows.k), ctx.index.index_of[rows.item]
             picked = np.zeros((len(ctx.index), ctx.index.width), dtype=bool)
             picked[at[at >= 0], : shared.shape[1]] = shared[at >= 0]
             yield _model(ctx, "encoder", name, picked, task.kept)

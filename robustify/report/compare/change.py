@@ -9,7 +9,7 @@ from robustify.stats.tests import LEVEL, detectable
 from robustify.summary.quantity import Quantity
 from robustify.summary.scored import Accuracy, FreeScores, ViewScores
 
-Part = Literal["all", "robust"]
+Split = Literal["all", "robust"]
 VIEWS: Mapping[str, tuple[str, Callable[[Accuracy], ViewScores | FreeScores | None]]] = {
     "full": ("full", lambda scores: scores.full),
     "choices_only": ("choices only", lambda scores: scores.choices_only),
@@ -33,7 +33,7 @@ class Change:
     """
 
     number: str
-    part: Part
+    part: Split
     models: tuple[str, str] | None
     first: Quantity
     second: Quantity

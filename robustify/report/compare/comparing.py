@@ -16,7 +16,7 @@ import numpy as np
 
 from robustify.arrays import Floats, Ints, group_numbers
 from robustify.judging.accuracy import Credits, compare_pair, credits
-from robustify.report.compare.change import ADJUSTED, REMOVED, VIEWS, Change, Part
+from robustify.report.compare.change import ADJUSTED, REMOVED, VIEWS, Change, Split
 from robustify.report.compare.matching import Match, matched
 from robustify.report.format import counted
 from robustify.run import SPLIT_FILES, VERDICTS, Run, open_run
@@ -66,7 +66,7 @@ class Side:
         group_of = {item.id: item.group for item in self.run.items or ()}
         return group_numbers(items, group_of) if any(map(group_of.get, items)) else None
 
-    def shown(self, number: str, part: Part, model: str) -> Quantity | None:
+    def shown(self, number: str, part: Split, model: str) -> Quantity | None:
         """Return the value of a measure on all items of the run."""
         if number == REMOVED:
             items = list(self.run.verdicts)
@@ -240,7 +240,7 @@ class Pair:
             yield self._paired(view, "robust", models, *kept)
 
     def _paired(
-        self, number: str, part: Part, models: tuple[str, str] | None, x: Floats, y: Floats
+        self, number: str, part: Split, models: tuple[str, str] | None, x: Floats, y: Floats
     ) -> Change:
         """Return the change on items that both runs answered. Credits are NaN if unanswered (n_common,)."""
         there = ~np.isnan(x) & ~np.isnan(y)
@@ -252,7 +252,7 @@ class Pair:
         p, error = None if same else found.p, found.difference.error
         return Change(number, part, models, first, second, difference, error, p, paired=True, same=same)
 
-    def _unpaired(self, number: str, part: Part, models: tuple[str, str] | None) -> Iterator[Change]:
+    def _unpaired(self, number: str, part: Split, models: tuple[str, str] | None) -> Iterator[Change]:
         """Yield the change of a number that both summaries contain."""
         named = zip((self.one, self.two), models or ("", ""), strict=True)
         q, r = (side.shown(number, part, model) for side, model in named)
