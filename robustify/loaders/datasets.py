@@ -200,7 +200,7 @@ NAMED_BY_READER = (
     ),
     _flat(
         "inspect_log",
-        "A sample of an Inspect log: the key is a letter.",
-        stem="input", choices="choices", key="target", key_is="letter", id="id", topic="topic",
+        "A sample of an Inspect log: the key is a letter or a text.",
+        stem="input", choices="choices", key="target", id="id", topic="topic",
     ),
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,19 @@ def test_an_answer_in_other_words_is_read(tmp_path: Path, dress: str) -> None:
     for sample, answer in zip(samples, said, strict=True):
         sample["scores"]["choice"] = {"value": "I", "answer": answer}
     assert [r["pick"] for r in rows_of(log_of(tmp_path / "a.json", inspect_tree(samples)))] == [1, 2, 3, 0]
+
+
+@pytest.mark.parametrize("wrap", [str, lambda text: [text], lambda text: f" {text.upper()} "])
+def test_a_target_that_is_the_text_of_a_choice_is_its_key(
+    tmp_path: Path, wrap: Callable[[str], object]
+) -> None:
+    items = boxes(5)
+    samples = [inspect_sample(i, i.choices[1]) | {"target": wrap(i.choices[i.key])} for i in items]
+    for sample, item in zip(samples, items, strict=True):
+        sample["scores"]["choice"]["value"] = "C" if item.key == 1 else "I"
+    log = log_of(tmp_path / "a.json", inspect_tree(samples))
+    assert not log.faults
+    assert [(r["key"], r["pick"]) for r in rows_of(log)] == [(i.key, 1) for i in items]
 
 
 def test_a_score_that_its_own_letters_belie_is_told_by_line(tmp_path: Path) -> None:
