@@ -1,81 +1,21 @@
-"""Text processing of free answers: removal of reasoning, normalization for comparison, and detection of refusals.
+"""Text processing of free answers: normalization for comparison, and detection of refusals.
 
-Reasoning tags are processed in one pass. A closing tag without an opening tag drops everything before it, and an
-opening tag without a closing tag drops everything after it. Words are compared as complete tokens. Formulas are
-compared character by character, because dropping an operator could make opposites equal.
+Words are compared as complete tokens. Formulas are compared character by character, because dropping an operator could
+make opposites equal.
 """
 
-import json
 import re
-from collections import deque
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
 
 from robustify.freeform.grade import pattern
 from robustify.freeform.schema import ErrorType, GradedKind, GradeResult, Status
+from robustify.marks.final_part import json_answer, split_reasoning
 from robustify.redaction import HoldsText
 from robustify.texts import compatible
 
 MOST = 1_000_000
 """Longest reply that is read, in characters. A longer reply is `unsafe_input`."""
-
-# `[^<>]` keeps every attempt within its own tag, so that the search stays linear.
-_TAG = re.compile(
-    r"<(?P<close>/?)\s*(?:think|thinking|thoughts?|reasoning|scratchpad|analysis)(?:\s[^<>]*?)?(?P<alone>/?)>"
-    r"|\[(?P<close2>/?)THINK\]|◁(?P<close3>/?)think▷",
-    re.IGNORECASE,
-)
-_CHANNEL, _MESSAGE = "<|channel|>", "<|message|>"
-_FINAL = re.compile(r"<\|channel\|>\s*final\b", re.IGNORECASE)
-_ENDS = ("<|end|>", "<|return|>", "<|start|>", _CHANNEL)
-
-
-def last_match(pattern: "re.Pattern[str]", text: str) -> "re.Match[str] | None":
-    """Return the last match of a pattern, or None."""
-    found = deque(pattern.finditer(text), maxlen=1)
-    return found[0] if found else None
-
-
-class ReasoningSplit(NamedTuple):
-    """A reply without its reasoning. `unterminated` is true if the reasoning had no end."""
-
-    text: str
-    unterminated: bool
-
-
-def split_reasoning(text: str) -> ReasoningSplit:
-    """Remove the reasoning from a reply, in linear time and without raising."""
-    if _CHANNEL in text:
-        return _final_channel(text)
-    kept: list[str] = []
-    depth = at = 0
-    for tag in _TAG.finditer(text):
-        closes = bool(tag["close"] or tag["close2"] or tag["close3"])
-        if tag["alone"] and not closes:
-            continue
-        if not closes:
-            kept += [text[at : tag.start()]] if not depth else []
-            depth += 1
-        elif depth:
-            depth -= 1
-        else:
-            kept = []
-        at = tag.end()
-    said = "".join([*kept, "" if depth else text[at:]])
-    return ReasoningSplit(said.strip(), depth > 0)
-
-
-def _final_channel(text: str) -> ReasoningSplit:
-    """Return the final channel of a reply. Without a final channel, the model stopped while it was reasoning."""
-    found = last_match(_FINAL, text)
-    if found is None:
-        return ReasoningSplit("", True)
-    header = text.find(_MESSAGE, found.end())
-    start = found.end() if header < 0 else header + len(_MESSAGE)
-    ends = [end for mark in _ENDS if (end := text.find(mark, start)) >= 0]
-    return ReasoningSplit(text[start : min(ends, default=len(text))].strip(), False)
-
 
 _TOKEN = re.compile(r"(?<!\w)-?\d+(?:[.,:/]\d+)*%?|[^\W\d_]+(?:['’][^\W\d_]+)*\d*|\w+")
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
@@ -196,17 +136,6 @@ def undecided(reason: str, extracted: str | None = None, flags: tuple[str, ...] 
 
 _STRUCK = re.compile(r"~~\S|<(?:s|del|strike)\b|\w[\u0335\u0336]", re.IGNORECASE)
 _FENCED = re.compile(r"\A```\w*\n(.*)\n```\Z", re.DOTALL)
-_RESULTS, _BESIDE_RESULT = {"answer", "final_answer", "result"}, {"reasoning", "explanation", "confidence"}
-
-
-def _json_answer(text: str) -> str | None:
-    try:
-        found = json.loads(text) if text.startswith("{") else None
-    except (ValueError, RecursionError):
-        return None
-    names = set(found or ()) - _BESIDE_RESULT
-    value = found[names.pop()] if found and len(names) == 1 and names <= _RESULTS else None
-    return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
 
 
 def said(answer: str) -> str | Finding:
@@ -223,7 +152,7 @@ def said(answer: str) -> str | Finding:
     if _STRUCK.search(split.text):
         return undecided("struck_out", split.text)
     text = _FENCED.sub(r"\1", split.text).strip()
-    text = text if (within := _json_answer(text)) is None else within.strip()
+    text = text if (within := json_answer(text)) is None else within.strip()
     return text or no_answer("empty")
 
 

@@ -11,23 +11,15 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from importlib.resources import files
 
 from robustify.item import MOST
 from robustify.redaction import HoldsText
 from robustify.texts import UNSEEN, compatible
 
-_ROMAN = ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x", "xi", "xii", "xiii", "xiv", "xv", "xvi")  # fmt: skip
-_ALPHABETS = (
-    "ابجدهوزحطيكلمنسعفصقرشتثخذض", "ابتثجحخدذرزسشصضطظعغفقكلمنهو",
-    "абвгдежзиклмнопрстуфхцчшщэ", "абвгдеёжзийклмнопрстуфхцчш", "абвгґдеєжзиіїйклмнопрстуфх",
-    "абвгдђежзијклљмнњопрстћуфх", "авсdе", "αβγδεζηθικλμνξοπρστυφχψω", "אבגדהוזחטיכלמנסעפצקרשת",
-    "甲乙丙丁戊己庚辛壬癸", "一二三四五六七八九十", "가나다라마바사아자차카타파하", "ㄱㄴㄷㄹㅁㅂㅅㅇㅈㅊㅋㅌㅍㅎ",
-    "アイウエオカキクケコサシスセソ", "イロハニホヘト", "あいうえおかきくけこさしすせそ", "कखगघङचछजझञ", "अआइईउऊएऐ",
-    "কখগঘঙচছজঝঞ", "કખગઘઙચછજ", "ਓਅੲਸਹਕ", "அஆஇஈஉஊஎஏ", "అఆఇఈఉఊ", "ಅಆಇಈಉಊ", "കഖഗഘങ", "กขคงจฉชซ", "ກຂຄງຈ",
-    "កខគឃង", "ကခဂဃင", "აბგდევზთ", "աբգդեզէը", "ሀለሐመሠረሰሸ", "fghjk",
-)  # fmt: skip
-_FOLDED = str.maketrans("أإآٱ", "اااا", "ـ\u20e3'’׳΄`´")
-_SOLID = {0x1F150: 26, 0x1F170: 26}
+_FOLDED = str.maketrans("أإآٱ", "اااا", "ـ\u20e3'’׳΄`´") | {
+    first + at: chr(ord("a") + at) for first in (0x1F150, 0x1F170) for at in range(MOST)
+}
 _CIRCLED = r"[\u2460-\u24ff\u2776-\u2793\u3200-\u32bf\U0001F110-\U0001F189]"
 """Marks that bring their own brackets or circle."""
 TOKEN = rf"(?:{_CIRCLED}|[^\W\d_]{{1,5}}ـ?['’׳΄]?|\d{{1,2}}(?!\d))"
@@ -44,20 +36,17 @@ _BARE = re.compile(rf"\s*(?P<mark>{TOKEN})\s+(?=\S)")
 
 def fold(mark: str) -> str:
     """Return a mark in its plain form: without circle, width, case, or hamza."""
-    if len(mark) == 1:
-        for first, n in _SOLID.items():
-            mark = chr(ord("a") + ord(mark) - first) if first <= ord(mark) < first + n else mark
-        mark = str(unicodedata.digit(mark, mark))
-    plain = compatible(mark).casefold().strip("()").translate(_FOLDED)
+    one = str(unicodedata.digit(mark, mark)) if len(mark) == 1 else mark
+    plain = compatible(one).casefold().strip("()").translate(_FOLDED)
     if plain.isdecimal():
         return str(int(plain))
     return {"الف": "ا", "στ": "ς"}.get(plain, plain)
 
 
 def _series() -> tuple[tuple[str, ...], ...]:
-    alphabets = ("abcdefghijklmnopqrstuvwxyz", *_ALPHABETS)
-    greek = (*map(fold, "αβγδε"), "ς", *map(fold, "ζηθι"))
-    return (*(tuple(map(fold, one[:MOST])) for one in alphabets), greek, _ROMAN)
+    lines = files(__package__).joinpath("alphabets.txt").read_text(encoding="utf-8").splitlines()
+    marks = [line.split() if " " in line else line for line in lines if not line.startswith("#")]
+    return tuple(tuple(map(fold, one[:MOST])) for one in marks)
 
 
 SERIES = _series()
@@ -125,13 +114,6 @@ def split_labels(options: Sequence[str]) -> Labelled | None:
     if positions is None or not all(texts) or (n < len(options) and positions != tuple(range(len(options)))):
         return None
     return Labelled(labels, texts, positions, len(options) - n)
-
-
-def count_labelled(options: Sequence[str]) -> int:
-    """Return the number of options that begin with the label of their position. A part of the options tells a slip."""
-    heads = [_dressed(option) for option in options]
-    marks = [fold(head[0]) if head else None for head in heads]
-    return max(sum(mark == own for mark, own in zip(marks, series, strict=False)) for series in _EVERY)
 
 
 def _dressed(option: str) -> tuple[str, str] | None:

@@ -5,29 +5,23 @@ which must agree. In a reply, the announced answer (`The answer is B.`) counts, 
 guessed: `A cat`, `not B`, and `A or B` name no option, and two different options are unreadable.
 """
 
-import json
 import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.resources import files
 from typing import Literal
 
+from robustify.marks.final_part import json_answer, split_reasoning
 from robustify.marks.labelling import CLOSING, COUNTED, LETTERS, OPENING, SERIES, TOKEN, fold
 from robustify.redaction import HoldsText
 from robustify.texts import INVISIBLE, unspaced
 
 Reason = Literal[
-    "empty",
-    "no mark",
-    "several options",
-    "beyond the options",
-    "mark and text differ",
-    "mark or text",
-    "identical options",
-    "mark of several alphabets",
-    "unfinished reasoning",
-]
+    "empty", "no mark", "several options", "beyond the options", "mark and text differ", "mark or text",
+    "identical options", "mark of several alphabets", "unfinished reasoning",
+]  # fmt: skip
 How = Literal["mark", "text", "both", "explained"]
 
 
@@ -48,35 +42,27 @@ class Unreadable:
 
 Reading = Picked | Unreadable
 
-_NAMES = (
-    r"answers?|ans|solution|antwort|lösung|respuesta|réponse|reponse|resposta|risposta|jawaban|jawapan|odpowiedź|odpověď"
-    r"|svar|antwoord|vastaus|cevap|yanıt|ответ|відповідь|отговор|одговор|απάντηση|答案|答え|回答|解答|正解|正确选项|정답|답"
-    r"|الإجابة|الاجابة|الجواب|إجابة|پاسخ|תשובה|התשובה|उत्तर|উত্তর|คำตอบ|đáp án|(?:correct|right|best|final) (?:option|choice)"
+
+def _words() -> dict[str, str]:
+    found: dict[str, list[str]] = {}
+    for line in files(__package__).joinpath("words.txt").read_text(encoding="utf-8").splitlines():
+        name, _, words = line.partition(": ")
+        found.setdefault(name, []).append(words)
+    return {name: f"(?:{'|'.join(words)})" for name, words in found.items()}
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
+
+
+_SAID = _words()
+_NAME, _IS = _SAID["name"], _SAID["is"]
+_ANNOUNCED = _compiled(
+    rf"(?<!\w){_NAME}(?!\w*(?:ed|ing)\b)[^\n.:：=?]{{0,40}}?{_IS}[\s:：*_]*|####|<answer>|\\(?:boxed|fbox)\s?(?=\{{)"
 )
-_IS = r"(?:\b(?:is|was|are|ist|es|est|è|é|adalah|ialah|är|er)\b|[:：=]|[是为為はが]|[은는이가]\s|هي|هو|היא)"
-_ANNOUNCED = re.compile(
-    rf"(?<!\w)(?:{_NAMES})(?!\w*(?:ed|ing)\b)[^\n.:：=?]{{0,40}}?{_IS}[\s:：*_]*"
-    r"|####|<answer>|\\(?:boxed|fbox)\s?(?=\{)",
-    re.IGNORECASE,
-)
-_DENIED = re.compile(
-    r"(?:\b(?:incorrect|wrong|false|bad|not|no|never|isn't)\s+(?:the\s+|an?\s+)?)\Z", re.IGNORECASE
-)
-_LEAD = re.compile(
-    r"(?:[-–—•*>]\s+|\#+\s"
-    r"|(?:so|thus|therefore|hence|ok|okay|sure|yes|因此|所以)\b[,，:]?\s*"
-    rf"|(?:the\s+)?(?:{_NAMES})\b\s*{_IS}?[\s:：]*"
-    r"|(?:(?:the|my)\s+)?(?:(?:correct|right|best|final)\s+)?(?:answer|option|choice|letter|alternative)\b"
-    r"(?:\s+(?:is|text|letter))?\s*[:：]?\s*"
-    r"|(?:i\s+(?:choose|pick|select|go\s+with)|it\s+is|it's|it\s+must\s+be)\s+"
-    r"|(?:故选|故選|选择|選擇|选项|選項|选|選|보기)\s*[:：]?\s*)",
-    re.IGNORECASE,
-)
-_TAIL = re.compile(
-    r"\s*(?:\b(?:is|would\s+be)\s+(?:the\s+)?(?:most\s+)?(?:correct|right|best|true|likely)"
-    r"(?:\s+(?:answer|option|choice|one))?|입니다|이다|です|번|,\s*not\s+\(?\w{1,3}\)?)[.!。\s]*\Z",
-    re.IGNORECASE,
-)
+_DENIED = _compiled(rf"{_SAID['denied']}\Z")
+_LEAD = _compiled(rf"{_SAID['lead']}|(?:the\s+)?{_NAME}\b\s*{_IS}?[\s:：]*")
+_TAIL = _compiled(rf"\s*{_SAID['tail']}[.!。\s]*\Z")
 _WRAPS = tuple(
     re.compile(wrap + r"[.。]?", re.DOTALL)
     for wrap in (
@@ -96,30 +82,11 @@ _MARK_AND_TEXT = re.compile(
     re.DOTALL,
 )
 _STRONG = re.compile(rf"[{CLOSING}.:．：、\n]")
-_REASONS = re.compile(
-    r"(?:because|since|as|which|for|due|weil|porque|car|так как|因为)\b|[(（]|[,;–—-]\s", re.IGNORECASE
-)
-_JOINED = re.compile(
-    r"(?:[,/&;+]|\b(?:or|and|und|oder|et|ou|y|o|e|и|или|atau|dan)\b|[或和]|또는)?\s*"
-    rf"[*_{OPENING}]*(?P<mark>{TOKEN})(?:\W|\Z)",
-    re.IGNORECASE,
-)
-_NEGATED = re.compile(
-    r"(?:\W*(?:it|is|it's|that|this|are|was|has|been|would|can|could|be|also|option|ist|est|es|это)\b){0,4}\W*"
-    r"(?:(?:not|never|wrong|incorrect|false|cannot|can't|neither|nor|no|out|unlikely|eliminated|falsch|nicht|pas|n'est"
-    r"|faux|falso|incorrecto|неверно|не)\b|\w+n't\b|不|错|錯)",
-    re.IGNORECASE,
-)
-_THOUGHT = re.compile(
-    r"<(?P<end>/?)(?:think|thinking|thoughts?|reasoning|scratchpad|analysis)\s*>|\[(?P<end2>/?)THINK\]|◁(?P<end3>/?)think▷",
-    re.IGNORECASE,
-)
+_REASONS = _compiled(_SAID["because"])
+_JOINED = _compiled(rf"{_SAID['joined']}?\s*[*_{OPENING}]*(?P<mark>{TOKEN})(?:\W|\Z)")
+_NEGATED = _compiled(rf"(?:\W*{_SAID['filler']}\b){{0,4}}\W*{_SAID['not']}")
 _LONGEST, _MOST_CLAIMS = 1000, 16
 """Longest claim from which markup and lead words are taken, in characters, and number of announcements that count."""
-_FIELDS, _BESIDE = (
-    {"answer", "letter", "choice", "option", "final_answer", "result"},
-    {"reasoning", "explanation", "confidence"},
-)
 
 
 def read_pick(
@@ -176,14 +143,12 @@ class _Reader(HoldsText):
     def read(self, text: str) -> Reading:
         """Read a whole text."""
         reply = _seen(text).strip()
-        tags = list(_THOUGHT.finditer(reply))
-        if tags:
-            if not any(tags[-1].group("end", "end2", "end3")):
-                return Unreadable("unfinished reasoning")
-            reply = reply[tags[-1].end() :].strip()
+        split = split_reasoning(reply)
+        if split.unterminated:
+            return Unreadable("unfinished reasoning")
+        reply = split.text if (member := json_answer(split.text)) is None else member.strip()
         if not reply:
             return Unreadable("empty")
-        reply = _json_value(reply)
         lines = [line.strip() for line in reply.split("\n") if line.strip()]
         announced = [found for claim in _announced(reply) if (found := self._claim(claim)) is not None]
         if len(lines) < 2:
@@ -329,14 +294,3 @@ def _cores(text: str) -> Iterator[str]:
         if not inner:
             return
         core = inner
-
-
-def _json_value(reply: str) -> str:
-    """Return the only member of a JSON object that holds an answer, or the reply itself."""
-    try:
-        found = json.loads(reply) if reply.startswith("{") else None
-    except (ValueError, RecursionError):
-        return reply
-    members = {name: value for name, value in (found or {}).items() if name not in _BESIDE}
-    value = next(iter(members.values())) if len(members) == 1 and members.keys() <= _FIELDS else None
-    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else reply

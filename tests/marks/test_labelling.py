@@ -4,7 +4,6 @@ import pytest
 
 from robustify.marks.labelling import (
     Labelled,
-    count_labelled,
     cut_at_labels,
     only_labels,
     split_labels,
@@ -96,8 +95,6 @@ def test_labels_in_another_order_and_one_without_its_dot_are_told() -> None:
     assert slip is not None
     assert (slip.texts[2], slip.unclear) == ("rome", 1)
     assert split_labels(["A. Lima", "B. Oslo", "Crome", "D. Riga"]) is None
-    assert count_labelled(["A. Lima", "B. Oslo", "Crome", "D. Riga"]) == 3
-    assert count_labelled(["Lima", "Oslo", "A. Smith"]) == 0
     assert "Lima" not in repr(Labelled(("A",), ("Lima",), (0,)))
 
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from robustify.errors import UsageError
-from robustify.freeform.answer_text import last_match
 from robustify.freeform.llm_judge.structures import INDEX_KEYS, Pairs, contradicted, readable, structures
 from robustify.freeform.llm_judge.verdicts import LONGEST, SUPPORT3
 from robustify.freeform.schema import FORMAT_TYPES, ErrorType
+from robustify.marks.final_part import last_match
 
 Entry = tuple[int | None, Any]
 """One entry of a list: its number, and its possible label."""
