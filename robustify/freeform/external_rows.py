@@ -194,6 +194,9 @@ def _question(row: Row) -> FreeItem:
     }  # fmt: skip
     given = _texts(row, "options")
     listed = None if given else cut_at_labels(question)
+    if listed and kind != "short_text" and (listed.labels[0].islower() or listed.labels[0].isnumeric()):
+        # Steps and parts of an open question are numbered so.
+        listed = None
     stem, options = (listed.before, listed.texts) if listed else (question, given)
     if kind != "short_text" and (kind or not options):
         return FreeItem(name, question, kind or route(answer), answer, **common)

@@ -58,7 +58,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 _SAID = _words()
 _NAME, _IS = _SAID["name"], _SAID["is"]
 _ANNOUNCED = _compiled(
-    rf"(?<!\w){_NAME}(?!\w*(?:ed|ing)\b)[^\n.:：=?]{{0,40}}?{_IS}[\s:：*_]*|####|<answer>|\\(?:boxed|fbox)\s?(?=\{{)"
+    rf"(?:(?<!\w)|(?<=[^\x00-\x7f])(?=[^\x00-\u2fff])){_NAME}(?!\w*(?:ed|ing)\b)[^\n.:：=?]{{0,40}}?{_IS}[\s:：*_]*|####|<answer>|\\(?:boxed|fbox)\s?(?=\{{)"
 )
 _DENIED = _compiled(rf"{_SAID['denied']}\Z")
 _LEAD = _compiled(rf"{_SAID['lead']}|(?:the\s+)?{_NAME}\b\s*{_IS}?[\s:：]*")

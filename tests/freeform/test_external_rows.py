@@ -50,6 +50,14 @@ OPTIONS = [
 ]
 
 
+def test_numbered_parts_of_an_open_question_are_no_options(tmp_path: Path) -> None:
+    for text in ("1. water\n2. fire", "(a) water\n(b) fire", "i) water\nii) fire"):
+        row = {"id": 1, "question": f"Which are wet?\n{text}", "answer": "only the first"}
+        assert read_items(write_lines(tmp_path / "q.jsonl", [row]))[0].options == ()
+        listed = write_lines(tmp_path / "q.jsonl", [{**row, "type": "mcq", "answer": "water"}])
+        assert read_items(listed)[0].options == ("water", "fire")
+
+
 @pytest.mark.parametrize(("text", "options"), OPTIONS)
 def test_options_are_found_in_a_question(tmp_path: Path, text: str, options: tuple[str, ...]) -> None:
     row = {"id": 1, "type": "mcq", "question": f"Which?\n{text}", "answer": "B"}

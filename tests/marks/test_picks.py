@@ -32,7 +32,7 @@ SAID = (
     "B is correct.", "I choose B", "It's B.", "The answer is B because A is wrong", "The answer is B, not A.",
     "B because it is old",
     "The answer to question 3 is B", "Answer (A, B, C or D): B", '{"answer": "B"}',
-    '{"letter": "b", "reasoning": "A is new"}', "答案是B", "答案：B。", "故选：B",
+    '{"letter": "b", "reasoning": "A is new"}', "答案是B", "所以正确答案是B", "综上，答案为B。", "答案：B。", "故选：B",
     "答えはBです", "정답은 B입니다", "정답: B", "الإجابة: ب", "Ответ: Б", "ответ Б",
     "Antwort: B", "La réponse est B.", "La respuesta correcta es B", "Đáp án: B", "Jawapan: B",
 )  # fmt: skip
