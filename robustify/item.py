@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 from robustify.errors import ItemError
 from robustify.redaction import HoldsText, ItemText
-from robustify.texts import unspaced
+from robustify.texts import bare, unspaced
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -104,6 +104,11 @@ class Item(HoldsText):
         moved = tuple(choices[i] for i in order)
         key = list(order).index(self.key)
         return Item(self.id, None, moved, key, self.topic, group=self.group, sealed=self.sealed)
+
+    def trimmed(self) -> "Item":
+        """Return the item without white space and invisible blanks at the ends of its choices."""
+        choices = tuple(map(bare, self.choices))
+        return Item(self.id, None, choices, self.key, self.topic, group=self.group, sealed=self.sealed)
 
     def key_text_repeated(self) -> bool:
         """Return whether another choice has the same text as the key, so that scoring by text cannot distinguish them."""

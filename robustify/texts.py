@@ -6,6 +6,7 @@ runs in Git hooks.
 """
 
 import re
+from collections.abc import Sequence
 from unicodedata import category, normalize
 
 ZERO_WIDTH = "\u200b-\u200d\u2060-\u2065\ufeff"
@@ -27,8 +28,13 @@ UNPRINTABLE = re.compile(f"[\0-\x1f\x7f-\x9f\u2028\u2029{ZERO_WIDTH}{_MARKS}{_OV
 CONTROLS = re.compile(f"[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f{_OVERRIDES}]")
 """Control characters other than blanks, and characters that turn the text round."""
 _BLANK = re.compile(f"[\\s\0-\x1f\x7f-\x9f\u2800\ufff9-\ufffb{UNSEEN}{TAG_LETTERS}]*")
-_SPACE = re.compile("[\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
+_WHITE = (
+    "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
+)
 """Characters of Unicode's White_Space. `str.split` has four others."""
+EDGES = f"{_WHITE}\x1c\x1d\x1e\x1f\u200b\u200c\u200d\u2060\ufeff\u2800{_FILLERS}"
+"""Blanks that nobody sees at the ends of a text."""
+_SPACE = re.compile(f"[{_WHITE}]+")
 _PLAIN = re.compile(r"[!-~]+(?: [!-~]+)*")
 _JOINERS = "\u200c\u200d"
 
@@ -59,6 +65,33 @@ def compatible(text: str) -> str:
 def in_words(text: str) -> str:
     """Return a text with folded case in the form of `compatible`, from which words and labels are read."""
     return text.lower() if text.isascii() else compatible(compatible(text).casefold()).casefold()
+
+
+def bare(text: str) -> str:
+    """Return a text without white space and invisible blanks at its ends. A blank text stays as it is."""
+    return text.strip(EDGES) or text
+
+
+def edges(text: str) -> tuple[str, str]:
+    """Return the blanks before and after a text."""
+    start = len(text) - len(text.lstrip(EDGES))
+    return text[:start], text[max(start, len(text.rstrip(EDGES))) :]
+
+
+def undressed(options: Sequence[str], *, cut: bool = False) -> tuple[str, ...]:
+    """Take off the blanks that all options share: those of a delimiter or label. Other blanks belong to their option.
+
+    If the options were `cut` from one text, the first has no delimiter before it, and the last has none after it."""
+    before = _beginning([edges(one)[0] for one in options[cut:]])
+    after = _beginning([edges(one)[1][::-1] for one in options[: len(options) - cut]])[::-1]
+    return tuple(one.removeprefix(before).removesuffix(after) for one in options)
+
+
+def _beginning(texts: Sequence[str]) -> str:
+    first, last = min(texts, default=""), max(texts, default="")
+    while not last.startswith(first):
+        first = first[:-1]
+    return first
 
 
 def escaped(text: str) -> str:

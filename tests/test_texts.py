@@ -5,7 +5,19 @@ import pytest
 from robustify.errors import ItemError
 from robustify.loaders.rows import cell_label
 from robustify.restricted.ids import canonical
-from robustify.texts import INVISIBLE, compatible, escaped, folded, identity, in_words, is_blank, unspaced
+from robustify.texts import (
+    INVISIBLE,
+    bare,
+    compatible,
+    edges,
+    escaped,
+    folded,
+    identity,
+    in_words,
+    is_blank,
+    undressed,
+    unspaced,
+)  # fmt: skip
 
 RANGES = (
     "00ad 034f 061c 115f-1160 17b4-17b5 180b-180f 200b-200f 202a-202e 2060-206f 3164 fe00-fe0f feff ffa0 fff0-fff8 "
@@ -30,6 +42,18 @@ def test_each_purpose_has_its_form() -> None:
     assert compatible(text) == " Na\u00efve A \n"
     assert in_words(text) == " na\u00efve a \n"
     assert escaped(text + "\u200c\u202e\x1b") == " Na\u00efve\\u200b\u3000\uff21 \\x0a\u200c\\u202e\\x1b"
+
+
+def test_only_shared_blanks_are_taken_off() -> None:
+    assert undressed([" a", " b"]) == ("a", "b")
+    assert undressed([" a\n", "  b\n", " c\n"]) == ("a", " b", "c")
+    assert undressed([" a", "b"]) == (" a", "b")
+    assert undressed(["a ", " b ", " c"], cut=True) == ("a", "b", "c")
+    assert undressed(["a", " ", "b"]) == ("a", " ", "b")
+    assert undressed([]) == ()
+    assert edges(" \ta b\u200b") == (" \t", "\u200b")
+    assert edges(" \n") == (" \n", "")
+    assert (bare(" \ta b\u200b"), bare(" \n")) == ("a b", " \n")
 
 
 @pytest.mark.parametrize("text", ["", " \t", "\u200b", "\u2800", "\ufff9\ufffb", "\U000e0041", "\x00\u3164"])

@@ -22,6 +22,7 @@ from robustify.baselines.wording import (
     points_elsewhere,
 )
 from robustify.item import Item
+from robustify.texts import EDGES, edges
 
 CHUNK = 2_000
 """Number of items per chunk."""
@@ -81,7 +82,7 @@ class Options:
         choices = [item.choices for item in items]
         self._items = items
         self.choices = choices
-        self.texts = [choice.strip() for one in choices for choice in one]
+        self.texts = [choice.strip(EDGES) for one in choices for choice in one]
         self.k: Ints = np.fromiter(map(len, choices), np.int64, len(choices))
         self.key: Ints = np.fromiter((item.key for item in items), np.int64, len(choices))
         self.there: Bools = np.arange(int(self.k.max(initial=0))) < self.k[:, None]
@@ -98,6 +99,19 @@ class Options:
     def chars(self) -> Ints:
         """Number of characters of each option (c,)."""
         return np.fromiter(map(len, self.texts), np.int64, len(self.texts))
+
+    @cached_property
+    def outer_space(self) -> Ints:
+        """Number of blanks at the ends of each option (c,)."""
+        whole = (len(choice) for one in self.choices for choice in one)
+        return np.fromiter(whole, np.int64, len(self.texts)) - self.chars
+
+    @cached_property
+    def odd_outer_space(self) -> Ints:
+        """Number of other options in the item that have other blanks at their ends (c,)."""
+        found = [[edges(choice) for choice in one] for one in self.choices] if self.outer_space.any() else []
+        differ = [len(one) - one.count(own) for one in found for own in one]
+        return np.array(differ or np.zeros(len(self.texts)), dtype=np.int64)
 
     @cached_property
     def split(self) -> Ints:
@@ -259,7 +273,7 @@ class Options:
         """Number of options of the same item that come before each option, ignoring case (c,)."""
         found: list[int] = []
         for choices in self.choices:
-            lower = [choice.strip().casefold() for choice in choices]
+            lower = [choice.strip(EDGES).casefold() for choice in choices]
             found.extend(map(sorted(lower).index, lower))
         return np.array(found, dtype=np.int64)
 

@@ -16,6 +16,7 @@ from robustify.cli.options import (
     say,
     screening,
 )
+from robustify.errors import counted
 
 if TYPE_CHECKING:
     from robustify.export.instruct import Form
@@ -96,6 +97,16 @@ def import_(
     return 7 if summary.halting and not summary.trial else 0
 
 
+TRIM = click.option("--trim", is_flag=True, help="Take white space off the ends of options.")
+
+
+def _say_trimmed(run: "Run", trim: bool) -> None:
+    """Say what was decided about white space at the ends of options, if an item has some."""
+    if n := sum(item.trimmed().choices != item.choices for item in run.items or ()):
+        done = "was taken off" if trim else "was kept, as models saw it. To take it off, use --trim"
+        say(f"{counted(n, 'item')} of this run: white space at the ends of options {done}.")
+
+
 @click.group()
 def export() -> None:
     """Export a run for another tool.
@@ -108,13 +119,14 @@ def export() -> None:
 @RUN
 @OUT
 @FORCE
+@TRIM
 @click.option(
     "--upstream",
     metavar="TASK",
     help="Write only the sample numbers of the robust and shortcut items of this lm-eval task.",
 )
 @output
-def lm_eval(run: "Run", out: Path, force: bool, upstream: str | None) -> int:
+def lm_eval(run: "Run", out: Path, force: bool, trim: bool, upstream: str | None) -> int:
     """Write tasks for lm-eval.
 
     The tasks run offline. They contain the robust, shortcut, and cloze items, the robust items without their
@@ -133,15 +145,18 @@ def lm_eval(run: "Run", out: Path, force: bool, upstream: str | None) -> int:
 
     if upstream is not None:
         return print_lines(*export_sample_numbers(run, out, upstream, force))
-    return print_lines(*export_lm_eval(run, out, force))
+    paths = export_lm_eval(run, out, force, trim)
+    _say_trimmed(run, trim)
+    return print_lines(*paths)
 
 
 @export.command("inspect")
 @RUN
 @OUT
 @FORCE
+@TRIM
 @output
-def inspect_(run: "Run", out: Path, force: bool) -> int:
+def inspect_(run: "Run", out: Path, force: bool, trim: bool) -> int:
     """Write tasks for Inspect, with a Python file per split.
 
     \b
@@ -151,16 +166,19 @@ def inspect_(run: "Run", out: Path, force: bool) -> int:
     """
     from robustify.export.writing import export_inspect
 
-    return print_lines(*export_inspect(run, out, force))
+    paths = export_inspect(run, out, force, trim)
+    _say_trimmed(run, trim)
+    return print_lines(*paths)
 
 
 @export.command()
 @RUN
 @OUT
 @FORCE
+@TRIM
 @click.option("--licence", default="", metavar="ID", help="State this licence of the items, e.g. cc-by-4.0.")
 @output
-def dataset(run: "Run", out: Path, force: bool, licence: str) -> int:
+def dataset(run: "Run", out: Path, force: bool, trim: bool, licence: str) -> int:
     """Write a dataset folder with a card and one JSON Lines file per split.
 
     In addition to the splits, `balanced.jsonl` contains the largest subset found in which no cue of the adjusted
@@ -172,7 +190,8 @@ def dataset(run: "Run", out: Path, force: bool, licence: str) -> int:
     """
     from robustify.export.dataset import export_dataset
 
-    paths = export_dataset(run, out, force, licence)
+    paths = export_dataset(run, out, force, licence, trim)
+    _say_trimmed(run, trim)
     if not licence:
         say("The card states no licence. To set one, use --licence ID.")
     return print_lines(*paths)

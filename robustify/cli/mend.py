@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 @output
 def mend(data: str, columns: tuple[str, ...], skip_bad: bool, out: Path, seed: int, force: bool) -> int:
-    """Shuffle the options, and list what else to edit.
+    """Shuffle the options, take white space off their ends, and list what else to edit.
 
-    No text is rewritten. Items whose options refer to each other ("all of the above", "both A and C") keep their
+    No other text is rewritten. Items whose options refer to each other ("all of the above", "both A and C") keep their
     order and are listed. If length is a cue in this set, items whose key stands out by its length are listed too.
 
     \b
@@ -50,6 +50,7 @@ def mend(data: str, columns: tuple[str, ...], skip_bad: bool, out: Path, seed: i
     tree = {
         "file": str(out),
         "n_items": len(result.items),
+        "trimmed": result.trimmed,
         "in_place": [_place(bench, at) for at in result.bound],
         "lengths": {
             "rule": result.rule or None,
@@ -71,6 +72,8 @@ def _lines(result: "Mended", bench: "Loaded", out: Path, seed: int) -> Iterator[
 
     n = len(result.items)
     yield f"{out}: {counted(n, 'item')}, the options of {n - len(result.bound)} shuffled (seed {seed})"
+    if result.trimmed:
+        yield f"white space taken off the ends of options: {counted(result.trimmed, 'item')}"
     if result.bound:
         yield f"not shuffled because the text refers to an option by its position: {counted(len(result.bound), 'item')}"
         yield from map(at, result.bound)

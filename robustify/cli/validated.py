@@ -24,6 +24,7 @@ _DEFECTS = {
     "repeated_key_text": "another option has the key's text",
     "empty_choice": "an option is empty",
     "blank_stem": "the question is blank",
+    "outer_space": "some options begin or end with white space",
     "control_character": "control characters in the text",
     "repeated_stem": "an earlier item has this question",
     "conflicting_key": "the same item with another key",

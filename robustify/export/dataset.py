@@ -4,14 +4,13 @@ Nothing is uploaded. A further split, `balanced`, is the largest subset found in
 predicts the key. An empty split gets no file, because a reader could not infer its types.
 """
 
-import shutil
 from pathlib import Path
 
 import numpy as np
 
 from robustify.errors import DataError
 from robustify.export.heading import ENVIRONMENT, one_line
-from robustify.export.writing import SPLITS, exporting, files_of
+from robustify.export.writing import SPLITS, copy_split, exporting, files_of
 from robustify.files import original, write_text
 from robustify.run import WEIGHTS, Run, write_items
 from robustify.stats.balance import balanced_subset
@@ -24,7 +23,9 @@ SAYS = {
 }
 
 
-def export_dataset(run: Run, folder: Path, force: bool = False, licence: str = "") -> list[Path]:
+def export_dataset(
+    run: Run, folder: Path, force: bool = False, licence: str = "", trim: bool = False
+) -> list[Path]:
     """Write `SPLIT.jsonl` for each nonempty split, and `README.md`. Return their paths.
 
     Raises:
@@ -33,12 +34,11 @@ def export_dataset(run: Run, folder: Path, force: bool = False, licence: str = "
     with exporting(run, folder, force) as (staging, heading):
         splits = []
         for name in SPLITS:
-            source = run.folder / f"{name}.jsonl"
-            if n := source.read_bytes().count(b"\n"):
-                shutil.copyfile(source, staging / source.name)
+            if n := (run.folder / f"{name}.jsonl").read_bytes().count(b"\n"):
+                copy_split(run, name, staging, trim)
                 splits.append({"name": name, "n": n, "says": SAYS[name]})
         if WEIGHTS in run.manifest["files"]:
-            n, off = write_balanced(run, staging / "balanced.jsonl")
+            n, off = write_balanced(run, staging / "balanced.jsonl", trim)
             says = f"no listed cue predicts the key: imbalance at most {off:.2f} deviations"
             splits.append({"name": "balanced", "n": n, "says": says})
         if not splits:
@@ -58,7 +58,7 @@ def export_dataset(run: Run, folder: Path, force: bool = False, licence: str = "
     return files_of(folder)
 
 
-def write_balanced(run: Run, path: Path) -> tuple[int, float]:
+def write_balanced(run: Run, path: Path, trim: bool = False) -> tuple[int, float]:
     """Write the items of a balanced subset. Return their number and the largest imbalance of a cue, in deviations."""
     import pandas as pd  # type: ignore[import-untyped]
 
@@ -69,6 +69,6 @@ def write_balanced(run: Run, path: Path) -> tuple[int, float]:
     table = table[table["adjusted_weight"].notna()]
     taken, off = balanced_subset(table.drop(columns=["item", "adjusted_weight"]).to_numpy(dtype=np.float64))
     chosen = set(map(original, table["item"][taken]))
-    items = [item for item in run.items or () if item.id in chosen]
+    items = [item.trimmed() if trim else item for item in run.items or () if item.id in chosen]
     write_items(path, items)
     return len(items), off

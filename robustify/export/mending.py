@@ -1,6 +1,6 @@
-"""Automatic repair of a benchmark: shuffle the options, and list the problems that need an author.
+"""Automatic repair of a benchmark: shuffle the options, trim them, and list the problems that need an author.
 
-No text is rewritten. An item whose options refer to each other keeps its order, because shuffling would change its
+No other text is rewritten. An item whose options refer to each other keeps its order, because shuffling would change its
 meaning.
 """
 
@@ -20,6 +20,7 @@ from robustify.judging.cloze import cross_reference
 from robustify.loaders import Loaded, Source, load
 from robustify.orders import base
 from robustify.run import write_items
+from robustify.texts import bare
 
 ALPHA = 0.05
 _LENGTHS = ("longest_answer", "shortest_answer")
@@ -43,7 +44,7 @@ class Mended:
     `orders[i][j]` is the former position of choice j of item i.
     `bound` are the indices of items that keep their order. `rule` is the length rule that is correct significantly more
     often than chance, or "". `right` is its number of correct picks, `expected` is the number by chance, and `uneven`
-    lists the items whose key it finds.
+    lists the items whose key it finds. `trimmed` counts the items whose options lost white space at their ends.
     """
 
     items: tuple[Item, ...]
@@ -53,6 +54,7 @@ class Mended:
     right: float
     expected: float
     uneven: tuple[Uneven, ...]
+    trimmed: int = 0
 
 
 def mended(items: Sequence[Item], seed: int) -> Mended:
@@ -67,13 +69,14 @@ def mended(items: Sequence[Item], seed: int) -> Mended:
     above = [name for name in _LENGTHS if p[name] is not None and p[name] <= ALPHA]
     rule = max(above, key=lambda name: float(scores[name]["value"]), default="")
     return Mended(
-        items=tuple(item.permuted(order) for item, order in zip(items, orders, strict=True)),
+        items=tuple(item.trimmed().permuted(order) for item, order in zip(items, orders, strict=True)),
         orders=orders,
         bound=bound,
         rule=rule,
         right=scores[rule]["value"] * len(items) if rule else 0.0,
         expected=math.fsum(1 / item.k for item in items),
         uneven=tuple(_uneven(items, rule)) if rule else (),
+        trimmed=sum(item.trimmed().choices != item.choices for item in items),
     )
 
 
@@ -148,7 +151,7 @@ def _rows_of_source(result: Mended, bench: Loaded, source: Path) -> list[list[st
         if len(filled) != item.k or (item.key not in labels and not by_text):
             return []
         for at, cell in zip(filled, [row[filled[old]] for old in order], strict=True):
-            row[at] = cell
+            row[at] = bare(cell)
         if not by_text:
             row[answer] = labels[item.key]
     return [header, *rows]

@@ -18,7 +18,7 @@ from robustify.files import OTHER_FOLDER, writable, write_text
 from robustify.item import Item
 from robustify.report.format import counted
 from robustify.report.messages import sentence
-from robustify.run import SPLIT_FILES, Run, split_items, write_lines
+from robustify.run import SPLIT_FILES, Run, split_items, write_items, write_lines
 
 SPLITS = (*(name.removesuffix(".jsonl") for name in SPLIT_FILES), "cloze")
 """Splits of a run. Cloze overlaps with the others."""
@@ -33,20 +33,20 @@ def require_public(run: Run) -> None:
         )
 
 
-def export_lm_eval(run: Run, folder: Path, force: bool = False) -> list[Path]:
+def export_lm_eval(run: Run, folder: Path, force: bool = False, trim: bool = False) -> list[Path]:
     """Write a run's splits as lm-eval tasks with their data, including a task without options. Return the paths."""
     with exporting(run, folder, force) as (staging, heading):
-        free, tasks = _copied(run, staging, SPLITS), staging / "lm_eval_tasks"
+        free, tasks = _copied(run, staging, SPLITS, trim), staging / "lm_eval_tasks"
         write_tasks(tasks, heading.benchmark, signature=heading.signature, warning=heading.warning)
         write_free_task(tasks, heading, free)
     return files_of(folder)
 
 
-def export_inspect(run: Run, folder: Path, force: bool = False) -> list[Path]:
+def export_inspect(run: Run, folder: Path, force: bool = False, trim: bool = False) -> list[Path]:
     """Write a run's splits as Inspect tasks, each a Python file with its data. Return the paths."""
     with exporting(run, folder, force) as (staging, heading):
         splits = [n for n in SPLITS if n != "cloze" and (run.folder / f"{n}.jsonl").stat().st_size]
-        write_inspect(staging, heading, splits, _copied(run, staging, splits))
+        write_inspect(staging, heading, splits, _copied(run, staging, splits, trim))
     return files_of(folder)
 
 
@@ -152,11 +152,19 @@ def items_of(run: Run, split: str) -> list[Item]:
     return list(split_items(run.folder / f"{split}.jsonl"))
 
 
-def _copied(run: Run, staging: Path, splits: Iterable[str]) -> FreeRows:
+def copy_split(run: Run, split: str, staging: Path, trim: bool) -> None:
+    """Copy the file of a split as it is, or if `trim`, without white space at the ends of options."""
+    if trim:
+        write_items(staging / f"{split}.jsonl", [item.trimmed() for item in items_of(run, split)])
+    else:
+        shutil.copyfile(run.folder / f"{split}.jsonl", staging / f"{split}.jsonl")
+
+
+def _copied(run: Run, staging: Path, splits: Iterable[str], trim: bool) -> FreeRows:
     """Copy the files of these splits, and write the robust items without options. Return those rows."""
     for name in splits:
-        shutil.copyfile(run.folder / f"{name}.jsonl", staging / f"{name}.jsonl")
-    free = free_rows(items_of(run, "robust"))
+        copy_split(run, name, staging, trim)
+    free = free_rows([item.trimmed() if trim else item for item in items_of(run, "robust")])
     if free.rows:
         write_lines(staging / FREE_DATA, free.rows)
     return free

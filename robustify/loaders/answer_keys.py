@@ -16,11 +16,11 @@ from robustify.errors import ItemError
 from robustify.item import FEWEST, MOST
 from robustify.loaders.loaded import KeyKind
 from robustify.loaders.rows import RawItem, json_kind, require_text, whole
-from robustify.texts import unspaced
+from robustify.texts import is_blank, undressed, unspaced
 
 _LEAD, _TAIL = "Question: ", "\nAnswer:"
 _LABEL = re.compile(
-    r"\s*(?:\(([a-z]|[0-9]{1,2})\)|([a-z]|[0-9]{1,2})[.):](?=\s)|([a-z])\)|([a-z])[.:](?=\w\w))\s*",
+    r"\s*(?:\(([a-z]|[0-9]{1,2})\)|([a-z]|[0-9]{1,2})[.):](?=\s)|([a-z])\)|([a-z])[.:](?=\w\w))\s?",
     re.IGNORECASE,
 )
 """Match `(A)`, `A) `, or `1. `. Only a letter needs no space after it: `1.5` is a number and `A.D.` is a date."""
@@ -59,8 +59,8 @@ def bare_choices(raws: Sequence[RawItem]) -> tuple[RawItem, ...]:
 
 
 def _bare(raw: RawItem, labels: tuple[str, ...]) -> RawItem:
-    texts = tuple(_LABEL.sub("", choice, count=1).strip() for choice in raw.choices)
-    if not all(texts):
+    texts = undressed([_LABEL.sub("", choice, count=1) for choice in raw.choices])
+    if any(map(is_blank, texts)):
         # A choice that is only "A." keeps it as its text.
         return raw
     if isinstance(raw.key, str) and raw.key_is in ("auto", "text") and raw.key in raw.choices:

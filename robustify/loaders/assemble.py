@@ -109,7 +109,13 @@ def _load(source: Source, base: str) -> Loaded:
         files=files,
         recognised=(
             Recognised(
-                path.name, layout, parts, raw.forms, raw.labelled, raw.raws[0].cut if raw.raws else ""
+                path.name,
+                layout,
+                parts,
+                raw.forms,
+                raw.labelled,
+                raw.raws[0].cut if raw.raws else "",
+                raw.evened,
             ),
         ),
     )

@@ -17,6 +17,7 @@ from typing import Any
 from robustify.errors import ItemError
 from robustify.loaders.rows import Cells, cell_value, choice_text, has, json_kind, text_list
 from robustify.redaction import HoldsText
+from robustify.texts import bare, is_blank, undressed
 
 TEXTS = (("text", "option", "answer", "content", "choice", "value"),)
 LABELS = (("label", "letter", "id", "key"),)
@@ -194,9 +195,9 @@ def _unpacked(cell: str, what: str) -> tuple[object, str]:
     if pieces := _at_labels(cell):
         return pieces, BY_LABEL
     for separator in _SEPARATORS:
-        pieces = [piece.strip() for piece in cell.split(separator) if piece.strip()]
+        pieces = [piece for piece in bare(cell).split(separator) if not is_blank(piece)]
         if len(pieces) > 1:
-            return pieces, separator
+            return list(undressed(pieces, cut=True)), separator
     raise ItemError(
         f"{what} is {json_kind(cell)}; expected a JSON or Python list, or choices separated by `|` or `;`"
     )

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from string import ascii_uppercase
 
 from robustify.errors import DataError, UsageError, counted
@@ -45,6 +46,7 @@ from robustify.loaders.rows import (
     rows_or_faults,
 )
 from robustify.redaction import HoldsText
+from robustify.texts import edges, undressed
 
 ROWS_LOOKED_AT = 200
 KNOWN = (OWN, *LAYOUTS, *NAMED_BY_READER)
@@ -57,7 +59,8 @@ class RawItems(HoldsText):
     """Items read by a layout, with zero-based keys, and the faults of rows that could not be read.
 
     `fields` maps the fields unless the layout has its own names. `forms` counts rows by the form of their key. `labelled`
-    is the number of rows whose choices had inline labels, which were removed."""
+    is the number of rows whose choices had inline labels, which were removed. `evened` is true if all choices began or
+    ended with the same white space, which was removed."""
 
     layout: str
     fields: FieldMap
@@ -67,6 +70,7 @@ class RawItems(HoldsText):
     faults: tuple[Fault, ...]
     forms: Mapping[str, int]
     labelled: int = 0
+    evened: bool = False
 
 
 def raw_items(name: str, table: SourceTable, fields: FieldMap | None = None) -> RawItems:
@@ -81,7 +85,8 @@ def raw_items(name: str, table: SourceTable, fields: FieldMap | None = None) -> 
     made, faults = rows_or_faults(((row, row.cells) for row in table.rows), lambda _, cells: read(cells))
     raws = tuple(raw for _, raw in made)
     # Files that robustify wrote are read back unchanged.
-    bare = raws if known is OWN else bare_choices(bare_stems(raws))
+    unlabelled = raws if known is OWN else bare_choices(bare_stems(raws))
+    bare = raws if known is OWN else _evened(unlabelled)
     _require_whole(name, bare)
     keys = read_keys(bare)
     if known is None and (fields is None or fields.key is None):
@@ -96,8 +101,20 @@ def raw_items(name: str, table: SourceTable, fields: FieldMap | None = None) -> 
         keys=tuple(keys[at].index for at in good),
         faults=tuple(faults),
         forms=dict(Counter(keys[at].form for at in good)),
-        labelled=sum(one.choices is not two.choices for one, two in zip(raws, bare, strict=True)),
+        labelled=sum(one.choices is not two.choices for one, two in zip(raws, unlabelled, strict=True)),
+        evened=bare is not unlabelled,
     )
+
+
+def _evened(raws: tuple[RawItem, ...]) -> tuple[RawItem, ...]:
+    """Take off the white space that all choices of a file begin or end with, such as the blank after each comma."""
+    if not (raws and raws[0].choices and any(edges(raws[0].choices[0]))):
+        return raws
+    every = [choice for raw in raws for choice in raw.choices]
+    texts = iter(even := undressed(every))
+    if even[0] == every[0]:
+        return raws
+    return tuple(replace(raw, choices=tuple(islice(texts, len(raw.choices)))) for raw in raws)
 
 
 def _chosen_layout(

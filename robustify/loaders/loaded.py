@@ -131,8 +131,9 @@ class Defect:
 
     Kinds: `repeated_choice` (two choices are the same), `repeated_key_text` (another choice has the text of the key),
     `empty_choice`, `blank_stem` (no visible character), `control_character` (such as NUL, ESC, or a change of text
-    direction), `repeated_stem` (an earlier item has this stem), `conflicting_key` (another item has the same stem and
-    choices, but another key, and each of these items is named). `line` counts from 1."""
+    direction), `outer_space` (choices differ in the white space at their ends), `repeated_stem` (an earlier item has this
+    stem), `conflicting_key` (another item has the same stem and choices, but another key, and each of these items is
+    named). `line` counts from 1."""
 
     kind: str
     line: int
@@ -154,7 +155,8 @@ class Recognised:
     """How one file was read: its layout, its field map, and the number of rows with each form of key.
 
     `fields` is empty for a layout with its own field names. `labelled` counts rows whose choices had inline labels ("(A)
-    red"), which were removed. `cut` is the separator of choices that came in one cell."""
+    red"), which were removed. `cut` is the separator of choices that came in one cell. `evened` is true if all
+    choices began or ended with the same white space, which was removed."""
 
     file: str
     layout: str
@@ -162,6 +164,7 @@ class Recognised:
     key_forms: Mapping[str, int]
     labelled: int = 0
     cut: str = ""
+    evened: bool = False
 
 
 @dataclass(frozen=True, slots=True)

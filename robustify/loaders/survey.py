@@ -11,12 +11,12 @@ from robustify.loaders.answer_keys import NUMBERED, own_labels
 from robustify.loaders.choices import BY_LABEL
 from robustify.loaders.datasets import OWN
 from robustify.loaders.loaded import Defect, Loaded
-from robustify.texts import CONTROLS, folded, is_blank, unspaced
+from robustify.texts import CONTROLS, edges, folded, is_blank, unspaced
 
 FEWEST_FOR_NOTE = 20
 FEWEST_OF_OURS = 4
 """Least number of items in robustify's layout for a note that no key is 0."""
-CONFLICT = "conflicting_key"
+CONFLICT, OUTER = "conflicting_key", "outer_space"
 _ENTITY = re.compile(r"&(#[0-9]{1,7}|#x[0-9a-f]{1,6}|[a-z][a-z0-9]{1,31});", re.IGNORECASE)
 
 
@@ -97,6 +97,15 @@ def _notes(loaded: Loaded) -> Iterator[str]:
             "no key is the number of the last option: if keys count from 0, every key is read one choice too early. Set "
             "`fields: {key_is: index}` if they do, or `fields: {key_is: label}` if they do not."
         )
+    if any(one.evened for one in loaded.recognised):
+        yield "all options began or ended with the same white space, which was taken off"
+    if spaced := [item for item in loaded.items if OUTER in _kinds(item, item.choices)]:
+        ends = [[edges(choice) for choice in item.choices] for item in spaced]
+        alone = sum(one.count(one[item.key]) == 1 for one, item in zip(ends, spaced, strict=True))
+        yield (
+            f"in {alone:,} of {len(spaced):,} items with white space at the ends of options, no other option has that of "
+            "the key, so white space alone can give the key away. `robustify mend` takes it off."
+        )
     for kind, odd in sorted(Counter(kind for item in loaded.items for kind in _written_oddly(item)).items()):
         yield f"{odd:,} of {n:,} items {_ODD[kind]}"
     if cuts := {one.cut for one in loaded.recognised} - {"", "\n", BY_LABEL}:
@@ -124,6 +133,8 @@ def _kinds(item: Item, texts: Sequence[str]) -> Iterator[str]:
             yield "repeated_key_text"
     if any(map(is_blank, texts)):
         yield "empty_choice"
+    if len({edges(choice) for choice in item.choices if not is_blank(choice)}) > 1:
+        yield OUTER
     if is_blank(item.stem):
         yield "blank_stem"
     if CONTROLS.search("\n".join((item.stem, *item.choices))):

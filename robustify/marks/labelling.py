@@ -15,7 +15,7 @@ from importlib.resources import files
 
 from robustify.item import MOST
 from robustify.redaction import HoldsText
-from robustify.texts import UNSEEN, compatible
+from robustify.texts import UNSEEN, compatible, is_blank, undressed
 
 _FOLDED = str.maketrans("أإآٱ", "اااا", "ـ\u20e3'’׳΄`´") | {
     first + at: chr(ord("a") + at) for first in (0x1F150, 0x1F170) for at in range(MOST)
@@ -109,9 +109,13 @@ def split_labels(options: Sequence[str]) -> Labelled | None:
     heads = [one for one in bare if one is not None]
     if len(heads) < len(options):
         return None
-    labels, texts = tuple(mark for mark, _ in heads), tuple(text for _, text in heads)
+    labels, texts = tuple(mark for mark, _ in heads), undressed([text for _, text in heads])
     positions = positions_in_series(labels)
-    if positions is None or not all(texts) or (n < len(options) and positions != tuple(range(len(options)))):
+    if (
+        positions is None
+        or any(map(is_blank, texts))
+        or (n < len(options) and positions != tuple(range(len(options))))
+    ):
         return None
     return Labelled(labels, texts, positions, len(options) - n)
 
@@ -146,14 +150,14 @@ def _dressed(option: str) -> tuple[str, str] | None:
         sure = not digit and bool(head["gap"]) and not _is_mark(option[head.end() :].strip())
     else:
         sure = bool(re.match(rf"{_CIRCLED}|\w+['’׳΄]", mark) or re.match(r"\s{2}|[\t\u3000]", head["gap"]))
-    text = option[head.end() :].strip()
+    text = head["gap"][1:] + option[head.end() :]
     bold = head["bold"]
     return (mark, text.removesuffix(bold) if bold and text.count(bold) % 2 else text) if sure else None
 
 
 def _undressed(option: str) -> tuple[str, str] | None:
     head = _BARE.match(option)
-    return (head["mark"], option[head.end() :].strip()) if head and _is_mark(head["mark"]) else None
+    return (head["mark"], option[head.end("mark") + 1 :]) if head and _is_mark(head["mark"]) else None
 
 
 def _is_mark(text: str) -> bool:

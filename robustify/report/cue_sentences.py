@@ -21,6 +21,7 @@ from robustify.baselines.words import WordUse
 from robustify.report.format import counted, plain
 from robustify.report.messages import catalogue, cue_words
 from robustify.summary.screened import CueCode
+from robustify.texts import EDGES
 
 _MOST_WORDS, _LONGEST_WORD, _TENTH = 3, 40, 0.1
 _FORMS = (
@@ -47,6 +48,14 @@ def _repeats(choice: str) -> bool:
     return len(set(words)) < len(words)
 
 
+_BLANKS = {"a space": " ", "a tab": "\t", "a line break": "\r\n", "a no-break space": "\xa0"}
+_BLANKS["another blank character"] = "".join(set(EDGES).difference(*_BLANKS.values()))
+
+
+def _at_end(end: int, blanks: str) -> Callable[[str], bool]:
+    return lambda choice: bool(choice) and choice[end] in blanks
+
+
 TRAITS: Mapping[CueCode, Sequence[Trait]] = {
     "certainty": (
         (lambda choice: not ABSOLUTES.isdisjoint(words_of(choice)), "has an absolute word", "has no absolute word"),
@@ -61,6 +70,10 @@ TRAITS: Mapping[CueCode, Sequence[Trait]] = {
     ),
     "repetition": ((_repeats, "repeats a word", "does not repeat a word"),),
     "pointer": ((points_elsewhere, "refers to the other options", "does not refer to the other options"),),
+    "outer_space": (
+        *((_at_end(end, blanks), f"{does}s with {name}", f"does not {does} with {name}")
+          for end, does in ((0, "begin"), (-1, "end")) for name, blanks in _BLANKS.items()),
+    ),
 }  # fmt: skip
 """Traits of each cue that an option either has or lacks."""
 
@@ -72,7 +85,7 @@ def cue_sentence(
 
     `pick` is the option that was picked without the question. `uses` are the words that favour it.
     """
-    options = [choice.strip() for choice in choices]
+    options = [choice if code == "outer_space" else choice.strip() for choice in choices]
     picked = options.pop(pick)
     subject = "the key" if is_key else "the option picked"
     found: list[str] = []

@@ -247,10 +247,11 @@ class Topics(Part):
 
 CueCode = Literal[
     "length", "word_length", "certainty", "numbers", "form", "shared_words", "grammar", "repetition", "function_words",
-    "pointer", "words", "text_votes", "letter_votes", "none",
+    "pointer", "outer_space", "words", "text_votes", "letter_votes", "none",
 ]  # fmt: skip
-"""`certainty` means absolute words, hedges and negations. `pointer` is an option that refers to others. `words` are words
-and pieces of words in no list. `text_votes` and `letter_votes` are models. `none` means that nothing supports the option.
+"""`certainty` means absolute words, hedges and negations. `pointer` is an option that refers to others. `outer_space` is
+white space at the ends of options. `words` are words and pieces of words in no list. `text_votes` and `letter_votes` are
+models. `none` means that nothing supports the option.
 """
 CUES: tuple[CueCode, ...] = CueCode.__args__  # type: ignore[attr-defined]
 

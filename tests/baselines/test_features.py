@@ -21,13 +21,13 @@ from robustify.baselines.heuristics import HEURISTICS, TEMPLATE, VIEW, guess
 from robustify.baselines.wording import ABSOLUTES, ARTICLES, FUNCTION_WORDS, HEDGES, NEGATIONS, form, words_of
 from robustify.item import Item
 from robustify.scoring import picks
-from robustify.texts import folded
+from robustify.texts import EDGES, edges, folded
 
 # Each rule by its definition, one item at a time.
 
 
 def each(score: Callable[[str], float]) -> Callable[[Item], list[float]]:
-    return lambda item: [score(choice.strip()) for choice in item.choices]
+    return lambda item: [score(choice.strip(EDGES)) for choice in item.choices]
 
 
 def count(kind: frozenset[str]) -> Callable[[str], int]:
@@ -35,7 +35,7 @@ def count(kind: frozenset[str]) -> Callable[[str], int]:
 
 
 def alphabetical(item: Item) -> list[float]:
-    texts = [choice.strip().casefold() for choice in item.choices]
+    texts = [choice.strip(EDGES).casefold() for choice in item.choices]
     return [-sorted(texts).index(text) for text in texts]
 
 
@@ -95,10 +95,15 @@ def traits(choice: str) -> tuple[float, ...]:
     )
 
 
+def outer_space(item: Item) -> list[float]:
+    own = [edges(choice) for choice in item.choices]
+    return [len(own) - own.count(one) + (any(one) / 2) for one in own]
+
+
 def contrasts(choices: Sequence[str]) -> list[tuple[float, ...]]:
     sets = [frozenset(words_of(c)) for c in choices]
     like = [[jaccard(a, b) for b in sets] for a in sets]
-    sizes = [len(c.strip()) for c in choices]
+    sizes = [len(c.strip(EDGES)) for c in choices]
     opened = [c.casefold().split()[:1] for c in choices]
     closed = [c.casefold().split()[-1:] for c in choices]
     texts = [folded(c) for c in choices]
@@ -117,6 +122,8 @@ def contrasts(choices: Sequence[str]) -> list[tuple[float, ...]]:
                 sum(bool(texts[i]) and texts[i] in texts[j] for i in others),
                 odd[j],
                 middle[j],
+                len(choices[j]) - sizes[j],
+                sum(edges(other) != edges(choices[j]) for other in choices),
             )
         )
     return rows
@@ -149,6 +156,7 @@ RULES: dict[str, Callable[[Item], Sequence[float]]] = {
     "fewest_absolutes": each(lambda c: -count(ABSOLUTES)(c)),
     "most_hedges": each(count(HEDGES)),
     "all_of_the_above": each(points),
+    "outer_space": outer_space,
 }
 
 

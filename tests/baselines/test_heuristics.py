@@ -29,7 +29,7 @@ def named(name: str) -> Heuristic:
 
 def rows(items: Sequence[Item]) -> list[Answer]:
     return [
-        Answer(**{n: tuple(v) if isinstance(v, list) else v for n, v in row.items()})
+        Answer(**{n: tuple(v) if isinstance(v, list) else v for n, v in row.items() if n != "rotation"})
         for row in guess(items).table.to_pylist()
     ]
 
@@ -62,6 +62,16 @@ def credit_of(name: str, one: Item) -> float:
         ("least_overlap", ["a red cat", "a red dog", "green"], [0, 0, 1]),
         ("fewest_absolutes", ["always so", "it is never", "often so"], [0, 0, 1]),
         ("most_hedges", ["always so", "it may often be", "often so"], [0, 1, 0]),
+        ("outer_space", ["a", " b", "c"], [0, 1, 0]),
+        ("outer_space", [" a", "b", " c"], [0, 1, 0]),
+        ("outer_space", [" a", "b"], [1, 0]),
+        ("outer_space", [" a", " b", " c\n"], [0, 0, 1]),
+        ("outer_space", [" a", "b ", "c", "d"], [0.5, 0.5, 0, 0]),
+        ("outer_space", ["a b", "a  b", "c"], [1 / 3, 1 / 3, 1 / 3]),
+        *(
+            ("outer_space", ["a", "b", end], [0, 0, 1])
+            for end in ("c\t", "\nc", "c\xa0", "\u3000c", "c\u200b", "c\ufeff")
+        ),
         ("all_of_the_above", ["a", "b", "All of the above"], [0, 0, 1]),
         ("all_of_the_above", ["a", "b", "None of these."], [0, 0, 1]),
         ("all_of_the_above", ["a", "none of them is well", "c"], [1 / 3, 1 / 3, 1 / 3]),

@@ -2,9 +2,11 @@
 
 import stat
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from robustify.cli import cli
 from robustify.errors import AuthorisationError, DataError, GuardrailError, ResourceError, UsageError
@@ -15,7 +17,8 @@ from robustify.export.instruct import export_instruct
 from robustify.logs import LogPath
 from robustify.pipeline import rejudge
 from robustify.policy.from_logs import import_logs
-from robustify.run import Run, open_run
+from robustify.run import Run, open_run, split_items
+from tests.support.exported_run import made_run, made_up
 from tests.support.fake_logs import jsonl
 
 Export = Callable[..., list[Path]]
@@ -28,6 +31,20 @@ every = pytest.mark.parametrize("export", EXPORTS, ids=lambda e: e.__name__.remo
 @pytest.fixture(scope="module")
 def halted(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return rejudge(run, {"limits.min_robust": 1000}, tmp_path_factory.mktemp("halted") / "run")
+
+
+@pytest.mark.parametrize("command", ["lm-eval", "inspect", "dataset"])
+def test_white_space_leaves_options_by_decision_only_and_is_mentioned(tmp_path: Path, command: str) -> None:
+    items = [replace(one, choices=(f" {one.choices[0]}", *one.choices[1:])) for one in made_up()]
+    run = made_run(tmp_path, items)
+    for more, says in ([], "was kept, as models saw it"), (["--trim"], "was taken off"):
+        out = tmp_path / f"out{len(more)}"
+        done = CliRunner().invoke(cli, ["export", command, str(run.folder), "-o", str(out), *more])
+        assert done.exit_code == 0
+        assert f"60 items of this run: white space at the ends of options {says}" in done.output
+        held = [item for path in out.glob("[rs]*t.jsonl") for item in split_items(path)]
+        assert held
+        assert all((item.trimmed().choices == item.choices) == bool(more) for item in held)
 
 
 @every

@@ -1,6 +1,7 @@
 """`robustify mend`: options are shuffled, no text changes, and what an author must mend is listed."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,27 @@ def test_options_move_with_their_key_and_no_text_changes(tmp_path: Path, name: s
     ]
     at = [sum(i.key == place for i in back) for place in range(3)]
     assert min(at) >= 8, "60 keys at A are now spread over three places"
+
+
+@pytest.mark.parametrize("name", ["m.csv", "m.jsonl"])
+def test_white_space_at_the_ends_of_options_is_taken_off_and_counted(tmp_path: Path, name: str) -> None:
+    items = [replace(i, choices=(f" {i.choices[0]}\n", "a  b", f"{i.choices[2]}\xa0")) for i in _sums(3)]
+    data = _write(tmp_path / "sums.jsonl", [*items, replace(_sums(1, long_key=True)[0], id="long")])
+    code, said = _mend(data, tmp_path / name)
+    assert code == 0
+    assert "white space taken off the ends of options: 3 items" in said
+    back = load(Source(path=str(tmp_path / name))).items
+    assert [sorted(i.choices) for i in back[:1]] == [["200", "207", "a  b"]]
+    assert [i.choices[i.key] for i in back] == ["200", "202", "204", "200 because of the carry"]
+
+
+def test_a_csv_with_white_space_keeps_its_columns(tmp_path: Path) -> None:
+    rows = "".join(f"What is {x} + {x}?, {2 * x},{x},{3 * x}, {2 * x},book {x}\n" for x in range(1, 9))
+    (tmp_path / "sums.csv").write_text(f"Question,Option A,Option B,Option C,Correct Answer,Source\n{rows}")
+    assert _mend(tmp_path / "sums.csv", tmp_path / "m.csv")[0] == 0
+    assert "Source" in (tmp_path / "m.csv").read_text()
+    items = load(Source(path=str(tmp_path / "m.csv"))).items
+    assert [i.choices[i.key] for i in items] == [str(2 * x) for x in range(1, 9)]
 
 
 @pytest.mark.parametrize("keys", ["letters", "texts"])

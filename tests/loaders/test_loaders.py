@@ -214,6 +214,43 @@ def test_items_with_two_keys_are_named_with_both_lines(
     assert (found["n"], [place["line"] for place in found["at"]]) == (len(at), at)
 
 
+def test_white_space_that_all_options_share_is_taken_off_and_the_rest_is_kept(read: Read) -> None:
+    def choices(text: str, file: str) -> tuple[tuple[str, ...], bool]:
+        loaded = read(text, file)
+        said = any("same white space" in note for note in describe(loaded)["notes"])  # type: ignore[attr-defined]
+        return loaded.items[0].choices, said
+
+    rest = "Which fan?, red, grey, blue, A\n" * 2
+    head = "question, A, B, C, answer\n"
+    assert choices(f"{head}Which lamp?, red, green, blue, B\n{rest}", "even.csv") == (
+        ("red", "green", "blue"),
+        True,
+    )
+    assert choices(f"{head}Which lamp?, red,  green, blue, B\n{rest}", "more.csv") == (
+        ("red", " green", "blue"),
+        True,
+    )
+    assert choices(f"{head}Which lamp?,red, green,blue, B\n{rest}", "some.csv") == (
+        ("red", " green", "blue"),
+        False,
+    )
+    quoted = 'question,A,B,C,answer\nWhich lamp?,red," green\n",blue,B\n'
+    assert choices(quoted, "quoted.csv") == (("red", " green\n", "blue"), False)
+    for cell, wanted in {
+        "red | green | blue": ("red", "green", "blue"), "red |  green | blue": ("red", " green", "blue"),
+        "red; green\xa0; blue": ("red", "green\xa0", "blue"), "A) red|B)  green|C) blue": ("red", " green", "blue"),
+    }.items():  # fmt: skip
+        row = {"question": "Which lamp?", "options": cell, "answer": "B"}
+        assert choices(lines([row] * 2), f"{len(cell)}.jsonl")[0] == wanted, cell
+    labelled = {"question": "Which lamp?", "options": ["A. red", "B.  green", "C. blue"], "answer": "B"}
+    assert choices(lines([labelled] * 2), "labels.jsonl")[0] == ("red", " green", "blue")
+
+
+def test_a_note_says_that_white_space_names_the_key(read: Read) -> None:
+    rows = [{"stem": f"Which lamp {n}?", "choices": [" a", "b", "c"], "key": n % 2} for n in range(4)]
+    assert any("in 2 of 4 items with white space" in note for note in described(read, *rows)["notes"])
+
+
 BLANKS = ["\u200b", "\u2800\u3164", "\u115f \ufeff", "\u180e\u00ad"]
 
 
@@ -222,6 +259,12 @@ BLANKS = ["\u200b", "\u2800\u3164", "\u115f \ufeff", "\u180e\u00ad"]
     [
         *(({"stem": blank}, {"blank_stem"}) for blank in BLANKS),
         *(({"choices": ["a", blank, "c"]}, {"empty_choice"}) for blank in BLANKS),
+        *(
+            ({"choices": ["a", one, "c"]}, {"outer_space"})
+            for one in (" b", "b\t", "b\n", "\xa0b", "b\u3000", "\u200bb")
+        ),
+        ({"choices": ["a  a", "b\nb", "c\xa0c"]}, set()),
+        ({"choices": [" a", " b", " c"]}, set()),
         ({"stem": "Which\0 lamp?"}, {"control_character"}),
         ({"stem": "Which \x1b[31mlamp?"}, {"control_character"}),
         ({"stem": "Which \u202elamp?"}, {"control_character"}),
@@ -651,7 +694,7 @@ def test_defects_load_and_are_named_by_line(read: Read) -> None:
     ]
     loaded = read(rows)
     assert [(d.kind, d.line) for d in loaded.defects] == [
-        ("repeated_choice", 1), ("repeated_choice", 2), ("repeated_key_text", 2), ("empty_choice", 3),
+        ("repeated_choice", 1), ("outer_space", 1), ("repeated_choice", 2), ("repeated_key_text", 2), ("empty_choice", 3),
         ("repeated_stem", 4),
     ]  # fmt: skip
     at = [{"line": line, "item": f"a-000{line}", "file": "a.jsonl"} for line in (1, 2)]

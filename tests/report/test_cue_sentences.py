@@ -29,6 +29,11 @@ FORMED = ("the heart.", "the liver", "the lungs", "the kidneys")
         ("form", FORMED, ("only the key", "punctuation mark")),
         ("grammar", ("the one", "one", "two", "three"), ("only the key begins with an article",)),
         ("numbers", ("6", "ten", "four", "two"), ("only the key holds a number",)),
+        ("outer_space", (" one", "two", "three"), ("only the key begins with a space",)),
+        ("outer_space", ("one", " two", " three"), ("only the key does not begin with a space",)),
+        ("outer_space", ("one\n", "two", "three"), ("only the key ends with a line break",)),
+        ("outer_space", ("\tone\xa0", "two", "three"), ("begins with a tab", "ends with a no-break space")),
+        ("outer_space", ("one\u200b", "two", "three"), ("only the key ends with another blank character",)),
         ("pointer", ("all of the above", "one", "two", "three"), ("only the key refers to the other options",)),
     ],
 )  # fmt: skip
