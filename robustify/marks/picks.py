@@ -72,7 +72,7 @@ _WRAPS = tuple(
         r"\\(?:boxed|fbox|text|textbf|mathrm|mathbf|mathsf|rm|bf)\s?\{(?P<in>.+)\}",
         r"\\[(\[](?P<in>.+?)\\[)\]]",
         r"\{(?P<in>[^{}]+)\}",
-        r"(?P<in>.+?)(?:[.!。]|</answer>|\*\*)",
+        r"(?P<in>.+?)(?:[.!。]|</answer>|\*\*|</s>|<eos>|<\|\w{2,20}\|>)",
     )
 )
 _MARK = re.compile(rf"[{OPENING}<]*\s*(?P<mark>{TOKEN})\s*[{CLOSING}.:．。：、,，;]*")
@@ -83,7 +83,9 @@ _MARK_AND_TEXT = re.compile(
 )
 _STRONG = re.compile(rf"[{CLOSING}.:．：、\n]")
 _REASONS = _compiled(_SAID["because"])
-_JOINED = _compiled(rf"{_SAID['joined']}?\s*[*_{OPENING}]*(?P<mark>{TOKEN})(?:\W|\Z)")
+_JOINED = _compiled(
+    rf"(?P<with>{_SAID['joined']})?\s*[*_{OPENING}]*(?P<mark>{TOKEN})(?(with)(?:\W|\Z)|(?:[{CLOSING}.:,;/&]|\Z|\s+{_SAID['joined']}\s))"
+)
 _NEGATED = _compiled(rf"(?:\W*{_SAID['filler']}\b){{0,4}}\W*{_SAID['not']}")
 _LONGEST, _MOST_CLAIMS = 1000, 16
 """Longest claim from which markup and lead words are taken, in characters, and number of announcements that count."""
