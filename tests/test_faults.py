@@ -151,7 +151,7 @@ FILES: dict[str, tuple[bytes, str]] = {
     "a name that may be text": (b'{"The ZQX stem that somebody made a name of": 1}', "found 1 field (names not shown"),
     "two stems": (asked(query="ZQX?", answer=0), "`question` and `query` could each be the stem"),
     "two lists": (asked(options=["ZQX b", "c"], answer=0), "`choices` and `options` could each be the choices"),
-    "two keys": (asked(gold=0, answer_idx=1), "`answer_idx` and `gold` could each be the key"),
+    "two keys": (asked(gold=0, answer_idx=1), "`answer_idx` names choice 2, but `gold` names choice 1"),
     "nothing for the key": (asked(), "no field has a common name for the key"),
     "letters in place of choices": (b"\n".join([LETTERS] * 4), "in 4 of 4 rows, the options are only letters"),
     "letter out of range": (asked(answer="C"), "the key is C, but there are only 2 choices (A to B)"),
@@ -165,7 +165,8 @@ FILES: dict[str, tuple[bytes, str]] = {
     "prose out of order": (prose("Answer Choices: (A) x (C) y (B) z", "A"), "cannot be separated"),
     "numbered prose": (prose("\n\nAnswer1: x Answer2: y", "ZQX"), "expected the label of one choice"),
     "two right answers": (
-        b'{"question": "ZQX?", "mc1_targets": {"choices": ["a", "b"], "labels": [1, 1]}}', "2 choices are marked as correct"
+        b'{"question": "ZQX?", "mc1_targets": {"choices": ["a", "b"], "labels": [1, 1]}}',
+        "the item has several right answers (2 are named)",
     ),
 }  # fmt: skip
 
@@ -213,8 +214,10 @@ def test_more_than_five_faults_of_a_kind_are_one_line(robustify) -> None:
 def test_bytes_that_are_not_utf_8_are_named_by_line_with_the_command_that_mends_them(robustify) -> None:
     good = row(id="a").encode()
     Path("items.jsonl").write_bytes(b"\n".join([good, row(id="b").encode().replace(b"stem?", b"\xff?")]))
-    mend = ". Save it as UTF-8, or try `iconv -f WINDOWS-1252 -t UTF-8 items.jsonl > utf8-items.jsonl`."
-    assert refusals(robustify("validate", "items.jsonl"), 3) == [f"items.jsonl:2: not valid UTF-8{mend}"]
+    (line,) = refusals(robustify("validate", "items.jsonl"), 3)
+    assert line.startswith("items.jsonl:2: not valid UTF-8. Save it as UTF-8. ")
+    assert "WINDOWS-1252 (or MACINTOSH)" in line
+    assert "`iconv -f WINDOWS-1252 -t UTF-8 items.jsonl > utf8-items.jsonl`" in line
 
 
 def test_a_parquet_file_names_its_columns_and_the_mapping_or_its_rows(robustify) -> None:

@@ -113,7 +113,7 @@ def write_mended(result: Mended, path: Path, bench: Loaded, source: Path) -> Non
                     _write_rows(part, rows)
                 if not rows or _content(_read_back(part), ids=False) != _content(result.items, ids=False):
                     _write_rows(part, _standard_rows(result.items))
-                elif "id" not in bench.recognised[0].fields:
+                elif bench.recognised[0].fields.get("id") is None:
                     move_up(place, path.parent, path.name)
                     return
             case ending:

@@ -1,8 +1,16 @@
-"""Conversion of answer keys to zero-based indices, and removal of prompt words and labels from stems and choices.
+"""Conversion of the answer keys of a file to zero-based indices: one decision for the whole file.
 
-Prompt words and choice labels are removed only if every row of the file has them, because robustify writes its own
-prompts. An ambiguous key is read as the other rows of the file are, or refused. It is never guessed, because a wrong key
-looks like a hard item.
+| form | base | key of the third choice of `A. red  B. green  C. blue` |
+|---|---|---|
+| `label` | | `C`, or `3` if the choices are labelled with numbers |
+| `letter` | | `C`, `(c)` |
+| `text` | | `blue`, `C) blue` |
+| `index` | 0 | `2` |
+| `number` | 1 | `3` |
+
+A list of one key is that key. Labels, letters, and texts name a choice by themselves and may be mixed. Numbers are not
+mixed with them, because nothing tells how they count. An ambiguous key is read in the form that fits all clear keys of the
+file, or it is refused. It is never guessed, because a wrong key looks like a hard item.
 """
 
 import math
@@ -10,75 +18,23 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from string import ascii_uppercase
+from string import ascii_lowercase, ascii_uppercase
 
-from robustify.errors import ItemError
+from robustify.errors import ItemError, counted
 from robustify.item import FEWEST, MOST
+from robustify.loaders.choices import SeveralRightError, literal, truth
 from robustify.loaders.loaded import KeyKind
 from robustify.loaders.rows import RawItem, json_kind, require_text, whole
-from robustify.texts import is_blank, undressed, unspaced
-
-_LEAD, _TAIL = "Question: ", "\nAnswer:"
-_LABEL = re.compile(
-    r"\s*(?:\(([a-z]|[0-9]{1,2})\)|([a-z]|[0-9]{1,2})[.):](?=\s)|([a-z])\)|([a-z])[.:](?=\w\w))\s?",
-    re.IGNORECASE,
-)
-"""Match `(A)`, `A) `, or `1. `. Only a letter needs no space after it: `1.5` is a number and `A.D.` is a date."""
-_LABELS = [*zip(ascii_uppercase, map(str, range(26)), map(str, range(1, 27)), strict=True)]
-
-
-def bare_stems(raws: Sequence[RawItem]) -> tuple[RawItem, ...]:
-    """Remove `Question: ` and `Answer:` from the stems if all stems have them."""
-    lead = _LEAD if all(raw.stem.startswith(_LEAD) for raw in raws) else ""
-    stems = [raw.stem.removeprefix(lead) for raw in raws]
-    tail = _TAIL if all(stem.endswith(_TAIL) for stem in stems) else ""
-    if not lead and not tail:
-        return tuple(raws)
-    return tuple(replace(raw, stem=stem.removesuffix(tail)) for raw, stem in zip(raws, stems, strict=True))
-
-
-def own_labels(choices: Sequence[str]) -> tuple[str, ...]:
-    """Return the labels inside the choices, in upper case, if they form a series such as A, B, C. Otherwise, return ()."""
-    first = _LABEL.match(choices[0]) if choices else None
-    if first is None:
-        return ()
-    labels = [(mark[mark.lastindex or 1]).upper() for c in choices if (mark := _LABEL.match(c))]
-    wanted = [sorted(kind) for kind in zip(*_LABELS[: len(choices)], strict=True)]
-    return tuple(labels) if sorted(labels) in wanted else ()
-
-
-def bare_choices(raws: Sequence[RawItem]) -> tuple[RawItem, ...]:
-    """Remove the label from each choice, such as "(A) red", if every choice of the file has one. A key that is a label
-    names the choice with this label, even if the labels are not in order."""
-    found: list[tuple[str, ...]] = []
-    for raw in raws:
-        if not (labels := own_labels(raw.choices)):
-            return tuple(raws)
-        found.append(labels)
-    return tuple(_bare(raw, labels) for raw, labels in zip(raws, found, strict=True))
-
-
-def _bare(raw: RawItem, labels: tuple[str, ...]) -> RawItem:
-    texts = undressed([_LABEL.sub("", choice, count=1) for choice in raw.choices])
-    if any(map(is_blank, texts)):
-        # A choice that is only "A." keeps it as its text.
-        return raw
-    if isinstance(raw.key, str) and raw.key_is in ("auto", "text") and raw.key in raw.choices:
-        at = raw.choices.index(raw.key)
-        once = texts.count(texts[at]) == 1
-        return replace(
-            raw, choices=texts, key=texts[at] if once else at, key_is=raw.key_is if once else "index"
-        )
-    in_order = labels in {*zip(*_LABELS[: len(labels)], strict=True)}
-    named = str(raw.key).strip(" ().:").upper()
-    if in_order or raw.labels or raw.key_is not in ("auto", "letter") or named not in labels:
-        return replace(raw, choices=texts)
-    return replace(raw, choices=texts, labels=labels, key=named, key_is="label")
-
+from robustify.marks.labelling import LETTERS, SERIES, bare_mark
+from robustify.marks.picks import Picked, Unreadable, read_pick
+from robustify.texts import unspaced
 
 _DIGITS = re.compile(r"(-?[0-9]{1,9})(?:\.0)?")
 _LETTER = re.compile(r"\(?([A-Za-z])[.):]?")
+_BETWEEN = re.compile(r"\s*[,;/&+|、，]\s*(?:and\s+)?|\s+(?:and|or|und|et|y|e|ve)\s+", re.IGNORECASE)
 _FORMS = {"index": "number from 0", "number": "number from 1"}
+COUNTED = frozenset(_FORMS.values())
+"""Forms of keys that count choices."""
 NUMBERED = "numbered label"
 """Name of the key form in which choices are labelled with numbers."""
 ROWS_THAT_TELL = 50
@@ -96,53 +52,117 @@ class ReadKey:
     fault: str = ""
 
 
-def read_key(raw: RawItem, found: Readings | None = None) -> ReadKey:
-    """Read the key of a row.
+class KeyFaultError(ItemError):
+    """Error for an unreadable key. `forms` are values of `key_is` under which this row could be read."""
 
-    With `key_is="auto"`, a key may be a label, a zero-based index, a letter, or the text of exactly one choice. The text
-    may start with the label of the choice, and its case may differ. All possible readings must agree on one choice. Raise
-    `ItemError` if the key is missing, ambiguous, out of range, or of another type, or if the number of choices is
-    invalid."""
-    k = len(raw.choices)
-    if not FEWEST <= k <= MOST:
-        raise ItemError(f"expected {FEWEST} to {MOST} choices, found {k}")
-    key = _written(raw)
-    if raw.key_is == "auto":
-        return _only_reading(raw, key, readings(raw, key) if found is None else found)
-    positions = _all_readings(raw, key).get(raw.key_is, ())
-    if len(positions) == 1:
-        return _found(positions[0], raw.key_is)
-    raise ItemError(_why_unmatched(raw, key, len(positions)))
+    def __init__(self, reason: str, forms: Sequence[KeyKind] = ()) -> None:
+        super().__init__(reason)
+        self.forms = tuple(forms)
 
 
 def read_keys(raws: Sequence[RawItem]) -> list[ReadKey]:
-    """Read the key of each row in a file. A row without a valid key gets the fault instead. An ambiguous key is read in
-    the form that fits all unambiguous keys of the file."""
+    """Read the key of each row in a file. A row without a valid key gets the fault instead.
+
+    A hint in a fault names only forms that read every row whose key can be read."""
+    raws = _with_alphabet(raws)
+    found = [_readings_or_none(raw) for raw in raws]
+    clear = [one for one in found if len(_positions(one)) == 1]
+    forms = [form for form in clear[0] if all(form in one for one in clear)] if clear else []
+    number_rows = sum(_is_number(one) for one in clear)
+    mixed = not forms and 0 < number_rows < len(clear)
     out: list[ReadKey] = []
-    unclear: dict[int, Readings] = {}
-    forms: list[KeyKind] | None = None
-    for at, raw in enumerate(raws):
-        one = _readings_or_none(raw)
-        if len(_positions(one)) == 1:
-            forms = [form for form in (one if forms is None else forms) if form in one]
-            out.append(_key_or_fault(raw, one))
-        else:
-            unclear[at] = one
+    faults: dict[int, KeyFaultError] = {}
+    for at, (raw, one) in enumerate(zip(raws, found, strict=True)):
+        fits = {form: one[form] for form in forms if form in one}
+        meant = fits if len(_positions(fits)) == 1 else one
+        try:
+            if mixed and len(_positions(one)) == 1 and _is_number(one) == (number_rows * 2 <= len(clear)):
+                raise KeyFaultError(_why_mixed(number_rows, len(clear)))
+            out.append(read_key(raw, meant))
+        except KeyFaultError as error:
+            faults[at] = error
             out.append(_UNREAD)
-    for at, one in unclear.items():
-        fits = {form: one[form] for form in forms or () if form in one}
-        out[at] = _key_or_fault(raws[at], fits if len(_positions(fits)) == 1 else one)
+        except ItemError as error:
+            out.append(ReadKey(fault=str(error)))
+    wanted = {form for fault in faults.values() for form in fault.forms}
+    others = [at for at, key in enumerate(out) if not key.fault and at not in faults]
+    works = {form for form in wanted if all(_reads(raws[at], form) for at in others)}
+    for at, fault in faults.items():
+        out[at] = ReadKey(fault=str(fault) + _hint([form for form in fault.forms if form in works]))
     return out
 
 
 _UNREAD = ReadKey()
 
 
-def _key_or_fault(raw: RawItem, found: Readings) -> ReadKey:
+def _with_alphabet(raws: Sequence[RawItem]) -> Sequence[RawItem]:
+    """Label the choices of a file with the alphabet in which its keys are written, unless it is Latin or unclear."""
+    if all(not isinstance(raw.key, str) or raw.key.isascii() for raw in raws):
+        return raws
+    marks = {mark for raw in raws if isinstance(raw.key, str) and (mark := bare_mark(raw.key))}
+    most = max(len(raw.choices) for raw in raws)
+    own = {tuple(map(one.index, sorted(marks))): one for one in SERIES if marks and marks <= {*one[:most]}}
+    if len(own) != 1 or (series := own.popitem()[1]) == LETTERS:
+        return raws
+    latin = {(), *(LETTERS[:k] for k in range(MOST + 1))}
+    return [
+        replace(raw, labels=series[: len(raw.choices)])
+        if tuple(map(str.casefold, raw.labels)) in latin
+        else raw
+        for raw in raws
+    ]
+
+
+def _is_number(found: Readings) -> bool:
+    return set(found) == {"index"}
+
+
+def _why_mixed(numbers: int, n: int) -> str:
+    ours, theirs = ("a number", "letters or texts") if numbers * 2 <= n else ("a letter or text", "numbers")
+    most = max(numbers, n - numbers)
+    return f"the key is {ours}, but {counted(most, 'other key')} of the file are {theirs}. Write all keys in one form."
+
+
+def _hint(forms: Sequence[KeyKind]) -> str:
+    if not forms:
+        return ""
+    ways = " or ".join(f"`--map key_is={form}`" for form in forms)
+    given = "FORM" if len(forms) > 1 else forms[0]
+    when = ". If keys count from 1, add" if forms == ["number"] else ". If keys count from 0, add"
+    when = when if set(forms) <= {"number", "index"} else ". Choose a form with"
+    return f"{when} {ways}, or set `fields: {{key_is: {given}}}` in the config."
+
+
+def reads_all(raws: Sequence[RawItem], form: KeyKind) -> bool:
+    """Return whether every key of a file names one choice in this form."""
+    return all(_reads(raw, form) for raw in raws)
+
+
+def _reads(raw: RawItem, form: KeyKind) -> bool:
     try:
-        return read_key(raw, found)
-    except ItemError as error:
-        return ReadKey(fault=str(error))
+        read_key(replace(raw, key_is=form))
+    except ItemError:
+        return False
+    return True
+
+
+def read_key(raw: RawItem, found: Readings | None = None) -> ReadKey:
+    """Read the key of a row.
+
+    With `key_is="auto"`, a key may be a label, a zero-based index, a letter, or the text of exactly one choice. The text
+    may start with the label of the choice, and its case may differ. All possible readings must agree on one choice. Raise
+    `ItemError` if the key is missing, ambiguous, out of range, or of another type, or if the number of choices is
+    invalid. Raise `SeveralRightError` if it names several choices."""
+    k = len(raw.choices)
+    if not FEWEST <= k <= MOST:
+        raise ItemError(f"expected {FEWEST} to {MOST} choices, found {k}")
+    key = _written(raw)
+    if raw.key_is == "auto":
+        return _only_reading(raw, key, found or readings(raw, key))
+    positions = _all_readings(raw, key).get(raw.key_is, ())
+    if len(positions) == 1:
+        return _found(positions[0], raw.key_is)
+    raise _unmatched(raw, key, len(positions))
 
 
 @cache
@@ -154,8 +174,8 @@ def positions(raw: RawItem) -> set[int]:
     """Return the indices of all choices that a key could mean, with numbers counted from 0 or from 1. Return an empty
     set if the key is unreadable."""
     number = _DIGITS.fullmatch(str(raw.key).strip())
-    counted = {int(number[1]), int(number[1]) - 1} if number else set()
-    return _positions(_readings_or_none(raw)) | (counted & {*range(len(raw.choices))})
+    counts = {int(number[1]), int(number[1]) - 1} if number else set()
+    return _positions(_readings_or_none(raw)) | (counts & {*range(len(raw.choices))})
 
 
 def _numbered(labels: Sequence[str]) -> bool:
@@ -172,26 +192,19 @@ def _readings_or_none(raw: RawItem) -> Readings:
 def readings(raw: RawItem, key: str) -> Readings:
     """Map each form of key, such as `letter`, to the choices that the key would mean. Try loose text matches last."""
     found = _all_readings(raw, key)
-    labels = [name.casefold() for name in raw.labels]
     found.pop("number", None)
     # In ARC, the key "1" is the label "1". A letter is an index unless the labels are letters in another order.
-    if _numbered(labels):
+    if _numbered(raw.labels):
         found.pop("index", None)
-    in_order = labels == [*ascii_uppercase[: len(labels)].casefold()]
-    if not in_order and any(letter_index(name) is not None for name in labels):
+    labels = [name.casefold() for name in raw.labels]
+    if labels != [*ascii_lowercase[: len(labels)]] and any(letter_index(name) is not None for name in labels):
         found.pop("letter", None)
-    if not found and (mark := _LABEL.match(key)) and (equal := _equal(key[mark.end() :], raw.choices)):
-        # In "B) blue", label and text must name the same choice.
-        named = _all_readings(raw, mark[mark.lastindex or 1])
-        named.pop("text", None)
-        if named:
-            found = {"text": equal} if set(equal) & _positions(named) else {**named, "text": equal}
     return found
 
 
 def _all_readings(raw: RawItem, key: str) -> Readings:
     k, letter, match = len(raw.choices), letter_index(key), _DIGITS.fullmatch(key)
-    folded = match[1] if match else key.casefold()
+    folded = match[1] if match else key.casefold() if letter is None else LETTERS[letter]
     found: Readings = {"label": tuple(at for at, name in enumerate(raw.labels) if name.casefold() == folded)}
     if match:
         number = int(match[1])
@@ -199,11 +212,36 @@ def _all_readings(raw: RawItem, key: str) -> Readings:
     if letter is not None and letter < k:
         found["letter"] = (letter,)
     found["text"] = _equal(key, raw.choices, loosely=not any(found.values()))
-    return {form: positions for form, positions in found.items() if positions}
+    found = {form: places for form, places in found.items() if places}
+    return found or (_marked(raw, key) if letter is None and match is None else {})
+
+
+def _marked(raw: RawItem, key: str) -> Readings:
+    """Read a key in other dress or script, such as `**B**`, `Answer: B` or `2) blue`. A label and a text must agree."""
+    counting = [[str(at + first) for at in range(len(raw.choices))] for first in (0, 1)]
+    ways = (raw.labels or None, *(counting if key[:3].strip("([{ ")[:1].isdecimal() else ()))
+    read = [read_pick(key, raw.choices, labels) for labels in ways]
+    for one in read:
+        if isinstance(one, Picked) and (one is read[0] or one.how == "both"):
+            form: KeyKind = "text" if one.how in ("text", "both") else "label" if raw.labels else "letter"
+            return {form: (one.index,)}
+    parts = [*key] if key.isalpha() and key.isupper() else [part for part in _BETWEEN.split(key) if part]
+    if 1 < len(parts) <= MOST:
+        named = [_positions(_all_readings(raw, part)) for part in parts]
+        if all(named) and len(set().union(*named)) > 1:
+            raise SeveralRightError(len(parts))
+    match read[0]:
+        case Unreadable(reason="several options"):
+            raise SeveralRightError(2)
+        case Unreadable(
+            reason="mark and text differ" | "mark or text" | "mark of several alphabets" as reason
+        ):
+            raise ItemError(f"the key is ambiguous ({reason}); expected {_expected(raw)}")
+    return {}
 
 
 def _positions(found: Readings) -> set[int]:
-    return {at for positions in found.values() for at in positions}
+    return {at for places in found.values() for at in places}
 
 
 def count_from_one(raws: Iterable[RawItem]) -> bool:
@@ -225,14 +263,20 @@ def count_from_one(raws: Iterable[RawItem]) -> bool:
 
 def _ambiguous_number(raw: RawItem) -> int | None:
     """Return a numeric key that does not tell whether keys count from 0 or 1. Return None for any other key."""
-    plain = raw.key_is == "auto" and isinstance(raw.key, int | float | str) and not isinstance(raw.key, bool)
-    match = _DIGITS.fullmatch(str(raw.key).strip()) if plain and raw.choices else None
-    return None if match is None or {"label", "text"} & set(_readings_or_none(raw)) else int(match[1])
+    if raw.key_is != "auto" or not raw.choices:
+        return None
+    try:
+        key = _written(raw)
+    except ItemError:
+        return None
+    match = _DIGITS.fullmatch(key)
+    return None if match is None or {"label", "text"} & set(readings(raw, key)) else int(match[1])
 
 
 def _written(raw: RawItem) -> str:
-    """Return the key as a string. Raise `ItemError` if it is empty, or neither a number nor text."""
-    key: object = raw.key
+    """Return the key as a string. Raise `ItemError` if it is empty, or neither a number nor text, nor a list of one.
+    Raise `SeveralRightError` if it is a list of several keys."""
+    key = _lone(raw.key, raw.choices)
     if (number := whole(key)) is not None:
         return str(number) if abs(number) < 10**9 else "with more than 9 digits"
     if isinstance(key, float) and math.isfinite(key):
@@ -244,45 +288,57 @@ def _written(raw: RawItem) -> str:
     return text
 
 
+def _lone(key: object, choices: Sequence[str]) -> object:
+    """Return the only key of a list, which may be written as text. Return any other key unchanged."""
+    if isinstance(key, str) and key.lstrip()[:1] in ("[", "(") and key.rstrip()[-1:] in ("]", ")"):
+        written = None if _equal(key, choices) else literal(key)
+        key = written if isinstance(written, list | tuple) else key
+    if not isinstance(key, list | tuple):
+        return key
+    if len(key) == len(choices) > 2 and sorted(map(truth, key), key=bool) == [False] * (len(key) - 1) + [
+        True
+    ]:
+        return next(at for at, one in enumerate(key) if truth(one))
+    distinct = list({str(one): one for one in key if one not in (None, "")}.values())
+    if len(distinct) > 1:
+        raise SeveralRightError(len(distinct))
+    return distinct[0] if distinct else ""
+
+
 def _only_reading(raw: RawItem, key: str, found: Readings) -> ReadKey:
-    positions = _positions(found)
-    if len(positions) == 1:
+    places = _positions(found)
+    if len(places) == 1:
         form = next(iter(found))
         counts = form == "label" and _numbered(raw.labels) and _DIGITS.fullmatch(key)
-        return _found(positions.pop(), NUMBERED if counts else form)
+        return _found(places.pop(), NUMBERED if counts else form)
     equal = found.get("text", ())
-    if positions - set(equal):
+    if places - set(equal):
         ways = ", ".join(f"choice {at[0] + 1} as {form}" for form, at in found.items())
-        forms = " or ".join(f"`--map key_is={form}`" for form in found)
-        raise ItemError(
-            f"the key is ambiguous ({ways}), and no other row resolves it. Choose a form with {forms}, or set "
-            "`fields: {key_is: FORM}` in the config."
-        )
-    raise ItemError(_why_unmatched(raw, key, len(equal)))
+        raise KeyFaultError(f"the key is ambiguous ({ways}), and no other row resolves it", [*found])
+    raise _unmatched(raw, key, len(equal))
 
 
-def _why_unmatched(raw: RawItem, key: str, n: int) -> str:
+def _unmatched(raw: RawItem, key: str, n: int) -> KeyFaultError:
     """Return why a key matches no choice, or why its text matches `n` identical choices."""
     k, letter, number = len(raw.choices), letter_index(key), _DIGITS.fullmatch(key)
-    counted = raw.key_is in ("index", "number")
+    counts = raw.key_is in ("index", "number")
     first = int(raw.key_is == "number")
     if n > 1:
-        return f"the key is the text of {n} identical choices. Give its index or letter, or make the choices differ."
-    if raw.key_is in ("auto", "letter") and letter is not None:
-        return f"the key is {ascii_uppercase[letter]}, but there are only {k} choices (A to {ascii_uppercase[k - 1]})"
-    if raw.key_is == "auto" and number and _numbered(raw.labels):
-        return f"the key is not one of the {k} labels. If keys count from 0, add `--map key_is=index`."
-    if number and (counted or (raw.key_is == "auto" and abs(int(number[1])) <= MOST)):
-        hint = (
-            ". If keys count from 1, set `fields: {key_is: number}`."
-            if (number[1], first) == (str(k), 0)
-            else ""
+        return KeyFaultError(
+            f"the key is the text of {n} identical choices. Give its index or letter, or make the choices differ."
         )
-        return f"the key is {number[1]}, but there are only {k} choices ({first} to {first + k - 1}){hint}"
-    strange = len(key.strip("().:")) == 1 and not key.isascii()
-    what = "a letter or digit of another script" if strange else json_kind(raw.key)
-    unnamed = "" if counted or raw.key_is == "letter" else " that matches no choice"
-    return f"the key is {what}{unnamed}; expected {_expected(raw)}"
+    if raw.key_is in ("auto", "letter") and letter is not None:
+        last = ascii_uppercase[k - 1]
+        return KeyFaultError(
+            f"the key is {ascii_uppercase[letter]}, but there are only {k} choices (A to {last})"
+        )
+    if raw.key_is == "auto" and number and _numbered(raw.labels):
+        return KeyFaultError(f"the key is not one of the {k} labels", ["index"])
+    if number and (counts or (raw.key_is == "auto" and abs(int(number[1])) <= MOST)):
+        reason = f"the key is {number[1]}, but there are only {k} choices ({first} to {first + k - 1})"
+        return KeyFaultError(reason, ["number"] if (number[1], first) == (str(k), 0) else [])
+    unnamed = "" if counts or raw.key_is == "letter" else " that matches no choice"
+    return KeyFaultError(f"the key is {json_kind(raw.key)}{unnamed}; expected {_expected(raw)}")
 
 
 def _equal(key: str, choices: Sequence[str], *, loosely: bool = True) -> tuple[int, ...]:

@@ -12,11 +12,12 @@ from pathlib import Path
 
 from robustify.errors import DataError, UsageError
 from robustify.item import Item
-from robustify.loaders.layouts import RawItems, groups, item_table, raw_items
+from robustify.loaders.layouts import RawItems, groups, raw_items
 from robustify.loaders.loaded import Loaded, Quarantined, Recognised, Source
-from robustify.loaders.open_file import Opened, open_rows
+from robustify.loaders.open_file import Opened, open_hub, open_rows
 from robustify.loaders.rows import Fault, RawItem, SourceRow, fault_lines, rows_or_faults
 from robustify.loaders.survey import find_defects
+from robustify.loaders.wrapped import item_table
 from robustify.redaction import ItemText
 
 _SPLITS = frozenset({"test", "dev", "val", "valid", "validation", "train", "eval", "data"})
@@ -90,13 +91,15 @@ def _load(source: Source, base: str) -> Loaded:
     if not table.rows:
         raise _refused(path.name, table.faults)
     raw = raw_items(path.name, table, source.fields)
-    items, lines, wrong = _items(raw, source, base)
+    repeats = _repeats_ids(raw) and (source.fields is None or source.fields.id is None)
+    items, lines, wrong = _items(raw, source, base, not repeats)
     faults = sorted([*table.faults, *raw.faults, *wrong], key=lambda fault: fault.line)
     if faults and (not source.skip_bad or not items):
         raise _refused(path.name, faults)
     layout = f"{table.outer}/{raw.layout}" if table.outer else raw.layout
     files = (path.name,) * len(items)
-    parts = raw.fields.model_dump(exclude_defaults=True, exclude_none=True)
+    parts = raw.fields.model_copy(update={"id": None} if repeats else {})
+    renamed = (f"`{raw.fields.id}` repeats in most rows, so the items are named by their lines",) * repeats
     return Loaded(
         name=source.name or (_called(path) if source.hub is None else base),
         layout=layout,
@@ -109,25 +112,28 @@ def _load(source: Source, base: str) -> Loaded:
         files=files,
         recognised=(
             Recognised(
-                path.name,
-                layout,
-                parts,
-                raw.forms,
-                raw.labelled,
-                raw.raws[0].cut if raw.raws else "",
-                raw.evened,
+                file=path.name,
+                layout=layout,
+                fields=parts.model_dump(exclude_defaults=True, exclude_none=not repeats),
+                key_forms=raw.forms,
+                labelled=raw.labelled,
+                cut=raw.raws[0].cut if raw.raws else "",
+                unread=(*raw.unread, *renamed),
             ),
         ),
     )
+
+
+def _repeats_ids(raw: RawItems) -> bool:
+    """Return whether most rows share their ID with another row, as if it were a page number or an address."""
+    seen = Counter(one.id for one in raw.raws if one.id)
+    return raw.fields.id is not None and 2 * sum(n for n in seen.values() if n > 1) > len(raw.raws)
 
 
 def _opened(source: Source) -> tuple[Path, Opened]:
     """Return the name of a source, as used in error messages, and its rows."""
     if source.hub is None:
         return Path(source.path), open_rows(source.path, source.sha256)
-    # The package is imported only if a source names the Hub.
-    from robustify.loaders.hub import open_hub
-
     return Path(f"{source.hub}@{str(source.revision)[:8]}"), open_hub(source)
 
 
@@ -138,14 +144,17 @@ def _refused(name: str, faults: Sequence[Fault]) -> DataError:
     return DataError.gather(fault_lines(name, faults))
 
 
-def _items(raw: RawItems, source: Source, base: str) -> tuple[list[Item], list[int], list[Fault]]:
-    """Return the items, their line numbers, and the faults of the other rows. Generated IDs begin with `base`."""
+def _items(
+    raw: RawItems, source: Source, base: str, named: bool
+) -> tuple[list[Item], list[int], list[Fault]]:
+    """Return the items, their line numbers, and the faults of the other rows. Generated IDs begin with `base`. If `named`
+    is false, all IDs are generated."""
     own = (source.config or _base(source)) if raw.layout == "mmlu_csv" else ""
 
     def item(row: SourceRow, read: tuple[RawItem, int, str]) -> Item:
         it, key, group = read
         topic = source.topic if source.topic is not None else it.topic.strip() or own
-        name = it.id or f"{base}-{row.number:04d}"
+        name = (it.id if named else "") or f"{base}-{row.number:04d}"
         text = ItemText(it.stem, it.choices, it.question_at)
         return Item(name, key=key, topic=topic, group=it.group or group, sealed=text)
 
@@ -155,7 +164,10 @@ def _items(raw: RawItems, source: Source, base: str) -> tuple[list[Item], list[i
     kept = [(row.line, one) for row, one in made if first.setdefault(one.id, row.line) == row.line]
     for row, one in made:
         if (line := first[one.id]) != row.line:
-            faults.append(Fault(row.line, f"the ID is already used on line {line}. Make each ID unique."))
+            mend = ", or name the items by their lines with `fields: {id: null}`" if raw.fields.id else ""
+            faults.append(
+                Fault(row.line, f"the ID is already used on line {line}. Make each ID unique{mend}.")
+            )
     return [one for _, one in kept], [line for line, _ in kept], faults
 
 

@@ -4,10 +4,13 @@ If two fields could both be the stem, the choices, or the key, the file is refus
 column, which is then also one of the choices (`choices: [right, wrong1, wrong2], key: right`).
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from robustify.errors import DataError
 from robustify.loaders.choices import (
+    BY_LABEL,
     WRONG_COLUMNS,
     choice_columns,
     name_key,
@@ -16,6 +19,7 @@ from robustify.loaders.choices import (
 )
 from robustify.loaders.loaded import FieldMap
 from robustify.loaders.rows import Cells, RawItem, cell_label, cell_text, cell_value, has
+from robustify.marks.labelling import Labelled, split_labels
 
 # Each line lists synonyms. A later line counts only if no name of an earlier line is present.
 STEMS = (
@@ -26,7 +30,7 @@ STEMS = (
 CHOICES = (("choices", "options"), ("mc1_targets", "target_scores"), ("endings", "answers", "candidates"))
 KEYS = (
     ("correct_answer", "correct_option", "correct_choice", "correct_index", "right_answer", "right_option", "cop"),
-    ("key", "answerKey", "answer_key", "answer_idx", "answer_index", "gold", "gold_index"),
+    ("key", "answerKey", "answer_key", "answer_idx", "answer_index", "gold", "gold_label", "gold_index"),
     ("answer",),
     ("label", "target"),
     ("correct",),
@@ -38,6 +42,11 @@ WRONG = (
 IDS = (("id", "#id"), ("question_id", "qid", "item_id", "uid", "record_id"))
 TOPICS = (("topic",), ("subject",), ("category",), ("activity_label", "high-level domain"))
 PASSAGES = (("passage", "context", "article"),)
+LOGGED_TARGET = "target of the log"
+"""Field of a log that repeats the key of its item. It tells how the key counts, but it is not read as the key."""
+_LEAD, _TAIL = "Question: ", "\nAnswer:"
+ROWS_LOOKED_AT = 1000
+"""Number of rows in which empty columns are looked for, spread over the file."""
 KNOWN_NAMES = frozenset(
     name_key(name)
     for part in (STEMS, CHOICES, KEYS, RIGHT, WRONG, IDS, TOPICS, PASSAGES)
@@ -46,38 +55,83 @@ KNOWN_NAMES = frozenset(
 )
 
 
+def is_empty(cell: object) -> bool:
+    """Return whether a cell has no value."""
+    return cell is None or (isinstance(cell, str) and not cell.strip())
+
+
 class AmbiguousError(DataError):
     """Error for a part of an item whose field is missing or ambiguous."""
 
 
-def complete(
-    fields: FieldMap, cells: Cells, more: Sequence[str] = (), absent: Collection[str] = ()
-) -> FieldMap:
-    """Fill in a field map with common names found in a typical row.
+class NoKeyError(AmbiguousError):
+    """Error for a file in which no field has a common name for the key. `choices` are the fields of the choices."""
 
-    `cells` is the row, `more` lists names that only other rows have, and `absent` lists names that are null in every row.
+    def __init__(self, reason: str, choices: str | tuple[str, ...]) -> None:
+        super().__init__(reason)
+        self.choices = choices
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Field names of a table: those of most rows, those of other rows, and the number of rows with a value in each."""
+
+    usual: tuple[str, ...]
+    more: tuple[str, ...]
+    filled: Mapping[str, int]
+    example: Cells
+
+    @classmethod
+    def of(cls, rows: Sequence[Cells]) -> "Columns":
+        """Count the field names of a table. The first rows may be bad, so the most common names come first."""
+        shapes = Counter(map(tuple, rows))
+        usual = shapes.most_common(1)[0][0]
+        more = dict.fromkeys(name for shape in shapes for name in shape if name not in usual)
+        some = rows[:: max(1, len(rows) // ROWS_LOOKED_AT)]
+        filled = Counter(name for cells in some for name, cell in cells.items() if not is_empty(cell))
+        example = next(cells for cells in rows if tuple(cells) == usual)
+        return cls(usual, tuple(more), filled, example)
+
+    def keys(self, names: Iterable[str]) -> list[str]:
+        """Return the fields that may be the key, the most likely first. A sparse field never wins over a full one."""
+        found = [name for rank in KEYS for name in usual_names(names, [rank])]
+        most = max((self.filled[name] for name in found), default=0)
+        return [name for name in found if 4 * self.filled[name] >= 3 * most]
+
+
+def choices_of(columns: Columns) -> str | None:
+    """Return the field with a common name for a list of choices, if there is one."""
+    return next(iter(usual_names(columns.usual, CHOICES)), None)
+
+
+def complete(fields: FieldMap, columns: Columns) -> FieldMap:
+    """Fill in a field map with common names.
+
     An ID, topic, or passage that `fields` sets to null stays out. A key is not needed if the choices mark the correct
     one. Raise `AmbiguousError`, which names the part, if a part is missing or two fields could be the part."""
-    taken = {fields.stem, fields.key, fields.id, fields.topic, fields.passage, *_several(fields.choices)}
-    every = [name for name in (*cells, *more) if name not in taken]
-    own = [name for name in every if name in cells and name not in absent]
+    taken = {fields.stem, fields.key, fields.id, fields.topic, fields.passage, *several(fields.choices)}
+    every = [name for name in (*columns.usual, *columns.more) if name not in taken]
+    own = [name for name in every if name in columns.usual and columns.filled[name]]
     choices, key = fields.choices, fields.key
     if choices is None:
-        choices, right = _choices(own, every, absent)
+        choices, right = _choices(own, every, columns)
         key = key or right
-    chosen = _several(choices)
+    chosen = several(choices)
     own = [name for name in own if name not in chosen]
-    marked = isinstance(choices, str) and _marks(cells, choices)
-    if key is None and (usual_names(own, KEYS) or not marked):
-        key = _only("key", own, KEYS)
+    if key is None and (found := columns.keys(own)):
+        key = found[0]
+    if key is None and not (isinstance(choices, str) and _marks(columns.example, choices)):
+        raise NoKeyError("no field has a common name for the key", choices)
     stem = fields.stem or _only("stem", [name for name in own if name != key], STEMS)
 
     def usual(part: str, said: str | None, ranks: Sequence[Sequence[str]]) -> str | None:
         if part in fields.model_fields_set:
             return said
         free = [name for name in every if name != stem and name not in chosen]
-        # A field that is null in these rows may have values later in the file.
-        found = usual_names([name for name in free if name not in absent], ranks) or usual_names(free, ranks)
+        # A field that is null in the first rows may have values later in the file.
+        found = usual_names([name for name in free if columns.filled[name]], ranks) or usual_names(
+            free, ranks
+        )
         return found[0] if found else None
 
     return FieldMap(
@@ -91,13 +145,14 @@ def complete(
     )
 
 
-def rival_keys(fields: FieldMap, names: Iterable[str]) -> list[str]:
-    """Return the names of other columns that may contain the key. Return none if the key column's name says "correct"."""
-    if fields.key is None or fields.key in _several(fields.choices) or usual_names([fields.key], KEYS[:1]):
+def rival_keys(fields: FieldMap, names: Sequence[str]) -> list[str]:
+    """Return the names of other columns that may contain the key. If the name of the key column says "correct", only such
+    columns do."""
+    if fields.key is None or fields.key in several(fields.choices):
         return []
-    known = {name_key(name) for rank in KEYS for name in rank}
-    taken = {fields.key, fields.id, fields.topic, *_several(fields.choices)}
-    return [name for name in names if name_key(name) in known and name not in taken]
+    ranks = KEYS[:1] if usual_names([fields.key], KEYS[:1]) else KEYS
+    taken = {fields.key, fields.id, fields.topic, *several(fields.choices)}
+    return [name for rank in ranks for name in usual_names(names, [rank]) if name not in taken]
 
 
 def read_fields(cells: Cells, fields: FieldMap) -> RawItem:
@@ -107,7 +162,8 @@ def read_fields(cells: Cells, fields: FieldMap) -> RawItem:
     if fields.passage and has(cells, fields.passage) and cell_value(cells, fields.passage) is not None:
         passage = cell_text(cells, fields.passage)
     whole, question_at = after(passage, stem)
-    marked = fields.key is None or fields.key in _several(fields.choices)
+    in_choices = fields.key is None or fields.key in several(fields.choices)
+    marked = in_choices or (bool(found.marks) and not has(cells, fields.key or ""))
     right = found.right if marked or found.marks else None
     return RawItem(
         stem=whole,
@@ -121,6 +177,7 @@ def read_fields(cells: Cells, fields: FieldMap) -> RawItem:
         question_at=question_at,
         marked=right,
         cut=found.cut,
+        unread=found.unread,
     )
 
 
@@ -133,13 +190,14 @@ def after(passage: str, question: str) -> tuple[str, int]:
 def own_label(key: object, fields: FieldMap, labels: tuple[str, ...]) -> object:
     """Replace a key that is a column name, such as `Option B`, with the label of the choice. Keep any other key."""
     if isinstance(key, str):
-        columns = zip(_several(fields.choices), labels, strict=False)
+        columns = zip(several(fields.choices), labels, strict=False)
         named = [label for name, label in columns if name_key(name) == name_key(key)]
         return named[0] if len(named) == 1 else key
     return key
 
 
-def _several(choices: str | Sequence[str] | None) -> tuple[str, ...]:
+def several(choices: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Return the fields of the choices as a tuple."""
     return (choices,) if isinstance(choices, str) else tuple(choices or ())
 
 
@@ -161,11 +219,11 @@ def _only(part: str, names: Iterable[str], ranks: Sequence[Sequence[str]]) -> st
 
 
 def _choices(
-    own: Sequence[str], every: Sequence[str], absent: Collection[str]
+    own: Sequence[str], every: Sequence[str], table: Columns
 ) -> tuple[str | tuple[str, ...], str | None]:
     """Return the fields of the choices, and the field of the correct choice if it has one."""
     usual = usual_names(own, CHOICES)
-    columns = [series for series in choice_columns(every) if not set(series) <= set(absent)]
+    columns = [series for series in choice_columns(every) if any(table.filled[name] for name in series)]
     if usual and not (columns and name_key(usual[0]) not in map(name_key, CHOICES[0])):
         return _only("choices", own, CHOICES), None
     if len(columns) == 1:
@@ -177,3 +235,33 @@ def _choices(
     if wrong and (right := usual_names([name for name in own if name not in wrong], RIGHT)):
         return (right[0], *wrong), right[0]
     raise AmbiguousError("no field has a common name for the choices")
+
+
+def bare_stems(raws: Sequence[RawItem]) -> Sequence[RawItem]:
+    """Remove `Question: ` and `Answer:` from the stems if all stems have them."""
+    lead = _LEAD if all(raw.stem.startswith(_LEAD) for raw in raws) else ""
+    stems = [raw.stem.removeprefix(lead) for raw in raws]
+    tail = _TAIL if all(stem.endswith(_TAIL) for stem in stems) else ""
+    if not lead and not tail:
+        return raws
+    return [replace(raw, stem=stem.removesuffix(tail)) for raw, stem in zip(raws, stems, strict=True)]
+
+
+def bare_choices(raws: Sequence[RawItem]) -> Sequence[RawItem]:
+    """Remove the label from each choice, such as "(A) red", if every choice of the file has one. A key that is a label
+    names the choice with this label, even if the labels are not in order."""
+    found: list[Labelled] = []
+    for raw in raws:
+        if raw.cut == BY_LABEL:
+            found.append(Labelled(raw.labels, raw.choices, tuple(range(len(raw.choices)))))
+        elif (labelled := split_labels(raw.choices)) is not None:
+            found.append(labelled)
+        else:
+            return raws
+    return [_bare(raw, labelled) for raw, labelled in zip(raws, found, strict=True)]
+
+
+def _bare(raw: RawItem, labelled: Labelled) -> RawItem:
+    shuffled = not labelled.in_order and raw.key_is == "letter"
+    labels = raw.labels or tuple(label.upper() for label in labelled.labels)
+    return replace(raw, choices=labelled.texts, labels=labels, key_is="label" if shuffled else raw.key_is)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from robustify.errors import DataError
+from robustify.errors import DataError, counted
 from robustify.loaders.rows import (
     NOT_UTF8,
     Cells,
@@ -18,6 +18,7 @@ from robustify.loaders.rows import (
     SourceTable,
     fault_lines,
     json_kind,
+    name_like,
     table_of,
     undecoded,
 )
@@ -156,12 +157,46 @@ def _document_rows(name: str, value: Mapping[str, object]) -> SourceTable:
             )
         return replace(_members(name, value["samples"]), outer="inspect_log")
     lists = [column for column in value.values() if isinstance(column, list) and column]
-    objects = [column for column in lists if all(isinstance(member, dict) for member in column)]
-    if len(objects) == 1 and not {"choices", "options", "question"} & set(value):
-        return _members(name, objects[0])
+    found = {} if {"choices", "options", "question"} & set(value) else _lists_of_objects(value)
+    if found:
+        main = set(max(found.values(), key=len)[0])
+        alike = {name: rows for name, rows in found.items() if 2 * len(main & set(rows[0])) > len(main)}
+        table = _members(name, [row for rows in alike.values() for row in rows])
+        return replace(
+            table, notes=tuple(_list_notes(list(alike), [one for one in found if one not in alike]))
+        )
     if len(value) > 2 and len(lists) == len(value) and len({len(column) for column in lists}) == 1:
         return _members(name, [dict(zip(value, cells, strict=True)) for cells in zip(*lists, strict=True)])
     return table_of([(1, value)])
+
+
+def _lists_of_objects(value: Mapping[str, object], depth: int = 3) -> dict[str, list[dict[str, object]]]:
+    """Return the lists of objects in a document by name, also those inside its objects."""
+    found: dict[str, list[dict[str, object]]] = {}
+    for name, member in value.items():
+        if (
+            isinstance(member, list)
+            and member
+            and all(isinstance(one, dict) and len(one) > 1 for one in member)
+        ):
+            found[name] = member
+        elif isinstance(member, dict) and depth:
+            inner = _lists_of_objects(member, depth - 1)
+            found |= {f"{name}.{below}": rows for below, rows in inner.items()}
+    return found
+
+
+def _list_notes(read: Sequence[str], unread: Sequence[str]) -> Iterator[str]:
+    if len(read) > 1:
+        yield f"the items of {_named(read)} were read as one file"
+    if unread:
+        yield f"not read: {_named(unread)}, whose members have other fields than the items"
+
+
+def _named(lists: Sequence[str]) -> str:
+    """Name lists, unless a name may be item text."""
+    shown = all(all(map(name_like, name.split("."))) for name in lists)
+    return counted(len(lists), "list") + (f" ({', '.join(lists)})" if shown else "")
 
 
 def _members(name: str, values: Sequence[object], lines: Iterable[int] | None = None) -> SourceTable:

@@ -6,50 +6,50 @@ original items are read. `robustify import` reads the models' answers.
 """
 
 import re
+import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from string import ascii_uppercase
 
 from robustify.errors import DataError, UsageError, counted
-from robustify.loaders.answer_keys import (
-    ReadKey,
-    bare_choices,
-    bare_stems,
-    count_from_one,
-    positions,
-    read_keys,
-)
-from robustify.loaders.choices import BY_LABEL, name_key
+from robustify.loaders.answer_keys import count_from_one, read_keys, reads_all
+from robustify.loaders.choices import BY_LABEL, KEPT_BELOW, name_key
 from robustify.loaders.datasets import LAYOUTS, NAMED_BY_READER, OWN, BenchmarkLayout
 from robustify.loaders.fields import (
-    KEYS,
     KNOWN_NAMES,
+    LOGGED_TARGET,
     AmbiguousError,
+    Columns,
+    NoKeyError,
+    bare_choices,
+    bare_stems,
+    choices_of,
     complete,
-    own_label,
     read_fields,
-    rival_keys,
+    several,
+)
+from robustify.loaders.key_columns import (
+    counted_as_rivals,
+    possible_flags,
+    possible_keys,
+    require_one_key,
+    rivals,
+    sparse_keys,
 )
 from robustify.loaders.loaded import FieldMap
-from robustify.loaders.rows import (
-    Cells,
-    Fault,
-    RawItem,
-    SourceRow,
-    SourceTable,
-    as_object,
-    has,
-    name_like,
-    rows_or_faults,
-)
+from robustify.loaders.rows import Fault, RawItem, SourceRow, SourceTable, has, name_like, rows_or_faults
+from robustify.marks.labelling import cut_at_labels, only_labels
 from robustify.redaction import HoldsText
 from robustify.texts import edges, undressed
 
 ROWS_LOOKED_AT = 200
 KNOWN = (OWN, *LAYOUTS, *NAMED_BY_READER)
+ROWS_OF_LETTERS = 10
+"""Least number of rows whose options are only small letters, or letters of another script, for a refusal."""
 BY_NAMES = "fields"
 """Name of the layout that is read by field names."""
 
@@ -59,8 +59,7 @@ class RawItems(HoldsText):
     """Items read by a layout, with zero-based keys, and the faults of rows that could not be read.
 
     `fields` maps the fields unless the layout has its own names. `forms` counts rows by the form of their key. `labelled`
-    is the number of rows whose choices had inline labels, which were removed. `evened` is true if all choices began or
-    ended with the same white space, which was removed."""
+    is the number of rows whose choices had inline labels, which were removed. `unread` says what was left out."""
 
     layout: str
     fields: FieldMap
@@ -70,7 +69,7 @@ class RawItems(HoldsText):
     faults: tuple[Fault, ...]
     forms: Mapping[str, int]
     labelled: int = 0
-    evened: bool = False
+    unread: tuple[str, ...] = ()
 
 
 def raw_items(name: str, table: SourceTable, fields: FieldMap | None = None) -> RawItems:
@@ -83,14 +82,20 @@ def raw_items(name: str, table: SourceTable, fields: FieldMap | None = None) -> 
     known, found = _chosen_layout(name, table, fields)
     read = known.read if known else partial(read_fields, fields=found)
     made, faults = rows_or_faults(((row, row.cells) for row in table.rows), lambda _, cells: read(cells))
-    raws = tuple(raw for _, raw in made)
+    raws = [raw for _, raw in made]
     # Files that robustify wrote are read back unchanged.
     unlabelled = raws if known is OWN else bare_choices(bare_stems(raws))
     bare = raws if known is OWN else _evened(unlabelled)
+    shared = ("all options began or ended with the same white space, which was taken off",) * (
+        bare is not unlabelled
+    )
+    free = known is None and (fields is None or fields.key is None)
+    meant = rivals(found, [row.cells for row, _ in made], bare) if free else {}
+    if (counting := counted_as_rivals(bare, meant)) is not bare:
+        bare, found = counting, found.model_copy(update={"key_is": "number"})
     _require_whole(name, bare)
     keys = read_keys(bare)
-    if known is None and (fields is None or fields.key is None):
-        _require_one_key(name, found, [row for row, _ in made], bare, keys)
+    require_one_key(name, found, [row.line for row, _ in made], keys, meant)
     faults += [Fault(row.line, key.fault) for (row, _), key in zip(made, keys, strict=True) if key.fault]
     good = [at for at, key in enumerate(keys) if not key.fault]
     return RawItems(
@@ -101,12 +106,15 @@ def raw_items(name: str, table: SourceTable, fields: FieldMap | None = None) -> 
         keys=tuple(keys[at].index for at in good),
         faults=tuple(faults),
         forms=dict(Counter(keys[at].form for at in good)),
-        labelled=sum(one.choices is not two.choices for one, two in zip(raws, unlabelled, strict=True)),
-        evened=bare is not unlabelled,
+        labelled=sum(
+            one.choices is not two.choices or one.cut == BY_LABEL
+            for one, two in zip(raws, unlabelled, strict=True)
+        ),
+        unread=(*table.notes, *shared, *_unread(table, found if known is None else None, bare)),
     )
 
 
-def _evened(raws: tuple[RawItem, ...]) -> tuple[RawItem, ...]:
+def _evened(raws: Sequence[RawItem]) -> Sequence[RawItem]:
     """Take off the white space that all choices of a file begin or end with, such as the blank after each comma."""
     if not (raws and raws[0].choices and any(edges(raws[0].choices[0]))):
         return raws
@@ -114,7 +122,7 @@ def _evened(raws: tuple[RawItem, ...]) -> tuple[RawItem, ...]:
     texts = iter(even := undressed(every))
     if even[0] == every[0]:
         return raws
-    return tuple(replace(raw, choices=tuple(islice(texts, len(raw.choices)))) for raw in raws)
+    return [replace(raw, choices=tuple(islice(texts, len(raw.choices)))) for raw in raws]
 
 
 def _chosen_layout(
@@ -142,59 +150,79 @@ def field_map(name: str, table: SourceTable, said: FieldMap) -> FieldMap:
         raise UsageError(
             f"{name} has no field names (layout `{table.layout}`). Remove `fields`, or add a header to the file."
         )
-    choices = [said.choices] if isinstance(said.choices, str) else list(said.choices or ())
-    for mapped in (said.stem, *choices, said.key, said.id, said.topic, said.passage):
-        if mapped is not None and not any(has(row.cells, mapped) for row in table.rows):
+    rows = [row.cells for row in table.rows]
+    columns = Columns.of(rows)
+    for mapped in (said.stem, *several(said.choices), said.key, said.id, said.topic, said.passage):
+        if mapped is None or any(has(cells, mapped) for cells in rows):
+            continue
+        # A key may be a member of the options that marks the right one.
+        if mapped != said.key or mapped not in possible_flags(
+            columns.example, said.choices or choices_of(columns)
+        ):
             raise UsageError(f"{name}: no row has the field `{mapped}` named in `fields`; {_columns(table)}")
-    # The first rows may be bad, so the most common names come first. Rarer names, such as a fifth choice, follow.
-    shapes = Counter(tuple(row.cells) for row in table.rows)
-    common = shapes.most_common(1)[0][0]
-    first = next(row.cells for row in table.rows if tuple(row.cells) == common)
-    more = dict.fromkeys(column for names in shapes for column in names if column not in first)
-    looked_at = [row.cells for row in table.rows[:ROWS_LOOKED_AT]]
-    absent = {column for column in common if all(cells.get(column) in (None, "") for cells in looked_at)}
     try:
-        return complete(said, first, [*more], absent)
+        return complete(said, columns)
     except AmbiguousError as error:
-        raise DataError(
-            f"{name}: the layout is unknown ({error}); {_columns(table)}. Name the fields with "
-            "`--map stem=NAME --map choices=NAME,NAME --map key=NAME`, or set `fields: {stem: NAME, choices: NAME or "
-            "[NAME, NAME], key: NAME}` in the config."
-        ) from None
+        keys = _proposed_keys(name, table, said, error) if isinstance(error, NoKeyError) else []
+        mend = (
+            f"Its values fit: add {' or '.join(keys)}, or set the same under `fields` in the config."
+            if keys
+            else "Name the fields with `--map stem=NAME --map choices=NAME,NAME --map key=NAME`, or set `fields: {stem: "
+            "NAME, choices: NAME or [NAME, NAME], key: NAME}` in the config."
+        )
+        raise DataError(f"{name}: the layout is unknown ({error}); {_columns(table)}. {mend}") from None
+
+
+def _proposed_keys(name: str, table: SourceTable, said: FieldMap, error: NoKeyError) -> list[str]:
+    """Return the option that maps the key, if exactly one column can be the key. It was tried on the whole table."""
+    tried: list[str] = []
+    for column in possible_keys(error.choices, [row.cells for row in table.rows[:ROWS_LOOKED_AT]]):
+        for key_is in ("auto", "number"):
+            fields = said.model_copy(update={"key": column, "key_is": key_is})
+            with suppress(DataError, UsageError):
+                if name_like(column) and not raw_items(name, table, fields).faults:
+                    option = shlex.quote(f"key={column}")
+                    tried.append(f"`--map {option}" + f" --map key_is={key_is}" * (key_is != "auto") + "`")
+                    break
+    return tried if len(tried) == 1 else []
 
 
 def _columns(table: SourceTable) -> str:
     names, what = list(table.rows[0].cells), "column" if table.flat else "field"
-    # If the header is missing, the first record is read as names, and an object may use its question as a name. Both are
-    # item text. Names are shown only if they are single words with one common name, or short phrases with two.
-    known = sum(name_key(name) in KNOWN_NAMES for name in names)
-    if all(re.fullmatch(r"#?[A-Za-z_][\w.@:/+-]{0,59}", name) for name in names):
-        shown = known > 0 or not table.flat
-    else:
-        shown = known > 1 and all(map(name_like, names))
     # A field that few records have may be named after a choice or an ID.
     rows = table.rows[:ROWS_LOOKED_AT]
-    usual = {
+    usual = [
         n for n in names if name_key(n) in KNOWN_NAMES or 2 * sum(n in r.cells for r in rows) > len(rows) > 1
-    }
-    if not shown or not usual:
+    ]
+    if not usual or not _shown(table, names):
         return f"found {counted(len(names), what)} (names not shown, because they may be item text)"
     rest = f" and {len(names) - len(usual)} rare ones" if len(usual) < len(names) else ""
-    return f"found the {what}s {', '.join(n for n in names if n in usual)}{rest}"
+    return f"found the {what}s {', '.join(usual)}{rest}"
+
+
+def _shown(table: SourceTable, names: Sequence[str]) -> bool:
+    """Return whether field names may be shown. If the header is missing, the first record is read as names, and an object
+    may use its question as a name. Both are item text. Names are shown only if they are single words with one common name,
+    or short phrases with two."""
+    known = sum(name_key(name) in KNOWN_NAMES for name in table.rows[0].cells)
+    if all(re.fullmatch(r"#?[A-Za-z_][\w.@:/+-]{0,59}", name) for name in names):
+        return known > 0 or not table.flat
+    return known > 1 and all(map(name_like, names))
 
 
 def _require_whole(name: str, raws: Sequence[RawItem]) -> None:
     """Refuse a file whose rows are valid one by one but inconsistent as a whole."""
-    bare = sum(raw.choices == tuple(ascii_uppercase[: len(raw.choices)]) for raw in raws)
-    if bare * 2 > len(raws):
+    bare = sum(_are_letters(raw) for raw in raws)
+    if bare * 2 > len(raws) and (bare >= ROWS_OF_LETTERS or any(map(_is_plain, raws))):
         raise DataError(
             f"{name}: in {bare} of {len(raws)} rows, the options are only letters, and their text is in the stem or "
             "missing. Use a version of the benchmark that includes the text of each option."
         )
     if count_from_one(raws):
+        index = " If they count from 0, add `--map key_is=index`." if reads_all(raws, "index") else ""
         raise DataError(
-            f"{name}: the keys are whole numbers and never 0, so they may count from 1. If they do, set "
-            "`fields: {key_is: number}`. If they count from 0, set `fields: {key_is: index}`."
+            f"{name}: the keys are whole numbers and never 0, so they may count from 1. If they do, add `--map "
+            f"key_is=number`, or set `fields: {{key_is: number}}` in the config.{index}"
         )
     cuts = {raw.cut for raw in raws}
     sizes = {len(raw.choices) for raw in raws if raw.cut not in ("", BY_LABEL)}
@@ -205,26 +233,35 @@ def _require_whole(name: str, raws: Sequence[RawItem]) -> None:
         )
 
 
-def _require_one_key(
-    name: str, fields: FieldMap, rows: Sequence[SourceRow], raws: Sequence[RawItem], keys: Sequence[ReadKey]
-) -> None:
-    """Refuse a file in which several columns name different correct choices."""
-    read = [(row, raw, key.index) for row, raw, key in zip(rows, raws, keys, strict=True) if not key.fault]
-    said = {"the mark in the choices": [set() if raw.marked is None else {raw.marked} for _, raw, _ in read]}
-    for rival in rival_keys(fields, dict.fromkeys(column for row in rows for column in row.cells)):
-        meant = (
-            replace(raw, key=own_label(row.cells.get(rival), fields, raw.labels)) for row, raw, _ in read
+def _are_letters(raw: RawItem) -> bool:
+    """Return whether the options are only labels. Numbers are labels only if the stem lists the options."""
+    listed = raw.choices[:1] and raw.choices[0].strip().isdecimal()
+    return only_labels(raw.choices) and (not listed or cut_at_labels(raw.stem) is not None)
+
+
+def _is_plain(raw: RawItem) -> bool:
+    return raw.choices == tuple(ascii_uppercase[: len(raw.choices)]) or cut_at_labels(raw.stem) is not None
+
+
+def _unread(table: SourceTable, fields: FieldMap | None, raws: Sequence[RawItem]) -> Iterator[str]:
+    """Say which fields of the rows were not read, and what stood beside the choices."""
+    rows = len(raws)
+    for what, n in Counter(what for raw in raws for what in dict.fromkeys(raw.unread)).items():
+        yield (
+            f"not read as an option: {what} (in {n:,} of {rows:,} rows)"
+            if what != KEPT_BELOW
+            else f"{n:,} of {rows:,} rows have {what}"
         )
-        said[f"`{rival}`"] = [positions(replace(raw, key_is="auto")) for raw in meant]
-    for what, others in said.items():
-        both = [(row.line, key, other) for (row, _, key), other in zip(read, others, strict=True) if other]
-        differ = [one for one in both if one[1] not in one[2]]
-        if differ and len(both) * 2 > len(read):
-            line, key, other = differ[0]
-            raise DataError(
-                f"{name}:{line}: `{fields.key}` names choice {key + 1}, but {what} names choice {min(other) + 1} "
-                f"({len(differ)} such rows). Name the key column, for example `--map key={fields.key}`."
-            )
+    if fields is None or table.layout:
+        return
+    columns = Columns.of([row.cells for row in table.rows])
+    parts = (fields.stem, fields.key, fields.id, fields.topic, fields.passage, *several(fields.choices))
+    taken = {LOGGED_TARGET, *(str(part).split(".")[0] for part in parts)}
+    names = [name for name in (*columns.usual, *columns.more) if name not in taken]
+    for sparse in sparse_keys(fields, names, columns.filled):
+        yield f"`{sparse}` has a value in some rows only and was not read as the key"
+    if names:
+        yield f"{counted(len(names), 'field')} not read: {', '.join(names) if _shown(table, names) else 'names not shown'}"
 
 
 def groups(raws: Sequence[RawItem], base: str) -> list[str]:
@@ -236,73 +273,3 @@ def groups(raws: Sequence[RawItem], base: str) -> list[str]:
         if raw.passage.strip() and shared[raw.passage] > 1:
             numbers.setdefault(raw.passage, len(numbers) + 1)
     return [f"{base}-p{numbers[raw.passage]:04d}" if raw.passage in numbers else "" for raw in raws]
-
-
-_KEY_NAMES = frozenset(name for rank in KEYS for name in rank)
-
-
-def is_lm_eval(cells: Cells) -> bool:
-    """Return whether a row is a sample logged by lm-eval."""
-    return (
-        isinstance(cells.get("doc"), Mapping)
-        and "doc_id" in cells
-        and ("resps" in cells or "arguments" in cells)
-    )
-
-
-def item_table(name: str, table: SourceTable) -> SourceTable:
-    """Extract the items from a log. Return any other table unchanged. An item that a log repeats (in lm-eval for each
-    filter, in Inspect for each epoch) is taken once. Raise `DataError` if an Inspect log is of a task without choices."""
-    if table.outer == "inspect_log":
-        return _inspect(name, table)
-    if table.rows and is_lm_eval(table.rows[0].cells):
-        return _lm_eval(table)
-    return table
-
-
-def _lm_eval(table: SourceTable) -> SourceTable:
-    rows: list[SourceRow] = []
-    faults = list(table.faults)
-    seen: dict[str, object] = {}
-    for row in table.rows:
-        inner = row.cells.get("doc")
-        if not isinstance(inner, dict):
-            faults.append(Fault(row.line, "the row has no object `doc`; expected an lm-eval sample"))
-            continue
-        number = str(row.cells.get("doc_id"))
-        if number in seen and seen[number] == inner:
-            continue
-        seen[number] = inner
-        # lm-eval's `target` is the key if the inner row has none.
-        keyed = "target" not in row.cells or not _KEY_NAMES.isdisjoint(inner)
-        rows.append(replace(row, cells=inner if keyed else {**inner, "target": row.cells["target"]}))
-    return replace(table, rows=tuple(rows), faults=tuple(faults), outer="lm_eval_samples")
-
-
-def _inspect(name: str, table: SourceTable) -> SourceTable:
-    if not any(row.cells.get("choices") for row in table.rows):
-        raise DataError(
-            f"{name}: the samples of the Inspect log have no choices; expected a multiple-choice task"
-        )
-    rows: list[SourceRow] = []
-    seen: set[str] = set()
-    for row in table.rows:
-        sample = str(row.cells.get("id"))
-        if row.cells.get("epoch", 1) != 1 and sample in seen:
-            continue
-        seen.add(sample)
-        rows.append(replace(row, cells=_inspect_cells(row.cells)))
-    return replace(table, rows=tuple(rows), layout="inspect_log", outer="")
-
-
-def _inspect_cells(sample: Cells) -> dict[str, object]:
-    asked, metadata = sample.get("input"), as_object(sample.get("metadata"))
-    if isinstance(asked, list):
-        users = [turn for turn in asked if isinstance(turn, Mapping) and turn.get("role") == "user"]
-        asked = users[-1].get("content") if users else None
-    key = sample.get("target")
-    if isinstance(key, list) and len(key) == 1:
-        key = key[0]
-    cells = {"id": sample.get("id"), "input": asked, "target": key, "choices": sample.get("choices")}
-    topics = [metadata[name] for name in ("topic", "subject", "category") if name in metadata]
-    return cells | ({"topic": topics[0]} if topics else {})

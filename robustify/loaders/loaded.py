@@ -155,8 +155,8 @@ class Recognised:
     """How one file was read: its layout, its field map, and the number of rows with each form of key.
 
     `fields` is empty for a layout with its own field names. `labelled` counts rows whose choices had inline labels ("(A)
-    red"), which were removed. `cut` is the separator of choices that came in one cell. `evened` is true if all
-    choices began or ended with the same white space, which was removed."""
+    red"), which were removed. `cut` is the separator of choices that came in one cell. `unread` says what of the file was
+    left out."""
 
     file: str
     layout: str
@@ -164,7 +164,7 @@ class Recognised:
     key_forms: Mapping[str, int]
     labelled: int = 0
     cut: str = ""
-    evened: bool = False
+    unread: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,20 +1,25 @@
-"""Functions that open benchmark files: they detect the type by content, check digests, and return rows.
+"""Functions that open benchmark files and splits of Hub datasets: they detect the type by content, check digests, and
+return rows.
 
-Files that are not data are refused with their type: a Git LFS pointer, an archive, UTF-16, or an empty or binary file.
+Files that are not data are refused with their type: a Git LFS pointer, an archive, UTF-16, or an empty or binary file. A
+Hub dataset is pinned to a commit and loaded by the `datasets` library. No script is ever run.
 """
 
 import errno
 import hashlib
+import json
 import re
+import sys
 from codecs import BOM_UTF8
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from robustify.errors import DataError, UsageError
+from robustify.errors import AuthorisationError, DataError, UsageError
 from robustify.files import open_regular, sha256
 from robustify.loaders.json_rows import json_rows
-from robustify.loaders.rows import SourceTable
+from robustify.loaders.loaded import Source
+from robustify.loaders.rows import SourceTable, table_of
 from robustify.loaders.tables import arrow_rows, block_rows, csv_rows, in_blocks
 
 _QUIZ = "a quiz export ({}). Save it as CSV with the columns question, A, B, C, D, and answer."
@@ -42,6 +47,7 @@ _ZIPPED = (
 _QUIZ_LINE = re.compile(rb"^(?:ANSWER:\s*[A-Z]\s*$|::.*::|[^{}\n]*\{\s*[=~])", re.MULTILINE)
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 HEAD = 4096
+_RESTRICTED = re.compile(r"wmdp", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -117,15 +123,23 @@ def _read(file: Path) -> bytes | None:
         raise UsageError(why) from None
 
 
+Recognise = Callable[[str], bool]
+Read = Callable[[str, str], SourceTable]
+READERS: dict[str, tuple[Recognise, Read]] = {
+    "JSON": (lambda text: text.lstrip()[:1] in "{[", json_rows),
+    "LogiQA blocks": (in_blocks, block_rows),
+    "CSV": (lambda _: True, csv_rows),
+}
+"""Readers of text files by kind. Each gives the rows of a file from its name and text. The first that recognizes the text
+reads it."""
+
+
 def _rows(file: Path, text: str) -> SourceTable:
-    start = text.lstrip()[:1]
-    if not start:
+    if not text.strip():
         raise DataError(
             f"{file.name} is empty; expected items in JSON Lines, JSON, CSV, TSV, Parquet, or Arrow"
         )
-    if start in "{[":
-        return json_rows(file.name, text)
-    return block_rows(text) if in_blocks(text) else csv_rows(file.name, text)
+    return next(read for recognises, read in READERS.values() if recognises(text))(file.name, text)
 
 
 def _refuse(name: str, head: bytes, data: bytes) -> None:
@@ -154,3 +168,50 @@ def _open_folder(folder: Path, pinned: str | None) -> Opened:
         hint = "Give one of its split folders." if split else "Give a file in the folder."
         raise UsageError(f"{folder} is a folder without .arrow or .parquet files. {hint}")
     return open_parts(folder.name, files, pinned)
+
+
+def open_hub(source: Source) -> Opened:
+    """Return the rows of a Hub dataset split, from the local cache if there is no network.
+
+    The digest is computed from the rows, because one split may be stored in several formats.
+
+    Raises:
+        UsageError: the `datasets` package is not installed.
+        AuthorisationError: the dataset is restricted, or it is gated and access was not granted.
+        DataError: the dataset, commit, config, or split does not exist, or is neither cached nor reachable.
+    """
+    named = f"{source.hub}@{str(source.revision)[:8]}"
+    if _RESTRICTED.search(str(source.hub)):
+        raise AuthorisationError(
+            f"{source.hub} is a restricted set, which robustify never downloads. Set `path` to a local file."
+        )
+    try:
+        import datasets
+    except ImportError:
+        raise UsageError(
+            f"{named} cannot be loaded without the `datasets` package. Run `pip install 'robustcbrn-eval[hub]'`."
+        ) from None
+    if not sys.stderr.isatty():
+        datasets.disable_progress_bars()
+    try:
+        found = datasets.load_dataset(
+            source.hub, source.config, split=source.split, revision=source.revision, data_files=source.files
+        )
+    except Exception as error:
+        # The library raises many types of errors, and their messages may quote rows.
+        kind = type(error).__name__
+        if "gated" in str(error).casefold():
+            raise AuthorisationError(
+                f"{named} is gated. To get access, accept its terms on the Hub and run `hf auth login`."
+            ) from None
+        raise DataError(
+            f"{named} cannot be loaded ({kind}). Check the network connection and the commit, "
+            "`config`, `split`, and `files`."
+        ) from None
+    if isinstance(found, datasets.DatasetDict):
+        if len(found) > 1:
+            raise DataError(f"{named} has several splits. Set `split` to one of {', '.join(found)}.")
+        (found,) = found.values()
+    rows = found.to_list()
+    digest = hashlib.sha256(json.dumps(rows, default=str).encode("utf-8", "surrogatepass")).hexdigest()
+    return Opened(table_of(enumerate(rows, start=1), flat=True), require_pinned(named, digest, source.sha256))

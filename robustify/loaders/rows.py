@@ -50,13 +50,14 @@ class SourceTable(HoldsText):
     """Rows of one file. `flat` is set if the cells are not nested, so that their names are columns.
 
     A reader sets `layout` if it knows the layout, because a CSV without a header has no field names. `outer` names the
-    harness log that contained the rows."""
+    harness log that contained the rows. `notes` say what a reader left out."""
 
     rows: tuple[SourceRow, ...]
     faults: tuple[Fault, ...] = ()
     layout: str = ""
     outer: str = ""
     flat: bool = False
+    notes: tuple[str, ...] = ()
 
 
 def table_of(
@@ -78,7 +79,7 @@ class RawItem(HoldsText):
     """Item as read by a layout. The key is still in the form of the file, which `key_is` names.
 
     `question_at` is where the question begins in the stem. `marked` is the choice marked as correct. `cut` is the
-    separator of choices that came in one cell."""
+    separator of choices that came in one cell. `unread` names what stood beside the choices and is none."""
 
     stem: str
     choices: tuple[str, ...]
@@ -92,6 +93,7 @@ class RawItem(HoldsText):
     question_at: int = 0
     marked: int | None = None
     cut: str = ""
+    unread: tuple[str, ...] = ()
 
 
 NOT_UTF8 = "not valid UTF-8"
@@ -148,7 +150,10 @@ def _hint(name: str, reason: str) -> str:
     if reason != NOT_UTF8:
         return ""
     file = shlex.quote(name)
-    return f". Save it as UTF-8, or try `iconv -f WINDOWS-1252 -t UTF-8 {file} > utf8-{file}`."
+    return (
+        f". Save it as UTF-8. If it may be WINDOWS-1252 (or MACINTOSH), `iconv -f WINDOWS-1252 -t UTF-8 {file} > "
+        f"utf8-{file}` converts it; check accents and apostrophes afterwards."
+    )
 
 
 def undecoded(text: str) -> bool:

@@ -7,16 +7,21 @@ from html.entities import html5
 from math import fsum
 
 from robustify.item import Item
-from robustify.loaders.answer_keys import NUMBERED, own_labels
+from robustify.loaders.answer_keys import NUMBERED
 from robustify.loaders.choices import BY_LABEL
 from robustify.loaders.datasets import OWN
 from robustify.loaders.loaded import Defect, Loaded
+from robustify.marks.labelling import split_labels
 from robustify.texts import CONTROLS, edges, folded, is_blank, unspaced
 
 FEWEST_FOR_NOTE = 20
 FEWEST_OF_OURS = 4
 """Least number of items in robustify's layout for a note that no key is 0."""
 CONFLICT, OUTER = "conflicting_key", "outer_space"
+PLACEHOLDERS = frozenset(
+    ["n/a", "na", "nan", "none", "null", "nil", "-", "--", "---", "–", "—", "...", "…", "?", "tbd"]
+)
+"""Options that stand for no option, in lower case."""
 _ENTITY = re.compile(r"&(#[0-9]{1,7}|#x[0-9a-f]{1,6}|[a-z][a-z0-9]{1,31});", re.IGNORECASE)
 
 
@@ -97,8 +102,6 @@ def _notes(loaded: Loaded) -> Iterator[str]:
             "no key is the number of the last option: if keys count from 0, every key is read one choice too early. Set "
             "`fields: {key_is: index}` if they do, or `fields: {key_is: label}` if they do not."
         )
-    if any(one.evened for one in loaded.recognised):
-        yield "all options began or ended with the same white space, which was taken off"
     if spaced := [item for item in loaded.items if OUTER in _kinds(item, item.choices)]:
         ends = [[edges(choice) for choice in item.choices] for item in spaced]
         alone = sum(one.count(one[item.key]) == 1 for one, item in zip(ends, spaced, strict=True))
@@ -113,6 +116,9 @@ def _notes(loaded: Loaded) -> Iterator[str]:
             f"options come in one cell and were split at {' and '.join(sorted(cuts))}: if an option contains this "
             "separator, give each option a column"
         )
+    for one in loaded.recognised:
+        for said in one.unread:
+            yield said if len(loaded.recognised) == 1 else f"{one.file}: {said}"
     if labelled := sum(one.labelled for one in loaded.recognised):
         yield (
             f'{labelled:,} rows had labels such as "(A) " inside their options. These labels were removed, because '
@@ -121,6 +127,7 @@ def _notes(loaded: Loaded) -> Iterator[str]:
 
 
 _ODD = {
+    "placeholders": "have placeholders such as N/A, None, or - as options, which lower chance although no one picks them",
     "entities": "contain HTML entities such as &amp;, which models see unchanged",
     "labels": 'have options that begin with labels such as "a) ", next to which letter views show a second label',
 }
@@ -143,8 +150,10 @@ def _kinds(item: Item, texts: Sequence[str]) -> Iterator[str]:
 
 def _written_oddly(item: Item) -> Iterator[str]:
     choices = item.choices
-    if own_labels(choices):
+    if split_labels(choices):
         yield "labels"
+    if any(choice.strip().casefold() in PLACEHOLDERS for choice in choices):
+        yield "placeholders"
     whole = "\n".join((item.stem, *choices))
     names = _ENTITY.findall(whole) if "&" in whole else ()
     if any(name.startswith("#") or f"{name};" in html5 for name in names):

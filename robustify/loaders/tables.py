@@ -53,7 +53,10 @@ def csv_rows(name: str, text: str) -> SourceTable:
             ),
             "mmlu_csv",
         )
-    header = [cell.strip() for cell in records[0][1]]
+    records = _without_empty_columns(
+        [(records[0][0], [cell.strip() for cell in records[0][1]]), *records[1:]]
+    )
+    header = records[0][1]
     if len(set(header)) < len(header):
         raise DataError(
             f"{name}:{records[0][0]}: the header repeats a name. Give each of the {len(header)} columns its own name."
@@ -65,6 +68,23 @@ def csv_rows(name: str, text: str) -> SourceTable:
         ((line, row if isinstance(row, str) else dict(zip(header, row, strict=True))) for line, row in rows),
         flat=True,
     )
+
+
+def _without_empty_columns(records: Sequence[Record]) -> list[Record]:
+    """Remove empty cells at the end that have no column name, as spreadsheets write them. If several other columns have no
+    name, number them."""
+    header = records[0][1]
+    named = max((at for at, name in enumerate(header, start=1) if name), default=0)
+    width = min(len(header), max(len(_trimmed(cells, named)) for _, cells in records))
+    names = [name or f"column {at}" for at, name in enumerate(header[:width], start=1)]
+    rest = [(line, _trimmed(cells, width)) for line, cells in records[1:]]
+    return [(records[0][0], names if header[:width].count("") > 1 else header[:width]), *rest]
+
+
+def _trimmed(cells: list[str], width: int) -> list[str]:
+    while len(cells) > width and not cells[-1].strip():
+        cells = cells[:-1]
+    return cells
 
 
 def _of_width(records: Iterable[Record], width: int, why: str) -> Iterator[tuple[int, list[str] | str]]:
@@ -165,7 +185,7 @@ def in_blocks(text: str) -> bool:
     )
 
 
-def block_rows(text: str) -> SourceTable:
+def block_rows(_name: str, text: str) -> SourceTable:
     """Read LogiQA blocks (blank line, letter, context, question, four options) into one row per block.
 
     If the options have the letters A to D, once each, the letters give the order. Otherwise, the lines do, because

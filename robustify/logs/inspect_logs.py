@@ -11,8 +11,8 @@ from typing import Any
 
 from robustify.errors import DataError, ItemError, UsageError
 from robustify.loaders.json_rows import whole_object
-from robustify.loaders.layouts import item_table
 from robustify.loaders.rows import Cells, Fault, as_object, rows_or_faults, table_of
+from robustify.loaders.wrapped import item_table
 from robustify.logs.checked_names import Name, as_label, as_name, facts_of, listed, names_in, path_name
 from robustify.logs.log import (
     Log,

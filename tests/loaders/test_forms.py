@@ -171,7 +171,6 @@ NUMBERS = [
 AS_LABELS = {**NUMBERS[0], "Option 1": "six", "Option 2": "seven", "answer": "2"}
 AS_TEXTS = {**NUMBERS[0], "Option 1": "30", "answer": "30"}
 LIST = [{"question": f"{n}?", "choices": ["2", "3", "0", "1"], "answer": n} for n in range(4)]
-CYRILLIC = table(spread("ABCD", answer=lambda o, k: "АБВГ"[k]))
 REFUSED: dict[str, tuple[str, str, dict[str, str] | str, list[str]]] = {
     "Aiken": (AIKEN, QUIZ, CSV, RIGHT),
     "GIFT": (GIFT, QUIZ, CSV, RIGHT),
@@ -237,11 +236,16 @@ REFUSED: dict[str, tuple[str, str, dict[str, str] | str, list[str]]] = {
     ),
     "two marked": (
         lines(rows(options=flagged("text", "correct", True, True))),
-        "4 choices are marked as correct",
+        "the item has several right answers (4 are named)",
         CSV,
         RIGHT,
     ),
-    "letters of another script": (CYRILLIC, "letter or digit of another script", CSV, RIGHT),
+    "letters of one of two scripts": (
+        table(spread("ABCD", answer=lambda o, k: "АБВГ"[k])),
+        "the key is ambiguous (mark of several alphabets)",
+        CSV,
+        RIGHT,
+    ),
     "a separator inside an option": (
         table(rows(options=joined("; ", ""), answer=letter)).replace("three", "three; or so"),
         "Put each option in its own column",

@@ -238,4 +238,4 @@ def test_an_error_is_chained_to_another_only_where_no_item_is_near() -> None:
         and not (isinstance(node.cause, ast.Constant) and node.cause.value is None)
     }  # fmt: skip
     near = {name for name in chained if not name.startswith(("models/", "engines/local/"))}
-    assert near <= {"engines/spelling.py", "engines/tokens.py", "loaders/hub.py"}
+    assert near <= {"engines/spelling.py", "engines/tokens.py", "loaders/open_file.py"}
