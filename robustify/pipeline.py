@@ -20,7 +20,7 @@ from robustify.baselines.heuristics import guess
 from robustify.config import Config, overridden, parse
 from robustify.engines import check_model, open_scorer
 from robustify.engines.protocols import Metered, Progress, no_progress
-from robustify.errors import AuthorisationError, UsageError
+from robustify.errors import AuthorisationError, DataError, UsageError
 from robustify.files import writable
 from robustify.freeform.replies import Replies
 from robustify.freeform.running import FreeResponse, prompts_in_words, require_free
@@ -363,16 +363,20 @@ def rejudge(run: Run, overrides: Mapping[str, object], folder: Path) -> Run:
 
 
 def reprint(run: Run) -> Run:
-    """Write a run's report again from its summary."""
+    """Write a run's report again from its summary, or judge the run again if the summary has another format."""
     _require_answers(run)
     run.require_unchanged("summary.json")
+    try:
+        summary = run.summary
+    except DataError:
+        return rejudge(run, {}, run.folder)
     notes = run.manifest["config"].get("notes", [])
     with (
         run_lock(run.folder),
         replacing(run.folder, _without_files(run), beside=run.manifest["files"]) as place,
     ):
         beside = {"notes": notes, "explorer": EXPLORER in run.manifest["files"]}
-        write_report(place, run.summary, {**_without_files(run), **beside})
+        write_report(place, summary, {**_without_files(run), **beside})
     return open_run(run.folder)
 
 

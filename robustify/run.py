@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, cast
 from pydantic import ConfigDict, Field, ValidationError, create_model
 
 from robustify.answers import Answers
-from robustify.disclosure.released import Released
 from robustify.errors import AuthorisationError, DataError, ResourceError, UsageError
 from robustify.files import (
     OTHER_FOLDER,
@@ -39,6 +38,8 @@ from robustify.summary.result import Summary, read
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from robustify.disclosure.released import Released
 
 FORMAT = 1
 MANIFEST = "run.json"
@@ -79,10 +80,12 @@ class Run:
         return read(_read_json(self.folder / "summary.json"))
 
     @property
-    def released(self) -> Released:
+    def released(self) -> "Released":
         """Released summary of a restricted run, from `summary.json`. Raises `DataError` if the file has another format."""
         path = self.folder / "summary.json"
         try:
+            from robustify.disclosure.released import Released
+
             return Released.model_validate(_read_json(path))
         except ValidationError:
             raise DataError(

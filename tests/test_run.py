@@ -17,6 +17,7 @@ from robustify.item import Item
 from robustify.policy import public as printing
 from robustify.run import Run, open_run, run_lock, write_items
 from tests.support.fake_scorer import fake_models, finds
+from tests.support.trees import measured
 
 FILES = {
     "answers.parquet", "verdicts.csv", "robust.jsonl", "shortcut.jsonl", "undecided.jsonl", "cloze.jsonl",
@@ -110,7 +111,7 @@ def test_a_hidden_passage_is_named_wherever_its_screen_is(
         "t0",
         "t4",
     }
-    assert run.summary.accuracy["one"].cloze_pmi is None
+    assert measured(run.summary, "cloze_pmi", "one") is None
     assert "|hidden:passage|" in run.manifest["signature"]
     page = (run.folder / "report.html").read_text()
     assert "the passage hidden" in page

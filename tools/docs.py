@@ -183,8 +183,21 @@ def pages() -> list[Page]:
 
 def schema() -> str:
     """Return the JSON Schema of summary.json."""
-    summary = load("robustify.summary.result").Summary
-    return json.dumps(summary.model_json_schema(mode="serialization"), indent=1) + "\n"
+    found = load("robustify.summary.result").Summary.model_json_schema(mode="serialization")
+    label, places = load("robustify.report.messages").label, found["$defs"]["Measures"]["properties"]
+    for measure in load("robustify.judging.measures").MEASURES:
+        if not measure.stored:
+            continue
+        place = places[measure.scope]
+        place.setdefault("properties", {})[measure.name] = {
+            **place["additionalProperties"],
+            "description": label(measure.name),
+            "unit": measure.unit,
+            "disclosure": "none" if measure.disclosure is None else measure.disclosure.group,
+        }
+    for scope in ("set", "model", "rule"):
+        places[scope]["additionalProperties"] = False
+    return json.dumps(found, indent=1) + "\n"
 
 
 def main() -> int:

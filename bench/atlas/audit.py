@@ -30,7 +30,7 @@ def without_models(name: str, data: Data, work: Path) -> Entry:
     run = robustify(config, work / f"free-{name}", work / "cache")
     items, tree = run.items, run.summary.tree()
     assert items is not None
-    rows = tree["heuristics"]["all"]
+    rows = {one: parts["all"] for one, parts in tree["measures"]["rule"]["rule"].items()}
     return {
         "name": name,
         **{field: tree["benchmark"][field] for field in ("n_items", "n_quarantined", "option_counts")},
@@ -80,8 +80,11 @@ def of_run(run: Run) -> Entry:
     both = screened(cast_votes(run.answers, TWO, index), TWO).chance().deciding
     return {
         "n": len(items),
-        "accuracy": {model: _accuracy(found) for model, found in tree["accuracy"].items()},
-        "longest_gap": {m: found["full"]["heuristic_gap"] for m, found in tree["accuracy"].items()},
+        "accuracy": {model: _accuracy(tree["measures"]["model"], model) for model in tree["models"]},
+        "longest_gap": {
+            m: _only(parts["all"], "value", "n", "ci", "mde")
+            for m, parts in tree["measures"]["model"]["longest_gap"].items()
+        },
         "both_right": {
             "flagged": both.share.json(),
             "expected": both.expected,
@@ -98,12 +101,13 @@ def of_run(run: Run) -> Entry:
     }
 
 
-def _accuracy(found: dict[str, Any]) -> Entry:
-    views = {"full": "full", "choices_only": "choices_only_text", "cloze": "cloze_chars"}
+def _accuracy(scores: dict[str, Any], model: str) -> Entry:
+    views = {"full": "full", "choices_only": "choices_only", "cloze": "cloze_chars"}
+    parts = {"all": "all", "robust": "kept", "shortcut": "flagged"}
     return {
-        view: {part: _only(found[field][part], "value", "n", "ci") for part in ("all", "robust", "shortcut")}
+        view: {split: _only(scores[field][model][part], "value", "n", "ci") for split, part in parts.items()}
         for view, field in views.items()
-        if found[field] is not None
+        if model in scores.get(field, {})
     }
 
 

@@ -22,14 +22,15 @@ from bench.atlas.fitted import Entry
 from bench.atlas.orders import by_part
 from bench.atlas.others import PREDICTIONS
 from robustify.arrays import Bools, Floats
-from robustify.judging.accuracy import all_credits
+from robustify.judging.accuracy import all_scored
 from robustify.judging.adjusted import balanced
 from robustify.judging.context import Context
+from robustify.judging.measures import CHOICES_ONLY
 from robustify.judging.screening import flag_fields
 from robustify.logs import LogOptions, LogPath
 from robustify.policy.from_logs import import_logs
 from robustify.screen.consensus import SHORTCUT
-from robustify.screen.screen_rules import FDR, VIEW_OF, ScreenRules, criterion_words
+from robustify.screen.screen_rules import FDR, ScreenRules, criterion_words
 from robustify.stats.intervals import rate
 from robustify.views import Hidden
 
@@ -70,20 +71,30 @@ def larger(name: str, work: Path) -> Entry:
     flagged = {words: _flagged(ctx, rule) for words, rule in _rules(ctx).items()}
     balance = balanced(ctx)
     assert balance is not None
-    credits, view = all_credits(ctx), VIEW_OF[ctx.rules.screen.mode]
+    credits = {m: of.credits for m, of in all_scored(ctx).items()}
     won = {m: c for m, of in credits.items() if (c := of[asked.measure]) is not None}
-    also = {m: c[won[m] == 1] for m, of in credits.items() if m in won and (c := of[view]) is not None}
+    also = {
+        m: c[won[m] == 1] for m, of in credits.items() if m in won and (c := of["choices_only"]) is not None
+    }
     unanimous = flagged["unanimous"][1]
     return {
         "n": len(ctx.index),
         "hidden": asked.hidden,
         "chance": float(np.mean(1 / ctx.index.k)),
-        "voters": {m: row["choices_only_accuracy"] for m, row in screen["voters"].items()},
+        "voters": {
+            m: parts.all.model_dump(mode="json", include={"value", "n", "ci"})
+            for m, parts in CHOICES_ONLY.of(run.summary).items()
+            if m in screen["voters"] and parts.all
+        },
         "also_without": {m: rate(credit).json() for m, credit in also.items()},
         "rules": {words: found for words, (found, _) in flagged.items()},
         "d4": screen["d4_rule"] and {f: screen["d4_rule"][f] for f in ("flagged", "false_share")},
         "order": {rule: by_part(won, 1.0 - flagged[rule][1]) for rule in ("unanimous", "fdr at 0.1")},
-        "adjusted": {m: q.model_dump(mode="json") for m, c in won.items() if (q := balance.rate(c))},
+        "adjusted": {
+            m: q.model_dump(mode="json", include={"value", "n", "ci"})
+            for m, c in won.items()
+            if (q := balance.rate(c))
+        },
         "weights": left_to_find(ctx, balance),
         "seen": {who: _apart(credit, unanimous) for who, credit in _blind(ctx, run.summary.tree()).items()},
     }
@@ -106,7 +117,7 @@ def _flagged(ctx: Context, rule: ScreenRules) -> tuple[Entry, Bools]:
 
 def _blind(ctx: Context, summary: Entry) -> Mapping[str, Floats]:
     """Return the credits (n,) of the best rule, the probe, and the encoder, which see only the options."""
-    rows = summary["heuristics"]["all"]
+    rows = {one: parts["all"] for one, parts in summary["measures"]["rule"]["rule"].items()}
     best = min((one for one in rows if one not in BY_PLACE), key=lambda one: rows[one]["p"])
     asked = [(v, m) for v, m, _ in ctx.answers.askings() if v in ("probe", "meaning") or m == best]
     blocks = {m: ctx.answers.block(v, m).first() for v, m in asked}

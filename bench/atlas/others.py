@@ -17,9 +17,11 @@ from bench.atlas.orders import Scores, by_part
 from robustify.answers import Answers
 from robustify.judging.accuracy import heuristic_gap
 from robustify.judging.context import LONGEST
+from robustify.judging.measures import CHOICES_ONLY
 from robustify.logs import LogOptions, LogPath, mapping
 from robustify.policy.from_logs import import_logs
 from robustify.run import Run, open_run
+from robustify.summary.measured import Score
 
 SHARED = ("mmlu-ten", "truthfulqa-binary")
 """The sets whose questions were seen by the models of two parts."""
@@ -56,13 +58,12 @@ def judged(sets: Mapping[str, Any], work: Path) -> Entry:
         options=LogOptions(view="full", columns=mapping(FIVE)),
         name="truthfulqa-five",
     )
-    screen = import_logs(
+    pairs = import_logs(
         [LogPath(folder / "truthfulqa_pairs_answer_only" / "v9_scaled_data.csv")],
         work / "import-truthfulqa-pairs",
         options=LogOptions(view="choices_only_text", columns=mapping(PAIRS)),
         overrides={"screen.norm": "sum"},
-    ).summary.screen
-    pairs = {} if screen is None else screen.voters
+    ).summary
     return {
         "mmlu-ten": {
             **_with_question(credits(helm.answers), open_run(work / "free-mmlu-ten")),
@@ -80,7 +81,9 @@ def judged(sets: Mapping[str, Any], work: Path) -> Entry:
         ),
         "without_question": {
             "truthfulqa-pairs": {
-                "accuracy": {m: row.choices_only_accuracy.model_dump(mode="json") for m, row in pairs.items()}
+                "accuracy": {
+                    m: _only(parts.all, "value", "n", "ci") for m, parts in CHOICES_ONLY.of(pairs).items()
+                }
             }
         },
     }
@@ -111,5 +114,9 @@ def _with_question(won: Mapping[str, Mapping[str, float]], run: Run) -> Entry:
         "n": len(kept),
         "kept": int(kept.sum()),
         "filter": by_part(scores, kept),
-        "longest_gap": {m: None if gap is None else gap.model_dump(mode="json") for m, gap in gaps.items()},
+        "longest_gap": {m: _only(gap, "value", "n", "ci", "mde") for m, gap in gaps.items()},
     }
+
+
+def _only(score: Score | None, *fields: str) -> Entry | None:
+    return None if score is None else score.model_dump(mode="json", include=set(fields))

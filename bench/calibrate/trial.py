@@ -131,16 +131,16 @@ def _false_share(drawn: Drawn, tree: Any) -> Iterator[Interval]:
 def estimator(path: str) -> str:
     """Return the estimator of a path in summary.json, without names of models and topics."""
     match path.split("/"):
-        case ["screen", "voters", _, _]:
+        case ["measures", _, "choices_only", _, _]:
             return "voter_choices_only_accuracy"
         case ["screen", name]:
             return "flagged_rate" if name == "flagged" else name
-        case ["accuracy", _, "format_gap"]:
+        case ["measures", _, "format_gap", _, _]:
             return "format_gap"
-        case ["accuracy", _, measure, "heuristic_gap"]:
-            return f"heuristic_gap_{measure}"
-        case ["accuracy", _, measure, split]:
-            return f"accuracy_{measure}_{split}"
+        case ["measures", _, "longest_gap", _, _]:
+            return "heuristic_gap_full"
+        case ["measures", _, measure, _, part]:
+            return f"accuracy_{measure}_{ {'kept': 'robust', 'flagged': 'shortcut'}.get(part, part) }"
         case ["topics", *_]:
             return "topic_retention"
         case ["residual", kind, *_]:
@@ -166,9 +166,9 @@ def alarms(tree: Any) -> dict[str, bool]:
     if tree["guardrails"]:
         failed = [c["name"] for c in tree["guardrails"] if not c["passed"]]
         out |= {name: name in failed for name in ("topic_collapse", "topic_drift")}
-    rules = value_at(tree, "heuristics/all") or {}
+    rules = value_at(tree, "measures/rule/rule") or {}
     if rules:
-        out["heuristics_holm_all"] = any((r["p_holm"] or 1) <= 0.05 for r in rules.values())
+        out["heuristics_holm_all"] = any((r["all"]["p_holm"] or 1) <= 0.05 for r in rules.values())
     leaning = value_at(tree, "position_bias") or {}
     one = next((found for found in leaning.values() if found), None)
     if one:

@@ -31,7 +31,7 @@ def _screen(sim: Simulation, mix: Mixture) -> Iterator[tuple[str, float]]:
         sum(c.weight * (o.flagged - o.by_chance) / (1 - 1 / c.k) for c, o in mix),
     )
     for name in sim.voter_names:
-        yield f"screen/voters/{name}/choices_only_accuracy", _mean(mix, lambda o: o.right)
+        yield f"measures/model/choices_only/{name}/all", _mean(mix, lambda o: o.right)
 
 
 def _audits(sim: Simulation, mix: Mixture) -> Iterator[tuple[str, float]]:
@@ -68,13 +68,16 @@ def _scores(sim: Simulation, mix: Mixture) -> Iterator[tuple[str, float]]:
         return sim.cloze_accuracy
 
     for name in sim.tested_names:
-        yield f"accuracy/{name}/format_gap", _share(mix, lambda o: 1.0, lambda c: full(c) - cloze(c))
+        yield (
+            f"measures/model/format_gap/{name}/all",
+            _share(mix, lambda o: 1.0, lambda c: full(c) - cloze(c)),
+        )
         for measure, accuracy in (("full", full), ("cloze_chars", cloze)):
-            where = f"accuracy/{name}/{measure}"
+            where = f"measures/model/{measure}/{name}"
             yield f"{where}/all", _share(mix, lambda o: 1.0, accuracy)
-            yield f"{where}/robust", _share(mix, lambda o: o.kept, accuracy)
-            yield f"{where}/shortcut", _share(mix, lambda o: o.flagged, accuracy)
-        yield f"accuracy/{name}/full/heuristic_gap", _gap(mix, full)
+            yield f"{where}/kept", _share(mix, lambda o: o.kept, accuracy)
+            yield f"{where}/flagged", _share(mix, lambda o: o.flagged, accuracy)
+        yield f"measures/model/longest_gap/{name}/all", _gap(mix, full)
 
 
 def full_accuracy(sim: Simulation, case: Case) -> float:

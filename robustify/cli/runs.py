@@ -175,7 +175,7 @@ def judge_again(run: "Run", out: Path | None, rule: dict[str, object]) -> int:
     """Judge RUN again by other rules, or renew its report.
 
     This takes seconds and asks no model. RUN keeps its verdict unless -o names RUN. Without any option, only the
-    report of RUN is written again from its summary.
+    report of RUN is written again from its summary, or RUN is judged again if another version wrote it.
 
     \b
     Examples:

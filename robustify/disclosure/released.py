@@ -9,7 +9,7 @@ reveals nothing.
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -27,7 +27,8 @@ from robustify.disclosure.rounding import (
     rounded,
 )
 from robustify.disclosure.topics import ReleasedTopics, topic_table
-from robustify.summary.quantity import Quantity
+from robustify.judging.measures import MEASURES, TOPICS_RANK, Disclosed, Group, Measure
+from robustify.summary.measured import Measured, Score
 from robustify.summary.result import Summary
 
 SMALL = 500
@@ -39,7 +40,7 @@ BUDGET = 0.5
 _VERDICT_BITS = 2.0
 _NAME = re.compile(r"[!-~]{1,80}")
 
-Group = Literal["screen", "accuracy", "audit", "topics", "free", "cues"]
+Label = Callable[[str], str]
 GROUPS: tuple[Group, ...] = get_args(Group)
 
 
@@ -110,28 +111,31 @@ class Released(BaseModel):
         )
 
 
-def released(summary: Summary, min_cell: int = CELL) -> Released:
-    """Return the released page of a summary. `min_cell` comes from the manifest and applies if it is larger than `CELL`."""
+def released(summary: Summary, label: Label, min_cell: int = CELL) -> Released:
+    """Return the released page of a summary, with the label of each measure by its name.
+
+    `min_cell` comes from the manifest and applies if it is larger than `CELL`.
+    """
     page = _Page.of(summary, max(CELL, min_cell))
     owed = _VERDICT_BITS + math.log2(page.n + 1) if page.screened else 0.0
     available = BUDGET * log2_choose(page.n, page.flagged) if page.screened else math.inf
     shown: list[ReleasedNumber | ReleasedTopics] = []
     withheld: list[str] = []
     spent = owed
-    for one in page.numbers(summary):
+    for one in page.numbers(summary, label):
         if page.enough and len(shown) < MOST and spent + one.bits <= available:
             shown.append(one)
             spent += one.bits
         else:
             withheld.append(one.name)
-    failed = [guardrail for guardrail in summary.guardrails if guardrail.passed is False]
+    failed = [guardrail for guardrail in summary.guardrails if not guardrail.passed]
     return Released(
-        name=str((summary.benchmark and summary.benchmark.name) or "unnamed"),
+        name=summary.benchmark.name or "unnamed",
         n=page.n,
-        verdict=str((summary.certificate and summary.certificate.verdict) or "not judged"),
+        verdict="not judged" if summary.certificate is None else summary.certificate.verdict,
         trial=summary.trial,
-        failed=tuple(str(guardrail.name) for guardrail in failed),
-        halting=tuple(str(guardrail.name) for guardrail in failed if guardrail.halts_export),
+        failed=tuple(guardrail.name for guardrail in failed),
+        halting=tuple(guardrail.name for guardrail in failed if guardrail.halts_export),
         step=page.step,
         numbers=tuple(one for one in shown if isinstance(one, ReleasedNumber)),
         topics=next((one for one in shown if isinstance(one, ReleasedTopics)), None),
@@ -154,10 +158,8 @@ class _Page:
 
     @classmethod
     def of(cls, summary: Summary, k: int) -> "_Page":
-        splits, screened = summary.splits, summary.screen is not None
-        if splits is None:
-            return cls((summary.benchmark and summary.benchmark.n_items) or 0, 0, 0, screened, k)
-        return cls(splits.all or 0, splits.robust or 0, splits.shortcut or 0, screened, k)
+        splits = summary.splits
+        return cls(splits.all, splits.robust, splits.shortcut, summary.screen is not None, k)
 
     @property
     def enough(self) -> bool:
@@ -167,75 +169,64 @@ class _Page:
     def step(self) -> float:
         return COARSE if self.n < SMALL else FINE
 
-    def numbers(self, summary: Summary) -> Iterator[ReleasedNumber | ReleasedTopics]:
-        """Yield all numbers that may be shown, the most important first."""
-        screen, residual, cues = summary.screen, summary.residual, summary.heuristics
-        scores = [(_name(name, i), one) for i, (name, one) in enumerate((summary.accuracy or {}).items(), 1)]
-        if screen is not None:
-            # The number of flagged items is already charged.
-            flagged = self._share("flagged", "screen", self.flagged / self.n if self.n else None, self.n)
-            yield flagged.model_copy(update={"bits": 0.0})
-            expected, excess = screen.expected_flags, screen.excess_over_chance
-            count = None if expected is None else expected.value
-            by_chance = count / screen.flagged.n if count is not None and screen.flagged.n else None
-            yield self._share("flagged if keys were random", "screen", by_chance)
-            yield self._p("p of the excess", None if excess is None else excess.p)
-        for model, one in scores:
-            if one.full is not None:
-                yield from self._rates(f"{model}: full question", "accuracy", one.full.all, one.full.robust)
-        if residual is not None and residual.probe is not None:
-            yield self._rate("probe without questions, items kept", "audit", residual.probe, self.kept)
-            yield self._share("the same by chance", "audit", residual.probe.chance)
-        if summary.topics is not None and screen is not None:
-            yield topic_table(summary.topics.by_topic or {}, self.k, self.step)
-        if screen is not None:
-            least = "items with a shortcut, at least" if screen.cut else "items with a shortcut"
-            yield self._rate(least, "screen", screen.latent_shortcut_rate, self.n)
-        for model, one in scores:
-            blind = one.choices_only or one.choices_only_text
-            if blind is not None:
-                yield self._rate(f"{model}: choices only, all items", "accuracy", blind.all, self.n)
-        for model, one in scores:
-            if one.cloze_chars is not None:
-                yield from self._rates(
-                    f"{model}: cloze", "accuracy", one.cloze_chars.all, one.cloze_chars.robust
+    def numbers(self, summary: Summary, label: Label) -> list[ReleasedNumber | ReleasedTopics]:
+        """Return all numbers that may be shown, the most important first."""
+        place = {name: i for i, name in enumerate(summary.models, 1)}
+        found: list[tuple[tuple[int, int], ReleasedNumber | ReleasedTopics]] = []
+        for measure in MEASURES:
+            disclosed = measure.disclosure
+            if disclosed is None:
+                continue
+            for subject, parts in measure.of(summary).items():
+                i, name = place[subject] if measure.scope == "model" else 0, label(measure.name)
+                if subject and disclosed.rules and subject not in disclosed.rules:
+                    continue
+                match measure.scope:
+                    case "model":
+                        name = f"{_name(subject, i)}: {name}"
+                    case "rule":
+                        name = f"{name}: {subject.replace('_', ' ')}"
+                found += (
+                    ((disclosed.rank, i), number) for number in self._of(measure, disclosed, name, parts)
                 )
-            if one.free is not None:
-                yield from self._rates(f"{model}: free response", "free", one.free.all, one.free.robust)
-        for cue in ("longest_answer", "most_common_position") if cues is not None else ():
-            on_all, on_kept = ((part or {}).get(cue) for part in (cues and cues.all, cues and cues.robust))
-            yield from self._rates(f"rule: {cue.replace('_', ' ')}", "cues", on_all, on_kept)
+        if summary.topics is not None and self.screened:
+            found.append(((TOPICS_RANK, 0), topic_table(summary.topics.by_topic, self.k, self.step)))
+        return [number for _, number in sorted(found, key=lambda one: one[0])]
 
-    def _rates(
-        self, name: str, group: Group, on_all: Quantity | None, on_kept: Quantity | None
+    def _of(
+        self, measure: Measure, disclosed: Disclosed, name: str, parts: Measured
     ) -> Iterator[ReleasedNumber]:
-        """Yield a rate on all items and on the kept items. Sizes are rounded down if not all items have the view."""
-        answered = (on_all and on_all.n) or 0
-        size = self.n if answered == self.n else answered // self.k * self.k
-        yield self._rate(f"{name}, all items", group, on_all, size)
-        if self.screened:
-            kept = size * self.kept // self.n if self.n else 0
-            yield self._rate(f"{name}, items kept", group, on_kept, kept)
+        """Yield a measure on its parts. Sizes are rounded down if a model or rule did not answer all items."""
+        answered = (parts.all and parts.all.n) or 0
+        whole = measure.scope == "set" or answered == self.n
+        size = self.n if whole else answered // self.k * self.k
+        kept = size * self.kept // self.n if self.n else 0
+        found = {
+            "all": (parts.all, name if measure.scope == "set" else f"{name}, all items", size),
+            "kept": (parts.kept, f"{name}, items kept", kept),
+        }
+        for part in disclosed.parts:
+            if part == "all" or measure.scope == "set" or self.screened:
+                yield self._number("p" if measure.unit == "p" else "share", disclosed, *found[part])
 
-    def _rate(self, name: str, group: Group, found: Quantity | None, size: int) -> ReleasedNumber:
-        value, n = (None, None) if found is None else (found.value, found.n)
-        large = value is not None and n is not None and min(n, size) >= self.k
-        if value is None or n is None or not large or min(value * n, n - value * n) < self.k:
-            return self._share(name, group, None)
-        return self._share(name, group, value, size)
-
-    def _share(self, name: str, group: Group, share: float | None, n: int | None = None) -> ReleasedNumber:
-        value = None if share is None else rounded(min(1.0, max(0.0, share)), self.step)
-        ci = None if value is None or not n else interval(value, n)
-        price = bits("share", self.step) if self.screened else 0.0
+    def _number(
+        self, kind: Kind, disclosed: Disclosed, score: Score | None, name: str, size: int
+    ) -> ReleasedNumber:
+        value, n = (None, None) if score is None else (score.value, score.n)
+        if value is None or (
+            n is not None and (min(n, size) < self.k or min(value * n, n - value * n) < self.k)
+        ):
+            value = n = None
+        elif kind == "p":
+            value = one_digit_up(value)
+        else:
+            value = rounded(min(1.0, max(0.0, value)), self.step)
+        shown = None if n is None else size
+        ci = None if value is None or not shown else interval(value, shown)
+        price = round(bits(kind, self.step), 2) if self.screened and disclosed.charged else 0.0
         return ReleasedNumber(
-            name=name, group=group, kind="share", value=value, n=n, ci=ci, bits=round(price, 2)
+            name=name, group=disclosed.group, kind=kind, value=value, n=shown, ci=ci, bits=price
         )
-
-    def _p(self, name: str, p: float | None) -> ReleasedNumber:
-        value = None if p is None else one_digit_up(p)
-        price = round(bits("p", self.step), 2)
-        return ReleasedNumber(name=name, group="screen", kind="p", value=value, n=None, ci=None, bits=price)
 
 
 def _name(model: str, number: int) -> str:

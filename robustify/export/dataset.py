@@ -12,6 +12,7 @@ from robustify.errors import DataError
 from robustify.export.heading import ENVIRONMENT, one_line
 from robustify.export.writing import SPLITS, copy_split, exporting, files_of
 from robustify.files import original, write_text
+from robustify.judging.measures import CHOICES_ONLY, FULL
 from robustify.run import WEIGHTS, Run, write_items
 from robustify.stats.balance import balanced_subset
 
@@ -52,7 +53,9 @@ def export_dataset(
             licence=one_line(licence) if licence else "",
             splits=splits,
             screen=run.summary.screen,
-            accuracy=list((run.summary.accuracy or {}).items()),
+            models=run.summary.models,
+            blind=CHOICES_ONLY.of(run.summary),
+            full=FULL.of(run.summary),
         )
         write_text(staging / "README.md", text)
     return files_of(folder)

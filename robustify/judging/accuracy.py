@@ -1,15 +1,14 @@
-"""Accuracy of each model by view and split, and paired comparisons of models.
+"""Credits of each model by view, their means on all, kept and flagged items, and paired comparisons of models.
 
-Robust is a part of All, so `removal_effects` compares its accuracy with random removals of the same size and topic mix. A
-view that a model was not asked is None, not zero. Two models are compared by an exact McNemar test on the items that both
-answered.
+The kept items are a part of all items, so `removal_effects` compares them with random removals of the same size and topic
+mix. A view that a model was not asked is None, not zero. Two models are compared by an exact McNemar test on the items that
+both answered.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import combinations, product
-from typing import Any
 
 import numpy as np
 
@@ -32,95 +31,77 @@ from robustify.stats.tests import (
     paired_difference,
     sign_flip,
 )
-from robustify.summary.quantity import DifferenceQuantity, Quantity
-from robustify.summary.scored import (
-    Accuracy,
-    AgainstChance,
-    FreeScores,
-    Pair,
-    Paired,
-    PairView,
-    ViewScores,
-)
+from robustify.summary.measured import Measured, Score
+from robustify.summary.quantity import Quantity
+from robustify.summary.scored import Pair, Paired, PairView
 
 PAIRED = ("full", "cloze_chars")
 """Measures on which two models are compared."""
 
 Credits = Mapping[str, Floats | None]
-"""Credits (n,) by measure (`full`, `choices_only`, `cloze_chars`, ...), None for a measure that was not asked."""
+"""Credits (n,) by view, None for a view that was not asked. `choices_only` is in the screen's mode, and the other mode is
+`choices_only_by_letter` or `choices_only_by_text`."""
 
 
-def credits(
-    answers: Answers, index: ItemIndex, model: str, template: str | None = None, mode: Mode = "letter"
-) -> dict[str, Floats | None]:
-    """Return one model's tie-fair credits by measure.
+@dataclass(frozen=True, slots=True)
+class ScoredBy:
+    """How a run scores answers: the mode of the full question (`full`), and the mode, template and norm of its screen.
 
-    `full` and the cloze measures use the first row of each item, which shows its original order. `choices_only` averages
-    over rotations. Texts are scored per character. `template` applies to the letter screen, and `mode` to the full
-    question.
+    PMI needs scores of choices without any question, which a screen that hides only a passage or image lacks (`pmi`).
     """
-    return _with_question(answers, index, model, mode) | {
-        "choices_only": _credit(_choices_only_best(answers, index, model, "letter", template), index),
-        "choices_only_text": _credit(_choices_only_best(answers, index, model, "text"), index),
+
+    full: Mode = "letter"
+    screen: Mode = "letter"
+    template: str | None = None
+    norm: TextNorm = "chars"
+    pmi: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """Answers of one model to n items, with its credits by view. `full` is the view of the full question."""
+
+    model: str
+    answers: Answers
+    index: ItemIndex
+    full: str
+    credits: Credits
+
+
+def scored(
+    answers: Answers, index: ItemIndex, model: str, by: ScoredBy, voted: Bools | None = None
+) -> Scored:
+    """Return one model's tie-fair credits by view.
+
+    `full` and the cloze use the first row of each item, which shows its original order. The choices-only views average
+    over rotations. Texts are scored per character, and in the screen by its norm. `voted` (n, K) marks the choices that
+    share a voter's best score in the screen, which need not be computed again.
+    """
+    other: Mode = "letter" if by.screen == "text" else "text"
+    norm = by.norm if by.screen == "text" else "chars"
+    if voted is None:
+        voted = _choices_only_best(answers, index, model, by.screen, by.template, norm)
+    dropped = {} if by.pmi else {"cloze_pmi": None}
+    won = {
+        **_with_question(answers, index, model, by.full),
+        "choices_only": _credit(voted, index),
+        f"choices_only_by_{other}": _credit(_choices_only_best(answers, index, model, other), index),
+        **dropped,
     }
+    return Scored(model, answers, index, FULL_OF[by.full], won)
 
 
-def all_credits(ctx: Context) -> dict[str, Credits]:
-    """Return the credits of every model that answered any view or gave free responses.
-
-    The screen's view is scored with the screen's template and norm, so a voter has the same credits in every table.
-    """
-    free = ctx.facts.free
+def all_scored(ctx: Context) -> dict[str, Scored]:
+    """Return the credits of every model that answered any view or gave free responses."""
+    free, votes, rules = ctx.facts.free, ctx.votes, ctx.rules
     names = ctx.names if free is None else tuple(dict.fromkeys((*ctx.names, *free.models)))
-    # PMI needs scores of choices without any question, which a screen that hides only a passage or image lacks.
-    dropped = {} if ctx.rules.hidden == "question" else {"cloze_pmi": None}
-    return {
-        name: _with_question(ctx.answers, ctx.index, name, ctx.mode)
-        | {view: _credit(_screened(ctx, name, mode), ctx.index) for mode, view in VIEW_OF.items()}
-        | dropped
-        for name in names
-    }
+    screen = rules.screen
+    by = ScoredBy(ctx.mode, screen.mode, votes.template, screen.norm, rules.hidden == "question")
+    best = {name: votes.best[:, m] for m, name in enumerate(votes.voters)}
+    return {name: scored(ctx.answers, ctx.index, name, by, best.get(name)) for name in names}
 
 
-def accuracies(
-    ctx: Context,
-    credits: Mapping[str, Credits],
-    graded: Mapping[str, FreeScores],
-    balance: Balanced | None = None,
-) -> dict[str, Accuracy]:
-    """Return the accuracy of every model, with its free-response and adjusted scores if it has any."""
-    found = {
-        name: accuracy(won, ctx.parts, graded.get(name), is_voter=name in ctx.votes.voters)
-        for name, won in credits.items()
-    }
-    if balance is None:
-        return found
-    alone = VIEW_OF[ctx.rules.screen.mode]
-    return {
-        name: rates.model_copy(
-            update={
-                "adjusted": balance.rate(credits[name].get("full")),
-                "adjusted_choices_only": balance.rate(credits[name].get(alone)),
-            }
-        )
-        for name, rates in found.items()
-    }
-
-
-def accuracy(credits: Credits, parts: Parts, free: FreeScores | None = None, *, is_voter: bool) -> Accuracy:
-    """Return one model's accuracy by measure on All, Shortcut and Robust. Cloze measures count only items fit for cloze."""
-    measures: dict[str, Any] = {
-        name: None if won is None else _measure(name, won, parts) for name, won in credits.items()
-    }
-    return Accuracy(
-        is_voter=is_voter,
-        **measures,
-        free=free,
-        format_gap=format_gap(credits, parts),
-    )
-
-
-def format_gap(credits: Credits, parts: Parts) -> DifferenceQuantity | None:
+def format_gap(credits: Credits, parts: Parts) -> Score | None:
     """Return the paired accuracy difference between `full` and `cloze_chars` on items suited to cloze, or None if either
     view was not asked.
     """
@@ -128,10 +109,10 @@ def format_gap(credits: Credits, parts: Parts) -> DifferenceQuantity | None:
     if full is None or cloze is None:
         return None
     both = paired_difference(np.where(parts.cloze, full, np.nan), cloze, parts.groups)
-    return DifferenceQuantity.from_stats(both)
+    return Score.of(both, mde=both.mde)
 
 
-def heuristic_gap(won: Floats, longest: Floats, groups: Ints | None = None) -> DifferenceQuantity | None:
+def heuristic_gap(won: Floats, longest: Floats, groups: Ints | None = None) -> Score | None:
     """Return a model's accuracy on items whose longest choice is the key, minus its accuracy on all others.
 
     None if either group is empty. An item with tied longest choices counts in both groups by its tie-fair credit. The
@@ -144,16 +125,17 @@ def heuristic_gap(won: Floats, longest: Floats, groups: Ints | None = None) -> D
         return None
     plain = independent_difference(float(a @ c), right, float(a @ (1 - c)), wrong)
     if groups is None:
-        return DifferenceQuantity.from_stats(plain)
+        return Score.of(plain, mde=plain.mde)
     if clusters(len(a), groups[there]) < FEWEST_CLUSTERS:
-        return DifferenceQuantity(value=plain.value, n=plain.n)
+        return Score(value=plain.value, n=plain.n)
     with np.errstate(divide="ignore", invalid="ignore"):
         table = np.column_stack([a * c, c, a * (1 - c), 1 - c])
         means = resampled(table, groups[there])
         draws = means[:, 0] / means[:, 1] - means[:, 2] / means[:, 3]
     error = float(np.nanstd(draws))
     ci = interval(draws) if error else None
-    return DifferenceQuantity.from_stats(Difference(plain.value, plain.n, ci, error))
+    found = Difference(plain.value, plain.n, ci, error)
+    return Score.of(found, mde=found.mde)
 
 
 def _with_question(answers: Answers, index: ItemIndex, model: str, mode: Mode) -> dict[str, Floats | None]:
@@ -162,16 +144,6 @@ def _with_question(answers: Answers, index: ItemIndex, model: str, mode: Mode) -
     block = first_block(answers, "cloze", model).first()
     alone = first_block(answers, "choices_only_text", model)
     return won | {f"cloze_{norm}": _cloze(block, norm, alone, index) for norm in NORMS}
-
-
-def _screened(ctx: Context, model: str, mode: Mode) -> Bools | None:
-    rules, votes = ctx.rules.screen, ctx.votes
-    if mode != rules.mode:
-        return _choices_only_best(ctx.answers, ctx.index, model, mode)
-    if model in votes.voters:
-        return votes.best[:, votes.voters.index(model)]
-    norm = rules.norm if mode == "text" else "chars"
-    return _choices_only_best(ctx.answers, ctx.index, model, mode, votes.template, norm)
 
 
 def _choices_only_best(
@@ -204,24 +176,12 @@ def _cloze(block: Block, norm: Norm, alone: Block, index: ItemIndex) -> Floats |
     return None if np.isnan(won).all() else index.spread(block, won)
 
 
-def _measure(name: str, won: Floats, parts: Parts) -> ViewScores:
-    inside = parts.cloze if name.startswith("cloze") else np.ones(len(won), dtype=bool)
-
-    def on(mask: Bools) -> AgainstChance:
-        k, groups = (None if of is None else of[mask] for of in (parts.k, parts.groups))
-        return against_chance(won[mask], k, groups)
-
-    return ViewScores(
-        all=on(inside),
-        shortcut=on(inside & parts.shortcut),
-        robust=on(inside & parts.robust),
-        heuristic_gap=heuristic_gap(
-            won[inside], parts.longest[inside], None if parts.groups is None else parts.groups[inside]
-        ),
-    )
+def on_parts(parts: Parts, inside: Bools, of: Callable[[Bools], Score]) -> Measured:
+    """Return a measure on all items, the kept ones and the flagged ones. `of` computes it for a mask (n,)."""
+    return Measured(all=of(inside), kept=of(inside & parts.robust), flagged=of(inside & parts.shortcut))
 
 
-def against_chance(won: Floats, k: Ints | None, groups: Ints | None = None) -> AgainstChance:
+def against_chance(won: Floats, k: Ints | None, groups: Ints | None = None) -> Score:
     """Return a rate with its chance level, mean(1/k), and whether a score test finds that the two differ.
 
     The test is valid for any fixed picks under exchangeable keys. `groups` affects only the interval. If the difference is
@@ -230,12 +190,12 @@ def against_chance(won: Floats, k: Ints | None, groups: Ints | None = None) -> A
     """
     measured, alone = rate(won, groups), rate(won).ci
     if k is None or alone is None:
-        return AgainstChance.of(measured)
+        return Score.of(measured)
     chance = float(np.mean(1 / k[~np.isnan(won)]))
     significant = not alone[0] <= chance <= alone[1]
     rise = math.nan if significant else minimum_detectable_difference(measured.n, chance)
     mde = None if math.isnan(rise) else rise
-    return AgainstChance.of(measured, chance=chance, significant=significant, mde=mde)
+    return Score.of(measured, chance=chance, significant=significant, mde=mde)
 
 
 @dataclass(frozen=True, slots=True)

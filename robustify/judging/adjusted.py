@@ -30,7 +30,7 @@ from robustify.stats.balance import (
 )
 from robustify.stats.tests import LEVEL, holm
 from robustify.summary.adjustment import WITH_MEANING, Adjustment, LeftToFind
-from robustify.summary.quantity import Quantity
+from robustify.summary.measured import Score
 from robustify.summary.reason import AuditorKind, Reason
 from robustify.summary.scored import AdjustedDifference
 
@@ -67,11 +67,11 @@ class Balanced:
         """Weights (n,) to compute scores with, or None if the adjusted score is withheld."""
         return None if self.part.status == "withheld" else self.weight
 
-    def rate(self, won: Floats | None) -> Quantity | None:
+    def rate(self, won: Floats | None) -> Score | None:
         """Return the weighted mean of a model's credits (n,), or None if there are no credits or the score is withheld."""
         if won is None or self.scored is None:
             return None
-        return Quantity.of(weighted_rate(won, self.weight, self.groups))
+        return Score.of(weighted_rate(won, self.weight, self.groups))
 
     def difference(self, one: Floats | None, two: Floats | None) -> AdjustedDifference | None:
         """Return the weighted difference between two models' credits on the items that both answered."""

@@ -129,7 +129,7 @@ def ties_share(summary: Summary, limits: Limits) -> Guardrail:
     counted = [
         (voter.ties / n, Reason.of("ties", voter=name, ties=voter.ties, n=n))
         for name, voter in ({} if summary.screen is None else summary.screen.voters).items()
-        if (n := voter.choices_only_accuracy.n)
+        if (n := voter.answered)
     ]
     if not counted:
         return _not_judged("ties_share", limits.max_ties, "no_ties_counted")

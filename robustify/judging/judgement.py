@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from robustify.answers import Answers
 from robustify.arrays import Floats
 from robustify.item import Item
-from robustify.judging.accuracy import accuracies, all_credits, pairs
+from robustify.judging.accuracy import all_scored, pairs
 from robustify.judging.adjusted import Balanced, balanced
 from robustify.judging.audit.doubts import contamination, label_noise
 from robustify.judging.audit.item_analysis import item_analysis
@@ -19,12 +19,14 @@ from robustify.judging.context import Context, Facts, Rules, context
 from robustify.judging.evidence import Evidence, cue_counts, evidence, inference
 from robustify.judging.free_response import free_responses
 from robustify.judging.guardrails import certificate, guardrails, trial_run
+from robustify.judging.measures import Judged, measures
 from robustify.judging.permutation import permutation
 from robustify.judging.positions import position_biases
 from robustify.judging.removal_effects import random_removals, topic_table
-from robustify.judging.screening import benchmark, heuristics, other_rules, screen, splits
+from robustify.judging.screening import benchmark, other_rules, screen, splits
 from robustify.screen.consensus import Verdicts
 from robustify.summary.result import Summary
+from robustify.summary.scored import Model
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,8 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
         DataError: rows contradict each other or the items.
     """
     ctx = context(answers, facts, rules, items)
-    credits, found, balance = all_credits(ctx), evidence(ctx), balanced(ctx)
+    judged = Judged(ctx, all_scored(ctx), free_responses(ctx), balanced(ctx))
+    credits, found, balance = judged.credits, evidence(ctx), judged.balance
     analysed = item_analysis(ctx, credits)
     numbers = {
         "adjusted_weight": None if balance is None else balance.scored,
@@ -61,12 +64,15 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
     }
     summary = Summary(
         benchmark=benchmark(ctx),
-        heuristics=heuristics(ctx),
         screen=screen(ctx) if ctx.was_screened else None,
         splits=splits(ctx),
         full_mode=ctx.mode,
         adjustment=None if balance is None else balance.part,
-        accuracy=accuracies(ctx, credits, free_responses(ctx, credits), balance),
+        models={
+            name: Model(is_voter=name in ctx.votes.voters, free=free.facts if free else None)
+            for name, free in ((name, judged.free.get(name)) for name in credits)
+        },
+        measures=measures(judged),
         pairs=pairs(ctx, credits, balance),
         random_removal=random_removals(ctx, credits),
         permutation=permutation(ctx),

@@ -20,6 +20,7 @@ from robustify.screen.voters import independence, redrawn, voter_agreement
 from robustify.screen.votes import PROBE, UNANSWERED, Votes, cast_votes, first_template, who_votes
 from robustify.stats.intervals import rate
 from robustify.summary import screened as entries
+from robustify.summary.measured import Score
 from robustify.summary.quantity import Quantity
 from robustify.summary.result import OtherRule
 
@@ -81,30 +82,27 @@ def splits(ctx: Context) -> entries.Splits:
     )
 
 
-def heuristics(ctx: Context) -> entries.Heuristics | None:
-    """Return the scores of the heuristics on each split, or None if no heuristic was asked.
+def rule_scores(ctx: Context) -> dict[str, dict[str, Score]]:
+    """Return the scores of the heuristics by name, on all, robust, shortcut and cloze items that exist.
 
     If keys influenced a split, only the choices that would have put the item there as the key count as possible keys.
     """
     if first_template(ctx.answers, "heuristic") is None:
-        return None
-    index, parts = ctx.index, ctx.parts
+        return {}
+    parts, screened = ctx.parts, ctx.screened
     masks = {
-        "all": np.ones(len(index), dtype=bool),
-        "robust": parts.robust,
-        "shortcut": parts.shortcut,
-        "cloze": parts.cloze,
+        "all": (np.ones(len(ctx.index), dtype=bool), None),
+        "kept": (parts.robust, screened.would_keep),
+        "flagged": (parts.shortcut, screened.would),
+        "cloze": (parts.cloze, None),
     }
-    could = {"shortcut": ctx.screened.would, "robust": ctx.screened.would_keep}
-    out: dict[str, dict[str, entries.HeuristicRow] | None] = {}
-    for name, mask in masks.items():
-        options = ctx.in_table(could[name]) if name in could else None
+    out: dict[str, dict[str, Score]] = {}
+    for part, (mask, could) in masks.items():
         keep = ctx.in_table(mask)
-        rows = heuristic_scores(ctx.answers, keep, options) if keep.any() else None
-        out[name] = (
-            None if rows is None else {h: entries.HeuristicRow.model_validate(row) for h, row in rows.items()}
-        )
-    return entries.Heuristics(**out)
+        options = None if could is None else ctx.in_table(could)
+        for name, row in (heuristic_scores(ctx.answers, keep, options) if keep.any() else {}).items():
+            out.setdefault(name, {})[part] = Score.model_validate(row)
+    return out
 
 
 def screen(ctx: Context) -> entries.Screen:
@@ -223,7 +221,7 @@ def _voters(ctx: Context) -> dict[str, entries.Voter]:
             favoured = favoured_place(judged, ctx.row_groups(judged))
             sampled = _sampled(ctx, judged, votes.choice[:, m])
         out[name] = entries.Voter(
-            choices_only_accuracy=Quantity.of(rate(credit[:, m], groups)),
+            answered=int(np.count_nonzero(~np.isnan(credit[:, m]))),
             position_share=None if shares is None else tuple(shares),
             favoured=favoured,
             unanswered=int(np.count_nonzero(votes.choice[:, m] == UNANSWERED)),
@@ -233,8 +231,10 @@ def _voters(ctx: Context) -> dict[str, entries.Voter]:
         )
     if votes.probe is not None:
         block = ctx.answers.block(PROBE, PROBE).first()
+        right = rate(ctx.index.spread(block, block.correct), groups)
         out[PROBE] = entries.Voter(
-            choices_only_accuracy=Quantity.of(rate(ctx.index.spread(block, block.correct), groups)),
+            accuracy=Quantity.of(right),
+            answered=right.n,
             position_share=None,
             unanswered=int(np.count_nonzero(votes.probe == UNANSWERED)),
             ties=int(np.count_nonzero(block.tie > 1)),

@@ -26,6 +26,7 @@ from robustify.policy.asked import RunInput
 from robustify.policy.manifest import manifest_of
 from robustify.policy.releases import CLAIM, CLAIM_FORMAT
 from robustify.redaction import muted
+from robustify.report.messages import label
 from robustify.report.released import write_released
 from robustify.restricted.access import Access
 from robustify.restricted.confinement import confined, require_private
@@ -94,7 +95,7 @@ class RestrictedPolicy:
             data={**asked.data, "sha256": _digest("data", asked.data["sha256"], key)},
         )
         manifest = _manifest(config, masked, self.access)
-        page = released(judgement.summary, k).model_copy(update={"signature": manifest["signature"]})
+        page = released(judgement.summary, label, k).model_copy(update={"signature": manifest["signature"]})
         lists = _splits(judgement, self.access, k) if page.available is not None else []
         with _replacing(folder, manifest, key) as staged:
             write_released(staged, page, manifest)

@@ -1,7 +1,7 @@
 """Report of a public run: an HTML page, a Markdown file, and figures.
 
 The report is printed from the summary alone. It computes no new numbers and contains no item text. To print another
-number, add a column or a row to a table in `page_tables.py`.
+number, add a measure to `judging/measures.py`.
 """
 
 import json
@@ -11,11 +11,12 @@ from typing import Any
 
 from markupsafe import Markup
 
+from robustify.judging.measures import FULL
 from robustify.report.advice import grounds
 from robustify.report.format import plain
 from robustify.report.messages import certificate_words
 from robustify.report.opening import opening
-from robustify.report.page_tables import page_tables
+from robustify.report.page_tables import charted, page_tables
 from robustify.report.printing import framed, html, markdown, styles
 from robustify.summary.result import Summary
 
@@ -62,13 +63,16 @@ def write_report(folder: Path, summary: Summary, provenance: Tree) -> list[Path]
 def _values(s: Summary, provenance: Tree) -> dict[str, Any]:
     """Return the variables of the templates."""
     explorer, kept = provenance.get("explorer") is True, grounds(s).kept
-    plot = html("scores.svg.j2", s=s, kept=kept, styles="")
+    chart = charted(s, kept.capitalize())
+    plot = html("scores.svg.j2", s=s, chart=chart, styles="")
     cuts = html("cuts.svg.j2", s=s, styles="")
     config = provenance.get("config") or {}
     settings = {name: config[name] for name in SETTINGS if config.get(name) is not None}
     provenance = {"templates": {}, "models": {}, "versions": {}, "notes": (), "data": {}, **provenance}
     return {
         "s": s,
+        "full": FULL.of(s),
+        "chart": chart,
         "tables": page_tables(s, provenance, kept, explorer=explorer),
         "name": plain(s.benchmark.name or "unnamed benchmark"),
         "signature": plain(str(s.signature or provenance.get("signature") or "not signed"), 1000),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal
 
+from robustify.judging.measures import RULE
 from robustify.report.format import counted
 from robustify.report.messages import catalogue, cue_words, filled, in_items
 from robustify.report.tables import Tone
@@ -229,8 +230,8 @@ def _other_cues(s: Summary, g: Grounds) -> Sequence[Words]:
 
 def _best_rule(s: Summary, g: Grounds) -> Sequence[Words]:
     """Return the most accurate rule without a model if no cue is counted."""
-    rules = (s.heuristics.all if s.heuristics else None) or {}
-    above = sorted((q.value, name) for name, q in rules.items() if q.value is not None and _below(q.p_holm))
+    rules = ((name, parts.all) for name, parts in RULE.of(s).items())
+    above = sorted((q.value, name) for name, q in rules if q and q.value is not None and _below(q.p_holm))
     counted_cues = s.evidence and s.evidence.cues
     return [{"name": name, "share": x, "n": g.of} for x, name in above[-1:] if not counted_cues]
 
@@ -281,8 +282,8 @@ JUDGED: Mapping[str, When] = {
         g.verdict == "not certified" and not UNSEEN & g.reasons.keys(), n=g.robust, voted=_voted(s)
     ),
     "ask_more": _more,
-    "give_texts": lambda s, g: _if(s.heuristics is None and g.of, n=g.of),
-    "ask_models": lambda s, g: _if("no_screen" in g.reasons and s.heuristics and not _voted(s), n=g.of),
+    "give_texts": lambda s, g: _if(not RULE.of(s) and g.of, n=g.of),
+    "ask_models": lambda s, g: _if("no_screen" in g.reasons and RULE.of(s) and not _voted(s), n=g.of),
 }
 ALWAYS: Mapping[str, When] = {
     "mend_defects": _defects,

@@ -13,16 +13,16 @@ from pathlib import Path
 from urllib.parse import quote
 
 from robustify.errors import AuthorisationError, RobustifyError, UsageError
+from robustify.judging.measures import ADJUSTED, CLOZE, FULL, Measure
 from robustify.report.advice import grounds, headline
 from robustify.report.format import count, counted, plain
 from robustify.report.messages import finding
 from robustify.report.opening import FirstScreen
-from robustify.report.page_tables import on_all
 from robustify.report.printing import html
 from robustify.report.tables import Cell, Table, Tone, table, text, text_table
 from robustify.run import MANIFEST, open_run
+from robustify.summary.measured import Measured
 from robustify.summary.result import Summary
-from robustify.summary.scored import Accuracy
 
 _DATE = re.compile(r"(?<!\d)(20\d\d-[01]\d-[0-3]\d)(?!\d)")
 
@@ -43,6 +43,15 @@ class Entry:
         tone, line = headline(g)
         number = finding("answerable", self.summary, g=g) if g.flagged is not None else ""
         return Cell(line.rstrip("."), number, tone=tone, value=line)
+
+    @property
+    def models(self) -> Sequence[str]:
+        """Names of the models, or one row if there is no model."""
+        return tuple(self.summary.models) or ("none",)
+
+    def score(self, measure: Measure, model: str) -> Measured:
+        """Return a measure of a model."""
+        return measure.of(self.summary).get(model, Measured())
 
 
 def dashboard_html(root: Path, out: Path) -> str:
@@ -100,8 +109,8 @@ def _entries(root: Path, beside: Path) -> Iterator[tuple[str, Entry | str]]:
 
 def _table(runs: Sequence[Entry]) -> Table:
     rows = [
-        ((Cell(plain(run.folder), link=run.report), run.summary.benchmark.name or "unnamed", model), (run, scores))
-        for run in runs for model, scores in (run.summary.accuracy or {"none": Accuracy(is_voter=False)}).items()
+        ((Cell(plain(run.folder), link=run.report), run.summary.benchmark.name or "unnamed", model), (run, model))
+        for run in runs for model in run.models
     ]  # fmt: skip
     return table(
         "All runs", ("Run", "Benchmark", "Model"), rows,
@@ -109,8 +118,10 @@ def _table(runs: Sequence[Entry]) -> Table:
         ("Rule", lambda row: text(row[0].summary.screen.criterion if row[0].summary.screen else None)),
         ("Flagged", lambda row: row[0].summary.screen.flagged if row[0].summary.screen else None),
         ("Chance", lambda row: row[0].summary.benchmark.chance_accuracy),
-        ("All", lambda row: on_all(row[1].full)), ("Kept", lambda row: row[1].full.robust if row[1].full else None),
-        ("Adjusted", lambda row: row[1].adjusted), ("Cloze", lambda row: on_all(row[1].cloze_chars)),
+        ("All", lambda row: row[0].score(FULL, row[1]).all),
+        ("Kept", lambda row: row[0].score(FULL, row[1]).kept),
+        ("Adjusted", lambda row: row[0].score(ADJUSTED, row[1]).all),
+        ("Cloze", lambda row: row[0].score(CLOZE, row[1]).all),
     )  # fmt: skip
 
 

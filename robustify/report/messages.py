@@ -66,6 +66,11 @@ def catalogue() -> Mapping[str, Mapping[str, Any]]:
     return found
 
 
+def label(measure: str) -> str:
+    """Return the label of a measure."""
+    return str(catalogue()["measures"][measure])
+
+
 def cue_words(which: str) -> dict[str, str]:
     """Return one field of all cues, such as `label`, by cue code."""
     return {code: words[which] for code, words in catalogue()["cues"].items() if which in words}

@@ -7,6 +7,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from robustify.baselines.conditional_logit import FEWEST_ITEMS
+from robustify.judging.measures import FULL
 from robustify.report.advice import STATES, Grounds, Recommendation, State, grounds, headline, recommendations
 from robustify.report.format import counted, plain
 from robustify.report.messages import finding, sentence
@@ -53,7 +54,8 @@ def opening(s: Summary) -> FirstScreen:
 
 
 def _best_model(s: Summary) -> str:
-    scores = {name: e.full.all for name, e in s.accuracy.items() if e.full and e.full.all.value is not None}
+    full = {name: parts.all for name, parts in FULL.of(s).items()}
+    scores = {name: score for name, score in full.items() if score and score.value is not None}
     best = max(scores, key=lambda name: scores[name].value or 0.0, default="")
     return finding("unscreened", scores[best], name=best, models=len(scores)) if scores else ""
 

@@ -1,19 +1,22 @@
 """Tables of the report page by the name of their CSV file."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
+from robustify.judging.measures import ADJUSTED, CLOZE, FULL, SECTIONS, SET, Measure, Section, of_section
 from robustify.report.format import count, p_value, plain, shares, spaced
-from robustify.report.messages import catalogue, cue_words, in_items
+from robustify.report.messages import catalogue, cue_words, in_items, label
 from robustify.report.tables import Cell, Name, Table, cell, p_cell, table, text, voting
+from robustify.summary.measured import Measured, Score
 from robustify.summary.quantity import Quantity
 from robustify.summary.result import AuditorResult, Summary
-from robustify.summary.scored import Accuracy, AdjustedDifference, AgainstChance, Paired, ViewScores
-from robustify.summary.screened import Heuristics
+from robustify.summary.scored import AdjustedDifference, Paired
 
-MOST_PAIRS, MOST_SCORES = 15, 20
+MOST_PAIRS, MOST_SCORES, MOST_CHARTED = 15, 20, 4
+WIDE = ("gaps", "norms")
+"""Sections whose measures are columns."""
 Tables = Mapping[str, Table]
-Models = Sequence[tuple[Name, Accuracy]]
 
 
 def page_tables(s: Summary, provenance: Mapping[str, Any], kept: str, *, explorer: bool) -> Tables:
@@ -21,7 +24,7 @@ def page_tables(s: Summary, provenance: Mapping[str, Any], kept: str, *, explore
     hidden = s.screen.hidden if s.screen else "question"
     return {
         **_flagged(s, hidden, explorer=explorer),
-        **_scores(s, hidden, kept, kept.capitalize()),
+        **_scores(s, kept, kept.capitalize()),
         **_checks(s),
         **_appendix(s, kept.capitalize()),
         "models": table(
@@ -30,11 +33,6 @@ def page_tables(s: Summary, provenance: Mapping[str, Any], kept: str, *, explore
             ("Type", lambda m: text(m.get("dtype"))), ("Licence", lambda m: text(m.get("licence"))),
         ),
     }  # fmt: skip
-
-
-def on_all(view: ViewScores | None) -> AgainstChance | None:
-    """Return the score on all items."""
-    return view.all if view else None
 
 
 def _flagged(s: Summary, hidden: str, *, explorer: bool) -> Tables:
@@ -55,7 +53,7 @@ def _flagged(s: Summary, hidden: str, *, explorer: bool) -> Tables:
         ),
         "voters": table(
             f"The voters, asked without the {hidden}", "Voter", (s.screen.voters if s.screen else {}).items(),
-            (f"Right without the {hidden}", lambda v: v.choices_only_accuracy),
+            (f"Right without the {hidden}", lambda v: v.accuracy),
             ("Picks by position shown", lambda v: _shares(v.position_share)),
             ("Unanswered", lambda v: cell(v.unanswered, "count")), ("Ties", lambda v: cell(v.ties, "count")),
         ),
@@ -91,52 +89,14 @@ def _shares(values: tuple[float, ...] | None) -> Cell | None:
     return Cell(shares(values), value=shares(values), parts=values) if values else None
 
 
-def _scores(s: Summary, hidden: str, kept: str, Kept: str) -> Tables:
-    models = [(voting(name, e.is_voter), e) for name, e in s.accuracy.items()]
-    by_text = s.screen is not None and s.screen.mode == "text"
-    blind = [
-        ((name, by), view) for name, e in models
-        for by, view in (("letters", e.choices_only), ("texts", e.choices_only_text)) if view
-    ]  # fmt: skip
-    free = [
-        ((name, split), rate) for name, e in models if e.free
-        for split, rate in (("All", e.free.all), ("Shortcut", e.free.shortcut), ("Robust", e.free.robust))
-    ]  # fmt: skip
+def _scores(s: Summary, kept: str, Kept: str) -> Tables:
     return {
-        "accuracy": _accuracy(models, "Flagged", Kept),
-        "scores": _accuracy(models[:MOST_SCORES], "Shortcut", Kept),
-        "hidden": table(
-            f"Without the {hidden}", ("Model", "By"), blind,
-            ("All", lambda v: v.all), ("Flagged", lambda v: v.shortcut), (Kept, lambda v: v.robust),
-        ),
-        "free": table(
-            "Free response", ("Model", "Split"), free,
-            ("All unscored wrong", lambda q: q.lower), ("All unscored right", lambda q: q.upper),
-            ("Of the scored", lambda q: q), ("With a score", lambda q: q.coverage),
-            ("Decided by a judge", lambda q: q.by_judge),
-        ),
+        **{section: by_model(s, section) if section in WIDE else measured(s, section, Kept) for section in SECTIONS},
+        "most": measured(s, "scores", Kept, MOST_SCORES),
         "left": table(
             "Auditors above chance", "Auditor", (s.adjustment.left if s.adjustment else {}).items(),
             ("Unweighted", lambda q: cell(q.before, "points")), ("Weighted", lambda q: cell(q, "points")),
             ("p", lambda q: p_cell(q.p_holm)),
-        ),
-        "weighted": table(
-            "Scores without and with weights", "Model", models,
-            ("Full question", lambda e: on_all(e.full)), ("Weighted", lambda e: e.adjusted),
-            (f"Without the {hidden}", lambda e: on_all(e.choices_only_text if by_text else e.choices_only)),
-            ("Weighted", lambda e: e.adjusted_choices_only),
-        ),
-        "gaps": table(
-            "Gains from the longest option and from seeing options", "Model", models,
-            ("Longest, full", lambda e: cell(e.full.heuristic_gap if e.full else None, "points")),
-            ("Longest, cloze", lambda e: cell(e.cloze_chars.heuristic_gap if e.cloze_chars else None, "points")),
-            ("Full less cloze", lambda e: cell(e.format_gap, "points")),
-            ("Full less free", lambda e: cell(e.free.full_gap if e.free else None, "points")),
-        ),
-        "norms": table(
-            "Cloze on all items, by norm", "Model", models,
-            ("Tokens", lambda e: on_all(e.cloze_tokens)), ("Bytes", lambda e: on_all(e.cloze_bytes)),
-            ("Sum", lambda e: on_all(e.cloze_sum)), ("PMI", lambda e: on_all(e.cloze_pmi)),
         ),
         "pairs": table(
             "Pairs of models on the same items", ("Pair", "Items"), _pairs(s, kept),
@@ -147,13 +107,77 @@ def _scores(s: Summary, hidden: str, kept: str, Kept: str) -> Tables:
     }  # fmt: skip
 
 
-def _accuracy(models: Models, flagged: str, Kept: str) -> Table:
+def measured(s: Summary, section: Section, Kept: str, most: int | None = None) -> Table:
+    """Return the measures of a section as rows, at most `most` for each measure, with a column for each part."""
+    measures = [measure for measure in of_section(section) if measure.of(s)]
+    several = len(measures) > 1 or section == "flags"
+    rows = [
+        ((*((_named(measure),) if several else ()), *_subject(s, name)), (measure, parts))
+        for measure in measures for name, parts in list(measure.of(s).items())[:most]
+    ]  # fmt: skip
+    heads = ("Number",) if section == "flags" else ("Number", "Model") if several else ("Rule",)
     return table(
-        "Accuracy by model", "Model", models,
-        ("All", lambda e: on_all(e.full)), (flagged, lambda e: e.full.shortcut if e.full else None),
-        (Kept, lambda e: e.full.robust if e.full else None), ("Adjusted", lambda e: e.adjusted),
-        ("Cloze", lambda e: on_all(e.cloze_chars)),
+        catalogue()["sections"][section], heads, rows,
+        ("All", lambda row: _score(row[0], row[1].all)),
+        ("Flagged", lambda row: _score(row[0], row[1].flagged)),
+        (Kept, lambda row: _score(row[0], row[1].kept)),
     )  # fmt: skip
+
+
+def by_model(s: Summary, section: Section) -> Table:
+    """Return the measures of a section on all items as columns, with a row for each model."""
+
+    def score(measure: Measure, name: str) -> Cell:
+        return _score(measure, measure.of(s).get(name, Measured()).all)
+
+    columns = [(_named(measure), partial(score, measure)) for measure in of_section(section)]
+    return table(
+        catalogue()["sections"][section], "Model", ((_subject(s, name), name) for name in s.models), *columns
+    )
+
+
+def charted(s: Summary, Kept: str) -> list[tuple[str, list[tuple[str, Score, bool]]]]:
+    """Return the scores of up to four models, then their cloze scores: label, score, and whether its items are robust."""
+    lines = ((FULL, "all", "All items"), (FULL, "kept", f"{Kept} items"), (ADJUSTED, "all", "Adjusted"))
+    called = {
+        name: plain(name, 40) + "*" * model.is_voter for name, model in list(s.models.items())[:MOST_CHARTED]
+    }
+    found = [
+        (called[name], [
+            (said, score, said == "Robust items") for measure, part, said in lines
+            if name in measure.of(s) and (score := getattr(measure.of(s)[name], part)) and score.value is not None
+        ])
+        for name in called
+    ]  # fmt: skip
+    cloze = [
+        (called[name], parts.all, False)
+        for name, parts in CLOZE.of(s).items()
+        if name in called and parts.all
+    ]
+    found.append(("Cloze: another task, no option shown", [row for row in cloze if row[1].value is not None]))
+    return [group for group in found if group[1]]
+
+
+def _named(measure: Measure) -> str:
+    words = label(measure.name)
+    return words[:1].upper() + words[1:]
+
+
+def _subject(s: Summary, name: str) -> tuple[Name, ...]:
+    """Return the name of a model or rule. Empty for the set."""
+    if name == SET:
+        return ()
+    return (voting(name, s.models[name].is_voter) if name in s.models else name,)
+
+
+def _score(measure: Measure, score: Score | None) -> Cell:
+    match measure.unit:
+        case "points":
+            return cell(score, "points")
+        case "p":
+            return p_cell(None if score is None else score.value)
+        case "accuracy" | "share":
+            return cell(score)
 
 
 def _pairs(s: Summary, kept: str) -> Iterator[tuple[tuple[Name, str], Paired | AdjustedDifference]]:
@@ -203,18 +227,11 @@ def auditors(s: Summary) -> Iterator[tuple[tuple[str, str], AuditorResult]]:
 
 
 def _appendix(s: Summary, Kept: str) -> Tables:
-    rules = s.heuristics or Heuristics(all=None, shortcut=None, robust=None, cloze=None)
-    names = dict.fromkeys(name for split in (rules.all, rules.shortcut, rules.robust) for name in split or {})
     views = [
         ((name, label), view) for name, found in s.calibration.items()
         for label, view in (("full", found.full), ("cloze", found.cloze_chars)) if view
     ]  # fmt: skip
     return {
-        "heuristics": table(
-            "Rules without a model", "Rule", ((name, name) for name in names),
-            ("All", (rules.all or {}).get), ("Flagged", (rules.shortcut or {}).get), (Kept, (rules.robust or {}).get),
-            ("p on all", lambda name: p_cell(rules.all[name].p_holm if rules.all else None)),
-        ),
         "random": table(
             "Kept items against random removals", "Model",
             ((voting(name, found.is_voter), found) for name, found in (s.random_removal or {}).items()),

@@ -15,10 +15,10 @@ from urllib.parse import quote
 from robustify.files import neutral
 from robustify.report.format import between, count, half, in_points, joined, p_value, percent, plain, signed
 from robustify.summary.adjustment import LeftToFind
-from robustify.summary.quantity import DifferenceQuantity, Quantity
+from robustify.summary.measured import Score
+from robustify.summary.quantity import Quantity
 from robustify.summary.result import AuditorResult
-from robustify.summary.scored import AdjustedDifference, AgainstChance, FreeRate
-from robustify.summary.screened import HeuristicRow
+from robustify.summary.scored import AdjustedDifference
 
 T = TypeVar("T")
 Scale = Literal["rate", "points", "count", "number"]
@@ -154,7 +154,7 @@ def cell(value: Shown, scale: Scale = "rate", *beside: str) -> Cell:
         return value
     q = value if isinstance(value, Quantity) else Quantity(value=value)
     if q.value is None:
-        why = (isinstance(q, FreeRate) and q.withheld) or ("no items" if q.n == 0 else "")
+        why = (isinstance(q, Score) and q.withheld) or ("no items" if q.n == 0 else "")
         return Cell(why, tone="absent") if why else ABSENT
     write, times, decimals = SCALES[scale]
     known = "" if q.n is None else f"n = {count(q.n)}"
@@ -166,19 +166,15 @@ def cell(value: Shown, scale: Scale = "rate", *beside: str) -> Cell:
 def _notes(q: Quantity) -> Iterator[str]:
     """Yield the further parts of a cell's title: p-value, chance, detectable difference, and ties."""
     match q:
-        case HeuristicRow():
+        case Score():
             yield _by_holm(q.p_holm) or ("" if q.p is None else p_value(q.p))
             yield _chance(q.chance if q.expected is None else q.expected)
+            yield "" if q.significant else _power(q.mde)
             yield f"{count(q.ties)} ties" if q.ties else ""
         case AuditorResult():
             by = f" by {q.refits} refits" if q.refits else ""
             yield "" if q.p is None else p_value(q.p) + by
             yield _chance(q.chance)
-        case AgainstChance():
-            yield _chance(q.chance)
-            yield "" if q.significant else _power(q.mde)
-        case DifferenceQuantity():
-            yield _power(q.mde)
         case LeftToFind():
             yield _by_holm(q.p_holm)
         case AdjustedDifference():
@@ -198,7 +194,7 @@ def _power(mde: float | None) -> str:
 
 
 def _badge(q: Quantity) -> str:
-    if not isinstance(q, AgainstChance) or q.significant is None or q.chance is None or q.value is None:
+    if not isinstance(q, Score) or q.significant is None or q.chance is None or q.value is None:
         return ""
     return "\u2248 chance" if not q.significant else "below chance" if q.value < q.chance else ""
 

@@ -35,14 +35,3 @@ class Quantity(Part):
     def of(cls, measured: Rate | Difference, **more: Any) -> Self:
         """Build the quantity from a rate or a difference, and from the other fields of the class."""
         return cls(value=measured.value, n=measured.n, ci=measured.ci, **more)
-
-
-class DifferenceQuantity(Quantity):
-    """Difference between two shares. If it is not significant, `mde` is the difference detectable with 80 % power."""
-
-    mde: Share | None = None
-
-    @classmethod
-    def from_stats(cls, found: Difference) -> Self:
-        """Build the quantity from a difference, including the detectable difference."""
-        return cls.of(found, mde=found.mde)

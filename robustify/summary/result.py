@@ -7,21 +7,23 @@ from pydantic import ValidationError
 
 from robustify.errors import DataError
 from robustify.summary.adjustment import Adjustment
+from robustify.summary.measured import Measures
 from robustify.summary.quantity import P, Part, Quantity, Share
 from robustify.summary.reason import Reason
 from robustify.summary.scored import (
-    Accuracy,
     CalibrationViews,
     ItemAnalysis,
     LabelNoise,
+    Model,
     Pair,
     Permutation,
     PositionBias,
     RandomRemoval,
 )
-from robustify.summary.screened import Benchmark, CueCounts, Heuristics, Inference, Screen, Splits, Topics
+from robustify.summary.screened import Benchmark, CueCounts, Inference, Screen, Splits, Topics
 
-FORMAT = 2
+FORMAT = 3
+AGAIN = "run `robustify judge` on the run's folder"
 Verdict = Literal["certified", "not certified", "inconclusive"]
 
 
@@ -134,17 +136,17 @@ class Summary(Part):
     """Content of `summary.json`.
 
     Parts that were not measured are null. Models and topics that were not asked are absent. `full_mode` is how the full
-    question was answered, by letter or by text.
+    question was answered, by letter or by text. `measures` has the numbers computed by `judging/measures.py`.
     """
 
-    format: Literal[2] = 2
+    format: Literal[3] = 3
     benchmark: Benchmark
-    heuristics: Heuristics | None = None
     screen: Screen | None = None
     splits: Splits
     full_mode: Literal["letter", "text"]
     adjustment: Adjustment | None = None
-    accuracy: dict[str, Accuracy]
+    models: dict[str, Model]
+    measures: Measures
     pairs: dict[str, Pair] | None = None
     random_removal: dict[str, RandomRemoval] | None = None
     permutation: Permutation
@@ -182,7 +184,9 @@ def read(tree: object) -> Summary:
     """
     found = tree.get("format") if isinstance(tree, Mapping) else None
     if found != FORMAT:
-        raise DataError(f"summary.json: format {found!r} is not supported. Expected {FORMAT}.")
+        raise DataError(
+            f"summary.json: format {found!r} is not supported, and {FORMAT} is expected. To write it, {AGAIN}."
+        )
     try:
         return Summary.model_validate(tree, extra="ignore")
     except ValidationError as error:
@@ -190,5 +194,5 @@ def read(tree: object) -> Summary:
         where = ".".join(map(str, first["loc"]))
         raise DataError(
             f"summary.json: {where} is invalid: {first['type']} ({error.error_count()} errors). If another version of "
-            "robustify wrote it, run `robustify judge` on the run's folder."
+            f"robustify wrote it, {AGAIN}."
         ) from None

@@ -1,50 +1,14 @@
-"""Scores of models: accuracy, comparisons, effect of the order of choices, position bias and calibration."""
+"""Models that were asked: comparisons, effect of the order of choices, position bias and calibration."""
 
 from typing import Literal
 
-from robustify.summary.quantity import DifferenceQuantity, Interval, P, Part, Quantity, Share
+from robustify.summary.quantity import Interval, P, Part, Quantity, Share
 from robustify.summary.reason import Reason
 
 
-class AgainstChance(Quantity):
-    """Rate with its chance level, mean(1/k). If they do not differ, `mde` is the increase detectable with 80 % power."""
+class FreeFacts(Part):
+    """Free responses of one model: their numbers by status and kind, items left out, and the judges."""
 
-    chance: Share | None = None
-    significant: bool | None = None
-    mde: Share | None = None
-
-
-class ViewScores(Part):
-    """Scores of one model under one view, on All, Shortcut and Robust."""
-
-    all: AgainstChance
-    shortcut: AgainstChance
-    robust: AgainstChance
-    heuristic_gap: DifferenceQuantity | None
-
-
-class FreeRate(Quantity):
-    """Accuracy over the scored responses among `asked`, or the reason why it is `withheld`.
-
-    `lower` and `upper` count every other response as wrong or as right.
-    """
-
-    asked: int
-    lower: Share | None
-    upper: Share | None
-    coverage: Quantity
-    by_judge: Quantity
-    withheld: str | None
-
-
-class FreeScores(Part):
-    """Free-response scores of one model."""
-
-    all: FreeRate
-    shortcut: FreeRate
-    robust: FreeRate
-    heuristic_gap: DifferenceQuantity | None
-    full_gap: DifferenceQuantity | None
     statuses: dict[str, int]
     kinds: dict[str, int]
     left_out: dict[str, int]
@@ -54,27 +18,11 @@ class FreeScores(Part):
     self_judging: int
 
 
-class Accuracy(Part):
-    """Scores of one model under every view, null for a view that was not asked.
-
-    `full` is the full question in the run's `full_mode`. `adjusted` is `full` under the weights of `adjustment`, and
-    `adjusted_choices_only` is the score without the question, in the screen's mode, under the same weights. `format_gap` is
-    `full` minus `cloze_chars` on the items answered both ways.
-    """
+class Model(Part):
+    """Model that was asked. Selection biases the scores of a voter on kept and on flagged items."""
 
     is_voter: bool
-    adjusted: Quantity | None = None
-    adjusted_choices_only: Quantity | None = None
-    full: ViewScores | None = None
-    choices_only: ViewScores | None = None
-    choices_only_text: ViewScores | None = None
-    cloze_chars: ViewScores | None = None
-    cloze_tokens: ViewScores | None = None
-    cloze_bytes: ViewScores | None = None
-    cloze_sum: ViewScores | None = None
-    cloze_pmi: ViewScores | None = None
-    free: FreeScores | None = None
-    format_gap: DifferenceQuantity | None = None
+    free: FreeFacts | None = None
 
 
 class Paired(Part):

@@ -1,7 +1,8 @@
-"""Summary of the benchmark, the heuristics, the screen, the splits, the topics and the cues."""
+"""Summary of the benchmark, the screen, the splits, the topics and the cues."""
 
 from typing import Literal
 
+from robustify.screen.screen_rules import TextNorm
 from robustify.summary.quantity import Nats, P, Part, Quantity, Share
 
 
@@ -52,25 +53,6 @@ class Benchmark(Part):
     defects: dict[str, DefectCount]
 
 
-class HeuristicRow(Quantity):
-    """Score of one heuristic on one split. `expected` is its chance accuracy after selection, and p is one-sided."""
-
-    ties: int
-    chance: Share | None
-    expected: Share | None
-    p: P | None
-    p_holm: P | None
-
-
-class Heuristics(Part):
-    """Heuristic scores by split and name, null for a split without items."""
-
-    all: dict[str, HeuristicRow] | None
-    robust: dict[str, HeuristicRow] | None
-    shortcut: dict[str, HeuristicRow] | None
-    cloze: dict[str, HeuristicRow] | None
-
-
 class FavouredPlace(Part):
     """Position (from 0) that has more than half of a voter's picks. Shares are means over items."""
 
@@ -91,9 +73,13 @@ class SampledVoter(Part):
 
 
 class Voter(Part):
-    """Voter of the screen. `position_share` and `favoured` are null in text mode, and `sampled` for log-probabilities."""
+    """Voter of the screen. `position_share` and `favoured` are null in text mode, and `sampled` for log-probabilities.
 
-    choices_only_accuracy: Quantity
+    `accuracy` is that of a probe. That of a model is its measure `choices_only`.
+    """
+
+    accuracy: Quantity | None = None
+    answered: int
     position_share: tuple[Share, ...] | None
     favoured: FavouredPlace | None = None
     unanswered: int
@@ -193,7 +179,7 @@ class Screen(Flags):
     criterion: str
     hidden: Literal["question", "passage", "context", "image"] = "question"
     mode: Literal["letter", "text"]
-    norm: str | None
+    norm: TextNorm | None
     template: str | None
     rotations: int
     rotation: str

@@ -15,9 +15,10 @@ from robustify.disclosure import released as releasing
 from robustify.disclosure.released import Released, released
 from robustify.disclosure.rounding import FINE
 from robustify.errors import AuthorisationError
-from robustify.judging.accuracy import credits
+from robustify.judging.accuracy import ScoredBy, scored
 from robustify.judging.context import VIEWS
 from robustify.policy.releases import publish
+from robustify.report.messages import label
 from robustify.restricted.ids import item_id
 from robustify.run import open_run
 from robustify.screen.item_index import item_index
@@ -86,7 +87,7 @@ def knowledge(inside: Inside) -> Known:
     out: dict[str, Any] = {}
     for model in dict.fromkeys(m for v, m, _ in answers.askings() if v in VIEWS):
         named = {"full": "full question", "cloze_chars": "cloze"}
-        for view, credit in credits(answers, held, model, None).items():
+        for view, credit in scored(answers, held, model, ScoredBy()).credits.items():
             if credit is not None and view in named:
                 out[f"{model}: {named[view]}{KEPT}"] = credit
     for cue in ("longest_answer", "most_common_position"):
@@ -109,7 +110,7 @@ def test_no_topic_has_only_one_flagged_set_that_fits_what_was_published(
     which: str, rates: int, request: pytest.FixtureRequest
 ) -> None:
     inside: Inside = request.getfixturevalue(which)
-    page, known = released(inside.summary), knowledge(inside)
+    page, known = released(inside.summary, label), knowledge(inside)
     told = attacked(page, known)
     rows = 0 if page.topics is None else len(page.topics.rows)
     assert len(told.low) == 1 + rates + rows
@@ -127,11 +128,11 @@ def test_whole_percents_without_the_budget_give_more_away_than_the_page(
     small: Inside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = knowledge(small)
-    assert not settled(attacked(released(small.summary), known), known.kept).any()
+    assert not settled(attacked(released(small.summary, label), known), known.kept).any()
     monkeypatch.setattr(releasing, "BUDGET", 1000.0)
     monkeypatch.setattr(releasing, "SMALL", 0)
     monkeypatch.setattr(releasing, "CELL", 1)
-    loose = released(small.summary, 1)
+    loose = released(small.summary, label, 1)
     assert loose.step == FINE
     assert settled(attacked(loose, known), known.kept).any()
 
@@ -176,7 +177,7 @@ def reconstructed(found: list[Lab], whole: Lab) -> list[int]:
     told = []
     for lab in found:
         known = knowledge(lab.inside)
-        said = attacked(released(lab.inside.summary), known)
+        said = attacked(released(lab.inside.summary, label), known)
         told.append((said, np.array([place[stem] for stem in stems(lab)])))
     kept = knowledge(whole.inside).kept
     return [int(i) for i in np.flatnonzero(settled(together(told, len(kept)), kept))]

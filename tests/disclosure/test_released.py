@@ -1,21 +1,30 @@
 """The released page: what it shows of a summary, in which order, how coarse, and for how many bits."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from robustify.disclosure.released import MOST, Released, released
+from robustify.disclosure import released as releasing
+from robustify.disclosure.released import MOST, Released
+from robustify.disclosure.released import released as released_page
 from robustify.disclosure.rounding import COARSE, FINE, interval, log2_choose, one_digit_up, rounded
 from robustify.disclosure.topics import Block, partition, topic_table
+from robustify.judging.measures import MEASURES, Disclosed, Measure, PerItem
+from robustify.report.messages import label
 from robustify.report.released import write_released
+from robustify.summary.measured import Measured, Score
 from robustify.summary.quantity import Quantity
 from robustify.summary.result import Summary
-from robustify.summary.scored import FreeRate, FreeScores
+from robustify.summary.scored import Model
 from robustify.summary.screened import TopicRow
 from tests.support import restricted_run
-from tests.support.trees import filled
+
+
+def released(summary: Summary) -> Released:
+    return released_page(summary, label)
 
 
 @pytest.fixture(scope="module")
@@ -35,22 +44,15 @@ def changed(part: Any, **new: Any) -> Any:
 def of_size(exact: Summary, n: int, kept: int, flagged: int) -> Summary:
     """The summary as if it were of a set of this size: a hundred right answers to every question."""
     part = {"all": n, "robust": kept, "shortcut": flagged}
-    rate = Quantity(value=0.5, n=n, ci=(0.4, 0.6))
-    models = {
-        name: changed(
-            one,
-            full=changed(one.full, all=rate, robust=changed(rate, n=kept)),
-            choices_only=None,
-            choices_only_text=changed(one.choices_only_text, all=rate),
-            cloze_chars=changed(one.cloze_chars, all=rate, robust=changed(rate, n=kept)),
-        )
-        for name, one in (exact.accuracy or {}).items()
-    }
+    rate = Score(value=0.5, n=n, ci=(0.4, 0.6))
+    half = Measured(all=rate, kept=changed(rate, n=kept))
+    whole = {"flagged": Measured(all=Score(value=flagged / n, n=n))}
+    scores = {name: dict.fromkeys(exact.models, half) for name in ("full", "choices_only", "cloze_chars")}
     rows = {f"t{i}": topic_row(n // 4, kept // 4) for i in range(4)}
     return changed(
         exact,
         splits=changed(exact.splits, **part),
-        accuracy=models,
+        measures=changed(exact.measures, set=whole, model=scores),
         topics=changed(exact.topics, by_topic=rows),
     )
 
@@ -99,17 +101,23 @@ def test_every_number_is_rounded_and_its_interval_follows_from_what_is_shown(exa
         assert topic.ci == interval(topic.kept, topic.n)
 
 
+def scored(summary: Summary, measure: str, **parts: Score) -> Summary:
+    """The summary with other values of a measure for every model."""
+    old = summary.measures.model.get(measure, {})
+    new = {name: changed(old.get(name, Measured()), **parts) for name in summary.models}
+    return changed(
+        summary, measures=changed(summary.measures, model={**summary.measures.model, measure: new})
+    )
+
+
 def names(page: Released) -> list[str]:
     return [number.name for number in page.numbers]
 
 
 def test_which_numbers_are_shown_depends_on_counts_alone(exact: Summary) -> None:
     one = of_size(exact, 200, 130, 70)
-    rate = Quantity(value=0.9, n=200, ci=None)
-    models = {name: changed(m, full=changed(m.full, all=rate)) for name, m in (one.accuracy or {}).items()}
-    other = changed(
-        one, accuracy=models, residual=changed(one.residual, probe=changed(one.residual.probe, value=0.7))
-    )
+    other = scored(one, "full", all=Score(value=0.9, n=200))
+    other = changed(other, residual=changed(one.residual, probe=changed(one.residual.probe, value=0.7)))
     assert names(released(one)) == names(released(other))
     assert released(one).withheld == released(other).withheld
     assert released(one).spent == released(other).spent
@@ -117,8 +125,9 @@ def test_which_numbers_are_shown_depends_on_counts_alone(exact: Summary) -> None
 
 def test_many_models_show_at_most_24_numbers(exact: Summary) -> None:
     one = of_size(exact, 2000, 1200, 800)
-    model = next(iter((one.accuracy or {}).values()))
-    page = released(changed(one, accuracy={f"m{i}": model for i in range(40)}))
+    model = {f"m{i}": Model(is_voter=False) for i in range(40)}
+    scores = {name: dict.fromkeys(model, next(iter(of.values()))) for name, of in one.measures.model.items()}
+    page = released(changed(one, models=model, measures=changed(one.measures, model=scores)))
     assert len(page.numbers) == MOST
     assert names(page)[:4] == [
         "flagged", "flagged if keys were random", "p of the excess", "m0: full question, all items",
@@ -140,9 +149,7 @@ def test_a_rate_on_few_right_or_wrong_answers_has_no_value(
     exact: Summary, value: float, n: int, shown: float | None
 ) -> None:
     one = of_size(exact, 200, 130, 70)
-    rate = Quantity(value=value, n=n, ci=None)
-    models = {name: changed(m, full=changed(m.full, robust=rate)) for name, m in (one.accuracy or {}).items()}
-    page = released(changed(one, accuracy=models))
+    page = released(scored(one, "full", kept=Score(value=value, n=n)))
     found = [number for number in page.numbers if number.name.endswith("full question, items kept")]
     assert [number.value for number in found] == [shown] * 2
     # What has no value is charged all the same: that it has none says something.
@@ -151,11 +158,7 @@ def test_a_rate_on_few_right_or_wrong_answers_has_no_value(
 
 def test_free_response_is_released_by_the_same_function(exact: Summary) -> None:
     one = of_size(exact, 1000, 600, 400)
-    rate = FreeRate.model_validate(filled(FreeRate, {"value": 0.5, "n": 994, "asked": 1000}))
-    scores = filled(FreeScores, {"all": rate, "robust": changed(rate, n=597)})
-    free = FreeScores.model_validate(scores)
-    models = {name: changed(m, free=free) for name, m in (one.accuracy or {}).items()}
-    page = released(changed(one, accuracy=models))
+    page = released(scored(one, "free", all=Score(value=0.5, n=994), kept=Score(value=0.5, n=597)))
     found = [number for number in page.numbers if number.group == "free"]
     assert [(number.value, number.n) for number in found] == [(0.5, 990), (0.5, 594)] * 2
     assert [number.group for number in page.only(["free"]).numbers] == ["free"] * 4
@@ -198,6 +201,19 @@ def test_hostile_names_stay_words(exact: Summary, tmp_path: Path) -> None:
     assert not re.search(
         r"(?<!\\)(<script|\[a\]\()", md.split("Signature")[0].replace(", ".join(HOSTILE), "")
     )
+
+
+def test_a_measure_without_a_disclosure_changes_no_byte_of_the_page(
+    exact: Summary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = released(exact).model_dump_json()
+    new = Measure("new", "scores", "accuracy", "model", None, PerItem(lambda model: model.credits["full"]))
+    more = scored(exact, "new", all=Score(value=0.5, n=200), kept=Score(value=0.5, n=100))
+    monkeypatch.setattr(releasing, "MEASURES", (new, *MEASURES))
+    assert released(more).model_dump_json() == before
+    shown = replace(new, disclosure=Disclosed("accuracy", 0))
+    monkeypatch.setattr(releasing, "MEASURES", (shown, *MEASURES))
+    assert released_page(more, lambda name: name).model_dump_json() != before
 
 
 # Topics.

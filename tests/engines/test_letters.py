@@ -175,7 +175,7 @@ def test_a_chat_votes_and_its_own_error_reaches_the_answers_the_summary_and_the_
     assert voter["sampled"]["replies"] == 5
     assert 0 < voter["sampled"]["redrawn"]["value"] < 1
     assert voter["sampled"]["redrawn"]["n"] <= 8
-    assert voter["choices_only_accuracy"]["n"] == 8
+    assert voter["answered"] == 8
     assert run.summary.tree()["calibration"]["toy"]["full"] is None, "a share's error is not the model's"
     assert "5 replies" in (run.folder / "report.html").read_text()
     told = json.loads((run.folder / "run.json").read_text())["models"]["toy"]

@@ -23,6 +23,7 @@ from robustify.logs import LogPath
 from robustify.policy.from_logs import import_logs
 from robustify.run import Run, split_items
 from tests.support.exported_run import lines, made_up
+from tests.support.trees import measured
 
 INSPECT = os.environ.get("ROBUSTIFY_TEST_INSPECT_PYTHON") or (
     sys.executable if importlib.util.find_spec("inspect_ai") else None
@@ -175,7 +176,7 @@ def test_what_inspect_logs_comes_back_as_what_the_model_said(
     assert {name: row["pick"] for name, row in rows.items()} == picks
     assert {row["view"] for row in rows.values()} == {view}
     right = [pick == items[name].key for name, pick in picks.items() if pick is not None]
-    accuracy = back.summary.tree()["accuracy"]["mockllm/model"][view]["all"]
+    accuracy = measured(back.summary, view, "mockllm/model")["all"]
     assert (accuracy["value"], accuracy["n"]) == (pytest.approx(sum(right) / len(right)), len(right))
     # Inspect counts a reply that cannot be read as wrong; the number of right ones is the same.
     assert log["accuracy"] * log["scored"] == pytest.approx(sum(right))

@@ -15,6 +15,7 @@ from tests.freeform.scripted import run as command
 from tests.freeform.scripted import write_lines
 from tests.support import restricted_run
 from tests.support.restricted_set import canaries, items
+from tests.support.trees import measured
 
 N = 60
 SECRET = "zanzibar"
@@ -54,9 +55,9 @@ def mock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_numbers_are_judged_and_no_row_is_written(mock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     judge = {"model": "big", "base_url": "http://127.0.0.1:9/v1"}
     judgement = taken(mock, monkeypatch, {"judge": judge})
-    free = judgement.summary.tree()["accuracy"][restricted_run.NAMES[0]]["free"]
-    assert free["all"]["asked"] > 10
-    assert free["all"]["coverage"]["value"] == 1.0
+    coverage = measured(judgement.summary, "free_coverage", restricted_run.NAMES[0])["all"]
+    assert coverage["n"] > 10
+    assert coverage["value"] == 1.0
     files = [
         path for path in mock.rglob("*") if path.is_file() and "data" not in path.relative_to(mock).parts[0]
     ]

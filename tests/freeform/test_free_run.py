@@ -1,7 +1,6 @@
 """Free response as a part of a run: asked and graded with it, in its summary and page, kept when it is judged again."""
 
 import json
-import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,12 +20,14 @@ from robustify.freeform.llm_judge.judges import Call, Completion, HttpJudge
 from robustify.freeform.llm_judge.prompting import Message
 from robustify.item import Item
 from robustify.judging.free_grades import FreeGrades
-from robustify.judging.free_response import _rates
+from robustify.judging.free_response import FreeGraded
 from robustify.run import Run, open_run, write_items
+from robustify.summary.scored import FreeFacts
 from tests.freeform.scripted import write_lines
 from tests.support.fake_scorer import FakeScorer, finds
 from tests.support.openai_stub import stub
 from tests.support.page_text import text_of_page
+from tests.support.trees import filled, measured
 
 COLOURS = ("red", "green", "blue", "grey")
 N = 24
@@ -98,8 +99,14 @@ def rules_alone(tmp_path: Path) -> Run:
     return run_of(tmp_path, "mode: auto")
 
 
-def entry(run: Run, model: str = "one") -> dict[str, Any]:
-    found: dict[str, Any] = run.summary.tree()["accuracy"][model]["free"]
+def entry(run: Run, name: str = "free", model: str = "one") -> dict[str, Any]:
+    found: dict[str, Any] = measured(run.summary, name, model)
+    return found
+
+
+def facts(run: Run, model: str = "one") -> FreeFacts:
+    found = run.summary.models[model].free
+    assert found is not None
     return found
 
 
@@ -108,16 +115,16 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_a_run_asks_grades_and_counts_what_it_leaves_open(rules_alone: Run) -> None:
-    free = entry(rules_alone)
-    whole = free["all"]
-    assert [whole[name] for name in ("asked", "n")] == [22, 19]
-    assert [whole["value"], whole["lower"], whole["upper"]] == pytest.approx([13 / 19, 13 / 22, 16 / 22])
-    assert free["statuses"] == {"needs_judge": 3, "scored": 19}
-    assert free["left_out"] == {"stem_refers_to_choices": 2}
-    assert (free["judges"], free["judge_status"]) == ([], None)
-    for name in ("asked", "n"):
-        assert free["shortcut"][name] + free["robust"][name] == free["all"][name]
-    assert rules_alone.summary.tree()["accuracy"]["two"]["free"] is None
+    free, coverage, told = entry(rules_alone), entry(rules_alone, "free_coverage"), facts(rules_alone)
+    bounds = [entry(rules_alone, name)["all"]["value"] for name in ("free_lower", "free_upper")]
+    assert [coverage["all"]["n"], free["all"]["n"]] == [22, 19]
+    assert [free["all"]["value"], *bounds] == pytest.approx([13 / 19, 13 / 22, 16 / 22])
+    assert told.statuses == {"needs_judge": 3, "scored": 19}
+    assert told.left_out == {"stem_refers_to_choices": 2}
+    assert (told.judges, told.judge_status) == ((), None)
+    for of in (free, coverage):
+        assert of["flagged"]["n"] + of["kept"]["n"] == of["all"]["n"]
+    assert rules_alone.summary.models["two"].free is None
     assert "free:" in rules_alone.manifest["signature"]
 
 
@@ -150,7 +157,7 @@ def test_the_gap_is_paired_on_items_that_have_both_scores(rules_alone: Run) -> N
             credit.setdefault(row["item"], row["correct"])
     assert rules_alone.free is not None
     both = [(credit[g.item], g.score) for g in rules_alone.free.rows if g.score is not None]
-    gap = entry(rules_alone)["full_gap"]
+    gap = entry(rules_alone, "free_gap")["all"]
     assert gap["n"] == 19
     assert gap["value"] == pytest.approx(sum(a - b for a, b in both) / 19)
 
@@ -164,16 +171,18 @@ def test_free_response_changes_no_verdict_and_no_other_number(rules_alone: Run, 
     one, two = plain.summary.tree(), rules_alone.summary.tree()
     for tree in (one, two):
         tree.pop("signature")
-        for accuracy in tree["accuracy"].values():
-            accuracy["free"] = None
+        for model in tree["models"].values():
+            model["free"] = None
+        scores = tree["measures"]["model"]
+        tree["measures"]["model"] = {name: scores[name] for name in scores if "free" not in name}
     assert one == two
 
 
 def test_a_judge_decides_the_rest_and_is_asked_once(tmp_path: Path) -> None:
     run = run_of(tmp_path, f"{JUDGE[:-1]}, check: 4}}")
-    free = entry(run)
-    assert (free["all"]["n"], free["judges"], free["judge_status"]) == (22, ["big"], "uncalibrated")
-    assert free["all"]["by_judge"]["value"] == pytest.approx(3 / 22)
+    told = facts(run)
+    assert (entry(run)["all"]["n"], told.judges, told.judge_status) == (22, ("big",), "uncalibrated")
+    assert entry(run, "free_by_judge")["all"]["value"] == pytest.approx(3 / 22)
     assert "127.0.0.1" not in (run.folder / "run.json").read_text()
     kept = configs.with_models(configs.load(tmp_path / "boxes.yaml"), ["one"])
     assert kept.free is not None
@@ -205,10 +214,8 @@ def test_answers_of_another_model_have_their_own_row_and_people_calibrate(tmp_pa
     write_lines(tmp_path / "theirs.jsonl", rows)
     write_lines(tmp_path / "people.jsonl", [{"item_id": "q07", "model": "one", "annotator": "p", "score": 0}])
     run = run_of(tmp_path, f"models: [one], answers: [theirs.jsonl], people: people.jsonl, {JUDGE}")
-    accuracy = run.summary.tree()["accuracy"]
-    assert accuracy["three"]["full"] is None
-    assert entry(run, "three")["full_gap"] is None
-    assert entry(run, "three")["all"]["asked"] == N
+    assert measured(run.summary, "full", "three") is measured(run.summary, "free_gap", "three") is None
+    assert entry(run, "free_coverage", "three")["all"]["n"] == N
     assert run.manifest["free"]["calibration"]["verdicts"]["n"] == 1
     assert run.manifest["config"]["free"]["answers"] == ["theirs.jsonl"]
     write_lines(tmp_path / "theirs.jsonl", [{**rows[0], "id": "strange"}])
@@ -219,10 +226,10 @@ def test_answers_of_another_model_have_their_own_row_and_people_calibrate(tmp_pa
 def test_nuggets_limits_and_options_are_settings_of_the_block(tmp_path: Path) -> None:
     tmp_path.mkdir(exist_ok=True)
     write_lines(tmp_path / "facts.jsonl", [{"id": "q00", "nuggets": ["The box is red."]}])
-    free = entry(run_of(tmp_path, "facts: facts.jsonl, limit: 5"))
-    assert free["kinds"] == {"nuggets": 1, "short_text": 4}
-    assert free["left_out"] == {"limit": 17, "stem_refers_to_choices": 2}
-    assert entry(run_of(tmp_path, "options_shown: true"))["left_out"] == {}
+    told = facts(run_of(tmp_path, "facts: facts.jsonl, limit: 5"))
+    assert told.kinds == {"nuggets": 1, "short_text": 4}
+    assert told.left_out == {"limit": 17, "stem_refers_to_choices": 2}
+    assert facts(run_of(tmp_path, "options_shown: true")).left_out == {}
 
 
 REFUSED = [
@@ -276,20 +283,28 @@ def test_lines_that_are_not_grades_are_refused(field: str, value: object, says: 
 @given(st.lists(st.sampled_from([0.0, 0.5, 1.0, None]), min_size=1, max_size=22))
 def test_bounds_hold_whatever_was_scored(scores: list[float | None]) -> None:
     held = np.array([np.nan if s is None else s for s in scores])
-    told = _rates(held, np.ones(len(held), dtype=bool), np.zeros(len(held), dtype=bool)).model_dump()
+    every = np.ones(len(held), dtype=bool)
+    facts = FreeFacts.model_validate(filled(FreeFacts, {}))
+    free = FreeGraded(held, every, ~every, facts)
+    rate, lower, upper = free.rate(every), free.bound(every, 0.0).value, free.bound(every, 1.0).value
     unscored = sum(s is None for s in scores)
-    assert (told["value"] is None) == (5 * unscored > len(scores))
-    assert told["upper"] - told["lower"] == pytest.approx(unscored / len(scores))
-    assert told["n"] == told["asked"] - unscored
-    if told["value"] is not None:
-        assert told["lower"] - 1e-12 <= told["value"] <= told["upper"] + 1e-12
+    assert (rate.value is None) == (rate.withheld is not None) == (5 * unscored > len(scores))
+    assert lower is not None
+    assert upper is not None
+    assert upper - lower == pytest.approx(unscored / len(scores))
+    assert rate.n == len(scores) - unscored
+    if rate.value is not None:
+        assert lower - 1e-12 <= rate.value <= upper + 1e-12
 
 
 def test_the_report_has_a_table_of_free_response_with_bounds(rules_alone: Run, tmp_path: Path) -> None:
     plain = run_of(tmp_path / "plain", None)
     assert "Free response" not in text_of_page((plain.folder / "report.html").read_text())
-    text = text_of_page((rules_alone.folder / "report.html").read_text()).partition("**Free response")[2]
-    assert re.search(r"\| one \[voter\] \| All \| 59\.1 % \| 72\.7 % \| 68\.4 % ", text)
+    text = text_of_page((rules_alone.folder / "report.html").read_text())
+    expected = {"": "68.4", ", unscored wrong": "59.1", ", unscored right": "72.7"}
+    for which, shown in expected.items():
+        said = f"Free response{which}"
+        assert f"| {said} | one [voter] | {shown} %" in text
     assert "Not asked in words: stem refers to choices 2." in text
 
 
@@ -303,6 +318,6 @@ def test_a_served_model_answers_in_words_in_its_run(tmp_path: Path, monkeypatch:
             "asking": {"views": ["choices_only", "full"], "orders": 1}, "free": {}, "limits": {"min_robust": 1},
         }  # fmt: skip
         run = pipeline.robustify(configs.parse(tree, "c.yaml"), tmp_path / "out", tmp_path / "cache")
-    assert entry(run, "toy")["all"]["asked"] == 5
+    assert entry(run, "free_coverage", "toy")["all"]["n"] == 5
     assert run.free is not None
     assert {line["answer"].split()[0] for line in run.free.lines} == {"echo"}

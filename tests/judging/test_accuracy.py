@@ -10,12 +10,12 @@ from scipy.stats import hypergeom
 
 from robustify.answers import Answers
 from robustify.arrays import Bools, Floats
-from robustify.judging.accuracy import Parts, credits
-from robustify.judging.accuracy import accuracy as judge_accuracy
+from robustify.judging.accuracy import Parts, ScoredBy, scored
 from robustify.judging.accuracy import against_chance as judge_against_chance
 from robustify.judging.accuracy import format_gap as judge_format_gap
 from robustify.judging.accuracy import heuristic_gap as judge_heuristic_gap
 from robustify.judging.accuracy import pairs as judge_pairs
+from robustify.judging.measures import CLOZE, FULL
 from robustify.judging.permutation import permutation as judge_permutation
 from robustify.judging.removal_effects import random_removal as judge_random_removal
 from robustify.screen.item_index import item_index
@@ -29,7 +29,6 @@ permutation = in_trees(judge_permutation)
 
 pairs = in_trees(judge_pairs)
 
-accuracy = in_trees(judge_accuracy)
 against_chance = in_trees(judge_against_chance)
 format_gap = in_trees(judge_format_gap)
 heuristic_gap = in_trees(judge_heuristic_gap)
@@ -63,7 +62,7 @@ def test_the_full_question_is_read_in_the_mode_wanted_else_in_the_one_there_is(a
     table = Answers.of([row for view in asked for row in text_rows(b, view=view, template="made-up-v1")])
     assert full_mode(table, wanted) == mode
     held = item_index(table, b.ids)
-    won = credits(table, held, "v0", None, mode=mode)
+    won = scored(table, held, "v0", ScoredBy(mode)).credits
     assert (won["full"] is None) == ("cloze" in asked)
 
 
@@ -91,21 +90,24 @@ def test_every_measure_of_a_model_has_its_chance_and_the_splits_add_up() -> None
     cloze = text_rows(b, view="cloze", template="qa-v1")
     table = Answers.of([*rows(b), *full, *cloze])
     held = item_index(table, b.ids)
-    found = credits(table, held, "v0", "d4-like-v1")
+    found = scored(table, held, "v0", ScoredBy(template="d4-like-v1")).credits
     fit = np.arange(90) % 3 > 0
     where = replace(parts(np.arange(90) < 50, k=held.k), cloze=fit)
-    tree: Any = accuracy(found, where, is_voter=False)
-    json.dumps(tree, allow_nan=False)
-    for name, of in (("full", np.ones(90, dtype=bool)), ("cloze_chars", fit)):
-        assert [tree[name][split]["n"] for split in ("all", "shortcut", "robust")] == [
+    for measure, of in ((FULL, np.ones(90, dtype=bool)), (CLOZE, fit)):
+        won = found[measure.name]
+        assert won is not None
+        parted = measure.mean(won, where)
+        json.dumps(parted.tree(), allow_nan=False)
+        scores = (parted.all, parted.flagged, parted.kept)
+        assert [score and score.n for score in scores] == [
             of.sum(),
             (of & where.shortcut).sum(),
             (of & where.robust).sum(),
         ]
-        assert tree[name]["robust"]["chance"] == pytest.approx(np.mean(1 / b.k[of & where.robust]))
-    assert tree["choices_only_text"] is None
-    assert tree["free"] is None
-    assert tree["format_gap"]["n"] == fit.sum()
+        assert parted.kept is not None
+        assert parted.kept.chance == pytest.approx(np.mean(1 / b.k[of & where.robust]))
+    assert found["choices_only_by_text"] is None
+    assert format_gap(found, where)["n"] == fit.sum()
 
 
 # Gaps
@@ -116,7 +118,9 @@ def test_the_format_gap_is_paired_on_items_fit_for_cloze_and_answered_both_ways(
     cloze = np.array([0.0, 1, np.nan, 0, 1, 0])
     where = replace(parts(np.ones(6, dtype=bool)), cloze=np.arange(6) != 5)
     found = format_gap({"full": full, "cloze_chars": cloze}, where)
-    assert found == {"value": pytest.approx(1 / 3), "n": 3, "ci": None, "mde": None}
+    assert {name: found[name] for name in ("value", "n", "ci", "mde")} == {
+        "value": pytest.approx(1 / 3), "n": 3, "ci": None, "mde": None,
+    }  # fmt: skip
     assert format_gap({"full": full, "cloze_chars": None}, where) is None
     assert format_gap({"full": full}, where) is None
 

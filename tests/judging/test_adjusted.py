@@ -14,6 +14,7 @@ from robustify.orders import own
 from robustify.report.messages import finding
 from robustify.stats.balance import balancing, weighted_mean, weights, worth
 from robustify.summary.adjustment import Adjust, Adjustment
+from tests.support.trees import measured
 
 WORDS = [
     "amber",
@@ -83,13 +84,10 @@ def test_a_cue_that_pays_in_the_full_score_does_not_pay_in_the_adjusted_one() ->
     found = judged(items, rows_of(items, "m", 0.4, 1.0, 1), rows_of(items, "blind", 0.0, 1.0, 2)).summary
     assert found.adjustment is not None
     assert found.adjustment.status == "adjusted"
-    scores = found.accuracy["m"]
     honest = 0.4 + 0.6 * 0.25
-    assert scores.full is not None
-    assert scores.full.all.value > honest + 0.12
-    assert scores.adjusted is not None
-    assert scores.adjusted.value == pytest.approx(honest, abs=0.04)
-    assert found.accuracy["blind"].adjusted.value == pytest.approx(0.25, abs=0.02)  # type: ignore[union-attr]
+    assert measured(found, "full", "m")["all"]["value"] > honest + 0.12
+    assert measured(found, "adjusted", "m")["all"]["value"] == pytest.approx(honest, abs=0.04)
+    assert measured(found, "adjusted", "blind")["all"]["value"] == pytest.approx(0.25, abs=0.02)
     assert 300 < found.adjustment.worth < 560
     assert found.pairs is not None
     pair = found.pairs["m vs blind"].adjusted
@@ -104,10 +102,8 @@ def test_where_nothing_is_given_away_the_adjusted_score_is_the_full_one() -> Non
     assert found.adjustment is not None
     assert found.adjustment.status == "adjusted"
     assert found.adjustment.worth >= 0.93 * 600
-    scores = found.accuracy["m"]
-    assert scores.adjusted is not None
-    assert scores.full is not None
-    assert scores.adjusted.value == pytest.approx(scores.full.all.value, abs=0.01)
+    adjusted, full = (measured(found, name, "m")["all"]["value"] for name in ("adjusted", "full"))
+    assert adjusted == pytest.approx(full, abs=0.01)
 
 
 def test_what_a_probe_of_another_kind_still_finds_is_said_with_its_p(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +136,7 @@ def test_too_few_items_withhold_the_score_and_write_no_weight() -> None:
     assert part is not None
     assert part.reason is not None
     assert (part.status, part.reason.code, part.left) == ("withheld", "worth_few", {})
-    assert found.summary.accuracy["m"].adjusted is None
+    assert measured(found.summary, "adjusted", "m") is None
     assert "adjusted_weight" not in found.numbers
     assert found.balance is None
 
@@ -165,8 +161,7 @@ def test_meaning_is_found_under_the_weights_of_form_and_not_under_those_of_meani
     assert finding("meaning", part) == ""
     assert found.certificate is not None
     assert "encoder_adjusts" in {reason.code for reason in found.certificate.reasons}
-    blind = found.accuracy["voter"]
-    assert blind.adjusted_choices_only is not None
+    assert measured(found, "adjusted_choices_only", "voter") is not None
 
 
 def test_weights_that_need_the_encoder_are_refused_without_it() -> None:

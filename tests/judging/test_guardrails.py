@@ -23,8 +23,8 @@ GOOD: dict[str, Any] = {
         "asked": 200, "answered": 198, "mode": "letter", "unanswered": 2,
         "excess_over_chance": {"value": 0.12, "ci": [0.06, 0.18], "p": 1e-4},
         "voters": {
-            "one": {"choices_only_accuracy": {"value": 0.4, "n": 200, "ci": [0.3, 0.5]}, "ties": 1},
-            "two": {"choices_only_accuracy": {"value": 0.4, "n": 198, "ci": [0.3, 0.5]}, "ties": 0},
+            "one": {"answered": 200, "ties": 1},
+            "two": {"answered": 198, "ties": 0},
         },
     },
     "splits": {"all": 200, "shortcut": 50, "robust": 148, "undecided": 2},
@@ -65,7 +65,7 @@ def topic(before: int, after: int) -> dict[str, Any]:
 
 
 def ties(n: int, of: int) -> dict[str, Any]:
-    return {"screen": {"voters": {"two": {"choices_only_accuracy": {"n": of}, "ties": n}}}}
+    return {"screen": {"voters": {"two": {"answered": of, "ties": n}}}}
 
 
 def excess(value: float, ci: list[float] | None, p: float) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from tests.support.rules import unanimous
 LETTER = unanimous(voters=("v0", "v1"))
 TEXT = unanimous(mode="text", voters=("v0", "v1"))
 NAMES = {
-    "format", "benchmark", "heuristics", "screen", "splits", "full_mode", "adjustment", "accuracy", "random_removal",
+    "format", "benchmark", "screen", "splits", "full_mode", "adjustment", "models", "measures", "random_removal",
     "permutation", "item_analysis", "inference",
     "calibration", "topics", "residual", "sensitivity", "evidence", "label_noise", "pairs", "position_bias",
     "contamination",
@@ -79,7 +79,7 @@ def tree(j: Judgement, *path: str) -> Any:
 def test_the_summary_has_every_part_and_no_number_that_json_lacks(judgement: Judgement) -> None:
     assert set(judgement.summary.tree()) == NAMES
     assert json.loads(json.dumps(judgement.summary.tree(), allow_nan=False)) is not None
-    assert tree(judgement, "format") == 2
+    assert tree(judgement, "format") == 3
     assert tree(judgement, "benchmark", "defects") == {"repeated_stem": {"n": 1, "items": ["i00002"]}}
     assert tree(judgement, "benchmark", "n_quarantined") == 2
     assert sum(tree(judgement, "benchmark", "key_positions")) == pytest.approx(1)
@@ -135,12 +135,12 @@ def test_the_known_rate_of_shortcuts_comes_out(judgement: Judgement) -> None:
 
 def test_scores_by_split_and_measure(gamed: tuple[Bench, list[Item], Answers], judgement: Judgement) -> None:
     b, _, _ = gamed
-    of = tree(judgement, "accuracy", "v0")
-    assert of["is_voter"]
-    assert not tree(judgement, "accuracy", "v2", "is_voter")
+    of = {name: found["v0"] for name, found in tree(judgement, "measures", "model").items()}
+    models = tree(judgement, "models")
+    assert [models[name]["is_voter"] for name in ("v0", "v2")] == [True, False]
     assert of["choices_only"]["all"]["value"] == pytest.approx(np.mean(b.picks[:, 0] == b.key))
-    assert of["choices_only"]["shortcut"]["value"] == 1.0
-    assert of["choices_only_text"]["all"]["value"] == of["choices_only"]["all"]["value"]
+    assert of["choices_only"]["flagged"]["value"] == 1.0
+    assert of["choices_only_by_text"]["all"]["value"] == of["choices_only"]["all"]["value"]
     for measure in (
         "full",
         "choices_only",
@@ -150,12 +150,14 @@ def test_scores_by_split_and_measure(gamed: tuple[Bench, list[Item], Answers], j
         "cloze_sum",
         "cloze_pmi",
     ):
-        parts = [of[measure][name]["n"] for name in ("all", "shortcut", "robust")]
+        parts = [of[measure][name]["n"] for name in ("all", "flagged", "kept")]
         assert parts[0] == parts[1] + parts[2]
     # Every key of a cued item is the longest choice, and the voters see it.
-    assert of["choices_only"]["heuristic_gap"]["ci"][0] > 0
-    assert of["choices_only"]["heuristic_gap"]["n"] == of["choices_only"]["all"]["n"]
-    assert of["free"] is None
+    assert of["longest_gap_choices_only"]["all"]["ci"][0] > 0
+    assert of["longest_gap_choices_only"]["all"]["n"] == of["choices_only"]["all"]["n"]
+    assert "free" not in of
+    rule = tree(judgement, "measures", "rule", "rule", "longest_answer")
+    assert rule["kept"]["n"] == tree(judgement, "splits", "robust")
 
 
 def test_other_rules_are_compared_with_the_run_s(judgement: Judgement) -> None:
@@ -234,7 +236,7 @@ def test_an_unanswered_item_is_undecided_and_counted(gamed: tuple[Bench, list[It
     assert tree(found, "splits", "undecided") == 5
     assert tree(found, "screen", "unanswered") == 5
     assert tree(found, "screen", "voters", "v0", "unanswered") == 5
-    assert tree(found, "accuracy", "v0", "choices_only", "all", "n") == 235
+    assert tree(found, "measures", "model", "choices_only", "v0", "all", "n") == 235
     failed = {c.name for c in found.summary.guardrails if not c.passed}
     assert "unanswered_share" in failed
 
@@ -296,6 +298,6 @@ def test_a_voter_by_text_has_one_number_whatever_template_and_norm_it_was_asked_
     )
     found = judge(table, Facts("log"), Rules(unanimous(mode="text", template="second-v1", norm=norm)))
     for name in ("v0", "v1"):
-        told = tree(found, "screen", "voters", name, "choices_only_accuracy")
-        scored = tree(found, "accuracy", name, "choices_only_text", "all")
-        assert (scored["value"], scored["n"]) == (told["value"], told["n"]) == (right, 60)
+        scored = tree(found, "measures", "model", "choices_only", name, "all")
+        assert (scored["value"], scored["n"]) == (right, 60)
+        assert tree(found, "screen", "voters", name, "answered") == 60

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from robustify.answers import Answers
-from robustify.judging.accuracy import Credits, Parts, credits
+from robustify.judging.accuracy import Credits, Parts, ScoredBy, scored
 from robustify.judging.audit.doubts import label_noise as judge_label_noise
 from robustify.judging.audit.item_analysis import item_analysis
 from robustify.screen.item_index import ItemIndex, item_index
@@ -43,7 +43,7 @@ def judged(b: Bench, robust: Any = None) -> dict[str, Any]:
 
 def asked(b: Bench, table: Answers) -> tuple[ItemIndex, dict[str, Credits]]:
     held = item_index(table, b.ids)
-    return held, {name: credits(table, held, name, None) for name in b.voters}
+    return held, {name: scored(table, held, name, ScoredBy()).credits for name in b.voters}
 
 
 def test_planted_wrong_keys_are_listed_and_few_others() -> None:

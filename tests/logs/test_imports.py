@@ -26,6 +26,7 @@ from tests.support.fake_logs import (
     results,
     scores_for,
 )
+from tests.support.trees import measured
 
 SECRET = "zanzibar-platypus"
 DATE = "2026-01-02T03-04-05.678"
@@ -153,7 +154,7 @@ def test_what_matches_no_item_is_listed_by_line_and_counted(
     ]
     assert run.manifest["import"]["logs"][0]["set_aside"] == 1
     assert run.manifest["import"]["items"] == {"from": "data", "n": 7, "left_out": 1}
-    assert run.summary.tree()["accuracy"]["one"]["full"]["all"]["n"] == 7
+    assert measured(run.summary, "full", "one")["all"]["n"] == 7
     for path in run.folder.rglob("*"):
         assert path.is_dir() or SECRET.encode() not in path.read_bytes(), path
 
@@ -223,7 +224,7 @@ def test_two_orders_of_one_item_are_two_rows_and_give_the_permutation_control(
         "an item's own order is the plain one, whichever log came first"
     )
     right = sum(p == i.key for p, i in zip(PICKS["one"], items, strict=True))
-    assert run.summary.tree()["accuracy"]["one"]["full"]["all"]["value"] == right / 8
+    assert measured(run.summary, "full", "one")["all"]["value"] == right / 8
 
 
 def test_two_logs_of_one_run_are_refused_and_both_are_named(tmp_path: Path, items: list[Item]) -> None:
@@ -247,7 +248,7 @@ def test_a_model_that_lacks_items_is_told_and_its_rates_have_its_own_n(
     ]
     run = import_logs(given_, tmp_path / "out")
     assert "two, view full: items without a row: 3 of 8" in run.manifest["config"]["notes"]
-    assert [run.summary.tree()["accuracy"][m]["full"]["all"]["n"] for m in ("one", "two")] == [8, 5]
+    assert [measured(run.summary, "full", m)["all"]["n"] for m in ("one", "two")] == [8, 5]
 
 
 # The run
@@ -260,9 +261,9 @@ def test_full_prompt_logs_give_accuracy_and_heuristics_and_no_screen(
     summary = run.summary.tree()
     for model, picks in PICKS.items():
         right = sum(p == i.key for p, i in zip(picks, items, strict=True))
-        assert summary["accuracy"][model]["full"]["all"]["value"] == right / 8
+        assert summary["measures"]["model"]["full"][model]["all"]["value"] == right / 8
     assert summary["screen"] is None
-    assert summary["heuristics"]["all"]["longest_answer"]["n"] == 8
+    assert summary["measures"]["rule"]["rule"]["longest_answer"]["all"]["n"] == 8
     assert summary["splits"]["undecided"] == 8
     assert (run.manifest["config"]["name"], run.manifest["signature"].split("|")[0]) == (
         "my-boxes",
@@ -330,7 +331,7 @@ def test_an_import_says_what_was_hidden(robustify, tmp_path: Path) -> None:
     assert "without their image" in " ".join(out.split())
     summary = open_run(tmp_path / "out").summary
     assert summary.screen.hidden == "image"
-    assert summary.accuracy["one"].full.all.n == 40
+    assert measured(summary, "full", "one")["all"]["n"] == 40
 
 
 # Runs whose items have no text
@@ -357,10 +358,11 @@ def test_a_run_without_items_is_judged_and_says_what_is_absent(textless: Run, tm
         m: m for m in VOTES
     }
     assert list(summary["screen"]["voters"]) == list(VOTES)
-    assert summary["heuristics"] is summary["splits"]["cloze"] is summary["residual"]["probe"] is None
+    assert not summary["measures"]["rule"]
+    assert summary["splits"]["cloze"] is summary["residual"]["probe"] is None
     assert summary["benchmark"]["topics"] == {"bank 0": 4, "bank 1": 4}
     assert summary["screen"]["voters"]["two"]["unanswered"] == 1
-    assert summary["screen"]["voters"]["two"]["choices_only_accuracy"]["n"] == 7
+    assert summary["screen"]["voters"]["two"]["answered"] == 7
     assert any(
         "the texts of the 8 items are unknown" in note for note in textless.manifest["config"]["notes"]
     )
@@ -390,7 +392,7 @@ def test_import_prints_one_object_on_stdout_and_its_assumptions_on_stderr(
     told = json.loads(out)
     assert code == 0
     assert told["import"]["items"] == {"from": "data", "n": 8, "left_out": 0}
-    assert set(told["summary"]["accuracy"]) == set(PICKS)
+    assert set(told["summary"]["models"]) == set(PICKS)
     assert "the view was assumed to be full (to change this, use --view)" in err
 
 

@@ -26,6 +26,7 @@ from robustify.run import Run, split_items
 from robustify.views import template
 from tests.export.test_lm_eval import lm_eval
 from tests.support.model_cache import model_folder
+from tests.support.trees import measured
 
 NEAR = 1e-3
 """Nats. Both sides compute in float32, in batches of different shapes."""
@@ -146,9 +147,9 @@ def test_lm_eval_s_own_accuracy_is_ours(trip: Trip, task: str) -> None:
 
 def test_every_accuracy_comes_back(trip: Trip, tmp_path: Path) -> None:
     back = import_logs([LogPath(trip.log("all")), LogPath(trip.log("cloze"))], tmp_path / "back")
-    mine, theirs = (run.summary.tree()["accuracy"][NAME] for run in (trip.run, back))
     for measure in ("full", "cloze_chars", "cloze_sum", "cloze_bytes"):
-        assert mine[measure]["all"] == theirs[measure]["all"], measure
+        mine, theirs = (measured(run.summary, measure, NAME) for run in (trip.run, back))
+        assert mine["all"] == theirs["all"], measure
 
 
 def test_the_items_and_what_they_were_asked_come_back(trip: Trip, tmp_path: Path) -> None:
@@ -157,7 +158,10 @@ def test_the_items_and_what_they_were_asked_come_back(trip: Trip, tmp_path: Path
     assert sorted(ours.items or (), key=lambda i: i.id) == sorted(back.items or (), key=lambda i: i.id)
     assert back.manifest["templates"].items() <= ours.manifest["templates"].items()
     assert list(back.manifest["models"]) == [NAME]
-    assert back.summary.tree()["heuristics"]["all"] == ours.summary.tree()["heuristics"]["all"]
+    assert all(
+        measured(back.summary, "rule", rule)["all"] == measured(ours.summary, "rule", rule)["all"]
+        for rule in ours.summary.measures.rule["rule"]
+    )
 
 
 def test_the_screen_of_an_imported_log_is_the_one_that_these_picks_give(trip: Trip, tmp_path: Path) -> None:

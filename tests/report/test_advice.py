@@ -65,7 +65,7 @@ SOME_JUDGED: Edits = {
 }  # fmt: skip
 HALTED: Edits = {"guardrails/0/passed": False}
 RATE = {"value": 0.1, "n": 360, "ci": [0.07, 0.14]}
-QUIET: Edits = {"evidence": None, "heuristics": None, "label_noise": None, "residual/margin": 0.0, **REFUSED}
+QUIET: Edits = {"evidence": None, "measures/rule": {}, "label_noise": None, "residual/margin": 0.0, **REFUSED}
 """Of what comes before the later rules, one is left."""
 
 
@@ -98,7 +98,7 @@ CASES: dict[str, tuple[Edits, int, Edits]] = {
     "audit": (ALONE, 243, CERTIFIED),
     "screen_again": (REFUSED, 243, {}),
     "ask_more": ({}, 550, CERTIFIED),
-    "give_texts": ({"heuristics": None}, 360, {}),
+    "give_texts": ({"measures/rule": {}}, 360, {}),
     "ask_models": ({"screen": None, "certificate/reasons": [{"code": "no_screen", "params": {}}]}, 360, {}),
     "review_keys": ({}, 89, {"label_noise": None}),
     "mend_defects": ({"benchmark/defects": {"empty_choice": {"n": 3}, "blank_stem": {"n": 0}}}, 3, {}),

@@ -24,6 +24,7 @@ from tests.support import restricted_run
 from tests.support.exported_run import made_run, made_up, voted
 from tests.support.fake_logs import jsonl
 from tests.support.page_text import text_of_page
+from tests.support.trees import measured
 
 Picks = Callable[[int, Item], dict[str, int | None]]
 """What is picked of the item at a place, by view."""
@@ -114,7 +115,7 @@ def test_mended_items_are_matched_and_whole_sets_are_tested(tmp_path: Path, mend
     assert len(pair.items) == len(after)
     if mend != "dropped":
         assert pair.mended_words == "30 of 30 flagged items mended, 0 newly flagged"
-    removed = next(c for c in pair.changes if c.number.startswith("removed"))
+    removed = next(c for c in pair.changes if c.number == "flagged")
     assert (removed.first.n, removed.second.n) == (80, len(after))
     assert removed.changed
     assert removed.difference.value == pytest.approx(-30 / 80)
@@ -163,8 +164,8 @@ def test_a_base_and_its_tuned_form_are_paired_by_item(tmp_path: Path) -> None:
     assert change.p == pytest.approx(2 * 0.5**20)
     assert change.p_holm >= change.p
     for side, run in ((change.first, base), (change.second, tuned)):
-        (model,) = run.summary.accuracy or {}
-        assert side.value == run.summary.tree()["accuracy"][model]["full"]["all"]["value"]
+        (model,) = run.summary.models
+        assert side.value == measured(run.summary, "full", model)["all"]["value"]
 
 
 def test_adjusted_scores_are_compared_under_the_weights(tmp_path: Path) -> None:
@@ -181,13 +182,11 @@ def test_adjusted_scores_are_compared_under_the_weights(tmp_path: Path) -> None:
         for name, m in (("base", 3), ("tuned", 2))
     ]
     (change,) = (c for c in compared([run.folder for run in runs]).changes if c.number == "adjusted")
-    assert change.label == "base / tuned, full, adjusted"
+    assert change.label == "base / tuned, full question, adjusted, all"
     assert change.paired
     for side, run, name in ((change.first, runs[0], "base"), (change.second, runs[1], "tuned")):
-        assert run.summary.accuracy is not None
-        score = run.summary.accuracy[name].adjusted
-        assert score is not None
-        assert side.value == pytest.approx(score.value, abs=1e-4)
+        score = measured(run.summary, "adjusted", name)["all"]
+        assert side.value == pytest.approx(score["value"], abs=1e-4)
     assert change.difference.value == pytest.approx(change.second.value - change.first.value)
     assert change.changed
 

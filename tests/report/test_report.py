@@ -24,10 +24,9 @@ from robustify.report.format import percent, plain, rate, signed
 from robustify.report.opening import closing, opening
 from robustify.report.printing import MOST_WORDS
 from robustify.report.tables import ABSENT, Cell, cell, p_cell, table, value_table
+from robustify.summary.measured import Score
 from robustify.summary.quantity import Quantity
 from robustify.summary.result import Summary, read
-from robustify.summary.scored import AgainstChance
-from robustify.summary.screened import HeuristicRow
 from tests.support.page_text import text_of_page
 from tests.support.trees import complete
 
@@ -132,9 +131,8 @@ def quantities(node: Any, path: Sequence[str] = ()) -> Iterator[tuple[tuple[str,
             yield from quantities(value, (*path, str(i)))
 
 
-SHOWN = ("accuracy/*/adjusted", "accuracy/*/full/*", "accuracy/*/cloze_chars/all", "accuracy/*/choices_only*/*",
-         "screen/flagged", "screen/voters/*", "residual/*", "permutation/*/*_rate", "topics/by_topic/*",
-         "heuristics/all/*", "heuristics/robust/*")  # fmt: skip
+SHOWN = ("measures/*/all", "measures/model/full/*", "measures/model/choices_only*", "measures/rule/*/kept",
+         "screen/flagged", "residual/*", "permutation/*/*_rate", "topics/by_topic/*")  # fmt: skip
 """Quantities that the page has to show, with what they rest on."""
 
 
@@ -151,7 +149,7 @@ def test_the_quantities_of_the_demo_are_shown_with_what_they_rest_on() -> None:
         if any(fnmatch(path, one) for one in SHOWN) and "rotations" not in path
     }
     assert len(wanted) > 60
-    assert [path for path, said in wanted.items() if said not in shown and not path.endswith("gap")] == []
+    assert [path for path, said in wanted.items() if said not in shown and "gap" not in path] == []
 
 
 def test_the_page_has_at_most_2500_words_with_every_fold_and_the_glossary_open() -> None:
@@ -230,9 +228,10 @@ def test_every_table_has_its_numbers_as_csv() -> None:
         r'download="([^"]+)\.csv" href="data:text/csv;charset=utf-8,([^"]*)"', printed()["report.html"]
     )
     data = {name: list(csv.DictReader(unquote(html.unescape(text)).splitlines())) for name, text in links}
-    assert {"accuracy", "topics", "heuristics"} <= set(data)
-    row = next(r for r in data["accuracy"] if (r["Model"], r["column"]) == ("smollm2-135m", "Kept"))
-    q = DEMO["accuracy"]["smollm2-135m"]["full"]["robust"]
+    assert {"scores", "topics", "rules"} <= set(data)
+    where = ("Full question", "smollm2-135m", "Kept")
+    row = next(r for r in data["scores"] if (r["Number"], r["Model"], r["column"]) == where)
+    q = DEMO["measures"]["model"]["full"]["smollm2-135m"]["kept"]
     assert (float(row["value"]), int(row["n"])) == (q["value"], q["n"])
     assert [float(row["low"]), float(row["high"])] == q["ci"]
     assert not [row for rows in data.values() for row in rows if re.match(r"[\d./]+ %|\u2013", row["value"])]
@@ -249,7 +248,7 @@ def test_a_table_leaves_out_rows_and_columns_without_values() -> None:
     assert table("t", "", list[tuple[str, float]](), ("X", lambda x: x)).rows == ()
 
 
-RULE = HeuristicRow(value=-0.04, n=9, ties=3, chance=0.2, expected=0.25, p=0.1, p_holm=0.2)
+RULE = Score(value=-0.04, n=9, ties=3, chance=0.2, expected=0.25, p=0.1, p_holm=0.2)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +258,7 @@ RULE = HeuristicRow(value=-0.04, n=9, ties=3, chance=0.2, expected=0.25, p=0.1, 
         (cell(Quantity(n=0)), "no items"),
         (cell(Quantity(value=0.25, n=1200, ci=(0.2, 0.3))), "25.0 % (n = 1,200, 20.0 to 30.0)"),
         (cell(RULE, "points"), "\u22124.0 points (n = 9, p = 0.200 by Holm, chance 25.0 %, 3 ties)"),
-        (cell(AgainstChance(value=0.3, n=9, chance=0.25, significant=False, mde=0.1)),
+        (cell(Score(value=0.3, n=9, chance=0.25, significant=False, mde=0.1)),
          "30.0 % (n = 9, chance 25.0 %, 80 % power at 10.0 points)"),
         (p_cell(0.0004), "< 0.001"), (p_cell(0.04), "0.040"), (cell(7, "count"), "7"), (cell(11.7, "count"), "11.7"),
         (cell(0.5, "number", "p = 0.040"), "0.500 (p = 0.040)"),
@@ -272,7 +271,7 @@ def test_a_cell_says_what_its_number_rests_on(made: Cell, shown: str) -> None:
 
 def test_a_score_that_cannot_be_told_from_chance_is_marked_and_said() -> None:
     tree = deepcopy(DEMO)
-    full = tree["accuracy"]["smollm2-135m"]["full"]["all"]
+    full = tree["measures"]["model"]["full"]["smollm2-135m"]["all"]
     full["significant"], full["mde"] = False, 0.07
     text = text_of_page(printed(tree)["report.html"])
     assert "smollm2-135m cannot be distinguished from chance on all items by text" in text
@@ -288,14 +287,14 @@ def test_what_was_not_measured_is_left_out_and_said() -> None:
     for gone in set(OPTIONAL) - {"format", "signature"}:
         files = printed({**DEMO, gone: [] if gone == "guardrails" else None})
         well_made(files)
-        if gone in ("screen", "topics", "heuristics", "evidence"):
+        if gone in ("screen", "topics", "evidence"):
             assert "Not measured in this run:" in text_of_page(files["report.html"])
 
 
 @pytest.mark.parametrize("deepest", [0, 1, 2, 3, 9])
 def test_a_template_names_only_what_a_summary_has_whichever_optional_parts_are_there(deepest: int) -> None:
     """Undefined names raise. `deepest` is the level below which every optional part is missing."""
-    s = read(complete(Summary, deepest=deepest) | {"format": 2})
+    s = read(complete(Summary, deepest=deepest) | {"format": 3})
     files = render(s, {**PROVENANCE, "explorer": True, "growing": True})
     assert ("figures/scores.svg" in files) == (deepest >= 2)
     assert closing(s, "run")
@@ -303,9 +302,10 @@ def test_a_template_names_only_what_a_summary_has_whichever_optional_parts_are_t
 
 
 def test_a_run_of_nearly_nothing_says_so() -> None:
-    parts = dict.fromkeys(OPTIONAL) | {"format": 2, "guardrails": []}
+    parts = dict.fromkeys(OPTIONAL) | {"format": 3, "guardrails": []}
     order = {"by_model": {}, "cloze_invariance": None}
-    empty = {"accuracy": {}, "calibration": {}, "sensitivity": [], "permutation": order}
+    none = {"set": {}, "model": {}, "rule": {}}
+    empty = {"models": {}, "measures": none, "calibration": {}, "sensitivity": [], "permutation": order}
     files = render(read({**DEMO, **parts, **empty}), {})
     well_made(files)
     assert "No verdict" in files["report.md"]

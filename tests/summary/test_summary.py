@@ -20,10 +20,11 @@ def test_a_summary_reads_back() -> None:
 
 
 @pytest.mark.parametrize(
-    "tree", [{}, {"format": 3}, {"format": 2, "splits": {"all": "many"}}, {"format": 2, "new": 1}]
+    "tree",
+    [{}, {"format": 3}, {"format": 3, "splits": {"all": "many"}}, {"format": 2}, {"format": 4, "new": 1}],
 )
 def test_what_is_no_summary_is_refused(tree: dict[str, Any]) -> None:
-    with pytest.raises(DataError, match=r"^summary\.json: "):
+    with pytest.raises(DataError, match=r"^summary\.json: .* run `robustify judge` on the run's folder\.$"):
         read(tree)
 
 

@@ -7,6 +7,10 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
+from robustify.judging.measures import MEASURES, SET
+from robustify.summary.measured import Measured, Measures
+from robustify.summary.result import Summary
+
 
 def plain(value: Any) -> Any:
     """A part, or what holds parts, as JSON would hold it."""
@@ -15,6 +19,13 @@ def plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: plain(one) for name, one in value.items()}
     return [plain(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def measured(summary: Summary, name: str, of: str = SET) -> Any:
+    """Return a measure of a model, a rule or the set by part, as JSON holds it, or None if it was not measured."""
+    (measure,) = (one for one in MEASURES if one.name == name)
+    found = measure.of(summary).get(of)
+    return None if found is None else found.tree()
 
 
 def in_trees(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -65,6 +76,12 @@ def _neutral(annotation: Any) -> Any:
 def complete(annotation: Any, level: int = 0, deepest: int = 9) -> Any:
     """Return a value as JSON with all optional parts down to the level `deepest`, and none below."""
     origin, args = get_origin(annotation), get_args(annotation)
+    if annotation is Measures:
+        made = complete(Measured, level, deepest)
+        every: dict[str, dict[str, Any]] = {"set": {}, "model": {}, "rule": {}}
+        for measure in MEASURES:
+            every[measure.scope][measure.name] = made if measure.scope == "set" else {complete(str): made}
+        return every
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         if "code" in annotation.model_fields:
             return {"code": "no_screen"}

@@ -25,9 +25,9 @@ from robustify.screen.votes import cast_votes, first_template, models_asked
 from robustify.stats.intervals import Rate
 from robustify.stats.tests import LEVEL
 from robustify.summary.adjustment import WITH_MEANING
+from robustify.summary.measured import Score
 from robustify.summary.reason import AuditorKind, Reason
 from robustify.summary.result import AuditorResult, Residual, Verdict
-from robustify.summary.screened import HeuristicRow
 
 
 @dataclass(frozen=True)
@@ -100,10 +100,10 @@ def best_heuristic(ctx: Context, task: AuditTask) -> Iterator[AuditorRates]:
     could = np.zeros((len(alone), kept.open.shape[1]), dtype=bool)
     could[kept.mask] = kept.open
     scores = heuristic_scores(ctx.answers, ctx.in_table(alone), ctx.in_table(could))
-    rows = {name: HeuristicRow.model_validate(row) for name, row in scores.items() if row["n"]}
+    rows = {name: Score.model_validate(row) for name, row in scores.items() if row["n"]}
     if not rows:
         return
-    name, row = min(rows.items(), key=lambda one: (one[1].p_holm, one[1].p))
+    name, row = min(rows.items(), key=lambda one: (one[1].p_holm or 0.0, one[1].p or 0.0))
     result = AuditRate(Rate(row.value, row.n or 0, row.ci), row.expected, row.chance, p=row.p_holm)
     yield AuditorRates("heuristic", name, result, not task.fitted)
 

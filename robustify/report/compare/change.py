@@ -1,30 +1,21 @@
 """Change of a number between two runs, with its test."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from robustify.report.format import plain
+from robustify.report.messages import label
 from robustify.stats.tests import LEVEL, detectable
 from robustify.summary.quantity import Quantity
-from robustify.summary.scored import Accuracy, FreeScores, ViewScores
 
-Split = Literal["all", "robust"]
-VIEWS: Mapping[str, tuple[str, Callable[[Accuracy], ViewScores | FreeScores | None]]] = {
-    "full": ("full", lambda scores: scores.full),
-    "choices_only": ("choices only", lambda scores: scores.choices_only),
-    "cloze_chars": ("cloze", lambda scores: scores.cloze_chars),
-    "free": ("free", lambda scores: scores.free),
-}
-"""Label of each view and its scores."""
-ADJUSTED, REMOVED = "adjusted", "removed, of all items"
+Split = Literal["all", "kept"]
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     """Change of a number from the first run to the second.
 
-    `number` is `REMOVED`, a name in `NUMBERS`, `ADJUSTED`, or a view. `models` has one model of each run. `difference` is
+    `number` is the name of a measure. `models` has one model of each run. `difference` is
     `second` minus `first`. If `paired`, it is computed on matched items that both runs answered and tested by the exact
     McNemar test (by groups of items if there are any). Otherwise, it is computed from the intervals in the summaries
     (Newcombe 1998, method 10), which is too wide if the items are the same. `p_holm` is adjusted over all numbers of all
@@ -59,13 +50,12 @@ class Change:
     @property
     def label(self) -> str:
         """Label of the number, with its models and items."""
+        part = "both kept" if self.paired and self.part == "kept" else self.part
+        said = f"{label(self.number)}, {part}"
         if self.models is None:
-            return self.number
+            return said
         names = " / ".join(plain(name) for name in dict.fromkeys(self.models))
-        if self.number == ADJUSTED:
-            return f"{names}, full, adjusted"
-        part = "both robust" if self.paired and self.part == "robust" else self.part
-        return f"{names}, {VIEWS[self.number][0]}, {part}{' *' if self.voter else ''}"
+        return f"{names}, {said}{' *' if self.voter else ''}"
 
     @property
     def noise(self) -> str:

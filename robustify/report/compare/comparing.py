@@ -5,7 +5,7 @@ summaries. A difference is the second run minus the first.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -15,8 +15,18 @@ from typing import Any
 import numpy as np
 
 from robustify.arrays import Floats, Ints, group_numbers
-from robustify.judging.accuracy import Credits, compare_pair, credits
-from robustify.report.compare.change import ADJUSTED, REMOVED, VIEWS, Change, Split
+from robustify.judging.accuracy import Scored, ScoredBy, compare_pair, scored
+from robustify.judging.measures import (
+    ADJUSTED,
+    CHOICES_ONLY,
+    COMPARED,
+    FLAGGED,
+    SET,
+    Measure,
+    PerItem,
+    of_section,
+)
+from robustify.report.compare.change import Change, Split
 from robustify.report.compare.matching import Match, matched
 from robustify.report.format import counted
 from robustify.run import SPLIT_FILES, VERDICTS, Run, open_run
@@ -24,15 +34,12 @@ from robustify.screen.item_index import item_index
 from robustify.stats.balance import weighted_difference
 from robustify.stats.intervals import rate
 from robustify.stats.tests import NORMAL, holm, newcombe
+from robustify.summary.measured import Measured, Score
 from robustify.summary.quantity import Quantity
 from robustify.summary.result import Summary
 
 Tree = dict[str, Any]
-NUMBERS: Mapping[str, Callable[[Summary], Quantity | None]] = {
-    "latent shortcuts": lambda s: s.screen.latent_shortcut_rate if s.screen else None,
-    "probe on what is left": lambda s: s.residual.probe if s.residual else None,
-}
-"""Numbers of a run that do not depend on a model."""
+ANSWERS = "answers.parquet"
 
 
 @dataclass(frozen=True)
@@ -66,28 +73,27 @@ class Side:
         group_of = {item.id: item.group for item in self.run.items or ()}
         return group_numbers(items, group_of) if any(map(group_of.get, items)) else None
 
-    def shown(self, number: str, part: Split, model: str) -> Quantity | None:
-        """Return the value of a measure on all items of the run."""
-        if number == REMOVED:
-            items = list(self.run.verdicts)
-            return Quantity.of(rate(self.removed(items), self.groups(items)))
-        if number in NUMBERS:
-            return NUMBERS[number](self.summary)
-        scores = self.summary.accuracy[model]
-        if number == ADJUSTED:
-            return scores.adjusted
-        view = VIEWS[number][1](scores)
-        return None if view is None else view.all if part == "all" else view.robust
+    def shown(self, measure: Measure, part: Split, model: str) -> Score | None:
+        """Return the value of a measure on the items of the run."""
+        found = measure.of(self.summary).get(model, Measured())
+        return found.all if part == "all" else found.kept
 
-    def credits(self, model: str) -> Credits:
-        """Return the model's credits on the common items by view (n_common,)."""
-        screen, mode = self.summary.screen, self.summary.full_mode
-        template = None if screen is None or screen.mode == "text" else screen.template
+    def scored(self, model: str) -> Scored:
+        """Return the model's credits on the common items by view, as the run scored them."""
+        screen = self.summary.screen
+        by = ScoredBy(self.summary.full_mode)
+        if screen is not None:
+            by = replace(by, screen=screen.mode, template=screen.template, norm=screen.norm or "chars")
         answers = self.run.answers
-        found = credits(answers, item_index(answers, self.common), model, template, mode=mode)
+        return scored(answers, item_index(answers, self.common), model, by)
+
+    def values(self, measure: PerItem, model: Scored) -> Floats | None:
+        """Return the value of a measure for each common item (n_common,)."""
+        values = measure.values(model)
+        if values is None or not measure.cloze:
+            return values
         fit = {row["item"] for row in self.run.verdict_rows() if not row.get("cloze_excluded")}
-        asked, cloze = np.array([item in fit for item in self.common], dtype=bool), found["cloze_chars"]
-        return {**found, "cloze_chars": None if cloze is None else np.where(asked, cloze, np.nan)}
+        return np.where([item in fit for item in self.common], values, np.nan)
 
 
 @dataclass(frozen=True)
@@ -132,10 +138,19 @@ class Pair:
     @property
     def warning(self) -> str:
         """Reason why the numbers of the two runs differ in meaning, or an empty string."""
-        parts = [side.summary.screen and side.summary.screen.hidden for side in (self.one, self.two)]
-        if None in parts or parts[0] == parts[1]:
-            return ""
-        return f"the screens hid different parts of the items ({parts[0]} and {parts[1]}); do not compare their rates"
+        one, two = self.one.summary.screen, self.two.summary.screen
+        if one is not None and two is not None and one.hidden != two.hidden:
+            hidden = f"{one.hidden} and {two.hidden}"
+            return f"the screens hid different parts of the items ({hidden}); do not compare their rates"
+        if self.two_modes:
+            return "one screen asked by letter and the other by text, so choices only is not compared"
+        return ""
+
+    @property
+    def two_modes(self) -> bool:
+        """Whether one screen asked by letter and the other by text."""
+        one, two = self.one.summary.screen, self.two.summary.screen
+        return one is not None and two is not None and one.mode != two.mode
 
     @property
     def mended_words(self) -> str:
@@ -182,23 +197,49 @@ class Pair:
 
     def measured(self) -> Iterator[Change]:
         """Yield the change of every number that both runs contain, without `p_holm`."""
-        sides = (self.one, self.two)
-        # Removed items are counted over all items, because dropping an item fixes it as well as rewriting does.
-        if self.items and not any(self.n_only):
-            yield self._paired(REMOVED, "all", None, *(side.removed(side.common) for side in sides))
-        elif all(VERDICTS in side.run.manifest["files"] for side in sides):
-            yield from self._unpaired(REMOVED, "all", None)
-        for number in NUMBERS:
-            yield from self._unpaired(number, "all", None)
-        by_item = bool(self.items) and all("answers.parquet" in side.run.manifest["files"] for side in sides)
-        first, second = (side.summary.accuracy for side in sides)
-        for models in _same_models(list(first), list(second)):
-            won = [side.credits(m) if by_item else {} for side, m in zip(sides, models, strict=True)]
-            voter = first[models[0]].is_voter or second[models[1]].is_voter
-            for view in VIEWS:
-                for change in self._of_view(view, models, won[0].get(view), won[1].get(view)):
-                    yield replace(change, voter=voter and change.part == "robust")
-            yield from self._adjusted(models, won[0].get("full"), won[1].get("full"))
+        one, two = self.one, self.two
+        compared = of_section(*COMPARED)
+        for measure in (m for m in compared if m.scope == "set"):
+            # Flagged items are counted over all items, because dropping an item fixes it as well as rewriting does.
+            if measure is FLAGGED and self.items and not any(self.n_only):
+                yield self._paired(measure, "all", None, one.removed(one.common), two.removed(two.common))
+            else:
+                yield from self._unpaired(measure, "all", None)
+                yield from self._unpaired(measure, "kept", None)
+        by_item = bool(self.items) and all(ANSWERS in side.run.manifest["files"] for side in (one, two))
+        first, second = one.summary.models, two.summary.models
+        for a, b in _same_models(list(first), list(second)):
+            x, y = (one.scored(a), two.scored(b)) if by_item else (None, None)
+            voter = first[a].is_voter or second[b].is_voter
+            for measure in (m for m in compared if m.scope == "model"):
+                for change in self._of_model(measure, (a, b), x, y):
+                    yield replace(change, voter=voter and change.part == "kept")
+
+    def _of_model(
+        self, measure: Measure, models: tuple[str, str], one: Scored | None, two: Scored | None
+    ) -> Iterator[Change]:
+        """Yield the change on all and on the kept items, paired if both runs have a value for each item."""
+        if measure is CHOICES_ONLY and self.two_modes:
+            return
+        won: tuple[Floats | None, Floats | None] = None, None
+        if one is not None and two is not None and isinstance(measure.compute, PerItem):
+            won = self.one.values(measure.compute, one), self.two.values(measure.compute, two)
+        elif one is not None and two is not None and measure is ADJUSTED:
+            yield from self._adjusted(models, one.credits["full"], two.credits["full"])
+            return
+        x, y = won
+        if x is None or y is None:
+            yield from self._unpaired(measure, "all", models)
+            yield from self._unpaired(measure, "kept", models)
+            return
+        change = self._paired(measure, "all", models, x, y)
+        yield change
+        if change.same:
+            # The answers are equal, so only the kept items can differ.
+            yield from self._unpaired(measure, "kept", models)
+        else:
+            robust = np.array([both == ("robust", "robust") for _, both in self.verdicts])
+            yield self._paired(measure, "kept", models, *(np.where(robust, v, np.nan) for v in (x, y)))
 
     def _adjusted(self, models: tuple[str, str], x: Floats | None, y: Floats | None) -> Iterator[Change]:
         """Yield the change of the adjusted score, paired if both runs weight every item alike."""
@@ -219,28 +260,11 @@ class Pair:
         first, second = (Quantity(value=value, n=found.n) for value in values)
         shown = first, second, Quantity.of(found)
         yield Change(
-            ADJUSTED, "all", models, *shown, found.error, None if same else p, paired=True, same=same
+            ADJUSTED.name, "all", models, *shown, found.error, None if same else p, paired=True, same=same
         )
 
-    def _of_view(
-        self, view: str, models: tuple[str, str], x: Floats | None, y: Floats | None
-    ) -> Iterator[Change]:
-        if x is None or y is None:
-            yield from self._unpaired(view, "all", models)
-            yield from self._unpaired(view, "robust", models)
-            return
-        change = self._paired(view, "all", models, x, y)
-        yield change
-        if change.same:
-            # The answers are equal, so only the kept items can differ.
-            yield from self._unpaired(view, "robust", models)
-        else:
-            robust = np.array([both == ("robust", "robust") for _, both in self.verdicts])
-            kept = (np.where(robust, won, np.nan) for won in (x, y))
-            yield self._paired(view, "robust", models, *kept)
-
     def _paired(
-        self, number: str, part: Split, models: tuple[str, str] | None, x: Floats, y: Floats
+        self, measure: Measure, part: Split, models: tuple[str, str] | None, x: Floats, y: Floats
     ) -> Change:
         """Return the change on items that both runs answered. Credits are NaN if unanswered (n_common,)."""
         there = ~np.isnan(x) & ~np.isnan(y)
@@ -250,13 +274,13 @@ class Pair:
         first, second = (Quantity(value=float(v[there].mean()) if n else None, n=n) for v in (x, y))
         difference = Quantity.of(found.difference)
         p, error = None if same else found.p, found.difference.error
-        return Change(number, part, models, first, second, difference, error, p, paired=True, same=same)
+        return Change(measure.name, part, models, first, second, difference, error, p, paired=True, same=same)
 
-    def _unpaired(self, number: str, part: Split, models: tuple[str, str] | None) -> Iterator[Change]:
+    def _unpaired(self, measure: Measure, part: Split, models: tuple[str, str] | None) -> Iterator[Change]:
         """Yield the change of a number that both summaries contain."""
-        named = zip((self.one, self.two), models or ("", ""), strict=True)
-        q, r = (side.shown(number, part, model) for side, model in named)
-        if q is None or r is None or q.value is None or r.value is None:
+        named = zip((self.one, self.two), models or (SET, SET), strict=True)
+        q, r = (side.shown(measure, part, model) for side, model in named)
+        if q is None or r is None or q.value is None or r.value is None or q.n is None or r.n is None:
             return
         value = r.value - q.value
         ci, error, p = None, None, None
@@ -266,7 +290,7 @@ class Pair:
             p = 2 * NORMAL.cdf(-abs(value) / error) if error else None
         first, second = (Quantity(value=x.value, n=x.n, ci=x.ci) for x in (q, r))
         yield Change(
-            number, part, models, first, second, Quantity(value=value, ci=ci), error, p, paired=False
+            measure.name, part, models, first, second, Quantity(value=value, ci=ci), error, p, paired=False
         )
 
 

@@ -1,0 +1,314 @@
+"""Table of measures: every number of a run by its name, in the order of the report.
+
+`summary.json` and its schema, the tables of the page, the lines of `compare`, the released page of a restricted run and the
+field reference follow from this table. A measure is not released unless it has a `disclosure`. Its label stands in
+`report/messages.yaml` under its name.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import numpy as np
+
+from robustify.arrays import Bools, Floats
+from robustify.judging.accuracy import Credits, Scored, against_chance, format_gap, heuristic_gap, on_parts
+from robustify.judging.adjusted import Balanced
+from robustify.judging.context import Context, Parts
+from robustify.judging.free_response import FreeGraded
+from robustify.judging.screening import rule_scores
+from robustify.stats.intervals import rate
+from robustify.stats.tests import paired_difference
+from robustify.summary.measured import Measured, Measures, Score
+from robustify.summary.quantity import Quantity
+from robustify.summary.result import Summary
+from robustify.summary.screened import Screen
+
+Section = Literal["flags", "scores", "modes", "free", "gaps", "norms", "rules"]
+Unit = Literal["accuracy", "share", "points", "p"]
+"""`accuracy` is the share of right answers, which is compared with mean(1/k). `points` is a difference of two shares."""
+Scope = Literal["set", "model", "rule"]
+Group = Literal["screen", "accuracy", "audit", "topics", "free", "cues"]
+PartName = Literal["all", "kept"]
+SET = ""
+"""Name under which a measure of the set is found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Disclosed:
+    """Place of a measure on the released page: its group and its rank of importance, of the `parts` and rules named.
+
+    Measures of one rank alternate by model. A number that is not `charged` follows from numbers that are.
+    """
+
+    group: Group
+    rank: int
+    parts: tuple[PartName, ...] = ("all", "kept")
+    rules: tuple[str, ...] = ()
+    charged: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """What measures are computed from: the context, and the answers, free responses and weights of all models."""
+
+    ctx: Context
+    models: Mapping[str, Scored]
+    free: Mapping[str, FreeGraded]
+    balance: Balanced | None
+
+    @property
+    def credits(self) -> dict[str, Credits]:
+        """Credits of each model by view."""
+        return {name: model.credits for name, model in self.models.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class PerItem:
+    """Measure that is the mean of a value of each item (n,), NaN if it has none, over items fit for `cloze` or all."""
+
+    values: Callable[[Scored], Floats | None]
+    cloze: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """Measure that is computed at once, by the name of a model or rule."""
+
+    found: Callable[[Judged], Mapping[str, Measured]]
+
+
+@dataclass(frozen=True, slots=True)
+class OfPart:
+    """Measure of the set that is a number of another part of the summary."""
+
+    found: Callable[[Summary], Measured | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One measure. `scope` says whether it has one value, or one for each model or rule; each is crossed with the parts."""
+
+    name: str
+    section: Section
+    unit: Unit
+    scope: Scope
+    disclosure: Disclosed | None
+    compute: PerItem | Whole | OfPart
+
+    @property
+    def stored(self) -> bool:
+        """Whether the value is in `summary.measures`, and in no other part of the summary."""
+        return not isinstance(self.compute, OfPart)
+
+    def of(self, summary: Summary) -> Mapping[str, Measured]:
+        """Return the values in a summary, by model or rule, or under `SET`."""
+        if isinstance(self.compute, OfPart):
+            found = self.compute.found(summary)
+            return {} if found is None else {SET: found}
+        stored = summary.measures
+        match self.scope:
+            case "set":
+                return {SET: stored.set[self.name]} if self.name in stored.set else {}
+            case "model":
+                return stored.model.get(self.name, {})
+            case "rule":
+                return stored.rule.get(self.name, {})
+
+    def computed(self, judged: Judged) -> Mapping[str, Measured]:
+        """Return the values of a judgement, by model or rule. Empty if another part of the summary has them."""
+        match self.compute:
+            case PerItem(values):
+                won = {name: values(model) for name, model in judged.models.items()}
+                return {name: self.mean(v, judged.ctx.parts) for name, v in won.items() if v is not None}
+            case Whole(found):
+                return found(judged)
+            case OfPart():
+                return {}
+
+    def mean(self, values: Floats, parts: Parts) -> Measured:
+        """Return the mean of the values (n,) on each part, compared with chance if they are credits."""
+        every = np.ones(len(values), dtype=bool)
+        inside = parts.cloze if isinstance(self.compute, PerItem) and self.compute.cloze else every
+
+        def on(mask: Bools) -> Score:
+            k, groups = (None if of is None else of[mask] for of in (parts.k, parts.groups))
+            if self.unit == "accuracy":
+                return against_chance(values[mask], k, groups)
+            return Score.of(rate(values[mask], groups))
+
+        return on_parts(parts, inside, on)
+
+
+def measures(judged: Judged) -> Measures:
+    """Return the values of all measures that are computed."""
+    found = {
+        scope: {m.name: v for m in MEASURES if m.scope == scope and (v := m.computed(judged))}
+        for scope in SCOPES
+    }
+    return Measures(
+        set={name: values[SET] for name, values in found["set"].items()},
+        model={name: dict(values) for name, values in found["model"].items()},
+        rule={name: dict(values) for name, values in found["rule"].items()},
+    )
+
+
+SCOPES: tuple[Scope, ...] = ("set", "model", "rule")
+
+
+def _credit(view: str) -> PerItem:
+    return PerItem(lambda model: model.credits.get(view), cloze=view.startswith("cloze"))
+
+
+def _each(score: Callable[[Judged, str], Score | None]) -> Whole:
+    """Return a measure that has one value for each model, on all items."""
+
+    def found(judged: Judged) -> dict[str, Measured]:
+        scores = {name: score(judged, name) for name in judged.models}
+        return {name: Measured(all=one) for name, one in scores.items() if one is not None}
+
+    return Whole(found)
+
+
+def _adjusted(view: str) -> Whole:
+    def score(judged: Judged, name: str) -> Score | None:
+        balance = judged.balance
+        return None if balance is None else balance.rate(judged.models[name].credits.get(view))
+
+    return _each(score)
+
+
+def _longest_gap(view: str) -> Whole:
+    def gap(judged: Judged, name: str) -> Score | None:
+        parts, won = judged.ctx.parts, judged.models[name].credits.get(view)
+        inside = parts.cloze if view.startswith("cloze") else np.ones(len(parts.cloze), dtype=bool)
+        groups = None if parts.groups is None else parts.groups[inside]
+        return None if won is None else heuristic_gap(won[inside], parts.longest[inside], groups)
+
+    return _each(gap)
+
+
+def _longest_gap_free(judged: Judged, name: str) -> Score | None:
+    free, parts = judged.free.get(name), judged.ctx.parts
+    return None if free is None else heuristic_gap(free.score, parts.longest, parts.groups)
+
+
+def _free_gap(judged: Judged, name: str) -> Score | None:
+    free, full = judged.free.get(name), judged.models[name].credits.get("full")
+    if free is None or full is None:
+        return None
+    gap = paired_difference(full, free.score, judged.ctx.parts.groups)
+    return Score.of(gap, mde=gap.mde)
+
+
+def _free(of: Callable[[FreeGraded, Bools], Score]) -> Whole:
+    def found(judged: Judged) -> dict[str, Measured]:
+        parts = judged.ctx.parts
+        every = np.ones(len(parts.cloze), dtype=bool)
+        return {name: on_parts(parts, every, partial(of, graded)) for name, graded in judged.free.items()}
+
+    return Whole(found)
+
+
+def _rules(judged: Judged) -> dict[str, Measured]:
+    return {name: Measured(**parts) for name, parts in rule_scores(judged.ctx).items()}
+
+
+def _flagged(judged: Judged) -> dict[str, Measured]:
+    ctx = judged.ctx
+    if not ctx.was_screened:
+        return {}
+    return {SET: Measured(all=Score.of(rate(ctx.parts.shortcut.astype(np.float64), ctx.parts.groups)))}
+
+
+def _value(of: Callable[[Screen], float | None]) -> OfPart:
+    """Return a number of the screen without an interval."""
+    return OfPart(lambda s: None if s.screen is None else Measured(all=Score(value=of(s.screen))))
+
+
+def _by_chance(screen: Screen) -> float | None:
+    n, expected = screen.flagged.n, None if screen.expected_flags is None else screen.expected_flags.value
+    return None if expected is None or not n else expected / n
+
+
+def _excess_p(screen: Screen) -> float | None:
+    return None if screen.excess_over_chance is None else screen.excess_over_chance.p
+
+
+def _number(q: Quantity | None) -> Score:
+    return Score() if q is None else Score(value=q.value, n=q.n, ci=q.ci)
+
+
+def _shortcuts(*, bound: bool) -> OfPart:
+    """Return the share of items with a shortcut. It is a lower bound if a cut decides."""
+
+    def found(summary: Summary) -> Measured | None:
+        screen = summary.screen
+        if screen is None or (screen.cut is None) is bound:
+            return None
+        return Measured(all=_number(screen.latent_shortcut_rate))
+
+    return OfPart(found)
+
+
+def _probe(summary: Summary) -> Measured | None:
+    probe = None if summary.residual is None else summary.residual.probe
+    return None if probe is None else Measured(all=_number(probe.before), kept=_number(probe))
+
+
+def _probe_by_chance(summary: Summary) -> Measured | None:
+    probe = None if summary.residual is None else summary.residual.probe
+    return None if probe is None else Measured(all=Score(value=probe.chance))
+
+
+TOPICS_RANK = 60
+"""Rank of the table of topics on the released page."""
+_ALL: tuple[PartName, ...] = ("all",)
+
+MEASURES = (
+    Measure("flagged", "flags", "share", "set", Disclosed("screen", 10, _ALL, charged=False), Whole(_flagged)),
+    Measure("flagged_by_chance", "flags", "share", "set", Disclosed("screen", 20, _ALL), _value(_by_chance)),
+    Measure("excess_p", "flags", "p", "set", Disclosed("screen", 30, _ALL), _value(_excess_p)),
+    Measure("shortcuts", "flags", "share", "set", Disclosed("screen", 70, _ALL), _shortcuts(bound=False)),
+    Measure("shortcuts_at_least", "flags", "share", "set", Disclosed("screen", 70, _ALL), _shortcuts(bound=True)),
+    Measure("probe", "flags", "share", "set", Disclosed("audit", 50, ("kept",)), OfPart(_probe)),
+    Measure("probe_by_chance", "flags", "share", "set", Disclosed("audit", 51, _ALL), OfPart(_probe_by_chance)),
+    Measure("full", "scores", "accuracy", "model", Disclosed("accuracy", 40), _credit("full")),
+    Measure("adjusted", "scores", "accuracy", "model", None, _adjusted("full")),
+    Measure("choices_only", "scores", "accuracy", "model", Disclosed("accuracy", 80, _ALL), _credit("choices_only")),
+    Measure("cloze_chars", "scores", "accuracy", "model", Disclosed("accuracy", 90), _credit("cloze_chars")),
+    Measure("free", "scores", "accuracy", "model", Disclosed("free", 90), _free(FreeGraded.rate)),
+    Measure("choices_only_by_letter", "modes", "accuracy", "model", None, _credit("choices_only_by_letter")),
+    Measure("choices_only_by_text", "modes", "accuracy", "model", None, _credit("choices_only_by_text")),
+    Measure("adjusted_choices_only", "modes", "accuracy", "model", None, _adjusted("choices_only")),
+    Measure("free_lower", "free", "share", "model", None, _free(partial(FreeGraded.bound, unscored=0.0))),
+    Measure("free_upper", "free", "share", "model", None, _free(partial(FreeGraded.bound, unscored=1.0))),
+    Measure("free_coverage", "free", "share", "model", None, _free(FreeGraded.coverage)),
+    Measure("free_by_judge", "free", "share", "model", None, _free(FreeGraded.by_judge)),
+    Measure("longest_gap", "gaps", "points", "model", None, _longest_gap("full")),
+    Measure("longest_gap_choices_only", "gaps", "points", "model", None, _longest_gap("choices_only")),
+    Measure("longest_gap_cloze", "gaps", "points", "model", None, _longest_gap("cloze_chars")),
+    Measure("longest_gap_free", "gaps", "points", "model", None, _each(_longest_gap_free)),
+    Measure("format_gap", "gaps", "points", "model", None,
+            _each(lambda j, name: format_gap(j.models[name].credits, j.ctx.parts))),
+    Measure("free_gap", "gaps", "points", "model", None, _each(_free_gap)),
+    Measure("cloze_tokens", "norms", "accuracy", "model", None, _credit("cloze_tokens")),
+    Measure("cloze_bytes", "norms", "accuracy", "model", None, _credit("cloze_bytes")),
+    Measure("cloze_sum", "norms", "accuracy", "model", None, _credit("cloze_sum")),
+    Measure("cloze_pmi", "norms", "accuracy", "model", None, _credit("cloze_pmi")),
+    Measure("rule", "rules", "accuracy", "rule",
+            Disclosed("cues", 100, rules=("longest_answer", "most_common_position")), Whole(_rules)),
+)  # fmt: skip
+"""All measures, in the order of the report."""
+_NAMED = {measure.name: measure for measure in MEASURES}
+FLAGGED, FULL, ADJUSTED = _NAMED["flagged"], _NAMED["full"], _NAMED["adjusted"]
+CHOICES_ONLY, CLOZE, RULE = _NAMED["choices_only"], _NAMED["cloze_chars"], _NAMED["rule"]
+SECTIONS = tuple(dict.fromkeys(measure.section for measure in MEASURES))
+COMPARED: tuple[Section, ...] = ("flags", "scores")
+"""Sections that `compare` compares."""
+
+
+def of_section(*sections: Section) -> tuple[Measure, ...]:
+    """Return the measures of some sections of the report."""
+    return tuple(measure for measure in MEASURES if measure.section in sections)

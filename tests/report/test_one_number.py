@@ -1,0 +1,89 @@
+"""Choices-only accuracy is one number: on the page, in `compare`, on the released page, on the card, and in Python."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+import robustify as rb
+from robustify.disclosure import released as releasing
+from robustify.disclosure.released import released
+from robustify.disclosure.rounding import rounded
+from robustify.export.dataset import export_dataset
+from robustify.files import sha256
+from robustify.judging.measures import CHOICES_ONLY
+from robustify.pipeline import rejudge
+from robustify.report.compare.compare_page import comparison_lines
+from robustify.report.compare.comparing import compared
+from robustify.report.format import percent
+from robustify.report.messages import label
+from robustify.run import Run, open_run
+from tests.support.page_text import text_of_page
+
+DEMO = Path(__file__).parents[2] / "results" / "benign_demo"
+MODELS = ("smollm2-135m", "gemma3-270m")
+VIEWS = {"letter": "choices_only", "text": "choices_only_text"}
+RIGHT = {"letter": ("23.3 %", "25.8 %"), "text": ("31.9 %", "36.9 %")}
+
+
+def asked_by(modes: tuple[str, ...], screen: str, folder: Path) -> Run:
+    """The demo as if it had been asked in these modes only and screened in one of them, counting votes."""
+    shutil.copytree(DEMO, folder / "asked")
+    answers, manifest = folder / "asked" / "answers.parquet", folder / "asked" / "run.json"
+    unasked = [view for mode, view in VIEWS.items() if mode not in modes]
+    table = pq.read_table(answers)
+    pq.write_table(table.filter(pc.invert(pc.is_in(table["view"], pc.cast(unasked, "string")))), answers)
+    tree = json.loads(manifest.read_text())
+    tree["files"]["answers.parquet"] = sha256(answers)
+    manifest.write_text(json.dumps(tree))
+    rules = {
+        "screen.mode": screen, "screen.criterion": "1-of-2", "screen.force_letters": True, "explore": False,
+    }  # fmt: skip
+    return rejudge(open_run(folder / "asked"), rules, folder / "run")
+
+
+@pytest.mark.parametrize(
+    ("modes", "screen"),
+    [
+        pytest.param(("letter",), "letter", marks=pytest.mark.slow),
+        pytest.param(("text",), "text", marks=pytest.mark.slow),
+        (("letter", "text"), "letter"),
+        (("letter", "text"), "text"),
+    ],
+)
+def test_choices_only_is_one_number_wherever_it_is_shown(
+    modes: tuple[str, ...], screen: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(releasing, "BUDGET", 1000.0)
+    run = asked_by(modes, screen, tmp_path)
+    found = {name: parts.all for name, parts in CHOICES_ONLY.of(run.summary).items()}
+    page = text_of_page((run.folder / "report.html").read_text())
+    lines = comparison_lines(compared([run.folder, run.folder]))
+    (cleared,) = ({one.name: one.value for one in page.numbers} for page in [released(run.summary, label)])
+    card = next(
+        p for p in export_dataset(run, tmp_path / "card", force=True) if p.name == "README.md"
+    ).read_text()
+    told = rb.open(run.folder).summary
+    other = next(mode for mode in VIEWS if mode != screen)
+    for name, right, beside in zip(MODELS, RIGHT[screen], RIGHT[other], strict=True):
+        score = found[name]
+        assert score is not None
+        assert score.value is not None
+        assert percent(score.value) == right
+        assert f"| Choices only | {name} [voter] | {right} " in page
+        assert (f"| Choices only, by {other} | {name} [voter] | {beside} " in page) == (other in modes)
+        assert any(f"{name}, choices only, all: {right} " in line for line in lines)
+        assert cleared[f"{name}: choices only, all items"] == rounded(score.value, 0.05)
+        assert f"{name}, which voted, correct without the question: {right} " in card
+        assert told.loc[f"measures.model.choices_only.{name}.all", "value"] == score.value
+
+
+def test_the_committed_demo_says_how_often_its_voters_are_right_without_the_question() -> None:
+    lines = comparison_lines(compared([DEMO, DEMO]))
+    page = {number.name: number.value for number in released(open_run(DEMO).summary, label).numbers}
+    for name, right, cleared in zip(MODELS, RIGHT["text"], (0.3, 0.35), strict=True):
+        assert any(f"{name}, choices only, all: {right} " in line for line in lines)
+        assert page[f"{name}: choices only, all items"] == cleared
