@@ -1,7 +1,8 @@
 """Commands that import logs of other tools as runs, and export runs for other tools."""
 
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,13 +20,8 @@ from robustify.cli.options import (
 from robustify.errors import counted
 
 if TYPE_CHECKING:
-    from robustify.export.instruct import Form
+    from robustify.export.writing import Exporter
     from robustify.run import Run
-
-OUT = out_option("Write the files into this new or empty folder.")
-FORCE = click.option(
-    "--force", is_flag=True, help="Export even if a guardrail failed, and state this in the files."
-)
 
 
 @click.command("import")
@@ -97,9 +93,6 @@ def import_(
     return 7 if summary.halting and not summary.trial else 0
 
 
-TRIM = click.option("--trim", is_flag=True, help="Take white space off the ends of options.")
-
-
 def _say_trimmed(run: "Run", trim: bool) -> None:
     """Say what was decided about white space at the ends of options, if an item has some."""
     if n := sum(item.trimmed().choices != item.choices for item in run.items or ()):
@@ -107,130 +100,7 @@ def _say_trimmed(run: "Run", trim: bool) -> None:
         say(f"{counted(n, 'item')} of this run: white space at the ends of options {done}.")
 
 
-@click.group()
-def export() -> None:
-    """Export a run for another tool.
-
-    Exports that contain item text are not available for restricted sets.
-    """
-
-
-@export.command("lm-eval")
-@RUN
-@OUT
-@FORCE
-@TRIM
-@click.option(
-    "--upstream",
-    metavar="TASK",
-    help="Write only the sample numbers of the robust and shortcut items of this lm-eval task.",
-)
-@output
-def lm_eval(run: "Run", out: Path, force: bool, trim: bool, upstream: str | None) -> int:
-    """Write tasks for lm-eval.
-
-    The tasks run offline. They contain the robust, shortcut, and cloze items, the robust items without their
-    question, groups by topic, and the robust questions without options for free-text answers. With --upstream,
-    the export contains two files of sample numbers and no item text.
-
-    \b
-    Examples:
-        robustify export lm-eval results/demo -o tasks
-        cd tasks && lm_eval run --include_path lm_eval_tasks --tasks demo_benign_robust
-        robustify export lm-eval results/arc -o samples --upstream arc_challenge
-        lm_eval run --tasks arc_challenge --samples samples/arc_challenge_robust.json
-    """
-    from robustify.export.sample_numbers import export_sample_numbers
-    from robustify.export.writing import export_lm_eval
-
-    if upstream is not None:
-        return print_lines(*export_sample_numbers(run, out, upstream, force))
-    paths = export_lm_eval(run, out, force, trim)
-    _say_trimmed(run, trim)
-    return print_lines(*paths)
-
-
-@export.command("inspect")
-@RUN
-@OUT
-@FORCE
-@TRIM
-@output
-def inspect_(run: "Run", out: Path, force: bool, trim: bool) -> int:
-    """Write tasks for Inspect, with a Python file per split.
-
-    \b
-    Example:
-        robustify export inspect results/demo -o tasks
-        inspect eval tasks/robust.py --model MODEL
-    """
-    from robustify.export.writing import export_inspect
-
-    paths = export_inspect(run, out, force, trim)
-    _say_trimmed(run, trim)
-    return print_lines(*paths)
-
-
-@export.command()
-@RUN
-@OUT
-@FORCE
-@TRIM
-@click.option("--licence", default="", metavar="ID", help="State this licence of the items, e.g. cc-by-4.0.")
-@output
-def dataset(run: "Run", out: Path, force: bool, trim: bool, licence: str) -> int:
-    """Write a dataset folder with a card and one JSON Lines file per split.
-
-    In addition to the splits, `balanced.jsonl` contains the largest subset found in which no cue of the adjusted
-    score predicts the key. Nothing is uploaded.
-
-    \b
-    Example:
-        robustify export dataset results/demo -o dataset --licence mit
-    """
-    from robustify.export.dataset import export_dataset
-
-    paths = export_dataset(run, out, force, licence, trim)
-    _say_trimmed(run, trim)
-    if not licence:
-        say("The card states no licence. To set one, use --licence ID.")
-    return print_lines(*paths)
-
-
-@export.command()
-@RUN
-@OUT
-@FORCE
-@click.option(
-    "--form",
-    type=click.Choice(["mcq", "free"]),
-    default="mcq",
-    show_default=True,
-    help="Write questions with choices (mcq), or with free-text answers (free).",
-)
-@click.option(
-    "--split",
-    type=click.Choice(["robust", "shortcut", "undecided", "cloze"]),
-    default="robust",
-    show_default=True,
-    help="Write this split.",
-)
-@output
-def instruct(run: "Run", out: Path, force: bool, form: str, split: str) -> int:
-    """Write a split as training instructions.
-
-    The text format of Mistral is included. Do not evaluate a model on items that it was trained on.
-
-    \b
-    Example:
-        robustify export instruct results/demo -o train --form free
-    """
-    from robustify.export.instruct import export_instruct
-
-    return print_lines(*export_instruct(run, out, force, form=cast("Form", form), split=split))
-
-
-@export.command()
+@click.command()
 @RUN
 @out_option("Write the page into this new folder.")
 @click.option(
@@ -257,25 +127,48 @@ def published(run: "Run", out: Path, groups: tuple[str, ...]) -> int:
     return print_lines(f"recorded at {entry.at}, {entry.release.bits:.0f} bits: {out}")
 
 
-@export.command()
-@RUN
-@out_option("Write this SARIF file.")
-@click.option(
-    "--data",
-    multiple=True,
-    required=True,
-    metavar="ITEMS",
-    type=PATH,
-    help="Name the audited file by its path in the repository (repeatable).",
-)
-@output
-def sarif(run: "Run", out: Path, data: tuple[Path, ...]) -> int:
-    """Write findings as SARIF, which code hosts display beside the lines of a file.
+class _Exports(click.Group):
+    """Command group of the exporters, which are imported only if one of them is used."""
 
-    \b
-    Example:
-        robustify export sarif results/demo --data items.jsonl -o robustify.sarif
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        del self.__dict__["commands"]
+
+    @cached_property
+    def commands(self) -> dict[str, click.Command]:  # type: ignore[override]
+        """Commands by name."""
+        from robustify.export.exporters import EXPORTERS
+
+        made = {name: _export_command(name, exporter) for name, exporter in EXPORTERS.items()}
+        return {**made, "published": published}
+
+
+def _export_command(name: str, exporter: "Exporter") -> click.Command:
+    def command(run: "Run", out: Path, **options: Any) -> int:
+        lines = exporter.export(run, out, **options)
+        if "trim" in options and not options.get("upstream"):
+            _say_trimmed(run, options["trim"])
+        if options.get("licence") == "":
+            say("The card states no licence. To set one, use --licence ID.")
+        return print_lines(*lines)
+
+    made = output(command)
+    for option, about in reversed([*exporter.OPTIONS.items()]):
+        kind: dict[str, Any] = {"metavar": about.metavar}
+        if about.required:
+            kind |= {"multiple": True, "required": True, "type": PATH}
+        elif about.choices:
+            kind = {"type": click.Choice(about.choices), "show_default": True}
+        elif not about.metavar:
+            kind = {"is_flag": True}
+        kind |= {} if about.default is None else {"default": about.default}
+        made = click.option(f"--{option}", help=about.says, **kind)(made)
+    return click.command(name, help=exporter.HELP)(RUN(out_option(exporter.OUT)(made)))
+
+
+@click.group(cls=_Exports)
+def export() -> None:
+    """Export a run for another tool.
+
+    Exports that contain item text are not available for restricted sets.
     """
-    from robustify.export.sarif import export_sarif
-
-    return print_lines(f"{out}: findings {export_sarif(run, out, data)}")

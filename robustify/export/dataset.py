@@ -10,7 +10,7 @@ import numpy as np
 
 from robustify.errors import DataError
 from robustify.export.heading import ENVIRONMENT, one_line
-from robustify.export.writing import SPLITS, copy_split, exporting, files_of
+from robustify.export.writing import FORCE, SPLITS, TRIM, Option, copy_split, exporting, files_of
 from robustify.files import original, write_text
 from robustify.judging.measures import CHOICES_ONLY, FULL
 from robustify.run import WEIGHTS, Run, write_items
@@ -24,9 +24,24 @@ SAYS = {
 }
 
 
-def export_dataset(
-    run: Run, folder: Path, force: bool = False, licence: str = "", trim: bool = False
-) -> list[Path]:
+HELP = r"""Write a dataset folder with a card and one JSON Lines file per split.
+
+In addition to the splits, `balanced.jsonl` contains the largest subset found in which no cue of the adjusted
+score predicts the key. Nothing is uploaded.
+
+\b
+Example:
+    robustify export dataset results/demo -o dataset --licence mit
+"""
+OUT = "Write the files into this new or empty folder."
+OPTIONS = {
+    "force": FORCE,
+    "trim": TRIM,
+    "licence": Option("State this licence of the items, e.g. cc-by-4.0.", "ID", default=""),
+}
+
+
+def export(run: Run, folder: Path, force: bool = False, licence: str = "", trim: bool = False) -> list[Path]:
     """Write `SPLIT.jsonl` for each nonempty split, and `README.md`. Return their paths.
 
     Raises:

@@ -8,7 +8,7 @@ from typing import Literal
 from robustify.errors import DataError
 from robustify.export.free_grading import free_rows
 from robustify.export.heading import Heading
-from robustify.export.writing import exporting, files_of, items_of
+from robustify.export.writing import FORCE, SPLITS, Option, exporting, files_of, items_of
 from robustify.files import write_text
 from robustify.item import Item
 from robustify.orders import own
@@ -23,7 +23,27 @@ _MARKS = re.compile(r"\[/?INST\]|</?s>", re.IGNORECASE)
 """Mistral's format markers. An item that contains one would end the instruction early."""
 
 
-def export_instruct(
+HELP = r"""Write a split as training instructions.
+
+The text format of Mistral is included. Do not evaluate a model on items that it was trained on.
+
+\b
+Example:
+    robustify export instruct results/demo -o train --form free
+"""
+OUT = "Write the files into this new or empty folder."
+OPTIONS = {
+    "force": FORCE,
+    "form": Option(
+        "Write questions with choices (mcq), or with free-text answers (free).",
+        choices=("mcq", "free"),
+        default="mcq",
+    ),
+    "split": Option("Write this split.", choices=SPLITS, default="robust"),
+}
+
+
+def export(
     run: Run, folder: Path, force: bool = False, *, form: Form = "mcq", split: str = "robust"
 ) -> list[Path]:
     """Write a split as training instructions, as separate fields and in Mistral's format. Return the paths.

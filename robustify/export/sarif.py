@@ -11,7 +11,7 @@ from typing import Any
 
 from robustify import __version__
 from robustify.errors import DataError
-from robustify.export.writing import require_public
+from robustify.export.writing import Option, require_public
 from robustify.files import write_json
 from robustify.loaders import Loaded, Source, load_many
 from robustify.report.explaining import evidence_of
@@ -33,8 +33,22 @@ Finding = tuple[str, str, str]
 """A finding: rule, item ID and message."""
 
 
-def export_sarif(run: Run, path: Path, data: Sequence[Path]) -> int:
-    """Write the findings of a public run on the files that it audited. Return their number.
+HELP = r"""Write findings as SARIF, which code hosts display beside the lines of a file.
+
+\b
+Example:
+    robustify export sarif results/demo --data items.jsonl -o robustify.sarif
+"""
+OUT = "Write this SARIF file."
+OPTIONS = {
+    "data": Option(
+        "Name the audited file by its path in the repository (repeatable).", "ITEMS", required=True
+    ),
+}
+
+
+def export(run: Run, path: Path, data: Sequence[Path]) -> list[str]:
+    """Write the findings of a public run on the files that it audited. Return a line with their number.
 
     Raises:
         AuthorisationError: the run is restricted.
@@ -50,7 +64,7 @@ def export_sarif(run: Run, path: Path, data: Sequence[Path]) -> int:
         )
     found = [*_flagged(run), *_defects(run)]
     write_json(path, sarif(found, _locations(bench, data)))
-    return len(found)
+    return [f"{path}: findings {len(found)}"]
 
 
 def _flagged(run: Run) -> Iterator[Finding]:

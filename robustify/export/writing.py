@@ -7,14 +7,15 @@ changed, contains no text, or is restricted. A folder is written completely or n
 import contextlib
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from robustify.errors import AuthorisationError, DataError, GuardrailError, UsageError
-from robustify.export.free_grading import FREE_DATA, FreeRows, free_rows, write_free_task
-from robustify.export.heading import ENVIRONMENT, Heading, commented
-from robustify.export.lm_eval_tasks import VERSION, task_name, write_tasks
-from robustify.files import OTHER_FOLDER, writable, write_text
+from robustify.export.free_grading import FREE_DATA, FreeRows, free_rows
+from robustify.export.heading import Heading
+from robustify.files import OTHER_FOLDER, writable
 from robustify.item import Item
 from robustify.report.format import counted
 from robustify.report.messages import sentence
@@ -33,48 +34,33 @@ def require_public(run: Run) -> None:
         )
 
 
-def export_lm_eval(run: Run, folder: Path, force: bool = False, trim: bool = False) -> list[Path]:
-    """Write a run's splits as lm-eval tasks with their data, including a task without options. Return the paths."""
-    with exporting(run, folder, force) as (staging, heading):
-        free, tasks = _copied(run, staging, SPLITS, trim), staging / "lm_eval_tasks"
-        write_tasks(tasks, heading.benchmark, signature=heading.signature, warning=heading.warning)
-        write_free_task(tasks, heading, free)
-    return files_of(folder)
+@dataclass(frozen=True, slots=True)
+class Option:
+    """Option of an exporter: its help, and its choices, or the metavariable of its text or files. Without these, it is a
+    flag. With `required`, it names one or several files."""
+
+    says: str
+    metavar: str = ""
+    choices: tuple[str, ...] = ()
+    default: str | None = None
+    required: bool = False
 
 
-def export_inspect(run: Run, folder: Path, force: bool = False, trim: bool = False) -> list[Path]:
-    """Write a run's splits as Inspect tasks, each a Python file with its data. Return the paths."""
-    with exporting(run, folder, force) as (staging, heading):
-        splits = [n for n in SPLITS if n != "cloze" and (run.folder / f"{n}.jsonl").stat().st_size]
-        write_inspect(staging, heading, splits, _copied(run, staging, splits, trim))
-    return files_of(folder)
+FORCE = Option("Export even if a guardrail failed, and state this in the files.")
+TRIM = Option("Take white space off the ends of options.")
 
 
-def write_inspect(folder: Path, heading: Heading, splits: Sequence[str], free: FreeRows) -> list[Path]:
-    """Write an Inspect task file for each split, and for the questions without options if there are any. Return the
-    paths.
+class Exporter(Protocol):
+    """Module that writes a run for another tool: the help of its command and of its output, and its options by name."""
 
-    `folder` contains `SPLIT.jsonl` and `robust_free.jsonl`. A task is a short readable Python file without item text,
-    and files differ only by the name of their split. Choices may be shuffled, because logs are matched by the text of
-    the choices and not by letters.
-    """
-    written = []
-    for split in splits:
-        head = commented(heading.lines(f"the {split} items as an Inspect task."))
-        written.append(_inspect_task(folder / f"{split}.py", "inspect_split.py.j2", heading, head, split))
-    if free.rows:
-        head = commented(heading.lines(f"the robust items without options; {free.says}."))
-        written.append(
-            _inspect_task(folder / "robust_free.py", "inspect_free.py.j2", heading, head, "robust_free")
-        )
-    return written
+    HELP: str
+    OUT: str
+    OPTIONS: dict[str, Option]
 
-
-def _inspect_task(path: Path, template: str, heading: Heading, head: str, split: str) -> Path:
-    name = task_name(heading.benchmark, split)
-    text = ENVIRONMENT.get_template(template).render(head=head, split=split, name=name, version=VERSION)
-    write_text(path, text)
-    return path
+    @property
+    def export(self) -> Callable[..., Sequence[Path | str]]:
+        """Function of a run, the output path, and the options by name, which returns the files or lines to print."""
+        ...
 
 
 def heading_of(run: Run, force: bool) -> Heading:
@@ -160,7 +146,7 @@ def copy_split(run: Run, split: str, staging: Path, trim: bool) -> None:
         shutil.copyfile(run.folder / f"{split}.jsonl", staging / f"{split}.jsonl")
 
 
-def _copied(run: Run, staging: Path, splits: Iterable[str], trim: bool) -> FreeRows:
+def copied(run: Run, staging: Path, splits: Iterable[str], trim: bool) -> FreeRows:
     """Copy the files of these splits, and write the robust items without options. Return those rows."""
     for name in splits:
         copy_split(run, name, staging, trim)

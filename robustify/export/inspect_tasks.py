@@ -1,0 +1,56 @@
+"""Export of a run's splits as Inspect tasks, each a Python file with its data."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from robustify.export.free_grading import FreeRows
+from robustify.export.heading import ENVIRONMENT, Heading, commented
+from robustify.export.lm_eval_tasks import VERSION, task_name
+from robustify.export.writing import FORCE, SPLITS, TRIM, copied, exporting, files_of
+from robustify.files import write_text
+from robustify.run import Run
+
+HELP = r"""Write tasks for Inspect, with a Python file per split.
+
+\b
+Example:
+    robustify export inspect results/demo -o tasks
+    inspect eval tasks/robust.py --model MODEL
+"""
+OUT = "Write the files into this new or empty folder."
+OPTIONS = {"force": FORCE, "trim": TRIM}
+
+
+def export(run: Run, folder: Path, force: bool = False, trim: bool = False) -> list[Path]:
+    """Write a run's splits as Inspect tasks, each a Python file with its data. Return the paths."""
+    with exporting(run, folder, force) as (staging, heading):
+        splits = [n for n in SPLITS if n != "cloze" and (run.folder / f"{n}.jsonl").stat().st_size]
+        write_inspect(staging, heading, splits, copied(run, staging, splits, trim))
+    return files_of(folder)
+
+
+def write_inspect(folder: Path, heading: Heading, splits: Sequence[str], free: FreeRows) -> list[Path]:
+    """Write an Inspect task file for each split, and for the questions without options if there are any. Return the
+    paths.
+
+    `folder` contains `SPLIT.jsonl` and `robust_free.jsonl`. A task is a short readable Python file without item text,
+    and files differ only by the name of their split. Choices may be shuffled, because logs are matched by the text of
+    the choices and not by letters.
+    """
+    written = []
+    for split in splits:
+        head = commented(heading.lines(f"the {split} items as an Inspect task."))
+        written.append(_inspect_task(folder / f"{split}.py", "inspect_split.py.j2", heading, head, split))
+    if free.rows:
+        head = commented(heading.lines(f"the robust items without options; {free.says}."))
+        written.append(
+            _inspect_task(folder / "robust_free.py", "inspect_free.py.j2", heading, head, "robust_free")
+        )
+    return written
+
+
+def _inspect_task(path: Path, template: str, heading: Heading, head: str, split: str) -> Path:
+    name = task_name(heading.benchmark, split)
+    text = ENVIRONMENT.get_template(template).render(head=head, split=split, name=name, version=VERSION)
+    write_text(path, text)
+    return path

@@ -1,0 +1,58 @@
+"""The contract of exporters: a new one is one module and one entry, and its command follows."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from robustify.cli import cli
+from robustify.export.exporters import EXPORTERS
+from robustify.export.writing import FORCE, Option, exporting, files_of
+from robustify.files import write_text
+from robustify.run import Run
+from tests.support.command import invoked
+
+
+def export(run: Run, out: Path, force: bool = False, case: str = "lower") -> list[Path]:
+    with exporting(run, out, force) as (staging, heading):
+        write_text(staging / "name.txt", heading.benchmark.upper() if case == "upper" else heading.benchmark)
+    return files_of(out)
+
+
+MADE_UP = SimpleNamespace(
+    HELP="Write the name of the benchmark.",
+    OUT="Write the name here.",
+    OPTIONS={
+        "force": FORCE,
+        "case": Option("Write it in this case.", choices=("lower", "upper"), default="lower"),
+        "note": Option("Ignore this text.", "TEXT"),
+    },
+    export=lambda run, out, note=None, **options: export(run, out, **options),
+)
+
+
+def test_a_made_up_exporter_is_one_module_and_one_entry(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(EXPORTERS, "name", MADE_UP)
+    group = cli.commands["export"]
+    monkeypatch.delitem(group.__dict__, "commands", raising=False)
+    try:
+        shown = invoked("export", "name", "--help").output
+        assert "Write the name of the benchmark." in shown
+        assert "--case [lower|upper]" in shown
+        done = invoked(
+            "export", "name", run.folder, "-o", tmp_path / "out", "--case", "upper", "--force", "--json"
+        )
+        assert json.loads(done.stdout) == {"printed": [str(tmp_path / "out" / "name.txt")]}
+        assert (tmp_path / "out" / "name.txt").read_text().isupper()
+    finally:
+        group.__dict__.pop("commands", None)
+
+
+def test_every_exporter_is_a_command_with_its_options() -> None:
+    commands = cli.commands["export"].commands  # type: ignore[attr-defined]
+    assert set(commands) == {*EXPORTERS, "published"}
+    for name, exporter in EXPORTERS.items():
+        assert set(exporter.OPTIONS) <= {parameter.name for parameter in commands[name].params}
