@@ -37,7 +37,7 @@ def without_models(name: str, data: Data, work: Path) -> Entry:
         "chance": tree["benchmark"]["chance_accuracy"],
         "topics": tree["benchmark"]["topics"],
         "defects": {kind: found["n"] for kind, found in tree["benchmark"]["defects"].items()},
-        "key_places": _only(tree["benchmark"]["key_places"], "shares", "p"),
+        "key_spread": _only(tree["benchmark"]["key_spread"], "shares", "p"),
         "sha256": run.manifest["data"]["sha256"],
         "heuristics": {
             one: _only(row, "value", "n", "ci", "ties", "p", "p_holm") for one, row in rows.items()

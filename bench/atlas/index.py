@@ -92,7 +92,7 @@ def _row(found: Entry) -> Entry:
             **{field: heuristic[field] for field in ("value", "n", "ci")},
             "p": heuristic["p_holm"],
         },
-        "places": dict(found["key_places"]),
+        "places": dict(found["key_spread"]),
         "probe": {**fitted["probe"], "p": fitted["probe_p"]},
         **{name: fitted[name] for name in ("scorer", "latent", "residual", "flagged")},
         "strongest_cue": {

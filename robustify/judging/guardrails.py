@@ -47,7 +47,7 @@ def guardrails(summary: Summary, limits: Limits) -> tuple[Guardrail, ...]:
         enough_robust_items(summary, limits),
         unanswered_share(summary, limits),
         ties_share(summary, limits),
-        voters_by_place(summary, limits),
+        voters_by_position(summary, limits),
         undecided_share(summary, limits),
         excess_above_chance(summary, limits),
         residual_shortcuts(summary, limits),
@@ -137,7 +137,7 @@ def ties_share(summary: Summary, limits: Limits) -> Guardrail:
     return _outcome("ties_share", share <= limits.max_ties, share, limits.max_ties, reason)
 
 
-def voters_by_place(summary: Summary, limits: Limits) -> Guardrail:
+def voters_by_position(summary: Summary, limits: Limits) -> Guardrail:
     """Check that no voter always picks the same position, unless letters are forced.
 
     A voter fails if the lower bound of its share at a position is above `max_one_place`, and the lower bound of its excess
@@ -145,7 +145,7 @@ def voters_by_place(summary: Summary, limits: Limits) -> Guardrail:
     """
     screen, limit = summary.screen, limits.max_one_place
     if screen is None or not screen.asked or screen.mode != "letter":
-        return _not_judged("voters_by_place", limit, "no_letters", halts=True)
+        return _not_judged("voters_by_position", limit, "no_letters", halts=True)
     found: list[tuple[float, Reason]] = []
     for name, at in ((name, voter.favoured) for name, voter in screen.voters.items()):
         picked, excess = (None, None) if at is None else (at.picked.ci, at.excess.ci)
@@ -153,12 +153,15 @@ def voters_by_place(summary: Summary, limits: Limits) -> Guardrail:
             share = {"picked": at.picked.value, "n": at.picked.n, "low": picked[0], "keys": at.keys}
             forced = screen.force_letters
             found.append(
-                (picked[0], Reason.of("one_place", voter=name, place=at.place, **share, forced=forced))
+                (
+                    picked[0],
+                    Reason.of("one_position", voter=name, position=at.position, **share, forced=forced),
+                )
             )
     worst = max((low for low, _ in found), default=None)
-    reason = Reason.of("voters_by_place", voters=tuple(one for _, one in found))
+    reason = Reason.of("voters_by_position", voters=tuple(one for _, one in found))
     passed = screen.force_letters or not found
-    return _outcome("voters_by_place", passed, worst, limit, reason, halts=True)
+    return _outcome("voters_by_position", passed, worst, limit, reason, halts=True)
 
 
 def undecided_share(summary: Summary, limits: Limits) -> Guardrail:
@@ -187,7 +190,7 @@ def excess_above_chance(summary: Summary, limits: Limits) -> Guardrail:
         reason = Reason.of("bounded_false_flags", hits=hits, q=q)
         return _outcome("excess_above_chance", hits > 0, None, q, reason)
     # If a voter could see positions, the null that knows the key positions decides.
-    excess = None if screen is None else (screen.by_place or screen).excess_over_chance
+    excess = None if screen is None else (screen.by_position or screen).excess_over_chance
     if excess is None or excess.value is None or excess.p is None:
         return _not_judged("excess_above_chance", limits.excess_p, "no_screen")
     passed = significantly_positive(excess.p, excess.ci, limits.excess_p)
@@ -227,7 +230,7 @@ def certificate(
     if audit is None:
         few = [c.reason for c in checks if c.reason.code == "too_few"]
         return Certificate(verdict="inconclusive", reasons=tuple(few) or (Reason.of("no_screen"),))
-    placed = [v for c in checks if c.name == "voters_by_place" for v in c.reason.nested("voters")]
+    placed = [v for c in checks if c.name == "voters_by_position" for v in c.reason.nested("voters")]
     under_test = [Reason.of("voter_under_test", name=name) for name in voters_under_test]
     if trial is not None or any(not voter.params["forced"] for voter in placed):
         first = [] if trial is None else [trial]

@@ -12,8 +12,8 @@ from robustify.scoring import best
 from robustify.stats.intervals import FEWEST_CLUSTERS, Interval, bootstrap, clopper_pearson, clusters, rate
 from robustify.stats.tests import holm, sign_flip
 from robustify.summary.quantity import Quantity
-from robustify.summary.scored import PlaceBias, PositionBias
-from robustify.summary.screened import FavouredPlace
+from robustify.summary.scored import OnePosition, PositionBias
+from robustify.summary.screened import FavouredPosition
 
 
 def position_biases(ctx: Context) -> dict[str, PositionBias | None]:
@@ -25,7 +25,7 @@ def position_biases(ctx: Context) -> dict[str, PositionBias | None]:
     }
 
 
-def picked_by_place(rows: Block) -> Floats:
+def picked_by_position(rows: Block) -> Floats:
     """Return each row's pick as shares of the displayed positions (r, width). Tied picks share equally."""
     width = rows.order.shape[1]
     tied = best(rows.scores, rows.k)
@@ -41,10 +41,10 @@ def picked_by_place(rows: Block) -> Floats:
 def position_share(block: Block) -> list[float] | None:
     """Return the share of picks at each displayed position, or None without picks. Tied picks share equally."""
     there = block.where((block.pick >= 0) & ((block.order >= 0).sum(axis=1) > block.pick))
-    return [float(share) for share in picked_by_place(there).mean(axis=0)] if len(there) else None
+    return [float(share) for share in picked_by_position(there).mean(axis=0)] if len(there) else None
 
 
-def favoured_place(block: Block, groups: Ints | None = None) -> FavouredPlace | None:
+def favoured_position(block: Block, groups: Ints | None = None) -> FavouredPosition | None:
     """Return the position of more than half of a voter's picks, or None if there is none.
 
     `picked` is the mean over items of the share of an item's orders in which the voter picked that position. Answers to one
@@ -57,7 +57,7 @@ def favoured_place(block: Block, groups: Ints | None = None) -> FavouredPlace | 
         return None
     _, first, item = np.unique(rows.item, return_index=True, return_inverse=True)
     asked = np.bincount(item)
-    picked, key = picked_by_place(rows), (rows.order == rows.key[:, None]) & (rows.order >= 0)
+    picked, key = picked_by_position(rows), (rows.order == rows.key[:, None]) & (rows.order >= 0)
     at = int(picked.mean(axis=0).argmax())
     if picked[:, at].mean() <= 0.5:
         return None
@@ -65,8 +65,8 @@ def favoured_place(block: Block, groups: Ints | None = None) -> FavouredPlace | 
         np.bincount(item, weights=column[:, at].astype(np.float64)) / asked for column in (picked, key)
     )
     ci = _gap_interval(share - keys, None if groups is None else groups[there][first])
-    return FavouredPlace(
-        place=at,
+    return FavouredPosition(
+        position=at,
         picked=Quantity.of(rate(share)),
         keys=float(keys.mean()),
         excess=Quantity(value=float((share - keys).mean()), n=len(first), ci=ci),
@@ -86,16 +86,17 @@ def position_bias(block: Block, groups: Ints | None = None) -> PositionBias | No
     rows = rows.where(answered)
     if not len(rows):
         return None
-    picked, there = picked_by_place(rows), rows.order >= 0
+    picked, there = picked_by_position(rows), rows.order >= 0
     key = (rows.order == rows.key[:, None]) & there
     whole = picked.max(axis=1) == 1
     tests = [_mcnemar(picked[:, j], key[:, j], whole & there[:, j], together) for j in range(picked.shape[1])]
-    places = tuple(
-        _place(picked[:, j], key[:, j], there[:, j], p_holm, together) for j, p_holm in enumerate(holm(tests))
+    positions = tuple(
+        _at_position(picked[:, j], key[:, j], there[:, j], p_holm, together)
+        for j, p_holm in enumerate(holm(tests))
     )
     return PositionBias(
         n=len(rows),
-        places=places,
+        positions=positions,
     )
 
 
@@ -104,10 +105,10 @@ def _mcnemar(picked: Floats, key: Bools, among: Bools, groups: Ints | None) -> f
     return sign_flip(apart, None if groups is None else groups[among])
 
 
-def _place(picked: Floats, key: Bools, there: Bools, p_holm: float, groups: Ints | None) -> PlaceBias:
+def _at_position(picked: Floats, key: Bools, there: Bools, p_holm: float, groups: Ints | None) -> OnePosition:
     gap = picked[there] - key[there]
     ci = _gap_interval(gap, None if groups is None else groups[there])
-    return PlaceBias(
+    return OnePosition(
         picked=Quantity.of(rate(picked[there])),
         key=float(key[there].mean()) if len(gap) else None,
         excess=Quantity(value=float(gap.mean()) if len(gap) else None, n=len(gap), ci=ci),

@@ -10,7 +10,7 @@ from robustify.answers import Answers, Block
 from robustify.arrays import Bools, Floats, Ints
 from robustify.baselines.heuristics import heuristic_scores
 from robustify.judging.context import UNNAMED, Context
-from robustify.judging.positions import favoured_place, position_share
+from robustify.judging.positions import favoured_position, position_share
 from robustify.screen.chance import Chance
 from robustify.screen.consensus import SHORTCUT, d4_votes
 from robustify.screen.decoy_filter import Cut, cuts_at
@@ -43,19 +43,19 @@ def benchmark(ctx: Context) -> entries.Benchmark:
         chance_accuracy=float(np.mean(1 / k)) if len(k) else None,
         topics=dict(sorted(Counter(t or UNNAMED for t in topic_of).items())) if any(topic_of) else {},
         key_positions=tuple(float(n / len(k)) for n in positions) if len(k) else None,
-        key_places=key_places(index.key, index.k),
+        key_spread=key_spread(index.key, index.k),
         defects=_defects(facts.defects),
     )
 
 
-def key_places(key: Ints, k: Ints) -> entries.KeyPlaces:
+def key_spread(key: Ints, k: Ints) -> entries.KeySpread:
     """Return a test of whether keys (n,) are spread evenly over positions. Items without rows are left out."""
     there = (k > 0) & (key >= 0)
     key, k = key[there], k[there]
     positions = where_keys_are(key, k)
     if positions is None:
-        return entries.KeyPlaces(n=0)
-    return entries.KeyPlaces(
+        return entries.KeySpread(n=0)
+    return entries.KeySpread(
         n=positions.n,
         shares=positions.shares,
         by_options={
@@ -175,7 +175,7 @@ def excess(chance: Chance) -> entries.ExcessOverChance | None:
 
 
 def _chance_fields(chance: Chance) -> dict[str, Any]:
-    """Return the fields that `Flags` and `ByPlace` have in common."""
+    """Return the fields that `Flags` and `ByPosition` have in common."""
     # The latent rate is undefined if chance alone could explain every flag.
     known = chance.latent is not None
     return {
@@ -190,22 +190,22 @@ def _chance_fields(chance: Chance) -> dict[str, Any]:
 def flag_fields(chance: Chance) -> dict[str, Any]:
     """Return the fields of `Flags`."""
     by, positions = chance.by_position, chance.positions
-    place = None if positions is None else _off(positions)
+    off = None if positions is None else _off(positions)
     return {
         # Share of the items whose outcome depends on no missing answer.
         "flagged": Quantity.of(chance.share),
         # Share of the flags that decoys attribute to chance, given positions if voters could see them.
         "false_share": Quantity.of(chance.deciding.false_share),
         **_chance_fields(chance),
-        "by_place": None if by is None else entries.ByPlace(**_chance_fields(by), key_place=place),
+        "by_position": None if by is None else entries.ByPosition(**_chance_fields(by), key_position=off),
     }
 
 
-def _off(positions: KeyPositions) -> entries.OffPlace | None:
+def _off(positions: KeyPositions) -> entries.OffPosition | None:
     if positions.off is None:
         return None
     position, share, even = positions.off
-    return entries.OffPlace(place=position, share=share, even=even)
+    return entries.OffPosition(position=position, share=share, even=even)
 
 
 def _voters(ctx: Context) -> dict[str, entries.Voter]:
@@ -218,7 +218,7 @@ def _voters(ctx: Context) -> dict[str, entries.Voter]:
             block = ctx.answers.block(VIEW_OF[rules.mode], name, votes.template)
             shares = position_share(block)
             judged = block.where(ctx.index.index_of[block.item] >= 0)
-            favoured = favoured_place(judged, ctx.row_groups(judged))
+            favoured = favoured_position(judged, ctx.row_groups(judged))
             sampled = _sampled(ctx, judged, votes.choice[:, m])
         out[name] = entries.Voter(
             answered=int(np.count_nonzero(~np.isnan(credit[:, m]))),

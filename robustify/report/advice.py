@@ -17,7 +17,7 @@ from robustify.report.tables import Tone
 from robustify.stats.tests import LEVEL, items_to_detect, significantly_positive
 from robustify.summary.quantity import Quantity
 from robustify.summary.result import Summary
-from robustify.summary.screened import OffPlace
+from robustify.summary.screened import OffPosition
 
 MOST, MOST_CUES = 8, 3
 ONE_PLACE = 0.9
@@ -41,7 +41,7 @@ class Grounds:
     `flagged` of `of` items are flagged, and `judged` items have a verdict. `by_chance` is the share of flagged items that
     are flagged by chance, as a quantity. `real` is the share of all items that are flagged beyond chance, or 0 if there may
     be none. `audit` is the result of the audit of the kept items. `reasons` maps the codes of the certificate's reasons to
-    their parameters. `one_place` is the position of nearly all keys, or None. `hidden` is the part of an item that voters
+    their parameters. `one_position` is that of nearly all keys, or None. `hidden` is the part of an item that voters
     did not see.
     """
 
@@ -57,7 +57,7 @@ class Grounds:
     margin: float
     halted: tuple[str, ...]
     reasons: Mapping[str, Words]
-    one_place: OffPlace | None
+    one_position: OffPosition | None
     hidden: str
 
     @property
@@ -86,7 +86,7 @@ class Grounds:
 
 def grounds(s: Summary) -> Grounds:
     """Return the grounds of the verdict on a summary."""
-    off, reasons = s.benchmark.key_places.off, s.certificate.reasons if s.certificate else ()
+    off, reasons = s.benchmark.key_spread.off, s.certificate.reasons if s.certificate else ()
     verdict = audit = s.certificate.verdict if s.certificate else None
     if s.residual and audit not in (None, "not judged"):
         # A failed guardrail changes the certificate, but it is not evidence of a shortcut.
@@ -104,7 +104,7 @@ def grounds(s: Summary) -> Grounds:
         margin=s.residual.margin if s.residual else MARGIN,
         halted=tuple(check.name for check in s.halting),
         reasons={reason.code: reason.params for reason in reasons},
-        one_place=off if off is not None and off.share >= ONE_PLACE else None,
+        one_position=off if off is not None and off.share >= ONE_PLACE else None,
         hidden=s.screen.hidden if s.screen else "question",
     )
 
@@ -121,7 +121,7 @@ def by_chance(s: Summary) -> Quantity | None:
     given = screen.cut.false_share if screen.cut else screen.false_share
     if given.value is not None:
         return given
-    removed, latent = screen.flagged.value, (screen.by_place or screen).latent_shortcut_rate
+    removed, latent = screen.flagged.value, (screen.by_position or screen).latent_shortcut_rate
     if not removed or latent.value is None:
         return None
     value, *ends = (min(1.0, max(0.0, (removed - x) / removed)) for x in (latent.value, *(latent.ci or ())))
@@ -132,7 +132,7 @@ def _real_share(s: Summary) -> float | None:
     screen = s.screen
     if screen is None or screen.flagged.value is None:
         return None
-    excess, share = (screen.by_place or screen).excess_over_chance, by_chance(s) or Quantity()
+    excess, share = (screen.by_position or screen).excess_over_chance, by_chance(s) or Quantity()
     tested = excess if excess and excess.p is not None and not screen.cut else None
     if tested and not significantly_positive(tested.p, tested.ci, screen.level):
         return 0.0
@@ -151,8 +151,8 @@ def headline(g: Grounds) -> tuple[Tone, str]:
 def _verdict_code(g: Grounds) -> str:
     if g.trial or g.verdict == "not judged":
         return "trial" if g.trial else "by_letter"
-    if g.one_place and not g.flagged:
-        return "one_place"
+    if g.one_position and not g.flagged:
+        return "one_position"
     if g.reasons.keys() & {"too_few", "no_screen"}:
         return "too_few" if "too_few" in g.reasons else "no_screen"
     refuted = g.verdict == "not certified" and "above_chance" in g.reasons
@@ -289,7 +289,7 @@ ALWAYS: Mapping[str, When] = {
     "mend_defects": _defects,
     "replace_seen": lambda s, g: _sized(in_items(s.contamination.overlap.found) if s.contamination else 0),
     "review_keys": lambda s, g: _sized(in_items(s.label_noise.flagged) if s.label_noise else 0),
-    "shuffle_keys": lambda s, g: _if(_below(s.benchmark.key_places.p), n=g.of),
+    "shuffle_keys": lambda s, g: _if(_below(s.benchmark.key_spread.p), n=g.of),
     "ask_again": lambda s, g: _sized(s.screen.unanswered if s.screen else 0),
 }
 """Rules for runs that were not judged, for judged runs, and for all runs, the most urgent first."""

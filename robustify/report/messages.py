@@ -17,7 +17,7 @@ from robustify.summary.quantity import Part, Quantity
 from robustify.summary.reason import Reason
 from robustify.summary.result import Guardrail, Summary
 from robustify.summary.scored import PositionBias
-from robustify.summary.screened import OffPlace
+from robustify.summary.screened import OffPosition
 
 LONGEST = 2000
 KINDS = {
@@ -105,19 +105,19 @@ def in_items(share: Quantity | None) -> int:
     return round((share.value or 0.0) * (share.n or 0)) if share is not None else 0
 
 
-def _uneven(off: OffPlace) -> str:
+def _uneven(off: OffPosition) -> str:
     share, even = (
         f"{100 * x:.0f} %" if x in (0.0, 1.0) else f"{100 * x:.1f} %" for x in (off.share, off.even)
     )
-    return f"the key is {ordinal(off.place)} in {share} of the items ({even} if keys were spread evenly)"
+    return f"the key is {ordinal(off.position)} in {share} of the items ({even} if keys were spread evenly)"
 
 
 def _too_often(bias: PositionBias) -> dict[str, Any] | None:
     """Return the position that a model picks significantly too often, or None if there is none."""
     found = [
-        {"p": place.p_holm, "position": j, "picked": place.picked.value, "key": place.key}
-        for j, place in enumerate(bias.places)
-        if place.p_holm < LEVEL and place.picked.value is not None and place.key is not None
-        and place.picked.value > place.key
+        {"p": one.p_holm, "position": j, "picked": one.picked.value, "key": one.key}
+        for j, one in enumerate(bias.positions)
+        if one.p_holm < LEVEL and one.picked.value is not None and one.key is not None
+        and one.picked.value > one.key
     ]  # fmt: skip
     return min(found, key=lambda one: (one["p"], one["position"]), default=None)

@@ -45,7 +45,7 @@ def opening(s: Summary) -> FirstScreen:
     g = grounds(s)
     tone, line = headline(g)
     reasons = s.certificate.reasons if s.certificate else ()
-    above = tuple(f"{sentence(r)}." for r in reasons if r.code == "one_place")
+    above = tuple(f"{sentence(r)}." for r in reasons if r.code == "one_position")
     judged = g.flagged is not None and g.verdict != "not judged"
     number, behind = (finding(code, s, g=g) if judged else "" for code in ("answerable", "named"))
     if not s.screen:
@@ -61,7 +61,7 @@ def _best_model(s: Summary) -> str:
 
 
 def _checks(s: Summary, g: Grounds) -> Iterator[tuple[State | None, str]]:
-    if not s.screen and (said := finding("key_places", s.benchmark.key_places)):
+    if not s.screen and (said := finding("key_spread", s.benchmark.key_spread)):
         yield None, said
     if s.screen and not g.trial:
         yield g.audit, finding("kept", s, g=g)

@@ -74,15 +74,15 @@ def _rules(s: Summary) -> Iterator[tuple[str, tuple[Quantity | None, Quantity | 
     """Yield the flags of the run's rule and of other rules, the flags expected, and the overlap of both rules."""
     if s.screen is None:
         return
-    by_place, d4 = s.screen.by_place, s.screen.d4_rule
+    by_position, d4 = s.screen.by_position, s.screen.d4_rule
     yield "This run", (s.screen.flagged, s.screen.expected_flags, None)
-    yield "This run, positions known", (None, by_place.expected_flags if by_place else None, None)
+    yield "This run, positions known", (None, by_position.expected_flags if by_position else None, None)
     for rule in s.sensitivity:
         yield rule.name, (rule.flagged, rule.expected, rule.jaccard)
     if d4 and not s.sensitivity:
         yield "D.4", (d4.flagged, d4.expected_flags, None)
-    if d4 and d4.by_place:
-        yield "D.4, positions known", (None, d4.by_place.expected_flags, None)
+    if d4 and d4.by_position:
+        yield "D.4, positions known", (None, d4.by_position.expected_flags, None)
 
 
 def _shares(values: tuple[float, ...] | None) -> Cell | None:

@@ -112,7 +112,7 @@ class Permutation(Part):
     cloze_invariance: Literal["inert"] | Moved | None
 
 
-class PlaceBias(Part):
+class OnePosition(Part):
     """Share of picks and share of keys at one position."""
 
     picked: Quantity
@@ -125,7 +125,7 @@ class PositionBias(Part):
     """Picks and keys by position, over the first order of each item."""
 
     n: int
-    places: tuple[PlaceBias, ...]
+    positions: tuple[OnePosition, ...]
 
 
 class CalibrationBin(Part):

@@ -20,15 +20,15 @@ class KeysAmong(Part):
     shares: tuple[Share, ...]
 
 
-class OffPlace(Part):
+class OffPosition(Part):
     """Position (from 0) whose share of keys differs most from an even spread, if the difference is significant."""
 
-    place: int
+    position: int
     share: Share
     even: Share
 
 
-class KeyPlaces(Part):
+class KeySpread(Part):
     """Key positions in the benchmark's own order, null if no key is known. `p` tests an even spread."""
 
     n: int
@@ -36,7 +36,7 @@ class KeyPlaces(Part):
     by_options: dict[str, KeysAmong] | None = None
     p: P | None = None
     test: Literal["drawn", "chi-square"] | None = None
-    off: OffPlace | None = None
+    off: OffPosition | None = None
 
 
 class Benchmark(Part):
@@ -49,14 +49,14 @@ class Benchmark(Part):
     chance_accuracy: Share | None
     topics: dict[str, int]
     key_positions: tuple[Share, ...] | None
-    key_places: KeyPlaces
+    key_spread: KeySpread
     defects: dict[str, DefectCount]
 
 
-class FavouredPlace(Part):
+class FavouredPosition(Part):
     """Position (from 0) that has more than half of a voter's picks. Shares are means over items."""
 
-    place: int
+    position: int
     picked: Quantity
     keys: Share
     excess: Quantity
@@ -81,7 +81,7 @@ class Voter(Part):
     accuracy: Quantity | None = None
     answered: int
     position_share: tuple[Share, ...] | None
-    favoured: FavouredPlace | None = None
+    favoured: FavouredPosition | None = None
     unanswered: int
     ties: int
     kind: Literal["model", "probe"]
@@ -94,7 +94,7 @@ class ExcessOverChance(Quantity):
     p: P | None
 
 
-class ByPlace(Part):
+class ByPosition(Part):
     """Flags of a rule compared with a null that uses the positions of the keys.
 
     `expected_flags` assumes that every key is drawn again, also of shortcuts. It does not count clean items lost.
@@ -103,18 +103,18 @@ class ByPlace(Part):
     expected_flags: Quantity | None
     excess_over_chance: ExcessOverChance | None
     latent_shortcut_rate: Quantity
-    key_place: OffPlace | None
+    key_position: OffPosition | None
 
 
 class Flags(Part):
-    """Flags of a rule compared with chance. `by_place` is null if no voter could see positions."""
+    """Flags of a rule compared with chance. `by_position` is null if no voter could see positions."""
 
     flagged: Quantity
     false_share: Quantity
     expected_flags: Quantity | None
     excess_over_chance: ExcessOverChance | None
     latent_shortcut_rate: Quantity
-    by_place: ByPlace | None
+    by_position: ByPosition | None
 
 
 class D4Rule(Flags):

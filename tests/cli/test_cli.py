@@ -92,7 +92,7 @@ def test_voters_that_pick_one_letter_are_no_screen_unless_forced(
     ended = robustify(str(config), "-o", "out", "--json")
     tree = json.loads(ended.out)["summary"]
     assert ended.code == 7, "no topic keeps half of its items"
-    assert [r["params"]["voter"] for r in tree["certificate"]["reasons"] if r["code"] == "one_place"] == [
+    assert [r["params"]["voter"] for r in tree["certificate"]["reasons"] if r["code"] == "one_position"] == [
         "one",
         "two",
     ]

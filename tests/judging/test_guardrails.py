@@ -13,10 +13,10 @@ from robustify.summary.result import Guardrail, Residual, Summary
 from tests.support.trees import filled
 
 LIMITS = Limits()
-HALTING = ["topic_collapse", "topic_drift", "enough_robust_items", "voters_by_place"]
+HALTING = ["topic_collapse", "topic_drift", "enough_robust_items", "voters_by_position"]
 NAMES = [
     "topic_collapse", "topic_drift", "enough_robust_items", "unanswered_share", "ties_share",
-    "voters_by_place", "undecided_share", "excess_above_chance", "residual_shortcuts",
+    "voters_by_position", "undecided_share", "excess_above_chance", "residual_shortcuts",
 ]  # fmt: skip
 GOOD: dict[str, Any] = {
     "screen": {
@@ -34,7 +34,7 @@ GOOD: dict[str, Any] = {
     },
     "residual": {"verdict": "certified", "reasons": []},
 }  # fmt: skip
-FAVOURED = {"place": 0, "picked": {"value": 0.99, "n": 200, "ci": [0.96, 0.999]}, "keys": 0.25,
+FAVOURED = {"position": 0, "picked": {"value": 0.99, "n": 200, "ci": [0.96, 0.999]}, "keys": 0.25,
             "excess": {"value": 0.74, "n": 200, "ci": [0.72, 0.76]}}  # fmt: skip
 
 
@@ -111,12 +111,12 @@ CASES: list[tuple[str, dict[str, Any], bool, float | str | None, str]] = [
     ("residual_shortcuts", audit("certified"), True, "certified", "the audit is certified: no item was kept"),
     ("residual_shortcuts", audit("inconclusive"), True, "inconclusive", "the audit is inconclusive"),
     ("residual_shortcuts", audit("not certified"), False, "not certified", "the audit is not certified"),
-    ("voters_by_place", placed(), False, 0.96, LEANING),
-    ("voters_by_place", merged(placed(), {"screen": {"force_letters": True}}), True, 0.96, LEANING),
-    ("voters_by_place", merged(placed(), {"screen": {"mode": "text"}}), True, None, "no voter was asked by letter"),
-    ("voters_by_place", placed(picked={"value": 0.93, "n": 200, "ci": [0.89, 0.96]}), True, None, "no voter picks by"),
-    ("voters_by_place", placed(excess={"value": 0.01, "n": 200, "ci": [-0.01, 0.03]}), True, None, "no voter picks by"),
-    ("voters_by_place", placed(excess={"value": 0.74, "n": 9, "ci": None}), True, None, "no voter picks by"),
+    ("voters_by_position", placed(), False, 0.96, LEANING),
+    ("voters_by_position", merged(placed(), {"screen": {"force_letters": True}}), True, 0.96, LEANING),
+    ("voters_by_position", merged(placed(), {"screen": {"mode": "text"}}), True, None, "no voter was asked by letter"),
+    ("voters_by_position", placed(picked={"value": 0.93, "n": 200, "ci": [0.89, 0.96]}), True, None, "no voter picks by"),
+    ("voters_by_position", placed(excess={"value": 0.01, "n": 200, "ci": [-0.01, 0.03]}), True, None, "no voter picks by"),
+    ("voters_by_position", placed(excess={"value": 0.74, "n": 9, "ci": None}), True, None, "no voter picks by"),
 ]  # fmt: skip
 
 
@@ -196,10 +196,10 @@ def test_a_failed_guardrail_only_lowers_the_verdict(audited: str, one: Guardrail
 
 @pytest.mark.parametrize(("forced", "verdict"), [(False, "not judged"), (True, "certified")])
 def test_voters_by_place_leave_nothing_to_judge_unless_forced(forced: bool, verdict: str) -> None:
-    one = checked(merged(placed(), {"screen": {"force_letters": forced}}))["voters_by_place"]
+    one = checked(merged(placed(), {"screen": {"force_letters": forced}}))["voters_by_position"]
     final = certificate(residual("certified"), [one], ())
     assert final.verdict == verdict
-    assert [c.code for c in final.reasons if c != NOBODY] == ["one_place"]
+    assert [c.code for c in final.reasons if c != NOBODY] == ["one_position"]
 
 
 @pytest.mark.parametrize(

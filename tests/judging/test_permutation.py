@@ -14,7 +14,7 @@ from robustify.judging.permutation import cloze_invariance as judge_cloze_invari
 from robustify.judging.permutation import orders_asked
 from robustify.judging.permutation import permutation as judge_permutation
 from robustify.judging.permutation import stability as judge_stability
-from robustify.judging.positions import favoured_place, position_share
+from robustify.judging.positions import favoured_position, position_share
 from robustify.screen.item_index import item_index
 from tests.support.contexts import made_up
 from tests.support.fake_answers import bench, rows, text_rows
@@ -237,8 +237,8 @@ def test_the_place_on_which_picks_sit_is_counted_by_item(knows: float, place: in
         row(f"i{i}", o, [-0.1 if j == p else -3 for j in range(4)], i % 4)
         for (i, o), p in zip(shown, picks, strict=True)
     ]
-    found = favoured_place(block(held))
-    assert (None if found is None else found.place) == place
+    found = favoured_position(block(held))
+    assert (None if found is None else found.position) == place
     if found is not None:
         assert (found.picked.value, found.picked.n, found.keys) == (1, 60, 0.25)
         assert found.excess.value == pytest.approx(0.75)

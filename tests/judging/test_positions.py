@@ -41,7 +41,7 @@ def test_shares_are_those_of_a_plain_count(
         assert found is None
         return
     assert found["n"] == len(told)
-    for j, place in enumerate(found["places"]):
+    for j, place in enumerate(found["positions"]):
         assert place["picked"]["value"] == pytest.approx(sum(p == j for _, p in told) / len(told))
         assert place["key"] == pytest.approx(sum(k == j for k, _ in told) / len(told))
         assert place["excess"]["value"] == pytest.approx(place["picked"]["value"] - place["key"])
@@ -53,7 +53,7 @@ def test_a_model_that_always_says_the_first_is_told() -> None:
         finding("position_bias", PositionBias(**found))
         == "Picks the first option in 100.0 % of the items, but the key is there in 25.0 % (p < 0.001)."
     )
-    first = found["places"][0]["excess"]
+    first = found["positions"][0]["excess"]
     assert (first["value"], first["n"]) == (0.75, 80)
     assert 0.6 < first["ci"][0] < 0.75 < first["ci"][1] < 0.9
 
@@ -61,7 +61,7 @@ def test_a_model_that_always_says_the_first_is_told() -> None:
 def test_a_model_that_is_always_right_leans_nowhere_wherever_the_keys_stand() -> None:
     found = position_bias(block([(0, 0)] * 70 + [(3, 3)] * 10))
     assert finding("position_bias", PositionBias(**found)) == ""
-    assert [p["p_holm"] for p in found["places"]] == [1.0] * 4
+    assert [p["p_holm"] for p in found["positions"]] == [1.0] * 4
 
 
 def test_a_passage_counts_once() -> None:
@@ -70,15 +70,15 @@ def test_a_passage_counts_once() -> None:
     keys, picks = (np.repeat(rng.integers(0, 4, 10), 8) for _ in range(2))
     rows = block([(int(k), int(p)) for k, p in zip(keys, picks, strict=True)])
     alone, together = position_bias(rows), position_bias(rows, np.arange(80) // 8)
-    assert min(p["p_holm"] for p in alone["places"]) < 0.01
-    assert min(p["p_holm"] for p in together["places"]) > 0.05
+    assert min(p["p_holm"] for p in alone["positions"]) < 0.01
+    assert min(p["p_holm"] for p in together["positions"]) > 0.05
 
 
 def test_ties_share_their_place_and_do_not_test() -> None:
     rows = [answer(Asked(f"i{at}", "full", "m", (0, 1), "t", at % 2), [-1.0, -1.0]) for at in range(20)]
     found = position_bias(Answers.of(rows).block("full", "m"))
-    assert [p["picked"]["value"] for p in found["places"]] == [0.5, 0.5]
-    assert [p["p_holm"] for p in found["places"]] == [1.0, 1.0]
+    assert [p["picked"]["value"] for p in found["positions"]] == [0.5, 0.5]
+    assert [p["p_holm"] for p in found["positions"]] == [1.0, 1.0]
 
 
 def test_items_of_fewer_options_count_only_where_they_have_a_place() -> None:
@@ -87,4 +87,4 @@ def test_items_of_fewer_options_count_only_where_they_have_a_place() -> None:
         Answer("b", "full", "m", (0, 1, 2), "t", 2, 2, 1.0, ()),
     ]
     found = position_bias(Answers.of(rows).block("full", "m"))
-    assert [p["picked"]["n"] for p in found["places"]] == [2, 2, 1]
+    assert [p["picked"]["n"] for p in found["positions"]] == [2, 2, 1]

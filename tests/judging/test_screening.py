@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 
 from robustify.arrays import Bools
-from robustify.judging.screening import flag_fields, key_places
+from robustify.judging.screening import flag_fields, key_spread
 from robustify.report.messages import finding
 from robustify.screen.chance import Chance, chance
 from robustify.screen.consensus import screened
 from robustify.screen.item_index import key_shares, where_keys_are
-from robustify.summary.screened import OffPlace, Screen
+from robustify.summary.screened import OffPosition, Screen
 from tests.support.fake_answers import Bench, bench, votes_of
 from tests.support.rules import unanimous
 from tests.support.trees import filled
@@ -51,26 +51,26 @@ def test_where_all_keys_are_at_one_place_the_sentence_says_so() -> None:
 
 
 def test_the_place_with_most_keys_too_many_is_named() -> None:
-    places = key_places(np.repeat([0, 1, 2, 3], [100, 100, 170, 30]), np.full(400, 4))
+    places = key_spread(np.repeat([0, 1, 2, 3], [100, 100, 170, 30]), np.full(400, 4))
     assert (places.shares, places.test) == ((0.25, 0.25, 0.425, 0.075), "chi-square")
-    assert places.off == OffPlace(place=2, share=0.425, even=0.25)
-    assert finding("key_places", places) == (
+    assert places.off == OffPosition(position=2, share=0.425, even=0.25)
+    assert finding("key_spread", places) == (
         "In the original order, the key is third in 42.5 % of the items (25.0 % if keys were spread "
         "evenly); n = 400, p < 0.001 (chi-square)."
     )
 
 
 def test_even_keys_have_no_sentence_and_no_items_have_no_numbers() -> None:
-    even = key_places(np.arange(400) % 4, np.full(400, 4))
-    assert (even.off, even.p, even.n, finding("key_places", even)) == (None, 1.0, 400, "")
-    none = key_places(np.full(3, -1), np.zeros(3, dtype=np.int64))
+    even = key_spread(np.arange(400) % 4, np.full(400, 4))
+    assert (even.off, even.p, even.n, finding("key_spread", even)) == (None, 1.0, 400, "")
+    none = key_spread(np.full(3, -1), np.zeros(3, dtype=np.int64))
     assert none.tree() == {**dict.fromkeys(even.tree()), "n": 0}
     assert where_keys_are(np.zeros(4, dtype=np.int64), np.ones(4, dtype=np.int64)) is not None
 
 
 def test_options_that_differ_in_number_are_counted_apart() -> None:
     key, k = np.array([0, 1, 0, 1, 2, 4]), np.array([2, 2, 5, 5, 5, 5])
-    places = key_places(key, k)
+    places = key_spread(key, k)
     assert places.tree()["by_options"] == {
         "2": {"n": 2, "shares": [0.5, 0.5]},
         "5": {"n": 4, "shares": [0.25, 0.25, 0.25, 0.0, 0.25]},

@@ -43,7 +43,9 @@ PART: Edits = {
 }
 LETTERS: Edits = {
     "certificate/verdict": "not judged",
-    "certificate/reasons": [{"code": "one_place", "params": {"voter": "m", "place": 0, "forced": False}}],
+    "certificate/reasons": [
+        {"code": "one_position", "params": {"voter": "m", "position": 0, "forced": False}}
+    ],
 }
 ALONE: Edits = {"certificate/reasons": [{"code": "no_independent_auditor", "params": {}}]}
 NONE_FLAGGED: Edits = {
@@ -58,7 +60,7 @@ BY_CHANCE: Edits = {
     "screen/excess_over_chance/p": 0.4,
     "screen/excess_over_chance/ci": [-0.01, 0.03],
 }
-AT_A: Edits = {"benchmark/key_places/off": {"place": 0, "share": 0.95, "even": 0.25}}
+AT_A: Edits = {"benchmark/key_spread/off": {"position": 0, "share": 0.95, "even": 0.25}}
 UNSCREENED: Edits = {"screen": None}
 SOME_JUDGED: Edits = {
     "splits/shortcut": 57, "splits/all": 160, "screen/flagged": {"value": 57 / 143, "n": 143, "ci": [0.3, 0.5]},
@@ -102,7 +104,7 @@ CASES: dict[str, tuple[Edits, int, Edits]] = {
     "ask_models": ({"screen": None, "certificate/reasons": [{"code": "no_screen", "params": {}}]}, 360, {}),
     "review_keys": ({}, 89, {"label_noise": None}),
     "mend_defects": ({"benchmark/defects": {"empty_choice": {"n": 3}, "blank_stem": {"n": 0}}}, 3, {}),
-    "shuffle_keys": ({**QUIET, "benchmark/key_places/p": 0.0}, 360, {}),
+    "shuffle_keys": ({**QUIET, "benchmark/key_spread/p": 0.0}, 360, {}),
     "replace_seen": ({**QUIET, "contamination": {"overlap": {"found": RATE}}}, 36, {}),
     "ask_again": ({**QUIET, "screen/unanswered": 7}, 7, {}),
 }  # fmt: skip

@@ -13,7 +13,7 @@ from robustify.summary.reason import Reason
 
 SOURCE = Path(__file__).parents[2] / "robustify"
 AUDITOR = {"auditor": "one", "kind": "probe", "value": 0.4, "n": 200}
-PLACE = {"voter": "one", "place": 2, "picked": 0.9, "n": 60, "low": 0.8, "keys": 0.25, "forced": True}
+PLACE = {"voter": "one", "position": 2, "picked": 0.9, "n": 60, "low": 0.8, "keys": 0.25, "forced": True}
 KEPT = Reason.of("topic_count", name="history", before=40, after=10)
 SAID: dict[str, list[tuple[dict[str, Any], str]]] = {
     "not_judged": [({"why": "no_screen"}, "not judged: nothing was screened"),
@@ -53,10 +53,12 @@ SAID: dict[str, list[tuple[dict[str, Any], str]]] = {
     "guardrail_failed": [({"name": "ties_share", "reason": Reason.of("no_screen")},
                           "guardrail ties_share: nothing could be screened without the question"),
                          ({"name": "ties_share", "reason": None}, "guardrail ties_share failed")],
-    "voters_by_place": [({"voters": (Reason.of("one_place", **PLACE),)}, "one picks the option shown third in 90.0 %"),
+    "voters_by_position": [
+                        ({"voters": (Reason.of("one_position", **PLACE),)}, "one picks the option shown third in 90.0 %"),
                         ({"voters": ()}, "no voter picks by position")],
-    "one_place": [(PLACE, "(n = 60 items, lower bound 80.0 %; the key is there in 25.0 %); judged anyway"),
-                  ({"voter": "one", "place": 0, "forced": False}, "one picks the option shown first, whatever its text")],
+    "one_position": [(PLACE, "(n = 60 items, lower bound 80.0 %; the key is there in 25.0 %); judged anyway"),
+                  ({"voter": "one", "position": 0, "forced": False},
+                   "one picks the option shown first, whatever its text")],
     "trial_run": [({"n": 20, "least": 100, "part": False}, "20 items, fewer than 100"),
                   ({"n": 20, "least": 100, "part": True}, "20 items, limited to a part of the set")],
     "voter_under_test": [({"name": "one"}, "one is under test and voted in the filter")],
