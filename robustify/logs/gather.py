@@ -80,7 +80,7 @@ def gather(logs: Sequence[Log], bench: Loaded | None, *, skip_bad: bool = False)
         defects=_defects(items, bench, rows, catalogue),
         set_aside=(*unread(logs), *counts.set_aside),
         left_out=len(catalogue.items) - len(items),
-        notes=tuple(_notes(rows, counts, len(catalogue.items) - len(items), answers)),
+        notes=tuple(_notes(rows, counts, catalogue, answers)),
     )
 
 
@@ -128,13 +128,21 @@ def _defects(
     return find_defects(items, *zip(*(first[item.id] for item in items), strict=True))
 
 
-def _notes(rows: Sequence[MatchedRow], counts: MatchCounts, left_out: int, answers: Answers) -> Iterator[str]:
+def _notes(
+    rows: Sequence[MatchedRow], counts: MatchCounts, catalogue: Catalogue, answers: Answers
+) -> Iterator[str]:
+    grows, left_out = catalogue.grows, len(catalogue.items) - len({match.at for _, _, match in rows})
     for kind, n in counts.by.items():
         if kind != "content":
             yield f"rows matched by {kind}, because their content alone does not identify the item: {n}"
     for file, n in counts.other_key.items():
         if n:
-            yield f"{file}: rows whose key differs from the data (the key of the data was used): {n}"
+            whose = (
+                "an earlier log (the first key was used)"
+                if grows
+                else "the data (the key of the data was used)"
+            )
+            yield f"{file}: rows whose key differs from {whose}: {n}"
     if left_out:
         yield f"items of the data that are in no log and were left out of this run: {left_out}"
     if counts.set_aside:

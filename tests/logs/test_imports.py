@@ -187,6 +187,16 @@ def test_another_key_in_the_data_is_counted_and_the_data_s_own_is_taken(
     assert rows(run)[0][3:] == (0, 0.0)
 
 
+def test_two_logs_that_disagree_on_a_key_do_not_speak_of_data(tmp_path: Path, items: list[Item]) -> None:
+    shown = {"one": items, "two": [replace(items[0], key=(items[0].key + 1) % items[0].k), *items[1:]]}
+    paths = [LogPath(logged(tmp_path, model, its, PICKS[model]), view="full") for model, its in shown.items()]
+    notes = import_logs(paths, tmp_path / "out").manifest["config"]["notes"]
+    assert "samples_boxes.jsonl: rows whose key differs from an earlier log (the first key was used): 1" in {
+        note.rpartition("/")[2] for note in notes
+    }
+    assert not any("from the data" in note for note in notes)
+
+
 def test_items_that_stand_twice_are_taken_one_after_the_other(tmp_path: Path) -> None:
     held = [
         *boxes(3),
