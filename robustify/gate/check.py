@@ -14,7 +14,7 @@ from datetime import date
 from robustify.gate.encoded import hidden
 from robustify.gate.fingerprints import Fingerprints, Match
 from robustify.gate.folded_words import LEAST_TERMS, readings, rejoined, streams, terms_named, under_names
-from robustify.gate.key_file import Key
+from robustify.gate.key_file import Key, keys_in
 from robustify.gate.opaque import MOST_BYTES, is_pointer, refusal, text_of
 from robustify.gate.policy import BY_ID, Finding, Policy
 from robustify.gate.shapes import ENOUGH, MOST_SHAPES, Shaped, shapes_of, weight
@@ -164,7 +164,7 @@ def check_contents(
             known[digest] = [Finding(BY_ID["RBG503"], 1, too_large(content.size))]
         elif digest not in known:
             known[digest] = scan(content.data, prints, keys)
-        path, in_path = _in_path(content, prints)
+        path, in_path = _in_path(content.path, prints, keys)
         for finding in (*in_path, *known[digest]):
             placed = replace(finding, path=path)
             if policy.allows(placed, digest, date.today()):
@@ -174,13 +174,15 @@ def check_contents(
     return outcome
 
 
-def _in_path(content: Blob, prints: Fingerprints | None) -> tuple[str, list[Finding]]:
-    """Return a printable path and any findings in the path. A path with registered text is not printed."""
-    matches = prints.matches(content.path) if prints is not None and content.named else ()
-    for match in matches:
-        says = f'(in the path itself: set "{match.set_name}", {match.strength})'
-        return f"<a path of {len(content.path)} characters>", [Finding(BY_ID["RBG301"], 1, says)]
-    return content.path, []
+def _in_path(path: str, prints: Fingerprints | None, keys: Sequence[Key]) -> tuple[str, list[Finding]]:
+    """Return a printable path and any findings in the path. A path with registered text or a key is not printed."""
+    found = [
+        ("RBG301", f': set "{m.set_name}", {m.strength}') for m in (prints.matches(path) if prints else ())
+    ]
+    found += [("RBG402", "") for form in (path, path.replace("/", "\n")) for _ in keys_in(form, keys)]
+    for rule, says in found:
+        return f"<a path of {len(path)} characters>", [Finding(BY_ID[rule], 1, f"(in the path itself{says})")]
+    return path, []
 
 
 def report(outcome: Outcome, why_not: str, notes: Sequence[str] = ()) -> None:

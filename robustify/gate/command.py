@@ -76,9 +76,8 @@ def scanner() -> argparse.ArgumentParser:
     )
     add(
         "--pushed",
-        nargs="?",
-        const="",
-        metavar="REMOTE",
+        nargs="*",
+        metavar=("REMOTE", "URL"),
         help="scan the commits about to be pushed (pre-push hook)",
     )
     add("--commit-msg", nargs="?", const="", metavar="FILE", help="scan a commit message (commit-msg hook)")

@@ -5,9 +5,11 @@ filter, text conversion or external diff changes what is scanned. Nothing is wri
 """
 
 import os
+import shlex
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -15,8 +17,10 @@ from typing import IO
 from robustify.errors import ResourceError, UsageError
 
 _KEPT = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-         "GIT_COMMON_DIR", "GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM"}  # fmt: skip
-"""Variables that Git sets for its hooks. Any other GIT_ variable could name a program or a replacement object."""
+         "GIT_COMMON_DIR", "GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM", "GIT_CONFIG_GLOBAL",
+         "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"}  # fmt: skip
+"""Variables that Git sets for its hooks, or that name the user's own settings. Any other GIT_ variable could name a
+program or a replacement object."""
 _OFF = {
     **dict.fromkeys(("core.hooksPath", "core.attributesFile", "diff.orderFile"), os.devnull),
     **dict.fromkeys(("core.fsmonitor", "core.commitGraph", "core.sshCommand", "core.alternateRefsCommand", "core.askPass",
@@ -25,8 +29,16 @@ _OFF = {
     "core.pager": "cat",
     "protocol.allow": "never",
 }  # fmt: skip
-_DIFF = ("-z", "--raw", "--no-renames", "--no-abbrev", "--no-ext-diff", "--no-textconv")
-_CHUNK = 1 << 20
+_DIFF = (
+    "-z",
+    "--raw",
+    "--no-renames",
+    "--no-abbrev",
+    "--no-ext-diff",
+    "--no-textconv",
+    "--ignore-submodules=none",
+)
+_CHUNK, _MOST = 1 << 20, 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +61,14 @@ class Repository:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         if self.ask("rev-parse", "--git-dir") is None:
+            seen = subprocess.run(
+                command(("rev-parse",)), cwd=folder, env=environment(), capture_output=True, check=False
+            )
+            if b"ownership" in seen.stderr or b"unsafe repository" in seen.stderr:
+                raise UsageError(
+                    "Git does not read this repository, because it belongs to another owner. If you trust it, run "
+                    "`git config --global --add safe.directory FOLDER`."
+                )
             raise UsageError("This is not a Git repository. To scan files, run `robustify gate FILES`.")
 
     def indexed(self, *, changed: bool) -> list[Entry]:
@@ -76,9 +96,7 @@ class Repository:
 
     def objects(self, tips: Iterable[str], known: Iterable[str]) -> list[Entry]:
         """Return the objects (commits, tags, trees, files) reachable from `tips` but not from `known`, with paths."""
-        rows = os.fsdecode(
-            self._run("rev-list", "--objects", "--stdin", given=_lines(tips, known))
-        ).splitlines()
+        rows = rows_of(self._run("rev-list", "--objects", "--stdin", given=_lines(tips, known)))
         return [Entry(path, name) for name, _, path in (row.partition(" ") for row in rows)]
 
     def changed(self, commits: Iterable[str]) -> list[Entry]:
@@ -95,15 +113,55 @@ class Repository:
     def refs(self, *folders: str) -> list[tuple[str, str, str]]:
         """Return the refs under the given prefixes as (name, object ID, peeled object ID)."""
         refs: dict[str, tuple[str, str]] = {}
-        for one, _, name in (row.partition(" ") for row in (self.ask("show-ref", "-d") or "").splitlines()):
+        for one, _, name in (row.partition(" ") for row in (self.ask("show-ref", "-d") or "").split("\n")):
             name = name.removesuffix("^{}")
             refs[name] = (refs.get(name, (one,))[0], one)
         return [(name, *objects) for name, objects in refs.items() if name.startswith(folders)]
 
+    def held_by(self, remote: str, url: str) -> list[str] | None:
+        """Return the commits and tags of this repository that a remote has, or None if it does not answer.
+
+        The remote itself is asked, with the user's settings as in the push before: what this repository remembers of it
+        may be of another URL or out of date. What only some of its push URLs have does not count.
+        """
+        env = {**os.environ, "GIT_TERMINAL_PROMPT": "0"}
+        urls = (
+            [url] if url else (self.ask("remote", "get-url", "--push", "--all", remote) or remote).split("\n")
+        )
+        theirs: set[str] | None = None
+        for one in urls:
+            line = ["git", "ls-remote", "--quiet", "--", one]
+            try:
+                said = subprocess.run(
+                    line,
+                    cwd=self._folder,
+                    env=env,
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    timeout=60,
+                    check=True,
+                )
+            except (OSError, subprocess.SubprocessError):
+                return None
+            names = {row.partition("\t")[0] for row in rows_of(said.stdout)}
+            theirs = names if theirs is None else theirs & names
+        check = self._run("cat-file", "--batch-check", given=_lines(sorted(theirs or ())))
+        return [row.split()[0] for row in rows_of(check) if row.split()[1] in ("commit", "tag")]
+
     def at(self, commit: str, path: str) -> bytes | None:
-        """Return the content of a path in a commit, or in the index if `commit` is empty."""
+        """Return the content of a path in a commit, or in the index if `commit` is empty.
+
+        Raises:
+            ResourceError: The content is too large to read.
+        """
         name = self.ask("rev-parse", "--verify", "--quiet", f"{commit}:{path}")
-        return next((data for _, _, data in self.contents([name], _CHUNK)), None) if name else None
+        for _, size, data in self.contents([name], _MOST) if name else ():
+            if data is None:
+                raise ResourceError(
+                    f"{path} has {size:,} bytes. Expected at most {_MOST >> 20} MiB. Remove entries."
+                )
+            return data
+        return None
 
     def contents(self, names: Iterable[str], most: int) -> Iterator[Content]:
         """Yield the type, size and bytes of each object. The bytes are None if there are more than `most`.
@@ -160,9 +218,27 @@ def _lines(names: Iterable[str], known: Iterable[str] = ()) -> bytes:
     return "".join(f"{name}\n" for name in (*names, *(f"^{name}" for name in known))).encode()
 
 
+def rows_of(answer: bytes) -> list[str]:
+    """Return the lines of an answer. Only newlines end a line, because names may contain any other separator."""
+    return [row for row in os.fsdecode(answer).split("\n") if row]
+
+
 def command(args: Sequence[str]) -> list[str]:
     """Return the command line of a Git call that switches off every setting that runs a program."""
-    return ["git", *(part for name, value in _OFF.items() for part in ("-c", f"{name}={value}")), *args]
+    settings = [*(f"{name}={value}" for name, value in _OFF.items()), *_trusted_folders()]
+    return ["git", *(part for setting in settings for part in ("-c", setting)), *args]
+
+
+def _trusted_folders() -> Iterator[str]:
+    """Yield each setting `safe.directory` from the environment, where CI systems set it. Others are dropped."""
+    count = os.environ.get("GIT_CONFIG_COUNT", "")
+    for i in range(int(count) if count.isdecimal() and len(count) < 4 else 0):
+        if os.environ.get(f"GIT_CONFIG_KEY_{i}", "").lower() == "safe.directory":
+            yield f"safe.directory={os.environ.get(f'GIT_CONFIG_VALUE_{i}', '')}"
+    with suppress(ValueError):
+        for setting in shlex.split(os.environ.get("GIT_CONFIG_PARAMETERS", "")):
+            if setting.lower().startswith("safe.directory="):
+                yield setting
 
 
 def environment() -> dict[str, str]:

@@ -10,39 +10,42 @@ import stat
 import sys
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
 from robustify.errors import DataError, UsageError
 from robustify.files import read_regular
-from robustify.gate.git import Entry, Repository, work_tree
+from robustify.gate.git import Entry, Repository, rows_of, work_tree
 from robustify.gate.opaque import MOST_BYTES, SUBMODULE
 from robustify.gate.policy import NAME, AllowEntry, Policy, legible, parse_policy, policy_of
 
 _SCISSORS = re.compile(rb"^\S{1,4} -{20,} >8 -{20,}\r?\n((?:[^\w\s].*\n?)*)(?=diff --git |\Z)", re.M)
 """Git's scissors line and the comment below it, if only the diff of `git commit -v` follows. A scissors line that a
 person wrote removes nothing, because Git keeps it and the text after it."""
-_MACHINE_WRITTEN = re.compile(
-    rb"^(?:tree|parent|object|type) [\w-]+\n"
-    rb"|^gpgsig\S* -----BEGIN \w+ SIGNATURE-----\n(?: Version: .{1,40}\n)?(?: [\w+/=]*\n){1,40}"
-    rb" -----END \w+ SIGNATURE-----\n|[\d +-]+$",
+_SIGNATURE = re.compile(
+    rb"^(?:gpgsig(?:-sha256)?)? ?-----BEGIN ((?:PGP|SSH) SIGNATURE|SIGNED MESSAGE)-----\n(?: ?Version: .{1,40}\n)?(?: ?\n)?"
+    rb"(?: ?[\w+/=]{1,76}\n){1,400} ?-----END \1-----$",
     re.M,
 )
-"""Parts of the header of a commit or tag that no person writes: digests, a signature, times."""
+"""Signature of a commit or tag (PGP, SSH, or X.509), which holds no text of a person."""
+_MACHINE_WRITTEN = re.compile(rb"^(?:tree|parent|object|type) [\w-]+\n|^encoding \S+$|[\d +-]+$", re.M)
+"""Parts of the header of a commit or tag that no person writes: digests, the place of a signature, times."""
+_ENCODING = re.compile(rb"^encoding (\S+)$", re.M)
 _REFS = ("refs/heads", "refs/tags", "refs/notes", "refs/stash")
 """Folders of refs that a push may publish."""
-REMOTE_VARIABLE = "PRE_COMMIT_REMOTE_NAME"
+_FRAMEWORK = ("PRE_COMMIT_REMOTE_NAME", "PRE_COMMIT_REMOTE_URL")
+"""Variables with which pre-commit names the remote of a push."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Blob:
-    """Content of one path. `data` is None if it is too large to read. `named` is whether the path is that of a file."""
+    """Content of one path. `data` is None if it is too large to read."""
 
     path: str
     data: bytes | None
     size: int
-    named: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +70,14 @@ def task_of(asked: Namespace) -> Task:
             of_entries(repository, repository.indexed(changed=asked.staged)), _policy_at(repository, "")
         )
     if asked.pushed is not None:
-        return _of_push(Repository(Path.cwd()), asked.pushed)
+        remote, url = (
+            (*asked.pushed, "", "")[:2] if asked.pushed else (os.environ.get(v, "") for v in _FRAMEWORK)
+        )
+        return _of_push(Repository(Path.cwd()), remote, url)
     if asked.range is not None:
         return _of_range(Repository(Path.cwd()), asked.range, asked.policy_from)
     root = work_tree(Path.cwd())
-    contents = of_files(asked.files, root) if asked.commit_msg is None else of_message(asked.commit_msg)
+    contents = of_files(asked.files, root) if asked.commit_msg is None else of_message(asked.commit_msg, root)
     return Task(contents, policy_of(root))
 
 
@@ -116,11 +122,25 @@ def _read(name: str, argument: str) -> tuple[bytes | None, int]:
     return data, len(data)
 
 
-def of_message(name: str) -> Iterator[Blob]:
+def of_message(name: str, root: Path | None) -> Iterator[Blob]:
     """Yield a commit message without the diff that `git commit -v` adds below it."""
     data, size = _read(name, "the message file")
     cut = _SCISSORS.search(data) if data else None
-    yield Blob("<commit message>", data[: cut.start()] if data and cut else data, size, named=False)
+    data = data[: cut.start()] if data and cut else data
+    encoding = Repository(root).ask("config", "i18n.commitEncoding") if root is not None and data else None
+    yield Blob("<commit message>", data and _in_utf_8(data, encoding or ""), size)
+
+
+def _in_utf_8(data: bytes, encoding: str) -> bytes:
+    """Return a message in UTF-8. Only an encoding that leaves ASCII alone is undone, because others could hide a text."""
+    with suppress(UnicodeDecodeError):
+        data.decode()
+        return data
+    ascii = bytes(range(32, 127))
+    with suppress(UnicodeError, LookupError, ValueError):
+        if ascii.decode(encoding) == ascii.decode():
+            return data.decode(encoding).encode()
+    return data
 
 
 def of_entries(repository: Repository, entries: Iterable[Entry]) -> Iterator[Blob]:
@@ -155,12 +175,19 @@ def of_tips(
         if kind == "blob":
             yield Blob(entry.path or f"object {entry.object[:12]}", data, size)
         elif kind != "tree":
-            head, _, message = (data or b"").partition(b"\n\n")
-            heads.update(_MACHINE_WRITTEN.sub(b"", head).splitlines())
-            yield Blob(f"{kind} {entry.object[:12]}", None if data is None else message, size, named=False)
-    for says, lines in (("names of refs", [os.fsencode(name) for name in names]), ("authors", sorted(heads))):
-        data = b"\n".join(lines)
-        yield Blob(f"<{says}>", data, len(data), named=False)
+            yield Blob(f"{kind} {entry.object[:12]}", data and _written(data, heads), size)
+    yield from (Blob(name, b"", 0) for name in names)
+
+
+def _written(data: bytes, heads: set[bytes]) -> bytes:
+    """Return what persons wrote in a commit or tag: its message, and lines of its header that are not in `heads` yet."""
+    head, _, message = _SIGNATURE.sub(b"", data).partition(b"\n\n")
+    encoding = _ENCODING.search(head)
+    new = [
+        line for line in _MACHINE_WRITTEN.sub(b"", head).splitlines() if line.strip() and line not in heads
+    ]
+    heads.update(new)
+    return _in_utf_8(b"\n".join((message, *new)), encoding[1].decode("ascii", "replace") if encoding else "")
 
 
 def _of_range(repository: Repository, bounds: str, policy_from: str) -> Task:
@@ -177,29 +204,31 @@ def _of_range(repository: Repository, bounds: str, policy_from: str) -> Task:
     return Task(contents, *_policy_between(repository, known, repository.commits(tips, known), policy_from))
 
 
-def _of_push(repository: Repository, remote: str) -> Task:
-    """Return the scan task for a push.
+def _of_push(repository: Repository, remote: str, url: str) -> Task:
+    """Return the scan task for a push to a remote.
 
     Git lists the pushed refs on standard input. pre-commit reads the list itself and passes on only the first ref. Every
-    branch, tag, note and stash is then scanned unless the remote is known to have it.
+    branch, tag, note and stash is then scanned, unless pre-commit runs Git's own hook before and thus the gate has seen
+    the list. Only what the remote says that it has is left out.
     """
-    lower, upper = (os.environ.get(f"PRE_COMMIT_{end}_REF", "") for end in ("FROM", "TO"))
-    names = [os.environ.get(f"PRE_COMMIT_{end}_BRANCH", "") for end in ("LOCAL", "REMOTE")]
-    remote = remote or os.environ.get(REMOTE_VARIABLE, "")
-    known = [one for _, one, _ in repository.refs(f"refs/remotes/{remote}")] if remote else []
-    if upper or names[0]:
-        first = repository.ask("rev-parse", "--verify", "--quiet", "--end-of-options", upper or names[0])
-        if first is None:
+    first = os.environ.get("PRE_COMMIT_TO_REF") or os.environ.get("PRE_COMMIT_LOCAL_BRANCH", "")
+    known = repository.held_by(remote, url) if remote or url else []
+    unknown = known is None
+    if first:
+        pushed = [repository.ask("rev-parse", "--verify", "--quiet", "--end-of-options", first) or ""]
+        if not pushed[0]:
             raise UsageError(
                 "The commit that pre-commit names is not in this repository. Run the hook through `git push`."
             )
-        refs = repository.refs(*_REFS)
-        pushed, tips = [first], [first, *(one for _, one, _ in refs)]
-        tips += (repository.ask("log", "-g", "--format=%H", "refs/stash", "--") or "").split()
-        names += [name for name, _, _ in refs]
-        known += [repository.commit(lower)] if lower.strip("0") else []
+        names = [os.environ.get(f"PRE_COMMIT_{end}_BRANCH", "") for end in ("LOCAL", "REMOTE")]
+        tips = list(pushed)
+        if not _hooked_before(repository):
+            refs = repository.refs(*_REFS)
+            tips += [one for _, one, _ in refs]
+            tips += (repository.ask("log", "-g", "--format=%H", "refs/stash", "--") or "").split()
+            names += [name for name, _, _ in refs]
     else:
-        rows = [line.rsplit(" ", 3) for line in sys.stdin.read().splitlines()]
+        rows = [line.rsplit(" ", 3) for line in rows_of(sys.stdin.buffer.read())]
         if not rows or any(len(row) != 4 for row in rows):
             raise UsageError(
                 "Standard input lists no pushed refs. Outside a pre-push hook, use `--range origin/main..HEAD`."
@@ -207,9 +236,20 @@ def _of_push(repository: Repository, remote: str) -> Task:
         pushed = tips = [one for _, one, _, _ in rows if one.strip("0")]  # deleted refs have only zeros
         names = [name for row in rows for name in (row[0], row[2])]
         theirs = (repository.ask("rev-parse", "--verify", "--quiet", f"{row[3]}^{{commit}}") for row in rows)
-        known += [one for one in theirs if one]
-    contents = of_tips(repository, tips, known, names)
-    return Task(contents, *_policy_between(repository, pushed, repository.commits(tips, known), "head"))
+        known = [*(known or []), *(one for one in theirs if one)]
+    contents = of_tips(repository, tips, known or [], names)
+    policy, notes = _policy_between(repository, pushed, repository.commits(tips, known or []), "head")
+    silent = "The remote did not answer, so that everything is scanned that it may already have."
+    return Task(contents, policy, (*notes, silent) if unknown else notes)
+
+
+def _hooked_before(repository: Repository) -> bool:
+    """Return whether pre-commit runs a Git hook of the gate before its own."""
+    hook = Path.cwd() / (repository.ask("rev-parse", "--git-common-dir") or "") / "hooks" / "pre-push.legacy"
+    try:
+        return os.access(hook, os.X_OK) and b"--pushed" in read_regular(hook, 1 << 20, follow=True)
+    except OSError:
+        return False
 
 
 def _policy_between(

@@ -1,5 +1,7 @@
 """The gate in a repository: every way in, odd paths, allow lists, and a repository or a git that is hostile."""
 
+import base64
+import hashlib
 import io
 import json
 import os
@@ -13,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from robustify.gate import git
 from robustify.gate.command import INDEX_VARIABLE, main
 from robustify.gate.git import environment
 from robustify.gate.key_file import FILE_VARIABLE, VARIABLE
@@ -23,6 +26,11 @@ ZERO = "0" * 40
 LEAKY = LEAK.rstrip("?").replace(" ", "-")
 """A name that is a leak."""
 Found = set[tuple[str, str]]
+
+
+def given(text: str) -> io.TextIOWrapper:
+    """Return a standard input with this text."""
+    return io.TextIOWrapper(io.BytesIO(text.encode()))
 
 
 # Ways in.
@@ -85,10 +93,10 @@ RANGES: dict[str, tuple[Callable[[Scanned], object], str]] = {
     "a message": (lambda repo: repo.commit(f"Mend\n\n{LEAK}"), "commit"),
     "a path that a later commit takes back": (_renamed, "<a path"),
     "what only a merge brings": (_merged, "notes"),
-    "the name of an author": (_authored, "<authors>"),
-    "what is no signature": (_signed, "<authors>"),
+    "the name of an author": (_authored, "commit"),
+    "what is no signature": (_signed, "commit"),
     "the message of a tag of a tag": (_tagged, "tag"),
-    "the name of a branch": (_branched, "<names of refs>"),
+    "the name of a branch": (_branched, "<a path"),
 }
 
 
@@ -255,13 +263,86 @@ def test_the_lines_that_git_gives_to_its_own_hook_are_read(
         ("", 2),
         ("one two", 2),
     ):
-        monkeypatch.setattr("sys.stdin", io.StringIO(line))
+        monkeypatch.setattr("sys.stdin", given(line))
         assert main(["--pushed"]) == code, line
     pushed.git("push", "-q", "--no-verify", "far", "side")  # the remote has it by now
-    monkeypatch.setattr("sys.stdin", io.StringIO(f"refs/heads/two {side} refs/heads/two {ZERO}"))
+    monkeypatch.setattr("sys.stdin", given(f"refs/heads/two {side} refs/heads/two {ZERO}"))
     assert main(["--pushed", "far"]) == 0
     monkeypatch.setenv("PRE_COMMIT_LOCAL_BRANCH", "refs/heads/gone")
     assert main(["--pushed"]) == 2
+
+
+def _repointed(repo: Scanned, far: Path) -> str:
+    repo.git("remote", "set-url", "far", str(far))
+    return "far"
+
+
+def _with_a_push_url(repo: Scanned, far: Path) -> str:
+    repo.git("remote", "set-url", "--push", "far", str(far))
+    return "far"
+
+
+def _beside_a_longer_name(repo: Scanned, far: Path) -> str:
+    repo.git("remote", "rename", "far", "upstream-private")
+    repo.git("remote", "add", "up", str(far))
+    return "up"
+
+
+def _deleted_there(repo: Scanned, far: Path) -> str:
+    subprocess.run(["git", "update-ref", "-d", "refs/heads/main"], cwd=far.parent / "far", check=True)
+    return "far"
+
+
+@pytest.mark.parametrize("change", [_repointed, _with_a_push_url, _beside_a_longer_name, _deleted_there])
+def test_only_what_the_remote_itself_has_is_left_out_of_a_push(
+    pushed: Scanned, tmp_path: Path, change: Callable[[Scanned, Path], str]
+) -> None:
+    pushed.commit(notes=LEAK)
+    pushed.git("push", "-q", "--no-verify", "far", "main")
+    subprocess.run(["git", "init", "-q", "--bare", str(tmp_path / "public")], check=True)
+    pushed.write(".git/hooks/pre-push", f'#!/bin/sh\nexec {HOOK} "$1"\n').chmod(0o755)
+    pushed.git("push", "-q", "far", "main:refs/heads/known")  # a new branch of what the remote has
+    pushed.git("push", "-q", "far", ":refs/heads/known")
+    remote = change(pushed, tmp_path / "public")
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        pushed.git("push", "-q", remote, "main:refs/heads/side")
+    assert "RBG301" in refused.value.stderr
+
+
+def test_a_branch_that_is_not_pushed_refuses_nothing_where_git_s_own_hook_ran_before(
+    pushed: Scanned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _branch(pushed)
+    for end, value in (("TO_REF", "main"), ("LOCAL_BRANCH", "refs/heads/main"), ("REMOTE_NAME", "far")):
+        monkeypatch.setenv(f"PRE_COMMIT_{end}", value)
+    assert main(["--pushed"]) == 4
+    pushed.write(".git/hooks/pre-push.legacy", f'#!/bin/sh\nexec {HOOK} "$1"\n').chmod(0o755)
+    assert main(["--pushed"]) == 0
+
+
+@pytest.mark.parametrize("kind", ["SSH SIGNATURE", "PGP SIGNATURE", "SIGNED MESSAGE"])
+def test_a_signature_of_a_commit_or_tag_is_taken_off_and_its_message_is_not(repo: Scanned, kind: str) -> None:
+    lines = [base64.b64encode(hashlib.sha512(bytes([i])).digest()).decode()[:70] for i in range(30)]
+    block = "\n".join((f"-----BEGIN {kind}-----", *lines, f"-----END {kind}-----"))
+    held = repo.git("cat-file", "commit", "HEAD")
+    signed = held.replace("\n\n", "\ngpgsig " + block.replace("\n", "\n ") + "\n\n", 1) + "\n"
+    tip = repo.git("hash-object", "-t", "commit", "-w", "--stdin", given=signed)
+    for message, code in (("Release", 0), (LEAK, 4)):
+        tag = (
+            f"object {tip}\ntype commit\ntag v{code}\ntagger A <a@b.invalid> 1 +0000\n\n{message}\n{block}\n"
+        )
+        repo.git("tag", f"v{code}", repo.git("hash-object", "-t", "tag", "-w", "--stdin", given=tag))
+        assert main(["--range", f"{ZERO}..v{code}"]) == code
+        repo.git("tag", "-d", f"v{code}")
+
+
+def test_a_message_in_a_declared_encoding_is_read(repo: Scanned) -> None:
+    repo.git("config", "i18n.commitEncoding", "ISO-8859-1")
+    for text, code in (("caf\xe9", 0), (f"{LEAK} caf\xe9", 4)):
+        message = repo.write(".git/MESSAGE", text.encode("latin-1"))
+        assert main(["--commit-msg", str(message)]) == code
+        repo.git("commit", "-q", "--allow-empty", "--no-verify", "-F", str(message))
+        assert main(["--range", "HEAD~1..HEAD"]) == code
 
 
 def test_a_range_that_is_none_is_a_usage_error(repo: Scanned, capsys: pytest.CaptureFixture[str]) -> None:
@@ -279,7 +360,7 @@ def test_a_history_that_is_cut_is_not_taken_for_clean(
     subprocess.run(clone, check=True, capture_output=True)
     monkeypatch.chdir(tmp_path / "cut")
     assert main(["--range", f"{start}..HEAD"]) == main(["--range", f"{ZERO}..HEAD"]) == 2
-    monkeypatch.setattr("sys.stdin", io.StringIO(f"refs/heads/main {tip} refs/heads/main {ZERO}"))
+    monkeypatch.setattr("sys.stdin", given(f"refs/heads/main {tip} refs/heads/main {ZERO}"))
     assert main(["--pushed"]) == 2
     assert "shallow clone lacks commits" in capsys.readouterr().err
 
@@ -297,6 +378,39 @@ def test_a_path_that_holds_registered_text_is_refused_and_not_told(
         assert not any(word in told for word in LEAKY.split("-") if len(word) > 5)
 
 
+@pytest.mark.parametrize("name", [f"{KEY.as_text().strip()}.txt", f"a-{KEY.as_text().strip()}/b"])
+def test_a_key_in_a_path_is_refused_and_not_told(
+    repo: Scanned, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repo.stage(name, "harmless")
+    assert main(["--staged"]) == main(["--all"]) == 4
+    assert KEY.as_text()[10:30] not in "".join(capsys.readouterr())
+
+
+def test_harmless_files_with_separators_in_their_names_pass(repo: Scanned) -> None:
+    start = repo.git("rev-parse", "HEAD")
+    for i, name in enumerate(("Icon\r", "a\u2028b", "a\x85b", "a\fb", "a\x1cb", "two\nlines")):
+        repo.stage(name, f"fine {i}")
+    repo.commit()
+    assert main(["--all"]) == main(["--range", f"{start}..HEAD"]) == 0
+
+
+def test_a_repository_of_another_owner_is_named_and_read_once_it_is_trusted(
+    repo: Scanned, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repo.commit(notes=LEAK)
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    monkeypatch.setattr(git, "_KEPT", git._KEPT | {"GIT_TEST_ASSUME_DIFFERENT_OWNER"})
+    assert main(["--all"]) == 2
+    assert "safe.directory" in capsys.readouterr().err
+    monkeypatch.setenv("GIT_CONFIG_PARAMETERS", f"'safe.directory'='{repo.place}' 'core.pager'='evil'")
+    assert main(["--all"]) == 4
+    monkeypatch.delenv("GIT_CONFIG_PARAMETERS")
+    for name, value in (("COUNT", "1"), ("KEY_0", "safe.directory"), ("VALUE_0", "*")):
+        monkeypatch.setenv(f"GIT_CONFIG_{name}", value)
+    assert main(["--all"]) == 4
+
+
 def test_a_link_is_read_as_a_link_and_never_followed(repo: Scanned, tmp_path: Path) -> None:
     (tmp_path / "outside").write_text(LEAK)
     (repo.place / "link").symlink_to(tmp_path / "outside")
@@ -310,6 +424,8 @@ def test_a_link_is_read_as_a_link_and_never_followed(repo: Scanned, tmp_path: Pa
 
 def test_a_submodule_is_a_pointer_that_an_entry_lifts(repo: Scanned) -> None:
     repo.git("update-index", "--add", "--cacheinfo", f"160000,{repo.git('rev-parse', 'HEAD')},module")
+    assert repo.rules("--staged") == (4, {("module", "RBG505")})
+    repo.write(".gitmodules", '[submodule "module"]\n\tpath = module\n\turl = ../other\n\tignore = all\n')
     assert repo.rules("--staged") == (4, {("module", "RBG505")})
     assert main(["allow", "module", "--reason", "ours", "--by", "a test"]) == 0
     repo.git("add", NAME)
@@ -420,7 +536,7 @@ def test_a_range_counts_entries_of_its_base_or_of_commits_that_change_nothing_el
     tip = repo.commit("Items with their entry", **held)
     assert main(base) == main(apart) == 4
     assert "1 new policy entries do not apply" in capsys.readouterr().err
-    monkeypatch.setattr("sys.stdin", io.StringIO(f"refs/heads/main {tip} refs/heads/main {start}"))
+    monkeypatch.setattr("sys.stdin", given(f"refs/heads/main {tip} refs/heads/main {start}"))
     assert main(["--pushed"]) == 0  # of one's own push every entry counts
     repo.git("reset", "-q", "--hard", start)
     repo.commit("Items", **{"items.jsonl": HARMLESS})
