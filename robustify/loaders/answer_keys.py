@@ -15,10 +15,9 @@ file, or it is refused. It is never guessed, because a wrong key looks like a ha
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from string import ascii_lowercase, ascii_uppercase
+from string import ascii_uppercase
 
 from robustify.errors import ItemError, counted
 from robustify.item import FEWEST, MOST
@@ -32,11 +31,12 @@ from robustify.texts import unspaced
 _DIGITS = re.compile(r"(-?[0-9]{1,9})(?:\.0)?")
 _LETTER = re.compile(r"\(?([A-Za-z])[.):]?")
 _BETWEEN = re.compile(r"\s*[,;/&+|、，]\s*(?:and\s+)?|\s+(?:and|or|und|et|y|e|ve)\s+", re.IGNORECASE)
-_FORMS = {"index": "number from 0", "number": "number from 1"}
-COUNTED = frozenset(_FORMS.values())
-"""Forms of keys that count choices."""
 NUMBERED = "numbered label"
 """Name of the key form in which choices are labelled with numbers."""
+FORMS = {"index": "number from 0", "number": "number from 1"}
+"""Names of the key forms that count choices."""
+_FORMS: tuple[KeyKind, ...] = ("index", "number", "letter", "label", "text")
+_LONGEST_MARK = 8
 ROWS_THAT_TELL = 50
 ALMOST_NEVER = 1e-4
 Readings = dict[KeyKind, tuple[int, ...]]
@@ -63,146 +63,88 @@ class KeyFaultError(ItemError):
 def read_keys(raws: Sequence[RawItem]) -> list[ReadKey]:
     """Read the key of each row in a file. A row without a valid key gets the fault instead.
 
-    A hint in a fault names only forms that read every row whose key can be read."""
+    With `key_is="auto"`, a key may be a label, an index, a letter, or the text of exactly one choice, and all possible
+    readings must agree on one choice. A hint in a fault names only forms that read every other row."""
     raws = _with_alphabet(raws)
-    found = [_readings_or_none(raw) for raw in raws]
-    clear = [one for one in found if len(_positions(one)) == 1]
+    found = [_readings_or_fault(raw) for raw in raws]
+    meant = [_meant(raw, one) if isinstance(one, dict) else {} for raw, one in zip(raws, found, strict=True)]
+    clear = [one for one in meant if len(_places(one)) == 1]
     forms = [form for form in clear[0] if all(form in one for one in clear)] if clear else []
-    number_rows = sum(_is_number(one) for one in clear)
-    mixed = not forms and 0 < number_rows < len(clear)
-    out: list[ReadKey] = []
-    faults: dict[int, KeyFaultError] = {}
-    for at, (raw, one) in enumerate(zip(raws, found, strict=True)):
+    numbers = sum(set(one) == {"index"} for one in clear)
+    odd = numbers * 2 <= len(clear) if not forms and 0 < numbers < len(clear) else None
+    out: list[ReadKey | KeyFaultError] = []
+    for raw, every, one in zip(raws, found, meant, strict=True):
         fits = {form: one[form] for form in forms if form in one}
-        meant = fits if len(_positions(fits)) == 1 else one
-        try:
-            if mixed and len(_positions(one)) == 1 and _is_number(one) == (number_rows * 2 <= len(clear)):
-                raise KeyFaultError(_why_mixed(number_rows, len(clear)))
-            out.append(read_key(raw, meant))
-        except KeyFaultError as error:
-            faults[at] = error
-            out.append(_UNREAD)
-        except ItemError as error:
-            out.append(ReadKey(fault=str(error)))
-    wanted = {form for fault in faults.values() for form in fault.forms}
-    others = [at for at, key in enumerate(out) if not key.fault and at not in faults]
-    works = {form for form in wanted if all(_reads(raws[at], form) for at in others)}
-    for at, fault in faults.items():
-        out[at] = ReadKey(fault=str(fault) + _hint([form for form in fault.forms if form in works]))
-    return out
+        read = fits if len(_places(fits)) == 1 else one
+        if isinstance(every, ItemError):
+            out.append(ReadKey(fault=str(every)))
+        elif len(_places(read)) != 1:
+            out.append(_unmatched(raw, read))
+        elif odd is not None and (set(one) == {"index"}) == odd:
+            out.append(_mixed(odd, max(numbers, len(clear) - numbers)))
+        else:
+            form = next(iter(read))
+            counts = form == "label" and raw.key_is == "auto" and _numbered(raw.labels) and _is_number(raw)
+            out.append(ReadKey(min(_places(read)), NUMBERED if counts else FORMS.get(form, form)))
+    good = [one for one, key in zip(found, out, strict=True) if isinstance(key, ReadKey) and not key.fault]
+    works = {
+        form for form in _FORMS if all(isinstance(one, dict) and len(one.get(form, ())) == 1 for one in good)
+    }
+    return [
+        key if isinstance(key, ReadKey) else ReadKey(fault=f"{key}{key_hint(key.forms, works)}")
+        for key in out
+    ]
 
 
-_UNREAD = ReadKey()
+def key_hint(forms: Iterable[KeyKind], works: Collection[KeyKind] = _FORMS) -> str:
+    """Return how to set the form of the key to one of those that work, or "" if none of them does."""
+    left = [form for form in forms if form in works]
+    if not left:
+        return ""
+    when = "If keys count from 1, add" if left == ["number"] else "If keys count from 0, add"
+    when = when if set(left) < FORMS.keys() else "Choose a form with"
+    ways = " or ".join(f"`--map key_is={form}`" for form in left)
+    return f". {when} {ways}, or set `fields: {{key_is: {left[0] if len(left) == 1 else 'FORM'}}}` in the config."
 
 
 def _with_alphabet(raws: Sequence[RawItem]) -> Sequence[RawItem]:
     """Label the choices of a file with the alphabet in which its keys are written, unless it is Latin or unclear."""
-    if all(not isinstance(raw.key, str) or raw.key.isascii() for raw in raws):
+    texts = {raw.key.strip() for raw in raws if isinstance(raw.key, str) and len(raw.key) < _LONGEST_MARK}
+    if all(len(text) < 2 and text.isascii() for text in texts):
         return raws
-    marks = {mark for raw in raws if isinstance(raw.key, str) and (mark := bare_mark(raw.key))}
+    marks = {mark for text in texts if (mark := bare_mark(text))}
     most = max(len(raw.choices) for raw in raws)
     own = {tuple(map(one.index, sorted(marks))): one for one in SERIES if marks and marks <= {*one[:most]}}
     if len(own) != 1 or (series := own.popitem()[1]) == LETTERS:
         return raws
-    latin = {(), *(LETTERS[:k] for k in range(MOST + 1))}
     return [
-        replace(raw, labels=series[: len(raw.choices)])
-        if tuple(map(str.casefold, raw.labels)) in latin
+        replace(raw, labels=series[:k])
+        if (k := len(raw.choices)) and tuple(map(str.casefold, raw.labels)) in ((), LETTERS[:k])
         else raw
         for raw in raws
     ]
 
 
-def _is_number(found: Readings) -> bool:
-    return set(found) == {"index"}
-
-
-def _why_mixed(numbers: int, n: int) -> str:
-    ours, theirs = ("a number", "letters or texts") if numbers * 2 <= n else ("a letter or text", "numbers")
-    most = max(numbers, n - numbers)
-    return f"the key is {ours}, but {counted(most, 'other key')} of the file are {theirs}. Write all keys in one form."
-
-
-def _hint(forms: Sequence[KeyKind]) -> str:
-    if not forms:
-        return ""
-    ways = " or ".join(f"`--map key_is={form}`" for form in forms)
-    given = "FORM" if len(forms) > 1 else forms[0]
-    when = ". If keys count from 1, add" if forms == ["number"] else ". If keys count from 0, add"
-    when = when if set(forms) <= {"number", "index"} else ". Choose a form with"
-    return f"{when} {ways}, or set `fields: {{key_is: {given}}}` in the config."
-
-
-def reads_all(raws: Sequence[RawItem], form: KeyKind) -> bool:
-    """Return whether every key of a file names one choice in this form."""
-    return all(_reads(raw, form) for raw in raws)
-
-
-def _reads(raw: RawItem, form: KeyKind) -> bool:
+def _readings_or_fault(raw: RawItem) -> Readings | ItemError:
     try:
-        read_key(replace(raw, key_is=form))
-    except ItemError:
-        return False
-    return True
-
-
-def read_key(raw: RawItem, found: Readings | None = None) -> ReadKey:
-    """Read the key of a row.
-
-    With `key_is="auto"`, a key may be a label, a zero-based index, a letter, or the text of exactly one choice. The text
-    may start with the label of the choice, and its case may differ. All possible readings must agree on one choice. Raise
-    `ItemError` if the key is missing, ambiguous, out of range, or of another type, or if the number of choices is
-    invalid. Raise `SeveralRightError` if it names several choices."""
-    k = len(raw.choices)
-    if not FEWEST <= k <= MOST:
-        raise ItemError(f"expected {FEWEST} to {MOST} choices, found {k}")
-    key = _written(raw)
-    if raw.key_is == "auto":
-        return _only_reading(raw, key, found or readings(raw, key))
-    positions = _all_readings(raw, key).get(raw.key_is, ())
-    if len(positions) == 1:
-        return _found(positions[0], raw.key_is)
-    raise _unmatched(raw, key, len(positions))
-
-
-@cache
-def _found(index: int, form: str) -> ReadKey:
-    return ReadKey(index, _FORMS.get(form, form))
+        return _readings(raw, _written(raw))
+    except ItemError as error:
+        return error
 
 
 def positions(raw: RawItem) -> set[int]:
     """Return the indices of all choices that a key could mean, with numbers counted from 0 or from 1. Return an empty
     set if the key is unreadable."""
-    number = _DIGITS.fullmatch(str(raw.key).strip())
-    counts = {int(number[1]), int(number[1]) - 1} if number else set()
-    return _positions(_readings_or_none(raw)) | (counts & {*range(len(raw.choices))})
+    found = _readings_or_fault(raw)
+    return _places(found) if isinstance(found, dict) else set()
 
 
-def _numbered(labels: Sequence[str]) -> bool:
-    return bool(labels) and all(map(_DIGITS.fullmatch, labels))
+def _places(found: Readings) -> set[int]:
+    return {at for places in found.values() for at in places}
 
 
-def _readings_or_none(raw: RawItem) -> Readings:
-    try:
-        return readings(raw, _written(raw)) if raw.key_is == "auto" else {}
-    except ItemError:
-        return {}
-
-
-def readings(raw: RawItem, key: str) -> Readings:
+def _readings(raw: RawItem, key: str) -> Readings:
     """Map each form of key, such as `letter`, to the choices that the key would mean. Try loose text matches last."""
-    found = _all_readings(raw, key)
-    found.pop("number", None)
-    # In ARC, the key "1" is the label "1". A letter is an index unless the labels are letters in another order.
-    if _numbered(raw.labels):
-        found.pop("index", None)
-    labels = [name.casefold() for name in raw.labels]
-    if labels != [*ascii_lowercase[: len(labels)]] and any(letter_index(name) is not None for name in labels):
-        found.pop("letter", None)
-    return found
-
-
-def _all_readings(raw: RawItem, key: str) -> Readings:
     k, letter, match = len(raw.choices), letter_index(key), _DIGITS.fullmatch(key)
     folded = match[1] if match else key.casefold() if letter is None else LETTERS[letter]
     found: Readings = {"label": tuple(at for at, name in enumerate(raw.labels) if name.casefold() == folded)}
@@ -216,6 +158,21 @@ def _all_readings(raw: RawItem, key: str) -> Readings:
     return found or (_marked(raw, key) if letter is None and match is None else {})
 
 
+def _meant(raw: RawItem, found: Readings) -> Readings:
+    """Return the readings that count in a row."""
+    if raw.key_is != "auto":
+        return {form: places for form, places in found.items() if form == raw.key_is}
+    labels = tuple(map(str.casefold, raw.labels))
+    # In ARC, the key "1" is the label "1". A letter is an index unless the labels are letters in another order.
+    shuffled = labels != LETTERS[: len(labels)] and not {*LETTERS}.isdisjoint(labels)
+    unfit = {"number", *["index"] * _numbered(labels), *["letter"] * shuffled}
+    return {form: places for form, places in found.items() if form not in unfit}
+
+
+def _numbered(labels: Sequence[str]) -> bool:
+    return bool(labels) and all(map(_DIGITS.fullmatch, labels))
+
+
 def _marked(raw: RawItem, key: str) -> Readings:
     """Read a key in other dress or script, such as `**B**`, `Answer: B` or `2) blue`. A label and a text must agree."""
     counting = [[str(at + first) for at in range(len(raw.choices))] for first in (0, 1)]
@@ -227,7 +184,7 @@ def _marked(raw: RawItem, key: str) -> Readings:
             return {form: (one.index,)}
     parts = [*key] if key.isalpha() and key.isupper() else [part for part in _BETWEEN.split(key) if part]
     if 1 < len(parts) <= MOST:
-        named = [_positions(_all_readings(raw, part)) for part in parts]
+        named = [_places(_readings(raw, part)) for part in parts]
         if all(named) and len(set().union(*named)) > 1:
             raise SeveralRightError(len(parts))
     match read[0]:
@@ -240,42 +197,35 @@ def _marked(raw: RawItem, key: str) -> Readings:
     return {}
 
 
-def _positions(found: Readings) -> set[int]:
-    return {at for places in found.values() for at in places}
-
-
-def count_from_one(raws: Iterable[RawItem]) -> bool:
-    """Return whether whole-number keys appear to count from 1, judging by their values.
+def uncertain_base(raws: Iterable[RawItem]) -> tuple[KeyKind, ...]:
+    """Return the forms in which the keys can be read if they are whole numbers that appear to count from 1, or ().
 
     At least 50 keys must be between 1 and the number of choices. Either one key equals the number of choices, or random
     keys would avoid 0 with a probability (product of 1 - 1/k) below 1 in 10,000."""
     n, reached, log_chance = 0, False, 0.0
     for raw in raws:
-        if (number := _ambiguous_number(raw)) is None:
+        found = _readings_or_fault(raw) if raw.key_is == "auto" and raw.choices else {}
+        if isinstance(found, ItemError) or {"label", "text", "letter"} & found.keys() or not _is_number(raw):
             continue
-        k = len(raw.choices)
-        if not 1 <= number <= k:
-            return False
-        n, reached = n + 1, reached or number == k
+        if "number" not in found:
+            return ()
+        (place,), k = found["number"], len(raw.choices)
+        n, reached = n + 1, reached or place == k - 1
         log_chance += math.log1p(-1 / k) if k > 1 else -math.inf
-    return n >= ROWS_THAT_TELL and (reached or log_chance < math.log(ALMOST_NEVER))
+    if n < ROWS_THAT_TELL or (not reached and log_chance >= math.log(ALMOST_NEVER)):
+        return ()
+    return ("number",) if reached else ("number", "index")
 
 
-def _ambiguous_number(raw: RawItem) -> int | None:
-    """Return a numeric key that does not tell whether keys count from 0 or 1. Return None for any other key."""
-    if raw.key_is != "auto" or not raw.choices:
-        return None
-    try:
-        key = _written(raw)
-    except ItemError:
-        return None
-    match = _DIGITS.fullmatch(key)
-    return None if match is None or {"label", "text"} & set(readings(raw, key)) else int(match[1])
+def _is_number(raw: RawItem) -> bool:
+    return _DIGITS.fullmatch(_written(raw)) is not None
 
 
 def _written(raw: RawItem) -> str:
-    """Return the key as a string. Raise `ItemError` if it is empty, or neither a number nor text, nor a list of one.
-    Raise `SeveralRightError` if it is a list of several keys."""
+    """Return the key as a string. Raise `ItemError` if it is empty, or neither a number nor text, nor a list of one, or if
+    the number of choices is invalid. Raise `SeveralRightError` if it is a list of several keys."""
+    if not FEWEST <= len(raw.choices) <= MOST:
+        raise ItemError(f"expected {FEWEST} to {MOST} choices, found {len(raw.choices)}")
     key = _lone(raw.key, raw.choices)
     if (number := whole(key)) is not None:
         return str(number) if abs(number) < 10**9 else "with more than 9 digits"
@@ -290,8 +240,8 @@ def _written(raw: RawItem) -> str:
 
 def _lone(key: object, choices: Sequence[str]) -> object:
     """Return the only key of a list, which may be written as text. Return any other key unchanged."""
-    if isinstance(key, str) and key.lstrip()[:1] in ("[", "(") and key.rstrip()[-1:] in ("]", ")"):
-        written = None if _equal(key, choices) else literal(key)
+    if isinstance(key, str) and key.strip()[:1] in ("[", "(") and not _equal(key, choices):
+        written = literal(key)
         key = written if isinstance(written, list | tuple) else key
     if not isinstance(key, list | tuple):
         return key
@@ -305,27 +255,24 @@ def _lone(key: object, choices: Sequence[str]) -> object:
     return distinct[0] if distinct else ""
 
 
-def _only_reading(raw: RawItem, key: str, found: Readings) -> ReadKey:
-    places = _positions(found)
-    if len(places) == 1:
-        form = next(iter(found))
-        counts = form == "label" and _numbered(raw.labels) and _DIGITS.fullmatch(key)
-        return _found(places.pop(), NUMBERED if counts else form)
-    equal = found.get("text", ())
-    if places - set(equal):
+def _mixed(number: bool, others: int) -> KeyFaultError:
+    ours, theirs = ("a number", "letters or texts") if number else ("a letter or text", "numbers")
+    return KeyFaultError(
+        f"the key is {ours}, but {counted(others, 'other key')} of the file are {theirs}. Write all keys in one form."
+    )
+
+
+def _unmatched(raw: RawItem, found: Readings) -> KeyFaultError:
+    """Return why a key matches no choice, several choices, or several identical choices."""
+    key, k, equal = _written(raw), len(raw.choices), found.get("text", ())
+    if _places(found) - {*equal}:
         ways = ", ".join(f"choice {at[0] + 1} as {form}" for form, at in found.items())
-        raise KeyFaultError(f"the key is ambiguous ({ways}), and no other row resolves it", [*found])
-    raise _unmatched(raw, key, len(equal))
-
-
-def _unmatched(raw: RawItem, key: str, n: int) -> KeyFaultError:
-    """Return why a key matches no choice, or why its text matches `n` identical choices."""
-    k, letter, number = len(raw.choices), letter_index(key), _DIGITS.fullmatch(key)
-    counts = raw.key_is in ("index", "number")
-    first = int(raw.key_is == "number")
-    if n > 1:
+        return KeyFaultError(f"the key is ambiguous ({ways}), and no other row resolves it", [*found])
+    letter, number = letter_index(key), _DIGITS.fullmatch(key)
+    counts, first = raw.key_is in FORMS, int(raw.key_is == "number")
+    if len(equal) > 1:
         return KeyFaultError(
-            f"the key is the text of {n} identical choices. Give its index or letter, or make the choices differ."
+            f"the key is the text of {len(equal)} identical choices. Give its index or letter, or make the choices differ."
         )
     if raw.key_is in ("auto", "letter") and letter is not None:
         last = ascii_uppercase[k - 1]
@@ -360,12 +307,14 @@ def letter_index(key: str) -> int | None:
 
 def _expected(raw: RawItem) -> str:
     k = len(raw.choices)
-    expected: dict[KeyKind, str] = {
-        "auto": f"an index from 0 to {k - 1}, a letter, a label, or the text of one choice",
-        "index": f"a whole number from 0 to {k - 1}",
-        "number": f"a whole number from 1 to {k}",
-        "letter": f"a letter from A to {ascii_uppercase[k - 1]}",
-        "label": "the label of one choice",
-        "text": "the text of exactly one choice",
-    }
-    return expected[raw.key_is]
+    match raw.key_is:
+        case "auto":
+            return f"an index from 0 to {k - 1}, a letter, a label, or the text of one choice"
+        case "index" | "number" as form:
+            return f"a whole number from {int(form == 'number')} to {k - int(form == 'index')}"
+        case "letter":
+            return f"a letter from A to {ascii_uppercase[k - 1]}"
+        case "label":
+            return "the label of one choice"
+        case "text":
+            return "the text of exactly one choice"

@@ -40,12 +40,6 @@ SEVERAL_WRONG = frozenset(("incorrectanswers", "wronganswers", "distractors"))
 """Fields that contain all wrong choices. In a flat file, they are in one cell."""
 _COLUMN = re.compile(r"\(?([a-z _-]*?)[ _-]*\(?([a-z]|[0-9]{1,2})\s*[).:]?", re.IGNORECASE)
 _BETWEEN = re.compile(r"[\s_-]+")
-_LEAD = re.compile(
-    r"\W*(?:(?:the |possible |answer )*(?:options?|choices|answers|alternatives)|(?:please )?(?:choose|select|pick)\b.*)"
-    r"\s*[:：]\W*",
-    re.IGNORECASE,
-)
-"""Line above choices without labels, such as "Options:" or "Choose one:". Labels tell any line above them."""
 _TAIL = re.compile(r"[\W_]*(?:[^\W\d_][^\n:：]{1,30}[:：].*|https?://\S+|\(.*\)\W*)", re.DOTALL)
 """Line below labelled choices, such as "Source: ..." or "(from a quiz book)"."""
 _SEPARATORS = ("\n", "|", ";")
@@ -55,7 +49,7 @@ _TRUTHS = {
 }
 _LIKE_LABEL = re.compile(r"\W*\w{1,5}\s?\W")
 BY_LABEL = "labels"
-LINE_ABOVE, LINE_BELOW = "a line above the labelled options", "a line below the labelled options"
+LINE_ABOVE, LINE_BELOW = "a line above the options", "a line below the options"
 KEPT_BELOW = "lines after the first line of the last option, which were kept as a part of it"
 
 
@@ -153,7 +147,7 @@ def read_choices(cells: Cells, choices: str | Sequence[str], key: str | None = N
         case {"text": texts}:
             return Choices(text_list(texts, what))
         case Mapping() as members:
-            return _from_object(members, what)
+            return _from_object(members, what, None if key is None or has(cells, key) else key)
         case [Mapping(), *_] as listed:
             mark = None if key is None or has(cells, key) else key
             return _from_objects([as_object(member) for member in listed], what, mark)
@@ -162,7 +156,7 @@ def read_choices(cells: Cells, choices: str | Sequence[str], key: str | None = N
             return Choices(texts, unread=unread)
 
 
-def _from_object(members: Mapping[str, Any], what: str) -> Choices:
+def _from_object(members: Mapping[str, Any], what: str, key: str | None) -> Choices:
     """Read choices from a JSON object whose names are their labels. If all values are numbers, the names are the choices,
     and the numbers are scores. Beside labels of a series, other members are no choices."""
     labels = label_members(members)
@@ -175,7 +169,7 @@ def _from_object(members: Mapping[str, Any], what: str) -> Choices:
     unread = tuple(member_name(name) for name in members if labels and name not in labels)
     values = [members[name] for name in names]
     if values and all(isinstance(value, Mapping) for value in values):
-        inner = _from_objects(values, what, None)
+        inner = _from_objects(values, what, key)
         return replace(inner, labels=tuple(names), unread=unread + inner.unread)
     return Choices(text_list(values, what), tuple(names), unread=unread)
 
@@ -273,8 +267,7 @@ def _unpacked(cell: str, what: str) -> Choices | object:
     for separator in _SEPARATORS:
         pieces = [piece for piece in bare(cell).split(separator) if not is_blank(piece)]
         if len(pieces) > 1:
-            texts, above = _without_lead(undressed(pieces, cut=True))
-            return Choices(texts, cut=separator, unread=above)
+            return Choices(undressed(pieces, cut=True), cut=separator)
     raise ItemError(
         f"{what} is {json_kind(cell)}; expected a JSON or Python list, or choices separated by `|` or `;`"
     )
@@ -305,23 +298,13 @@ def literal(cell: str) -> object:
 
 def _beside_labels(texts: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the choices of a list without unlabelled members before and after labelled ones, and what was left out."""
-    if len(texts) < 3 or not any(_LIKE_LABEL.match(text) for text in texts[1:3]):
-        return _without_lead(texts)
-    for above in (0, 1, 2):
-        for below in (0, 1):
+    if len(texts) > 2 and any(_LIKE_LABEL.match(text) for text in texts[1:3]):
+        for above, below in ((0, 0), (1, 0), (2, 0), (0, 1), (1, 1)):
             inner = texts[above : len(texts) - below]
-            if (below and not _TAIL.fullmatch(texts[-1])) or split_labels(inner) is None:
-                continue
-            inner, more = _without_tail(inner)
-            return inner, (LINE_ABOVE,) * above + (LINE_BELOW,) * below + more
+            if (not below or _TAIL.fullmatch(texts[-1])) and split_labels(inner) is not None:
+                inner, more = _without_tail(inner)
+                return inner, (LINE_ABOVE,) * above + (LINE_BELOW,) * below + more
     return texts, ()
-
-
-def _without_lead(texts: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    lead = (
-        len(texts) > 2 and texts[0].rstrip().endswith((":", "：")) and _LEAD.fullmatch(texts[0]) is not None
-    )
-    return texts[lead:], (LINE_ABOVE,) * lead
 
 
 def _without_tail(texts: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -329,7 +312,7 @@ def _without_tail(texts: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, .
     for separator in ("\n", "|"):
         last, *below = (line for line in texts[-1].split(separator) if line.strip())
         if below and not any(separator in text.strip() for text in texts[:-1]):
-            if all(map(_TAIL.fullmatch, map(str.strip, below))):
+            if _TAIL.fullmatch(below[0].strip()):
                 return (*texts[:-1], last.strip()), (LINE_BELOW,)
             return texts, (KEPT_BELOW,)
     return texts, ()

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from robustify.errors import DataError
 from robustify.loaders.choices import (
     BY_LABEL,
+    LINE_ABOVE,
     WRONG_COLUMNS,
     choice_columns,
     name_key,
@@ -96,7 +97,7 @@ class Columns:
         """Return the fields that may be the key, the most likely first. A sparse field never wins over a full one."""
         found = [name for rank in KEYS for name in usual_names(names, [rank])]
         most = max((self.filled[name] for name in found), default=0)
-        return [name for name in found if 4 * self.filled[name] >= 3 * most]
+        return [name for name in found if 10 * self.filled[name] >= 9 * most]
 
 
 def choices_of(columns: Columns) -> str | None:
@@ -245,6 +246,22 @@ def bare_stems(raws: Sequence[RawItem]) -> Sequence[RawItem]:
     if not lead and not tail:
         return raws
     return [replace(raw, stem=stem.removesuffix(tail)) for raw, stem in zip(raws, stems, strict=True)]
+
+
+def without_leads(raws: Sequence[RawItem]) -> Sequence[RawItem]:
+    """Remove the first choice if in most items of a file it alone ends in a colon, as the line "Options:" does."""
+    led = [
+        not raw.labels
+        and [text.rstrip()[-1:] in (":", "：") for text in raw.choices]
+        == [True, *[False] * (len(raw.choices) - 1)]
+        for raw in raws
+    ]
+    if sum(led) * 2 <= len(raws):
+        return raws
+    return [
+        replace(raw, choices=raw.choices[lead:], unread=(*raw.unread, *[LINE_ABOVE] * lead))
+        for raw, lead in zip(raws, led, strict=True)
+    ]
 
 
 def bare_choices(raws: Sequence[RawItem]) -> Sequence[RawItem]:

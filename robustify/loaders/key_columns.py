@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from robustify.errors import DataError
-from robustify.loaders.answer_keys import COUNTED, ReadKey, positions, read_keys
+from robustify.loaders.answer_keys import FORMS, ReadKey, positions, read_keys
 from robustify.loaders.choices import read_choices, truth, usual_names
 from robustify.loaders.fields import KEYS, LOGGED_TARGET, bare_choices, own_label, rival_keys, several
 from robustify.loaders.loaded import FieldMap
@@ -34,20 +34,20 @@ def rivals(fields: FieldMap, rows: Sequence[Cells], raws: Sequence[RawItem]) -> 
 def with_key(column: str, fields: FieldMap, rows: Sequence[Cells], raws: Sequence[RawItem]) -> list[RawItem]:
     """Return the items with the value of another column as their key."""
     return [
-        replace(raw, key=own_label(cells.get(column), fields, raw.labels), key_is="auto")
+        replace(
+            raw,
+            key=own_label(cell_value(cells, column) if has(cells, column) else None, fields, raw.labels),
+            key_is="auto",
+        )
         for cells, raw in zip(rows, raws, strict=True)
     ]
 
 
 def counted_as_rivals(raws: Sequence[RawItem], meant: Meant) -> Sequence[RawItem]:
     """Set how number keys count if another column agrees with them in every row from 1, but not from 0."""
-    from_0, from_1 = (
-        [replace(raw, key_is=form) if raw.key_is == "auto" else raw for raw in raws]
-        for form in ("index", "number")
-    )
-    if not meant or not _agree(from_1, meant) or _agree(from_0, meant):
-        return raws
-    return from_1
+    from_0, from_1 = ([replace(raw, key_is=form) for raw in raws] for form in ("index", "number"))
+    auto = meant and all(raw.key_is == "auto" for raw in raws)
+    return from_1 if auto and _agree(from_1, meant) and not _agree(from_0, meant) else raws
 
 
 def _agree(raws: Sequence[RawItem], meant: Meant) -> bool:
@@ -89,7 +89,8 @@ def possible_keys(choices: str | tuple[str, ...], rows: Sequence[Cells]) -> list
     usable, raws = [cells for cells, _ in made], bare_choices([raw for _, raw in made])
     fields = FieldMap(choices=choices)
     found: dict[str, list[ReadKey]] = {}
-    for column in dict.fromkeys(name for cells in usable for name in cells):
+    inside = [f"{choices}.{name}" for name in as_object(usable[0].get(str(choices)))] if usable else []
+    for column in (*dict.fromkeys(name for cells in usable for name in cells), *inside):
         if column not in several(choices):
             keyed = with_key(column, fields, usable, raws)
             keys = read_keys(keyed)
@@ -97,7 +98,9 @@ def possible_keys(choices: str | tuple[str, ...], rows: Sequence[Cells]) -> list
                 keys = read_keys([replace(raw, key_is="number") for raw in keyed])
             if not any(key.fault for key in keys) and (len(keys) < 3 or len({key.index for key in keys}) > 1):
                 found[column] = keys
-    sure = {column: keys for column, keys in found.items() if not {key.form for key in keys} & COUNTED}
+    sure = {
+        column: keys for column, keys in found.items() if not {key.form for key in keys} & {*FORMS.values()}
+    }
     same = all([k.index for k in a] == [k.index for k in b] for a, b in pairwise(sure.values()))
     return list(sure)[:1] if sure and same else list(sure or found)
 
@@ -113,6 +116,7 @@ def _unkeyed(cells: Cells, choices: str | tuple[str, ...]) -> RawItem | None:
 def possible_flags(cells: Cells, choices: str | Sequence[str] | None) -> list[str]:
     """Return the members of a row's option objects that say yes for exactly one option, and no for the others."""
     options = cell_value(cells, choices) if isinstance(choices, str) and has(cells, choices) else None
+    options = [*options.values()] if isinstance(options, Mapping) else options
     members = [as_object(option) for option in options] if isinstance(options, list) else []
     said = {name: [truth(member.get(name, False)) for member in members] for name in (members or [{}])[0]}
     return [
@@ -123,4 +127,6 @@ def possible_flags(cells: Cells, choices: str | Sequence[str] | None) -> list[st
 def sparse_keys(fields: FieldMap, names: Iterable[str], filled: Mapping[str, int]) -> list[str]:
     """Return the columns named like a key that have values in some rows only, and were therefore not read."""
     known = [name for rank in KEYS for name in usual_names(names, [rank]) if filled[name]]
-    return [name for name in known if fields.key in filled and filled[name] * 4 < filled[str(fields.key)] * 3]
+    return [
+        name for name in known if fields.key in filled and filled[name] * 10 < filled[str(fields.key)] * 9
+    ]

@@ -16,7 +16,7 @@ from itertools import islice
 from string import ascii_uppercase
 
 from robustify.errors import DataError, UsageError, counted
-from robustify.loaders.answer_keys import count_from_one, read_keys, reads_all
+from robustify.loaders.answer_keys import key_hint, read_keys, uncertain_base
 from robustify.loaders.choices import BY_LABEL, KEPT_BELOW, name_key
 from robustify.loaders.datasets import LAYOUTS, NAMED_BY_READER, OWN, BenchmarkLayout
 from robustify.loaders.fields import (
@@ -31,6 +31,7 @@ from robustify.loaders.fields import (
     complete,
     read_fields,
     several,
+    without_leads,
 )
 from robustify.loaders.key_columns import (
     counted_as_rivals,
@@ -84,7 +85,8 @@ def raw_items(name: str, table: SourceTable, fields: FieldMap | None = None) -> 
     made, faults = rows_or_faults(((row, row.cells) for row in table.rows), lambda _, cells: read(cells))
     raws = [raw for _, raw in made]
     # Files that robustify wrote are read back unchanged.
-    unlabelled = raws if known is OWN else bare_choices(bare_stems(raws))
+    plain = raws if known is OWN else without_leads(bare_stems(raws))
+    unlabelled = raws if known is OWN else bare_choices(plain)
     bare = raws if known is OWN else _evened(unlabelled)
     shared = ("all options began or ended with the same white space, which was taken off",) * (
         bare is not unlabelled
@@ -108,7 +110,7 @@ def raw_items(name: str, table: SourceTable, fields: FieldMap | None = None) -> 
         forms=dict(Counter(keys[at].form for at in good)),
         labelled=sum(
             one.choices is not two.choices or one.cut == BY_LABEL
-            for one, two in zip(raws, unlabelled, strict=True)
+            for one, two in zip(plain, unlabelled, strict=True)
         ),
         unread=(*table.notes, *shared, *_unread(table, found if known is None else None, bare)),
     )
@@ -218,11 +220,9 @@ def _require_whole(name: str, raws: Sequence[RawItem]) -> None:
             f"{name}: in {bare} of {len(raws)} rows, the options are only letters, and their text is in the stem or "
             "missing. Use a version of the benchmark that includes the text of each option."
         )
-    if count_from_one(raws):
-        index = " If they count from 0, add `--map key_is=index`." if reads_all(raws, "index") else ""
+    if forms := uncertain_base(raws):
         raise DataError(
-            f"{name}: the keys are whole numbers and never 0, so they may count from 1. If they do, add `--map "
-            f"key_is=number`, or set `fields: {{key_is: number}}` in the config.{index}"
+            f"{name}: the keys are whole numbers and never 0, so they may count from 1{key_hint(forms)}"
         )
     cuts = {raw.cut for raw in raws}
     sizes = {len(raw.choices) for raw in raws if raw.cut not in ("", BY_LABEL)}

@@ -11,6 +11,7 @@ from robustify.loaders.answer_keys import NUMBERED
 from robustify.loaders.choices import BY_LABEL
 from robustify.loaders.datasets import OWN
 from robustify.loaders.loaded import Defect, Loaded
+from robustify.loaders.rows import line_spans
 from robustify.marks.labelling import split_labels
 from robustify.texts import CONTROLS, edges, folded, is_blank, unspaced
 
@@ -109,8 +110,11 @@ def _notes(loaded: Loaded) -> Iterator[str]:
             f"in {alone:,} of {len(spaced):,} items with white space at the ends of options, no other option has that of "
             "the key, so white space alone can give the key away. `robustify mend` takes it off."
         )
-    for kind, odd in sorted(Counter(kind for item in loaded.items for kind in _written_oddly(item)).items()):
-        yield f"{odd:,} of {n:,} items {_ODD[kind]}"
+    kinds = [{*_written_oddly(item)} for item in loaded.items]
+    for kind, odd in sorted(Counter(kind for one in kinds for kind in one).items()):
+        rest = [line for line, one in zip(loaded.lines, kinds, strict=True) if kind not in one]
+        others = f" (not on line {line_spans(rest)})" if 2 * odd > n and rest and kind == "labels" else ""
+        yield f"{odd:,} of {n:,} items {_ODD[kind]}{others}"
     if cuts := {one.cut for one in loaded.recognised} - {"", "\n", BY_LABEL}:
         yield (
             f"options come in one cell and were split at {' and '.join(sorted(cuts))}: if an option contains this "
@@ -127,6 +131,7 @@ def _notes(loaded: Loaded) -> Iterator[str]:
 
 
 _ODD = {
+    "unlabelled": "have an option without a label beside labelled ones, perhaps a line that is no option",
     "placeholders": "have placeholders such as N/A, None, or - as options, which lower chance although no one picks them",
     "entities": "contain HTML entities such as &amp;, which models see unchanged",
     "labels": 'have options that begin with labels such as "a) ", next to which letter views show a second label',
@@ -152,6 +157,8 @@ def _written_oddly(item: Item) -> Iterator[str]:
     choices = item.choices
     if split_labels(choices):
         yield "labels"
+    elif len(choices) > 3 and split_labels(choices[:-1]):
+        yield "unlabelled"
     if any(choice.strip().casefold() in PLACEHOLDERS for choice in choices):
         yield "placeholders"
     whole = "\n".join((item.stem, *choices))

@@ -39,6 +39,8 @@ def csv_rows(name: str, text: str) -> SourceTable:
     records = _records(name, text)
     if not records:
         raise DataError(f"{name} has no records; expected a header and items")
+    used = max(len(_trimmed(cells, 0)) for _, cells in records)
+    records = [(line, _trimmed(cells, used)) for line, cells in records]
     if _without_header(records):
         # A different width more often means an unquoted comma than a different number of choices.
         width = Counter(len(cells) for _, cells in records).most_common(1)[0][0]
@@ -71,14 +73,17 @@ def csv_rows(name: str, text: str) -> SourceTable:
 
 
 def _without_empty_columns(records: Sequence[Record]) -> list[Record]:
-    """Remove empty cells at the end that have no column name, as spreadsheets write them. If several other columns have no
-    name, number them."""
-    header = records[0][1]
-    named = max((at for at, name in enumerate(header, start=1) if name), default=0)
-    width = min(len(header), max(len(_trimmed(cells, named)) for _, cells in records))
-    names = [name or f"column {at}" for at, name in enumerate(header[:width], start=1)]
-    rest = [(line, _trimmed(cells, width)) for line, cells in records[1:]]
-    return [(records[0][0], names if header[:width].count("") > 1 else header[:width]), *rest]
+    """Remove columns with neither a name nor a value, as spreadsheets write them, and empty cells beyond the header. If
+    several other columns have no name, number them."""
+    header = [cell.strip() for cell in records[0][1]]
+    rows = [(line, _trimmed(cells, len(header))) for line, cells in records[1:]]
+    whole = [cells for _, cells in rows if len(cells) == len(header)]
+    kept = [at for at, name in enumerate(header) if name or any(cells[at].strip() for cells in whole)]
+    names = [header[at] or f"column {at + 1}" for at in kept]
+    used = [
+        (line, [cells[at] for at in kept] if len(cells) == len(header) else cells) for line, cells in rows
+    ]
+    return [(records[0][0], names), *used]
 
 
 def _trimmed(cells: list[str], width: int) -> list[str]:

@@ -12,6 +12,8 @@ from robustify.loaders.choices import choice_columns, usual_names
 from robustify.loaders.fields import CHOICES, KEYS, LOGGED_TARGET, STEMS
 from robustify.loaders.rows import Cells, Fault, SourceRow, SourceTable, as_object
 
+ROWS_LOOKED_AT = 20
+
 
 def is_lm_eval(cells: Cells) -> bool:
     """Return whether a row is a sample logged by lm-eval."""
@@ -29,8 +31,8 @@ def item_table(name: str, table: SourceTable) -> SourceTable:
         return _inspect(name, table)
     if table.rows and is_lm_eval(table.rows[0].cells):
         return _lm_eval(table)
-    several = next((len(found) for row in table.rows[:1] if (found := _inner_items(row.cells))), 0)
-    return _unrolled(table) if several and not table.layout else table
+    inside = not table.layout and any(_inner_items(row.cells) for row in table.rows[:ROWS_LOOKED_AT])
+    return _unrolled(table) if inside else table
 
 
 def _is_item(cells: Cells) -> bool:
@@ -74,7 +76,7 @@ def _unrolled(table: SourceTable) -> SourceTable:
     for row in table.rows:
         found = _inner_items(row.cells)
         rows += [SourceRow(row.line, len(rows) + at, cells) for at, cells in enumerate(found, start=1)]
-        if not found:
+        if not found and [] not in row.cells.values():
             faults.append(
                 Fault(row.line, "the row has no list of questions with options, as the first row has")
             )

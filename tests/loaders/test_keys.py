@@ -133,6 +133,24 @@ READ: dict[str, object] = {
         options=cell("Choose one:", between=" ", label="({}) "), answer=letter
     ),
     "a line in another language above": rows(options=cell("Bitte wählen", label="{}) "), answer=index),
+    "a line in another language above options without labels": rows(
+        options=cell("Opciones:", label=""), answer=letter
+    ),
+    "a member above options without labels": rows(options=lambda o, _: ["Choose one:", *o], answer=index),
+    "roman keys": rows(choices=listed, answer=lambda o, k: ["i", "ii", "iii", "iv"][k]),
+    "a column without a name between others": "question,A,B,,C,D,answer\n"
+    + "".join(
+        f"{q},{o[0]},{o[1]},,{o[2]},{o[3]},{'ABCD'[k]}\n"
+        for q, o, k in zip(ASKED, OPTIONS, KEYS, strict=True)
+    ),
+    "no header, and an empty column": "".join(
+        f"{q},{','.join(o)},{'ABCD'[k]},\n" for q, o, k in zip(ASKED, OPTIONS, KEYS, strict=True)
+    ),
+    "a first article without questions": [
+        {"article": "x", "questions": []},
+        {"article": "y", "questions": rows(options=listed, answer=letter)},
+    ],
+    "an explanation of two lines below": rows(options=cell(below="Explanation: x\nand y"), answer=letter),
     "a line above options without labels": rows(options=cell("Options:", label=""), answer=letter),
     "a member above the options": rows(options=members("Options:"), answer=letter),
     "a member above, keys as indexes": rows(options=members("Elige una", label="{}) "), answer=index),
@@ -209,6 +227,19 @@ PROPOSED: dict[str, tuple[object, str]] = {
     },
     "a number from 1": (rows(options=listed, solucion=number), "key=solucion --map key_is=number"),
     "a flag of another name": (rows(options=objects(correcta=(False, True))), "key=correcta"),
+    "a flag in an object for each letter": (
+        rows(
+            options=lambda o, k: {
+                a: {"texto": one, "correcta": at == k}
+                for at, (a, one) in enumerate(zip("ABCD", o, strict=True))
+            }
+        ),
+        "key=correcta",
+    ),
+    "a key among the options": (
+        rows(options=lambda o, k: {**dict(zip("ABCD", o, strict=True)), "correct": "ABCD"[k]}),
+        "key=options.correct",
+    ),
     "a flag beside another": (rows(options=objects(tachada=(False, False), ok=("no", "yes"))), "key=ok"),
     "a flag of 0 and 1": (rows(options=objects(juste=(0, 1))), "key=juste"),
     "a letter beside a number that varies": (
@@ -334,8 +365,12 @@ NOTED: dict[str, tuple[object, str]] = {
         READ["a type among the options"],
         "not read as an option: `type` (in 8 of 8 rows)",
     ),
-    "a line above": (READ["a line above the options"], "a line above the labelled options (in 8 of 8"),
-    "a line below": (READ["a source below the options"], "a line below the labelled options (in 8 of 8"),
+    "a line above": (READ["a line above the options"], "a line above the options (in 8 of 8"),
+    "a line below": (READ["a source below the options"], "a line below the options (in 8 of 8"),
+    "an option without a label": (
+        rows(options=members(below="quiz book"), answer=letter),
+        "8 of 8 items have an option without",
+    ),
     "lines after the last option": (
         rows(options=cell(below="and more of it"), answer=letter),
         "8 of 8 rows have lines after the first line of the last opt",
