@@ -7,6 +7,7 @@ runs in Git hooks.
 
 import re
 from collections.abc import Sequence
+from os.path import commonprefix
 from unicodedata import category, normalize
 
 ZERO_WIDTH = "\u200b-\u200d\u2060-\u2065\ufeff"
@@ -82,16 +83,9 @@ def undressed(options: Sequence[str], *, cut: bool = False) -> tuple[str, ...]:
     """Take off the blanks that all options share: those of a delimiter or label. Other blanks belong to their option.
 
     If the options were `cut` from one text, the first has no delimiter before it, and the last has none after it."""
-    before = _beginning([edges(one)[0] for one in options[cut:]])
-    after = _beginning([edges(one)[1][::-1] for one in options[: len(options) - cut]])[::-1]
+    before = commonprefix([edges(one)[0] for one in options[cut:]])  # noqa: RUF071 (texts, not paths)
+    after = commonprefix([edges(one)[1][::-1] for one in options[: len(options) - cut]])[::-1]  # noqa: RUF071
     return tuple(one.removeprefix(before).removesuffix(after) for one in options)
-
-
-def _beginning(texts: Sequence[str]) -> str:
-    first, last = min(texts, default=""), max(texts, default="")
-    while not last.startswith(first):
-        first = first[:-1]
-    return first
 
 
 def escaped(text: str) -> str:

@@ -35,7 +35,7 @@ NAMES = (
     "negations", "function_words", "commas", "other_punctuation", "brackets", "full_stop", "capital_first",
     "capitals", "article_first", "repeated_words", "points_elsewhere", "mean_likeness", "greatest_likeness",
     "longer_than_longest_other", "longer_than_shortest_other", "same_first_word", "same_last_word",
-    "contains_another", "odd_form", "far_from_middle_number", "outer_space", "odd_outer_space",
+    "contains_another", "odd_form", "far_from_middle_number", "outer_space",
 )  # fmt: skip
 """Features of `matrix`, which contains each of them twice."""
 
@@ -128,7 +128,6 @@ def _contrasts(options: Options) -> Iterator[npt.NDArray[np.generic]]:
     yield options.oddness
     yield np.array([far for one in plain for far in _distance_from_middle(one)])
     yield options.outer_space
-    yield options.odd_outer_space
 
 
 def _log_ratio(own: Ints, other: Ints) -> Floats:
@@ -173,8 +172,7 @@ class SurfaceFeatures:
     `numbers`, `absolutes` and `hedges` are counts. `points` is 1 if a choice refers to the other choices. `alphabet` is
     the number of choices of the item that come before it, ignoring case. `overlap` is the mean Jaccard index with the
     other choices. `in_stem` is the share of its content words that are in the stem. `oddness` sums, over traits of
-    form, the number of other choices that differ. `outer_space` counts blanks at the ends, and `odd_outer_space` the
-    other choices whose blanks differ.
+    form, the number of other choices that differ. `outer_space` does so for blanks at the ends.
     """
 
     k: Ints
@@ -189,8 +187,7 @@ class SurfaceFeatures:
     overlap: Floats
     in_stem: Floats
     oddness: Ints
-    outer_space: Ints
-    odd_outer_space: Ints
+    outer_space: Floats
 
     @cached_property
     def starts(self) -> Ints:

@@ -47,11 +47,6 @@ def _common_place(features: SurfaceFeatures) -> Ints:
     return np.asarray(np.bincount(features.key, minlength=MOST)[features.position], dtype=np.int64)
 
 
-def _odd_outer_space(features: SurfaceFeatures) -> Floats:
-    """Prefer options with white space among those that differ from equally many others."""
-    return features.odd_outer_space + 0.5 * (features.outer_space > 0)
-
-
 HEURISTICS: tuple[Heuristic, ...] = (
     Heuristic("longest_answer", "most characters", lambda c: c.chars),
     Heuristic("shortest_answer", "fewest characters", lambda c: -c.chars),
@@ -70,7 +65,7 @@ HEURISTICS: tuple[Heuristic, ...] = (
     Heuristic("fewest_absolutes", "fewest words like always, never, only", lambda c: -c.absolutes),
     Heuristic("most_hedges", "most words like may, often, usually", lambda c: c.hedges),
     Heuristic("all_of_the_above", "refers to the other choices", lambda c: c.points),
-    Heuristic("outer_space", "white space at its ends, unlike the others", _odd_outer_space),
+    Heuristic("outer_space", "white space at its ends, unlike the others", lambda c: c.outer_space),
 )
 
 

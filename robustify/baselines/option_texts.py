@@ -101,17 +101,13 @@ class Options:
         return np.fromiter(map(len, self.texts), np.int64, len(self.texts))
 
     @cached_property
-    def outer_space(self) -> Ints:
-        """Number of blanks at the ends of each option (c,)."""
-        whole = (len(choice) for one in self.choices for choice in one)
-        return np.fromiter(whole, np.int64, len(self.texts)) - self.chars
-
-    @cached_property
-    def odd_outer_space(self) -> Ints:
-        """Number of other options in the item that have other blanks at their ends (c,)."""
-        found = [[edges(choice) for choice in one] for one in self.choices] if self.outer_space.any() else []
-        differ = [len(one) - one.count(own) for one in found for own in one]
-        return np.array(differ or np.zeros(len(self.texts)), dtype=np.int64)
+    def outer_space(self) -> Floats:
+        """Number of other options in the item with other blanks at their ends, and 0.5 for blanks of its own (c,)."""
+        if sum(len(choice) for one in self.choices for choice in one) == self.chars.sum():
+            return np.zeros(len(self.texts))
+        found = [[edges(choice) for choice in one] for one in self.choices]
+        differ = [len(one) - one.count(own) + any(own) / 2 for one in found for own in one]
+        return np.array(differ, dtype=np.float64)
 
     @cached_property
     def split(self) -> Ints:

@@ -10,7 +10,7 @@ import numpy as np
 
 from robustify.errors import DataError
 from robustify.export.heading import ENVIRONMENT, one_line
-from robustify.export.writing import FORCE, SPLITS, TRIM, Option, copy_split, exporting, files_of
+from robustify.export.writing import FORCE, SPLITS, TRIM, Option, exporting, files_of, items_of
 from robustify.files import original, write_text
 from robustify.judging.measures import CHOICES_ONLY, FULL
 from robustify.run import WEIGHTS, Run, write_items
@@ -50,9 +50,9 @@ def export(run: Run, folder: Path, force: bool = False, licence: str = "", trim:
     with exporting(run, folder, force) as (staging, heading):
         splits = []
         for name in SPLITS:
-            if n := (run.folder / f"{name}.jsonl").read_bytes().count(b"\n"):
-                copy_split(run, name, staging, trim)
-                splits.append({"name": name, "n": n, "says": SAYS[name]})
+            if items := items_of(run, name, trim):
+                write_items(staging / f"{name}.jsonl", items)
+                splits.append({"name": name, "n": len(items), "says": SAYS[name]})
         if WEIGHTS in run.manifest["files"]:
             n, off = write_balanced(run, staging / "balanced.jsonl", trim)
             says = f"no listed cue predicts the key: imbalance at most {off:.2f} deviations"

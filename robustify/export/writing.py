@@ -133,24 +133,16 @@ def _refuse_full(folder: Path) -> None:
         )
 
 
-def items_of(run: Run, split: str) -> list[Item]:
-    """Read the items of a split."""
-    return list(split_items(run.folder / f"{split}.jsonl"))
-
-
-def copy_split(run: Run, split: str, staging: Path, trim: bool) -> None:
-    """Copy the file of a split as it is, or if `trim`, without white space at the ends of options."""
-    if trim:
-        write_items(staging / f"{split}.jsonl", [item.trimmed() for item in items_of(run, split)])
-    else:
-        shutil.copyfile(run.folder / f"{split}.jsonl", staging / f"{split}.jsonl")
+def items_of(run: Run, split: str, trim: bool = False) -> list[Item]:
+    """Read the items of a split as they are, or if `trim`, without white space at the ends of options."""
+    return [item.trimmed() if trim else item for item in split_items(run.folder / f"{split}.jsonl")]
 
 
 def copied(run: Run, staging: Path, splits: Iterable[str], trim: bool) -> FreeRows:
-    """Copy the files of these splits, and write the robust items without options. Return those rows."""
+    """Write the items of these splits, and write the robust items without options. Return those rows."""
     for name in splits:
-        copy_split(run, name, staging, trim)
-    free = free_rows([item.trimmed() if trim else item for item in items_of(run, "robust")])
+        write_items(staging / f"{name}.jsonl", items_of(run, name, trim))
+    free = free_rows(items_of(run, "robust", trim))
     if free.rows:
         write_lines(staging / FREE_DATA, free.rows)
     return free

@@ -38,7 +38,7 @@ _FEATURES: dict[CueCode, str] = {
     "repetition": "repeated_words",
     "function_words": "function_words",
     "pointer": "points_elsewhere",
-    "outer_space": "outer_space odd_outer_space",
+    "outer_space": "outer_space",
 }
 CUE_OF = {name: cue for cue, names in _FEATURES.items() for name in names.split()}
 """Cue of each surface feature. Features of the same property share a cue."""

@@ -95,8 +95,8 @@ def traits(choice: str) -> tuple[float, ...]:
     )
 
 
-def outer_space(item: Item) -> list[float]:
-    own = [edges(choice) for choice in item.choices]
+def outer_space(choices: Sequence[str]) -> list[float]:
+    own = [edges(choice) for choice in choices]
     return [len(own) - own.count(one) + (any(one) / 2) for one in own]
 
 
@@ -122,8 +122,7 @@ def contrasts(choices: Sequence[str]) -> list[tuple[float, ...]]:
                 sum(bool(texts[i]) and texts[i] in texts[j] for i in others),
                 odd[j],
                 middle[j],
-                len(choices[j]) - sizes[j],
-                sum(edges(other) != edges(choices[j]) for other in choices),
+                outer_space(choices)[j],
             )
         )
     return rows
@@ -156,7 +155,7 @@ RULES: dict[str, Callable[[Item], Sequence[float]]] = {
     "fewest_absolutes": each(lambda c: -count(ABSOLUTES)(c)),
     "most_hedges": each(count(HEDGES)),
     "all_of_the_above": each(points),
-    "outer_space": outer_space,
+    "outer_space": lambda item: outer_space(item.choices),
 }
 
 
