@@ -71,7 +71,7 @@ def larger(name: str, work: Path) -> Entry:
     flagged = {words: _flagged(ctx, rule) for words, rule in _rules(ctx).items()}
     balance = balanced(ctx)
     assert balance is not None
-    credits = {m: of.credits for m, of in all_scored(ctx).items()}
+    credits = {m: of.credits for m, of in all_scored(ctx, ctx.names).items()}
     won = {m: c for m, of in credits.items() if (c := of[asked.measure]) is not None}
     also = {
         m: c[won[m] == 1] for m, of in credits.items() if m in won and (c := of["choices_only"]) is not None

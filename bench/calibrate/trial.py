@@ -172,7 +172,7 @@ def alarms(tree: Any) -> dict[str, bool]:
     leaning = value_at(tree, "position_bias") or {}
     one = next((found for found in leaning.values() if found), None)
     if one:
-        out["position_bias_holm"] = min(place["p_holm"] for place in one["places"]) <= 0.05
+        out["position_bias_holm"] = min(place["p_holm"] for place in one["positions"]) <= 0.05
     compared = value_at(tree, "pairs") or {}
     leaves = [
         pair["full"][split] for pair in compared.values() if pair["full"] for split in ("all", "robust")

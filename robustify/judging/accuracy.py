@@ -6,7 +6,7 @@ both answered.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations, product
 
@@ -91,25 +91,12 @@ def scored(
     return Scored(model, answers, index, FULL_OF[by.full], won)
 
 
-def all_scored(ctx: Context) -> dict[str, Scored]:
-    """Return the credits of every model that answered any view or gave free responses."""
-    free, votes, rules = ctx.facts.free, ctx.votes, ctx.rules
-    names = ctx.names if free is None else tuple(dict.fromkeys((*ctx.names, *free.models)))
-    screen = rules.screen
+def all_scored(ctx: Context, names: Iterable[str]) -> dict[str, Scored]:
+    """Return the credits of every model named, as the run scores them."""
+    votes, rules, screen = ctx.votes, ctx.rules, ctx.rules.screen
     by = ScoredBy(ctx.mode, screen.mode, votes.template, screen.norm, rules.hidden == "question")
     best = {name: votes.best[:, m] for m, name in enumerate(votes.voters)}
     return {name: scored(ctx.answers, ctx.index, name, by, best.get(name)) for name in names}
-
-
-def format_gap(credits: Credits, parts: Parts) -> Score | None:
-    """Return the paired accuracy difference between `full` and `cloze_chars` on items suited to cloze, or None if either
-    view was not asked.
-    """
-    full, cloze = credits.get("full"), credits.get("cloze_chars")
-    if full is None or cloze is None:
-        return None
-    both = paired_difference(np.where(parts.cloze, full, np.nan), cloze, parts.groups)
-    return Score.of(both, mde=both.mde)
 
 
 def heuristic_gap(won: Floats, longest: Floats, groups: Ints | None = None) -> Score | None:

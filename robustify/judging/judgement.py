@@ -9,15 +9,14 @@ from dataclasses import dataclass, field
 from robustify.answers import Answers
 from robustify.arrays import Floats
 from robustify.item import Item
-from robustify.judging.accuracy import all_scored, pairs
-from robustify.judging.adjusted import Balanced, balanced
+from robustify.judging.accuracy import pairs
+from robustify.judging.adjusted import Balanced
 from robustify.judging.audit.doubts import contamination, label_noise
 from robustify.judging.audit.item_analysis import item_analysis
 from robustify.judging.audit.residual import residual
 from robustify.judging.calibration import calibrations
 from robustify.judging.context import Context, Facts, Rules, context
 from robustify.judging.evidence import Evidence, cue_counts, evidence, inference
-from robustify.judging.free_response import free_responses
 from robustify.judging.guardrails import certificate, guardrails, trial_run
 from robustify.judging.measures import Judged, measures
 from robustify.judging.permutation import permutation
@@ -54,7 +53,7 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
         DataError: rows contradict each other or the items.
     """
     ctx = context(answers, facts, rules, items)
-    judged = Judged(ctx, all_scored(ctx), free_responses(ctx), balanced(ctx))
+    judged = Judged.of(ctx)
     credits, found, balance = judged.credits, evidence(ctx), judged.balance
     analysed = item_analysis(ctx, credits)
     numbers = {

@@ -13,16 +13,23 @@ from typing import Literal
 import numpy as np
 
 from robustify.arrays import Bools, Floats
-from robustify.judging.accuracy import Credits, Scored, against_chance, format_gap, heuristic_gap, on_parts
-from robustify.judging.adjusted import Balanced
+from robustify.judging.accuracy import (
+    Credits,
+    Scored,
+    against_chance,
+    all_scored,
+    heuristic_gap,
+    on_parts,
+)
+from robustify.judging.adjusted import Balanced, balanced
 from robustify.judging.context import Context, Parts
-from robustify.judging.free_response import FreeGraded
+from robustify.judging.free_response import FreeGraded, free_responses
 from robustify.judging.screening import rule_scores
 from robustify.stats.intervals import rate
 from robustify.stats.tests import paired_difference
 from robustify.summary.measured import Measured, Measures, Score
 from robustify.summary.quantity import Quantity
-from robustify.summary.result import Summary
+from robustify.summary.result import AuditorResult, Summary
 from robustify.summary.screened import Screen
 
 Section = Literal["flags", "scores", "modes", "free", "gaps", "norms", "rules"]
@@ -58,10 +65,24 @@ class Judged:
     free: Mapping[str, FreeGraded]
     balance: Balanced | None
 
+    @classmethod
+    def of(cls, ctx: Context) -> "Judged":
+        """Return the answers of every model that answered any view or gave free responses."""
+        free = free_responses(ctx)
+        return cls(ctx, all_scored(ctx, dict.fromkeys((*ctx.names, *free))), free, balanced(ctx))
+
     @property
     def credits(self) -> dict[str, Credits]:
         """Credits of each model by view."""
         return {name: model.credits for name, model in self.models.items()}
+
+    def scores(self, view: str, name: str) -> Floats | None:
+        """Return a model's credits (n,) under a view or its scores of free responses, NaN for items unfit for the view."""
+        if view == "free":
+            return self.free[name].score if name in self.free else None
+        won = self.models[name].credits.get(view)
+        fit = self.ctx.parts.cloze if view.startswith("cloze") else True
+        return None if won is None else np.where(fit, won, np.nan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,18 +164,12 @@ class Measure:
 
 def measures(judged: Judged) -> Measures:
     """Return the values of all measures that are computed."""
-    found = {
-        scope: {m.name: v for m in MEASURES if m.scope == scope and (v := m.computed(judged))}
-        for scope in SCOPES
-    }
-    return Measures(
-        set={name: values[SET] for name, values in found["set"].items()},
-        model={name: dict(values) for name, values in found["model"].items()},
-        rule={name: dict(values) for name, values in found["rule"].items()},
-    )
-
-
-SCOPES: tuple[Scope, ...] = ("set", "model", "rule")
+    found: dict[Scope, dict[str, dict[str, Measured]]] = {"set": {}, "model": {}, "rule": {}}
+    for measure in MEASURES:
+        if values := measure.computed(judged):
+            found[measure.scope][measure.name] = dict(values)
+    whole = {name: values[SET] for name, values in found["set"].items()}
+    return Measures(set=whole, model=found["model"], rule=found["rule"])
 
 
 def _credit(view: str) -> PerItem:
@@ -180,26 +195,26 @@ def _adjusted(view: str) -> Whole:
 
 
 def _longest_gap(view: str) -> Whole:
+    """Return how much more accurate a model is if the longest choice is the key."""
+
     def gap(judged: Judged, name: str) -> Score | None:
-        parts, won = judged.ctx.parts, judged.models[name].credits.get(view)
-        inside = parts.cloze if view.startswith("cloze") else np.ones(len(parts.cloze), dtype=bool)
-        groups = None if parts.groups is None else parts.groups[inside]
-        return None if won is None else heuristic_gap(won[inside], parts.longest[inside], groups)
+        won, parts = judged.scores(view, name), judged.ctx.parts
+        return None if won is None else heuristic_gap(won, parts.longest, parts.groups)
 
     return _each(gap)
 
 
-def _longest_gap_free(judged: Judged, name: str) -> Score | None:
-    free, parts = judged.free.get(name), judged.ctx.parts
-    return None if free is None else heuristic_gap(free.score, parts.longest, parts.groups)
+def _full_less(view: str) -> Whole:
+    """Return the accuracy on the full question minus that under a view, on items answered both ways."""
 
+    def gap(judged: Judged, name: str) -> Score | None:
+        full, other = judged.scores("full", name), judged.scores(view, name)
+        if full is None or other is None:
+            return None
+        found = paired_difference(full, other, judged.ctx.parts.groups)
+        return Score.of(found, mde=found.mde)
 
-def _free_gap(judged: Judged, name: str) -> Score | None:
-    free, full = judged.free.get(name), judged.models[name].credits.get("full")
-    if free is None or full is None:
-        return None
-    gap = paired_difference(full, free.score, judged.ctx.parts.groups)
-    return Score.of(gap, mde=gap.mde)
+    return _each(gap)
 
 
 def _free(of: Callable[[FreeGraded, Bools], Score]) -> Whole:
@@ -222,44 +237,24 @@ def _flagged(judged: Judged) -> dict[str, Measured]:
     return {SET: Measured(all=Score.of(rate(ctx.parts.shortcut.astype(np.float64), ctx.parts.groups)))}
 
 
-def _value(of: Callable[[Screen], float | None]) -> OfPart:
-    """Return a number of the screen without an interval."""
-    return OfPart(lambda s: None if s.screen is None else Measured(all=Score(value=of(s.screen))))
+def _of_screen(
+    of: Callable[[Screen], Quantity | float | None], when: Callable[[Screen], bool] = bool
+) -> OfPart:
+    """Return a number of the screen, if it exists and `when` is true of it."""
+    return OfPart(lambda s: Measured(all=_score(of(s.screen))) if s.screen and when(s.screen) else None)
+
+
+def _of_probe(of: Callable[[AuditorResult], Measured]) -> OfPart:
+    return OfPart(lambda s: of(s.residual.probe) if s.residual and s.residual.probe else None)
+
+
+def _score(q: Quantity | float | None) -> Score:
+    return Score(value=q.value, n=q.n, ci=q.ci) if isinstance(q, Quantity) else Score(value=q)
 
 
 def _by_chance(screen: Screen) -> float | None:
-    n, expected = screen.flagged.n, None if screen.expected_flags is None else screen.expected_flags.value
-    return None if expected is None or not n else expected / n
-
-
-def _excess_p(screen: Screen) -> float | None:
-    return None if screen.excess_over_chance is None else screen.excess_over_chance.p
-
-
-def _number(q: Quantity | None) -> Score:
-    return Score() if q is None else Score(value=q.value, n=q.n, ci=q.ci)
-
-
-def _shortcuts(*, bound: bool) -> OfPart:
-    """Return the share of items with a shortcut. It is a lower bound if a cut decides."""
-
-    def found(summary: Summary) -> Measured | None:
-        screen = summary.screen
-        if screen is None or (screen.cut is None) is bound:
-            return None
-        return Measured(all=_number(screen.latent_shortcut_rate))
-
-    return OfPart(found)
-
-
-def _probe(summary: Summary) -> Measured | None:
-    probe = None if summary.residual is None else summary.residual.probe
-    return None if probe is None else Measured(all=_number(probe.before), kept=_number(probe))
-
-
-def _probe_by_chance(summary: Summary) -> Measured | None:
-    probe = None if summary.residual is None else summary.residual.probe
-    return None if probe is None else Measured(all=Score(value=probe.chance))
+    n, expected = screen.flagged.n, screen.expected_flags
+    return None if expected is None or expected.value is None or not n else expected.value / n
 
 
 TOPICS_RANK = 60
@@ -268,12 +263,17 @@ _ALL: tuple[PartName, ...] = ("all",)
 
 MEASURES = (
     Measure("flagged", "flags", "share", "set", Disclosed("screen", 10, _ALL, charged=False), Whole(_flagged)),
-    Measure("flagged_by_chance", "flags", "share", "set", Disclosed("screen", 20, _ALL), _value(_by_chance)),
-    Measure("excess_p", "flags", "p", "set", Disclosed("screen", 30, _ALL), _value(_excess_p)),
-    Measure("shortcuts", "flags", "share", "set", Disclosed("screen", 70, _ALL), _shortcuts(bound=False)),
-    Measure("shortcuts_at_least", "flags", "share", "set", Disclosed("screen", 70, _ALL), _shortcuts(bound=True)),
-    Measure("probe", "flags", "share", "set", Disclosed("audit", 50, ("kept",)), OfPart(_probe)),
-    Measure("probe_by_chance", "flags", "share", "set", Disclosed("audit", 51, _ALL), OfPart(_probe_by_chance)),
+    Measure("flagged_by_chance", "flags", "share", "set", Disclosed("screen", 20, _ALL), _of_screen(_by_chance)),
+    Measure("excess_p", "flags", "p", "set", Disclosed("screen", 30, _ALL),
+            _of_screen(lambda s: s.excess_over_chance and s.excess_over_chance.p)),
+    Measure("shortcuts", "flags", "share", "set", Disclosed("screen", 70, _ALL),
+            _of_screen(lambda s: s.latent_shortcut_rate, when=lambda s: s.cut is None)),
+    Measure("shortcuts_at_least", "flags", "share", "set", Disclosed("screen", 70, _ALL),
+            _of_screen(lambda s: s.latent_shortcut_rate, when=lambda s: s.cut is not None)),
+    Measure("probe", "flags", "share", "set", Disclosed("audit", 50, ("kept",)),
+            _of_probe(lambda probe: Measured(all=_score(probe.before), kept=_score(probe)))),
+    Measure("probe_by_chance", "flags", "share", "set", Disclosed("audit", 51, _ALL),
+            _of_probe(lambda probe: Measured(all=_score(probe.chance)))),
     Measure("full", "scores", "accuracy", "model", Disclosed("accuracy", 40), _credit("full")),
     Measure("adjusted", "scores", "accuracy", "model", None, _adjusted("full")),
     Measure("choices_only", "scores", "accuracy", "model", Disclosed("accuracy", 80, _ALL), _credit("choices_only")),
@@ -289,10 +289,9 @@ MEASURES = (
     Measure("longest_gap", "gaps", "points", "model", None, _longest_gap("full")),
     Measure("longest_gap_choices_only", "gaps", "points", "model", None, _longest_gap("choices_only")),
     Measure("longest_gap_cloze", "gaps", "points", "model", None, _longest_gap("cloze_chars")),
-    Measure("longest_gap_free", "gaps", "points", "model", None, _each(_longest_gap_free)),
-    Measure("format_gap", "gaps", "points", "model", None,
-            _each(lambda j, name: format_gap(j.models[name].credits, j.ctx.parts))),
-    Measure("free_gap", "gaps", "points", "model", None, _each(_free_gap)),
+    Measure("longest_gap_free", "gaps", "points", "model", None, _longest_gap("free")),
+    Measure("format_gap", "gaps", "points", "model", None, _full_less("cloze_chars")),
+    Measure("free_gap", "gaps", "points", "model", None, _full_less("free")),
     Measure("cloze_tokens", "norms", "accuracy", "model", None, _credit("cloze_tokens")),
     Measure("cloze_bytes", "norms", "accuracy", "model", None, _credit("cloze_bytes")),
     Measure("cloze_sum", "norms", "accuracy", "model", None, _credit("cloze_sum")),

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from robustify.judging.measures import ADJUSTED, CLOZE, FULL, SECTIONS, SET, Measure, Section, of_section
+from robustify.judging.measures import ADJUSTED, CLOZE, FULL, SECTIONS, Measure, Section, of_section
 from robustify.report.format import count, p_value, plain, shares, spaced
 from robustify.report.messages import catalogue, cue_words, in_items, label
 from robustify.report.tables import Cell, Name, Table, cell, p_cell, table, text, voting
@@ -13,7 +13,7 @@ from robustify.summary.quantity import Quantity
 from robustify.summary.result import AuditorResult, Summary
 from robustify.summary.scored import AdjustedDifference, Paired
 
-MOST_PAIRS, MOST_SCORES, MOST_CHARTED = 15, 20, 4
+MOST_PAIRS, MOST_SCORES, MOST_CHARTED = 15, 8, 4
 WIDE = ("gaps", "norms")
 """Sections whose measures are columns."""
 Tables = Mapping[str, Table]
@@ -108,14 +108,18 @@ def _scores(s: Summary, kept: str, Kept: str) -> Tables:
 
 
 def measured(s: Summary, section: Section, Kept: str, most: int | None = None) -> Table:
-    """Return the measures of a section as rows, at most `most` for each measure, with a column for each part."""
+    """Return the measures of a section as rows, at most `most` for each measure, with a column for each part.
+
+    A column with the name of the measure is left out if there is only one.
+    """
     measures = [measure for measure in of_section(section) if measure.of(s)]
-    several = len(measures) > 1 or section == "flags"
     rows = [
-        ((*((_named(measure),) if several else ()), *_subject(s, name)), (measure, parts))
+        ((_named(measure), *_subject(s, measure, name)), (measure, parts))
         for measure in measures for name, parts in list(measure.of(s).items())[:most]
     ]  # fmt: skip
-    heads = ("Number",) if section == "flags" else ("Number", "Model") if several else ("Rule",)
+    heads = ("Number", *(("Model",) if rows and len(rows[0][0]) > 1 else ()))
+    if len(measures) == 1 and measures[0].scope == "rule":
+        heads, rows = ("Rule",), [(names[1:], row) for names, row in rows]
     return table(
         catalogue()["sections"][section], heads, rows,
         ("All", lambda row: _score(row[0], row[1].all)),
@@ -130,32 +134,30 @@ def by_model(s: Summary, section: Section) -> Table:
     def score(measure: Measure, name: str) -> Cell:
         return _score(measure, measure.of(s).get(name, Measured()).all)
 
-    columns = [(_named(measure), partial(score, measure)) for measure in of_section(section)]
-    return table(
-        catalogue()["sections"][section], "Model", ((_subject(s, name), name) for name in s.models), *columns
-    )
+    measures = of_section(section)
+    columns = [(_named(measure), partial(score, measure)) for measure in measures]
+    rows = ((voting(name, model.is_voter), name) for name, model in s.models.items())
+    return table(catalogue()["sections"][section], "Model", rows, *columns)
 
 
 def charted(s: Summary, Kept: str) -> list[tuple[str, list[tuple[str, Score, bool]]]]:
     """Return the scores of up to four models, then their cloze scores: label, score, and whether its items are robust."""
-    lines = ((FULL, "all", "All items"), (FULL, "kept", f"{Kept} items"), (ADJUSTED, "all", "Adjusted"))
-    called = {
-        name: plain(name, 40) + "*" * model.is_voter for name, model in list(s.models.items())[:MOST_CHARTED]
-    }
+    called = {name: plain(name, 40) + "*" * m.is_voter for name, m in list(s.models.items())[:MOST_CHARTED]}
+    full, adjusted, cloze = (
+        {name: measure.of(s).get(name, Measured()) for name in called} for measure in (FULL, ADJUSTED, CLOZE)
+    )
     found = [
-        (called[name], [
-            (said, score, said == "Robust items") for measure, part, said in lines
-            if name in measure.of(s) and (score := getattr(measure.of(s)[name], part)) and score.value is not None
-        ])
-        for name in called
+        (words, [("All items", full[name].all), (f"{Kept} items", full[name].kept), ("Adjusted", adjusted[name].all)])
+        for name, words in called.items()
     ]  # fmt: skip
-    cloze = [
-        (called[name], parts.all, False)
-        for name, parts in CLOZE.of(s).items()
-        if name in called and parts.all
-    ]
-    found.append(("Cloze: another task, no option shown", [row for row in cloze if row[1].value is not None]))
-    return [group for group in found if group[1]]
+    found.append(
+        ("Cloze: another task, no option shown", [(called[name], cloze[name].all) for name in called])
+    )
+    shown = (
+        (heading, [(said, score, said == "Robust items") for said, score in rows if score and score.value is not None])
+        for heading, rows in found
+    )  # fmt: skip
+    return [group for group in shown if group[1]]
 
 
 def _named(measure: Measure) -> str:
@@ -163,11 +165,15 @@ def _named(measure: Measure) -> str:
     return words[:1].upper() + words[1:]
 
 
-def _subject(s: Summary, name: str) -> tuple[Name, ...]:
+def _subject(s: Summary, measure: Measure, name: str) -> tuple[Name, ...]:
     """Return the name of a model or rule. Empty for the set."""
-    if name == SET:
-        return ()
-    return (voting(name, s.models[name].is_voter) if name in s.models else name,)
+    match measure.scope:
+        case "set":
+            return ()
+        case "model":
+            return (voting(name, s.models[name].is_voter),)
+        case "rule":
+            return (name,)
 
 
 def _score(measure: Measure, score: Score | None) -> Cell:

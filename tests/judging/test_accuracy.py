@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,11 @@ from scipy.stats import hypergeom
 
 from robustify.answers import Answers
 from robustify.arrays import Bools, Floats
-from robustify.judging.accuracy import Parts, ScoredBy, scored
+from robustify.judging.accuracy import Credits, Parts, Scored, ScoredBy, scored
 from robustify.judging.accuracy import against_chance as judge_against_chance
-from robustify.judging.accuracy import format_gap as judge_format_gap
 from robustify.judging.accuracy import heuristic_gap as judge_heuristic_gap
 from robustify.judging.accuracy import pairs as judge_pairs
-from robustify.judging.measures import CLOZE, FULL
+from robustify.judging.measures import CLOZE, FULL, MEASURES, Judged
 from robustify.judging.permutation import permutation as judge_permutation
 from robustify.judging.removal_effects import random_removal as judge_random_removal
 from robustify.screen.item_index import item_index
@@ -30,7 +30,6 @@ permutation = in_trees(judge_permutation)
 pairs = in_trees(judge_pairs)
 
 against_chance = in_trees(judge_against_chance)
-format_gap = in_trees(judge_format_gap)
 heuristic_gap = in_trees(judge_heuristic_gap)
 random_removal = in_trees(judge_random_removal)
 
@@ -39,6 +38,15 @@ def parts(robust: Bools, topic: Any = None, **more: Any) -> Parts:
     n = len(robust)
     of = np.zeros(n, dtype=np.int64) if topic is None else np.asarray(topic, dtype=np.int64)
     return Parts(~robust, robust, np.ones(n, dtype=bool), np.full(n, np.nan), of, **more)
+
+
+def format_gap(won: Credits, where: Parts) -> Any:
+    """The paired difference between the full question and the cloze, None if it is not measured."""
+    (measure,) = (one for one in MEASURES if one.name == "format_gap")
+    model = Scored("m", Answers.of([]), item_index(Answers.of([]), []), "full", won)
+    judged = Judged(SimpleNamespace(parts=where), {"m": model}, {}, None)
+    found = measure.computed(judged).get("m")
+    return None if found is None else found.tree()["all"]
 
 
 def ones(mask: Any) -> Floats:
