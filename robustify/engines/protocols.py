@@ -117,12 +117,8 @@ class Runnable(Protocol):
 
     @property
     def host(self) -> str | None:
-        """Host that receives the prompts of this model, or None if they stay on this machine."""
-        ...
-
-    @property
-    def encrypted(self) -> bool:
-        """Whether prompts to the host are encrypted, or the engine itself checks its traffic."""
+        """Address that receives the prompts of this model, or None if they stay on this machine. It has a scheme, unless
+        the engine itself checks its traffic."""
         ...
 
     @property

@@ -54,11 +54,6 @@ class TransformersSettings(Settings):
         return None
 
     @property
-    def encrypted(self) -> bool:
-        """True, because the engine ray checks the traffic in its cluster."""
-        return True
-
-    @property
     def sends_prompts(self) -> bool:
         """False, because shared prefixes are computed once."""
         return False
@@ -207,13 +202,8 @@ class OpenAIModel(Settings):
 
     @property
     def host(self) -> str | None:
-        """Host of the server, or None if it is this machine."""
-        return host_of(self.base_url)
-
-    @property
-    def encrypted(self) -> bool:
-        """Whether the server is reached by https."""
-        return urlsplit(self.base_url).scheme == "https"
+        """Address of the server, or None if it is on this machine."""
+        return self.base_url if host_of(self.base_url) else None
 
     @property
     def sends_prompts(self) -> bool:

@@ -110,11 +110,7 @@ def _notes(loaded: Loaded) -> Iterator[str]:
             f"in {alone:,} of {len(spaced):,} items with white space at the ends of options, no other option has that of "
             "the key, so white space alone can give the key away. `robustify mend` takes it off."
         )
-    kinds = [{*_written_oddly(item)} for item in loaded.items]
-    for kind, odd in sorted(Counter(kind for one in kinds for kind in one).items()):
-        rest = [line for line, one in zip(loaded.lines, kinds, strict=True) if kind not in one]
-        others = f" (not on line {line_spans(rest)})" if 2 * odd > n and rest and kind == "labels" else ""
-        yield f"{odd:,} of {n:,} items {_ODD[kind]}{others}"
+    yield from odd_options(loaded.items, loaded.lines)
     if cuts := {one.cut for one in loaded.recognised} - {"", "\n", BY_LABEL}:
         yield (
             f"options come in one cell and were split at {' and '.join(sorted(cuts))}: if an option contains this "
@@ -128,6 +124,16 @@ def _notes(loaded: Loaded) -> Iterator[str]:
             f'{labelled:,} rows had labels such as "(A) " inside their options. These labels were removed, because '
             "robustify labels the options in the order in which it shows them."
         )
+
+
+def odd_options(items: Sequence[Item], lines: Sequence[int] = ()) -> Iterator[str]:
+    """Yield notes on options that are no real options, or are written as models should not see them. With the `lines` of
+    the items, a note names the few items without labels."""
+    n, kinds = len(items), [{*_written_oddly(item)} for item in items]
+    for kind, odd in sorted(Counter(kind for one in kinds for kind in one).items()):
+        rest = [line for line, one in zip(lines, kinds, strict=False) if kind not in one]
+        others = f" (not on line {line_spans(rest)})" if 2 * odd > n and rest and kind == "labels" else ""
+        yield f"{odd:,} of {n:,} items {_ODD[kind]}{others}"
 
 
 _ODD = {

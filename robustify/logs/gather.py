@@ -12,7 +12,7 @@ from robustify.answers import Answers
 from robustify.errors import DataError, ItemError
 from robustify.item import Item
 from robustify.loaders import Defect, Loaded, Quarantined
-from robustify.loaders.survey import find_defects
+from robustify.loaders.survey import find_defects, odd_options
 from robustify.logs.log import Log, LoggedItem, LogReply
 from robustify.logs.match import (
     UNCONDITIONED,
@@ -80,7 +80,7 @@ def gather(logs: Sequence[Log], bench: Loaded | None, *, skip_bad: bool = False)
         defects=_defects(items, bench, rows, catalogue),
         set_aside=(*unread(logs), *counts.set_aside),
         left_out=len(catalogue.items) - len(items),
-        notes=tuple(_notes(rows, counts, catalogue, answers)),
+        notes=(*_notes(rows, counts, catalogue, answers), *odd_options(items)),
     )
 
 

@@ -24,7 +24,7 @@ from robustify.logs.log import (
     logged_items,
     plain_model,
 )
-from robustify.logs.own_scores import pick_contradicted, scored_right
+from robustify.logs.own_scores import pick_contradicts, scored_right
 from robustify.logs.prompts import Naming, assumed
 from robustify.marks.picks import Picked
 from robustify.redaction import HoldsText
@@ -179,7 +179,7 @@ def _answer(cells: Cells, item: LoggedItem, scorer: str | None, known: _Answers)
     found = known.naming.read(score.get("answer"), item.k, item.choices)
     pick, value = found.index if isinstance(found, Picked) else None, score.get("value")
     plain = scorer == "choice" or score.get("answer") in known.targets
-    if pick_contradicted(right := scored_right(value), item, pick, plain=plain):
+    if pick_contradicts(right := scored_right(value), item, pick, plain=plain):
         raise ItemError(
             f"the sample is scored as {'right' if right else 'wrong'}, but its answer and target imply the opposite. Check "
             "that both are letters of the logged choices."

@@ -19,12 +19,12 @@ from robustify.logs.lm_eval_requests import (
     conditioned,
     delimiter,
     pairs_of,
-    prompt_of,
-    with_options,
+    prompt_in_row,
+    with_requested_options,
 )
 from robustify.logs.lm_eval_results import LmEvalRun, find_run
 from robustify.logs.log import Log, LogFile, LoggedItem, LogOptions, LogReply, ShownBefore
-from robustify.logs.own_scores import contradicted, pick_contradicted, scores_of_row
+from robustify.logs.own_scores import pick_contradicts, score_contradicts, scores_of_row
 from robustify.logs.prompts import Naming, Prompt, asked_as
 from robustify.marks.picks import Picked
 from robustify.scoring import per_character
@@ -74,7 +74,7 @@ def read_rows(head: Log, run: LmEvalRun, table: SourceTable, options: LogOptions
     except DataError:
         if not _options_in_requests(rows):
             raise
-        whole = with_options(whole, apart)
+        whole = with_requested_options(whole, apart)
         shown = before.items(head.file, item_table(head.file, whole), options, run.task, names)
         notes.append("the options were read from the requests, because the docs do not contain them")
     by_line, faults, said = shown
@@ -82,7 +82,7 @@ def read_rows(head: Log, run: LmEvalRun, table: SourceTable, options: LogOptions
     naming = Naming.of(_written(row.cells) for row in rows)
     targets = frozenset(str(row.cells.get("target")).strip() for row in rows)
     rows = tuple(row for row in rows if row.line in items)
-    prompts = {row.line: prompt_of(row.cells, items[row.line]) for row in rows}
+    prompts = {row.line: prompt_in_row(row.cells, items[row.line]) for row in rows}
     asked = [prompt for prompt in prompts.values() if prompt is not None]
     how = asked_as(head.file, head.kind, asked, options)
     make = partial(LogReply, model=options.name or run.model, view=how.view, template=how.template)
@@ -188,13 +188,13 @@ def _contradictions(
         plain = str(_written(row.cells)).strip() in targets
         for metric, right in said.items():
             if not reply.scores:
-                against = blamed = pick_contradicted(right, reply.item, reply.pick, plain=plain)
+                against = blamed = pick_contradicts(right, reply.item, reply.pick, plain=plain)
             elif metric == "exact_match" and not right:
                 # In a task with scores, this means that the key is not the greedy continuation.
                 continue
             else:
-                every = contradicted(right, reply.item.key, norms.values())
-                own = contradicted(right, reply.item.key, [norms[metric]]) if metric in norms else every
+                every = score_contradicts(right, reply.item.key, norms.values())
+                own = score_contradicts(right, reply.item.key, [norms[metric]]) if metric in norms else every
                 against, blamed = own, (own and metric == "acc") or (every and "acc" not in said)
             if blamed:
                 given, other = ("right", "wrong") if right else ("wrong", "right")

@@ -52,7 +52,7 @@ def conditioned(pairs: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
     return pairs[:half] if len(pairs) % 2 == 0 and not any(context for context, _ in pairs[half:]) else pairs
 
 
-def prompt_of(cells: Cells, item: LoggedItem) -> Prompt | None:
+def prompt_in_row(cells: Cells, item: LoggedItem) -> Prompt | None:
     """Return the prompts of a row, or None unless it has one context and one continuation for every choice."""
     pairs = conditioned(pairs_of(cells))
     if len(pairs) != item.k:
@@ -113,7 +113,7 @@ def _texts(value: object) -> Iterator[str]:
             yield from _texts([*value.values()])
 
 
-def with_options(table: SourceTable, before: str) -> SourceTable:
+def with_requested_options(table: SourceTable, before: str) -> SourceTable:
     """Return the table with the options of each row added to its doc, from the requests. `before` is the delimiter.
     If labels were scored, the options are the labelled lines of the doc or of the prompt."""
     made, faults = rows_or_faults(

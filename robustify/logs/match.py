@@ -294,17 +294,12 @@ def unanswered_notes(answers: Answers) -> Iterator[str]:
 
 def equal_score_notes(rows: Iterable[tuple[Log, LogReply]]) -> Iterator[str]:
     """Yield a note for each log with rows in which all choices have the same score."""
-    asked: Counter[tuple[str, str]] = Counter()
-    equal: Counter[tuple[str, str]] = Counter()
+    equal: dict[str, list[bool]] = {}
     for log, reply in rows:
-        asked[log.file, reply.model] += 1
-        equal[log.file, reply.model] += len(reply.scores) > 1 and len(set(reply.scores)) == 1
-    for (file, model), n in equal.items():
-        if n:
-            yield (
-                f"{file}, {model}: rows in which all choices have the same score, so that they tie: {n} of "
-                f"{asked[file, model]}"
-            )
+        equal.setdefault(log.file, []).append(len(reply.scores) > 1 and len(set(reply.scores)) == 1)
+    for file, tied in equal.items():
+        if any(tied):
+            yield f"{file}: rows in which all choices have the same score, so that they tie: {sum(tied)} of {len(tied)}"
 
 
 def refuse_repeats(rows: Iterable[tuple[Log, LogReply, str, Order]]) -> None:

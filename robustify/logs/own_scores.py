@@ -38,7 +38,7 @@ def scores_of_row(cells: Mapping[str, object]) -> dict[str, bool]:
     return {n: right for n, right in said.items() if right is not None and not _NORMED_OTHERWISE.search(n)}
 
 
-def contradicted(right: bool | None, key: int | None, rankings: Iterable[tuple[float, ...]]) -> bool:
+def score_contradicts(right: bool | None, key: int | None, rankings: Iterable[tuple[float, ...]]) -> bool:
     """Return whether a score contradicts the key under every one of at least one ranking. Ties contradict nothing."""
     bests = [tied_best(ranked) for ranked in rankings if ranked]
     if right is None or key is None or not bests:
@@ -46,7 +46,7 @@ def contradicted(right: bool | None, key: int | None, rankings: Iterable[tuple[f
     return all(len(best) == 1 and (best[0] == key) != right for best in bests)
 
 
-def pick_contradicted(right: bool | None, item: LoggedItem, pick: int | None, *, plain: bool) -> bool:
+def pick_contradicts(right: bool | None, item: LoggedItem, pick: int | None, *, plain: bool) -> bool:
     """Return whether a score contradicts a pick and the key. A harness compares texts. Unless a reply is `plain`, the
     harness may not have seen that the reply, such as "(C).", is right."""
     if right is None or pick is None or item.key is None:

@@ -23,7 +23,7 @@ from robustify.logs.checked_names import (
     topics_in,
 )
 from robustify.logs.log import Log, LogFile, LoggedItem, LogOptions, LogReply, ShownBefore, topic_notes
-from robustify.logs.own_scores import pick_contradicted, scored_right
+from robustify.logs.own_scores import pick_contradicts, scored_right
 from robustify.logs.pick_columns import PickColumns, pick_columns
 from robustify.logs.prompts import Naming, assumed, naming, whole_number
 from robustify.marks.picks import Picked
@@ -249,7 +249,7 @@ def _require_agreement(
     best = tied_best(scores) if scores else ()
     if best and pick is not None and pick not in best:
         raise ItemError("the pick is not the choice with the best score. Check the mapped columns.")
-    if pick_contradicted(right := scored_right(correct), item, pick, plain=True):
+    if pick_contradicts(right := scored_right(correct), item, pick, plain=True):
         raise ItemError(
             f"the `correct` column says {'right' if right else 'wrong'}, but key and pick imply the opposite. Check the "
             "columns."

@@ -148,7 +148,7 @@ def require_inside(models: Iterable[Runnable], manifest: Manifest) -> None:
                 f"{model.name} would send the items of {manifest.id} to {host!a}, which `egress` in the manifest does not "
                 "name. Use a model on this machine."
             )
-        elif not model.encrypted:
+        elif urlsplit(address).scheme == "http":
             refused.append(
                 f"{model.name} would send the items of {manifest.id} to {host!a} unencrypted; expected https."
             )

@@ -39,8 +39,7 @@ class AbacusModel(Settings):
     role: Literal["voter", "under_test"] = "voter"
     beads: int = 10
     reference: str = "abacus"
-    host: str | None = "next.room"
-    encrypted: bool = True
+    host: str | None = "https://next.room"
     sends_prompts: bool = True
 
     @property

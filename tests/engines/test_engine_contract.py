@@ -186,4 +186,4 @@ def test_prompts_for_this_machine_stay_on_it_and_others_are_named() -> None:
     for local in ("127.0.0.1:8000", "localhost", "[::1]:8000", "127.9.9.9"):
         assert host(f"http://{local}/v1") is None
     for name in ("api.example.org", "10.0.0.7", "localhost.example.org", "0.0.0.0"):
-        assert host(f"https://{name}:8000/v1") == name
+        assert host(f"https://{name}:8000/v1") == f"https://{name}:8000/v1"

@@ -10,7 +10,7 @@ import yaml
 from robustify.baselines.heuristics import listed_credit
 from robustify.errors import AuthorisationError, DataError
 from robustify.export.dataset import export as export_dataset
-from robustify.export.sample_numbers import export_sample_numbers
+from robustify.export.lm_eval import export_sample_numbers
 from robustify.item import Item
 from robustify.logs import LogPath
 from robustify.policy.from_logs import import_logs
