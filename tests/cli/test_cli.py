@@ -52,7 +52,7 @@ def test_check_judge_and_export_work_on_a_finished_run(robustify, config: Path) 
     assert robustify("judge", "out").out.strip() == "out/report.html"
     table = robustify("report", "out", "--table").out.splitlines()
     assert table[0].startswith("| Number | Model | All |")
-    assert len(table) == 2 + 3 * 2, "three measures of two models"
+    assert sum(line.startswith("| Full question | ") for line in table) == 2
     exported = robustify("export", "lm-eval", "out", "-o", "tasks", "--force")
     assert exported.code == 0, exported.err
     assert all(Path(line).is_file() for line in exported.out.split())
