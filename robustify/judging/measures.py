@@ -22,9 +22,11 @@ from robustify.judging.accuracy import (
     on_parts,
 )
 from robustify.judging.adjusted import Balanced, balanced
-from robustify.judging.context import Context, Parts
+from robustify.judging.context import LONGEST, Context, Parts
 from robustify.judging.free_response import FreeGraded, free_responses
 from robustify.judging.screening import rule_scores
+from robustify.scoring import best
+from robustify.screen.votes import first_picks
 from robustify.stats.intervals import rate
 from robustify.stats.tests import paired_difference
 from robustify.summary.measured import Measured, Measures, Score
@@ -217,6 +219,17 @@ def _full_less(view: str) -> Whole:
     return _each(gap)
 
 
+def _longest_picks(model: Scored) -> Floats | None:
+    """Return 1 for each item of which a longest choice is picked on the full question, 0 for any other single pick."""
+    picks = first_picks(model.answers, model.index, model.full, model.model)
+    longest = model.answers.block("heuristic", LONGEST).first()
+    if picks is None or not len(longest):
+        return None
+    pick = picks[model.index.index_of[longest.item]]
+    hit = best(longest.scores, longest.k)[np.arange(len(pick)), np.maximum(pick, 0)]
+    return model.index.spread(longest, np.where(pick < 0, np.nan, hit))
+
+
 def _free(of: Callable[[FreeGraded, Bools], Score]) -> Whole:
     def found(judged: Judged) -> dict[str, Measured]:
         parts = judged.ctx.parts
@@ -278,6 +291,7 @@ MEASURES = (
     Measure("adjusted", "scores", "accuracy", "model", None, _adjusted("full")),
     Measure("choices_only", "scores", "accuracy", "model", Disclosed("accuracy", 80, _ALL), _credit("choices_only")),
     Measure("cloze_chars", "scores", "accuracy", "model", Disclosed("accuracy", 90), _credit("cloze_chars")),
+    Measure("longest_picks", "scores", "share", "model", None, PerItem(_longest_picks)),
     Measure("free", "scores", "accuracy", "model", Disclosed("free", 90), _free(FreeGraded.rate)),
     Measure("choices_only_by_letter", "modes", "accuracy", "model", None, _credit("choices_only_by_letter")),
     Measure("choices_only_by_text", "modes", "accuracy", "model", None, _credit("choices_only_by_text")),
