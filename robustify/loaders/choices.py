@@ -47,10 +47,11 @@ _TRUTHS = {
     **dict.fromkeys(("true", "yes", "y", "1", "1.0"), True),
     **dict.fromkeys(("false", "no", "n", "0", "0.0", ""), False),
 }
-_LIKE_LABEL = re.compile(r"\W*\w{1,5}\s?\W")
+_LIKE_LABEL = re.compile(r"\W{0,4}(?:[^\W\d_]{3,10}\s+)?\w{1,5}\s?[^\w\s]|\S\s")
+"""Start of an option that may have a label. Only such options are looked at closely."""
 BY_LABEL = "labels"
 LINE_ABOVE, LINE_BELOW = "a line above the options", "a line below the options"
-KEPT_BELOW = "lines after the first line of the last option, which were kept as a part of it"
+KEPT_BELOW = "lines after its first line"
 
 
 class SeveralRightError(ItemError):
@@ -137,6 +138,7 @@ def read_choices(cells: Cells, choices: str | Sequence[str], key: str | None = N
     if not isinstance(choices, str):
         return _from_columns(cells, choices, key)
     value, what = cell_value(cells, choices), f"`{choices}`"
+    mark = None if key is None or has(cells, key) else key
     match _unpacked(value, what) if isinstance(value, str) else value:
         case Choices() as found:
             return found
@@ -147,9 +149,8 @@ def read_choices(cells: Cells, choices: str | Sequence[str], key: str | None = N
         case {"text": texts}:
             return Choices(text_list(texts, what))
         case Mapping() as members:
-            return _from_object(members, what, None if key is None or has(cells, key) else key)
+            return _from_object(members, what, mark)
         case [Mapping(), *_] as listed:
-            mark = None if key is None or has(cells, key) else key
             return _from_objects([as_object(member) for member in listed], what, mark)
         case listed:
             texts, unread = _beside_labels(text_list(listed, what))
@@ -310,7 +311,7 @@ def _beside_labels(texts: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, 
 def _without_tail(texts: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return labelled choices without the lines below the last one, if every other choice has one line."""
     for separator in ("\n", "|"):
-        last, *below = (line for line in texts[-1].split(separator) if line.strip())
+        last, *below = [line for line in texts[-1].split(separator) if line.strip()] or [""]
         if below and not any(separator in text.strip() for text in texts[:-1]):
             if _TAIL.fullmatch(below[0].strip()):
                 return (*texts[:-1], last.strip()), (LINE_BELOW,)

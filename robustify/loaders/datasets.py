@@ -1,4 +1,4 @@
-"""Layouts of specific benchmarks, in order from the most specific to the most general.
+"""Table of the layouts of specific benchmarks.
 
 A layout states how its benchmark writes a key. It does not check whether the key is right.
 """
@@ -141,6 +141,7 @@ OWN = BenchmarkLayout(
     _own,
 )
 LAYOUTS = (
+    OWN,
     BenchmarkLayout(
         "arct",
         "Argument reasoning: reason and claim are the stem, two warrants the choices.",
@@ -185,9 +186,7 @@ LAYOUTS = (
         ("instruction", "answer"),
         _prose,
     ),
-)  # fmt: skip
-# Rows of these layouts have no field names, so the reader of the file names the layout.
-NAMED_BY_READER = (
+    # Rows of these layouts have no field names, so the reader of the file names the layout.
     _flat(
         "mmlu_csv",
         "MMLU's CSV without header: stem, choices, letter. The topic is in the file's name.",
@@ -204,3 +203,4 @@ NAMED_BY_READER = (
         stem="input", choices="choices", key="target", id="id", topic="topic",
     ),
 )  # fmt: skip
+"""All layouts, in order from the most specific to the most general. The first that has a row reads it."""

@@ -13,12 +13,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from string import ascii_uppercase
 
 from robustify.errors import DataError, UsageError, counted
 from robustify.loaders.answer_keys import key_hint, read_keys, uncertain_base
 from robustify.loaders.choices import BY_LABEL, KEPT_BELOW, name_key
-from robustify.loaders.datasets import LAYOUTS, NAMED_BY_READER, OWN, BenchmarkLayout
+from robustify.loaders.datasets import LAYOUTS, OWN, BenchmarkLayout
 from robustify.loaders.fields import (
     KNOWN_NAMES,
     LOGGED_TARGET,
@@ -48,9 +47,9 @@ from robustify.redaction import HoldsText
 from robustify.texts import edges, undressed
 
 ROWS_LOOKED_AT = 200
-KNOWN = (OWN, *LAYOUTS, *NAMED_BY_READER)
 ROWS_OF_LETTERS = 10
 """Least number of rows whose options are only small letters, or letters of another script, for a refusal."""
+SHARED_SPACE = "all options began or ended with the same white space, which was taken off"
 BY_NAMES = "fields"
 """Name of the layout that is read by field names."""
 
@@ -88,9 +87,7 @@ def raw_items(name: str, table: SourceTable, fields: FieldMap | None = None) -> 
     plain = raws if known is OWN else without_leads(bare_stems(raws))
     unlabelled = raws if known is OWN else bare_choices(plain)
     bare = raws if known is OWN else _evened(unlabelled)
-    shared = ("all options began or ended with the same white space, which was taken off",) * (
-        bare is not unlabelled
-    )
+    shared = () if bare is unlabelled else (SHARED_SPACE,)
     free = known is None and (fields is None or fields.key is None)
     meant = rivals(found, [row.cells for row, _ in made], bare) if free else {}
     if (counting := counted_as_rivals(bare, meant)) is not bare:
@@ -131,14 +128,16 @@ def _chosen_layout(
     name: str, table: SourceTable, fields: FieldMap | None
 ) -> tuple[BenchmarkLayout | None, FieldMap]:
     """Return the layout of a table and an empty field map, or None and a field map for an unknown layout."""
-    if table.layout and fields is None:
-        return next(known for known in NAMED_BY_READER if known.name == table.layout), FieldMap()
+    if fields is not None:
+        return None, field_map(name, table, fields)
+    if table.layout:
+        return next(known for known in LAYOUTS if known.name == table.layout), FieldMap()
     looked_at = table.rows[:ROWS_LOOKED_AT]
-    found = Counter(next((own for own in (OWN, *LAYOUTS) if own.has_it(r.cells)), None) for r in looked_at)
+    found = Counter(next((known for known in LAYOUTS if known.has_it(r.cells)), None) for r in looked_at)
     most, n = found.most_common(1)[0]
-    if most is not None and n * 2 > len(looked_at) and fields is None:
-        return most, FieldMap()
-    return None, field_map(name, table, fields or FieldMap())
+    return (
+        (most, FieldMap()) if most and n * 2 > len(looked_at) else (None, field_map(name, table, FieldMap()))
+    )
 
 
 def field_map(name: str, table: SourceTable, said: FieldMap) -> FieldMap:
@@ -158,9 +157,8 @@ def field_map(name: str, table: SourceTable, said: FieldMap) -> FieldMap:
         if mapped is None or any(has(cells, mapped) for cells in rows):
             continue
         # A key may be a member of the options that marks the right one.
-        if mapped != said.key or mapped not in possible_flags(
-            columns.example, said.choices or choices_of(columns)
-        ):
+        flags = possible_flags(columns.example, said.choices or choices_of(columns))
+        if mapped != said.key or mapped not in flags:
             raise UsageError(f"{name}: no row has the field `{mapped}` named in `fields`; {_columns(table)}")
     try:
         return complete(said, columns)
@@ -214,10 +212,13 @@ def _shown(table: SourceTable, names: Sequence[str]) -> bool:
 
 def _require_whole(name: str, raws: Sequence[RawItem]) -> None:
     """Refuse a file whose rows are valid one by one but inconsistent as a whole."""
-    bare = sum(_are_letters(raw) for raw in raws)
-    if bare * 2 > len(raws) and (bare >= ROWS_OF_LETTERS or any(map(_is_plain, raws))):
+    bare = [raw for raw in raws if only_labels(raw.choices)]
+    sure = [raw for raw in bare if raw.choices[0].strip() == "A" or cut_at_labels(raw.stem)]
+    letters = [raw for raw in bare if not raw.choices[0].strip().isdecimal()]
+    most = max(len(sure), len(letters) * (len(letters) >= ROWS_OF_LETTERS))
+    if most * 2 > len(raws):
         raise DataError(
-            f"{name}: in {bare} of {len(raws)} rows, the options are only letters, and their text is in the stem or "
+            f"{name}: in {most} of {len(raws)} rows, the options are only letters, and their text is in the stem or "
             "missing. Use a version of the benchmark that includes the text of each option."
         )
     if forms := uncertain_base(raws):
@@ -233,25 +234,12 @@ def _require_whole(name: str, raws: Sequence[RawItem]) -> None:
         )
 
 
-def _are_letters(raw: RawItem) -> bool:
-    """Return whether the options are only labels. Numbers are labels only if the stem lists the options."""
-    listed = raw.choices[:1] and raw.choices[0].strip().isdecimal()
-    return only_labels(raw.choices) and (not listed or cut_at_labels(raw.stem) is not None)
-
-
-def _is_plain(raw: RawItem) -> bool:
-    return raw.choices == tuple(ascii_uppercase[: len(raw.choices)]) or cut_at_labels(raw.stem) is not None
-
-
 def _unread(table: SourceTable, fields: FieldMap | None, raws: Sequence[RawItem]) -> Iterator[str]:
     """Say which fields of the rows were not read, and what stood beside the choices."""
     rows = len(raws)
     for what, n in Counter(what for raw in raws for what in dict.fromkeys(raw.unread)).items():
-        yield (
-            f"not read as an option: {what} (in {n:,} of {rows:,} rows)"
-            if what != KEPT_BELOW
-            else f"{n:,} of {rows:,} rows have {what}"
-        )
+        says = "kept as a part of the last option" if what == KEPT_BELOW else "not read as an option"
+        yield f"{says}: {what} (in {n:,} of {rows:,} rows)"
     if fields is None or table.layout:
         return
     columns = Columns.of([row.cells for row in table.rows])

@@ -125,9 +125,6 @@ def _inspect_cells(sample: Cells) -> dict[str, object]:
     if isinstance(asked, list):
         users = [turn for turn in asked if isinstance(turn, Mapping) and turn.get("role") == "user"]
         asked = users[-1].get("content") if users else None
-    key = sample.get("target")
-    if isinstance(key, list) and len(key) == 1:
-        key = key[0]
-    cells = {"id": sample.get("id"), "input": asked, "target": key, "choices": sample.get("choices")}
+    cells = {"input": asked, **{name: sample.get(name) for name in ("id", "target", "choices")}}
     topics = [metadata[name] for name in ("topic", "subject", "category") if name in metadata]
     return cells | ({"topic": topics[0]} if topics else {})

@@ -34,6 +34,7 @@ _DRESSED = re.compile(
 _BARE = re.compile(rf"\s*(?P<mark>{TOKEN})\s+(?=\S)")
 
 
+@lru_cache(maxsize=4096)
 def fold(mark: str) -> str:
     """Return a mark in its plain form: without circle, width, case, or hamza."""
     one = str(unicodedata.digit(mark, mark)) if len(mark) == 1 else mark
@@ -55,6 +56,7 @@ LETTERS, ROMAN = SERIES[0], SERIES[-1]
 COUNTED: tuple[tuple[str, ...], ...] = (tuple(map(str, range(MOST))), tuple(map(str, range(1, MOST + 1))))
 """Digits from 0, and digits from 1."""
 _EVERY = (*SERIES, *COUNTED)
+_MARKS = frozenset().union(*_EVERY)
 
 
 @cache
@@ -161,7 +163,7 @@ def _undressed(option: str) -> tuple[str, str] | None:
 
 
 def _is_mark(text: str) -> bool:
-    return any(fold(text) in _places(series) for series in _EVERY)
+    return fold(text) in _MARKS
 
 
 @dataclass(frozen=True, slots=True, repr=False)

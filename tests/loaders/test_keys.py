@@ -373,7 +373,7 @@ NOTED: dict[str, tuple[object, str]] = {
     ),
     "lines after the last option": (
         rows(options=cell(below="and more of it"), answer=letter),
-        "8 of 8 rows have lines after the first line of the last opt",
+        "kept as a part of the last option: lines after its first line (in 8 of 8",
     ),
     "a list in a document": (READ["general and regional questions"], "not read: 1 list (metadata.authors)"),
     "lists that were joined": (READ["two parts of a set"], "2 lists (train, test) were read as one file"),
