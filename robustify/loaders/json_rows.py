@@ -18,7 +18,6 @@ from robustify.loaders.rows import (
     SourceTable,
     fault_lines,
     json_kind,
-    name_like,
     table_of,
     undecoded,
 )
@@ -195,7 +194,7 @@ def _list_notes(read: Sequence[str], unread: Sequence[str]) -> Iterator[str]:
 
 def _named(lists: Sequence[str]) -> str:
     """Name lists, unless a name may be item text."""
-    shown = all(all(map(name_like, name.split("."))) for name in lists)
+    shown = all(part.isidentifier() and len(part) <= 40 for name in lists for part in name.split("."))
     return counted(len(lists), "list") + (f" ({', '.join(lists)})" if shown else "")
 
 

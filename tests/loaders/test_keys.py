@@ -377,6 +377,10 @@ NOTED: dict[str, tuple[object, str]] = {
     ),
     "a list in a document": (READ["general and regional questions"], "not read: 1 list (metadata.authors)"),
     "lists that were joined": (READ["two parts of a set"], "2 lists (train, test) were read as one file"),
+    "lists named by a text": (
+        json.dumps({f"Which {n}?": rows(options=listed, answer=letter) for n in ("red", "blue")}),
+        "the items of 2 lists were read as one file",
+    ),
     "an id that repeats": (READ["the page as id"], "`id` repeats in most rows"),
     **{
         f"placeholder {filler}": (
