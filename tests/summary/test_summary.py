@@ -7,8 +7,12 @@ from typing import Any
 import pytest
 
 from robustify.errors import DataError
+from robustify.files import sha256
+from robustify.pipeline import reprint
+from robustify.run import open_run
 from robustify.summary.reason import Reason
 from robustify.summary.result import Summary, read
+from tests.support.exported_run import made_run
 
 ROOT = Path(__file__).parents[2]
 FULL: dict[str, Any] = json.loads((ROOT / "tests/data/summary_full.json").read_text(encoding="utf-8"))
@@ -26,6 +30,19 @@ def test_a_summary_reads_back() -> None:
 def test_what_is_no_summary_is_refused(tree: dict[str, Any]) -> None:
     with pytest.raises(DataError, match=r"^summary\.json: .* run `robustify judge` on the run's folder\.$"):
         read(tree)
+
+
+def test_a_run_of_an_older_format_is_judged_again_when_its_report_is_renewed(tmp_path: Path) -> None:
+    run = made_run(tmp_path)
+    path, manifest = run.folder / "summary.json", run.folder / "run.json"
+    new = path.read_bytes()
+    path.write_text(json.dumps({**json.loads(new), "format": 2}))
+    tree = json.loads(manifest.read_text())
+    tree["files"]["summary.json"] = sha256(path)
+    manifest.write_text(json.dumps(tree))
+    with pytest.raises(DataError, match="format 2 is not supported"):
+        _ = open_run(run.folder).summary
+    assert reprint(open_run(run.folder)).summary == read(json.loads(new))
 
 
 def test_the_schema_gives_the_unit_of_a_number() -> None:
