@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 @output
 def mend(data: str, columns: tuple[str, ...], skip_bad: bool, out: Path, seed: int, force: bool) -> int:
-    """Shuffle the options, take white space off their ends, and list what else to edit.
+    """Shuffle and trim the options, and list what else to edit.
 
     No other text is rewritten. Items whose options refer to each other ("all of the above", "both A and C") keep their
     order and are listed. If length is a cue in this set, items whose key stands out by its length are listed too.
