@@ -176,7 +176,7 @@ class _Reader(HoldsText):
 
     def _claim(self, text: str) -> Reading | None:
         """Read a text that is nothing but a claim. Return None if it names nothing."""
-        for core in _cores(text):
+        for core in shorter_texts(text):
             equal, bare = self._by_text(core), _MARK.fullmatch(core)
             marked = self._position(bare["mark"]) if bare else None
             if isinstance(marked, int) and equal and marked not in equal and self.prefer is None:
@@ -189,7 +189,7 @@ class _Reader(HoldsText):
                     if isinstance(marked, int)
                     else marked
                 )
-        for core in _cores(text):
+        for core in shorter_texts(text):
             if (found := self._mark_and_text(core)) is not None:
                 return found
         return None
@@ -200,7 +200,7 @@ class _Reader(HoldsText):
         if parts is None or place is None:
             return None
         rest, sure = parts["rest"].strip(), bool(_STRONG.search(parts["gap"]))
-        equal = next((found for shorter in _cores(rest) if (found := self._by_text(shorter))), set())
+        equal = next((found for shorter in shorter_texts(rest) if (found := self._by_text(shorter))), set())
         if equal:
             if not isinstance(place, int):
                 return place
@@ -274,6 +274,11 @@ def _together(found: Sequence[Reading]) -> Reading:
     return Picked(picked[-1].index, "both" if len(hows) > 1 and hows & {"text", "both"} else picked[-1].how)
 
 
+def announces(sentence: str) -> bool:
+    """Return whether a sentence announces an answer, such as "The answer is B"."""
+    return _ANNOUNCED.search(sentence) is not None
+
+
 def _announced(reply: str) -> Iterator[str]:
     """Yield the rest of the line after each of the last announcements, except those of a wrong answer."""
     for start in deque(_ANNOUNCED.finditer(reply), maxlen=_MOST_CLAIMS):
@@ -281,7 +286,7 @@ def _announced(reply: str) -> Iterator[str]:
             yield reply[start.end() : start.end() + _LONGEST].lstrip().partition("\n")[0].strip()
 
 
-def _cores(text: str) -> Iterator[str]:
+def shorter_texts(text: str) -> Iterator[str]:
     """Yield a text, and then ever shorter versions without markup, lead words, and closing words."""
     core = text.strip()
     for _ in range(12):

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from robustify.freeform.answer_text import is_refusal, is_symbolic, normalize_tokens, squash
-from robustify.freeform.grade.claims import find_choice
+from robustify.freeform.grade.choices import find_choice
 from tests.freeform.scripted import grade_explanation, grade_mcq, table
 from tests.support.cost import costs_at_most
 
@@ -54,14 +53,6 @@ def test_options_that_fold_alike_are_not_told_apart_by_words(options: tuple[str,
     assert grade_mcq("a cat", ("a cat", "the cat"), 0).score == 1
 
 
-REFUSALS = table("choice_refusals")
-
-
-@pytest.mark.parametrize(("text", "refuses"), REFUSALS)
-def test_a_refusal_begins_so_or_says_nothing_else(text: str, refuses: bool) -> None:
-    assert is_refusal(text) is refuses
-
-
 def test_an_explanation_is_right_by_rule_only_when_its_words_are_equal() -> None:
     assert grade_explanation("Water boils at 100 C.", "water boils at 100 C").score == 1
     found = grade_explanation("Water turns to steam.", "water boils at 100 C")
@@ -73,20 +64,6 @@ def test_an_explanation_is_right_by_rule_only_when_its_words_are_equal() -> None
 def test_misuse_is_refused() -> None:
     with pytest.raises(ValidationError, match="scale"):
         grade_explanation("a", "b", scale="ten")
-
-
-TOKENS = table("choice_tokens")
-
-
-@pytest.mark.parametrize(("text", "tokens"), TOKENS)
-def test_text_folds_to_these_tokens(text: str, tokens: tuple[str, ...]) -> None:
-    assert list(normalize_tokens(text)) == tokens
-
-
-def test_symbols_are_told_from_words() -> None:
-    assert all(is_symbolic(t) for t in ("a = b", "x^2", "A → B", "5 < 6", "\\alpha", "H_2"))
-    assert not any(is_symbolic(t) for t in ("well-known", "the cat", "5 mg", "**bold**", "and/or"))
-    assert squash(" x = 5 $") == "x=5"
 
 
 @given(st.text(max_size=80))

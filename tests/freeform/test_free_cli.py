@@ -133,8 +133,8 @@ def test_items_with_choices_are_graded_without_or_with_their_options(tmp_path: P
     block = tmp_path / "free.yaml"
     block.write_text("free: {options_shown: true}\n")
     command = ("grade", answers, "--items", data, "-o", tmp_path / "out")
-    run(*command)
-    assert grades(tmp_path / "out")[0].reason == "letter_without_options"
+    run(*command, fails=7)
+    assert grades(tmp_path / "out")[0].reason == "no_option"
     run(*command, "--config", block)
     assert grades(tmp_path / "out")[0].score == 1.0
 

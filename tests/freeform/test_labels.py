@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustify.errors import UsageError
-from robustify.freeform.answer_text import MOST
+from robustify.freeform.grade.findings import MOST
 from robustify.freeform.llm_judge.labels import LabelParse, parse_labels_multi_format
 from robustify.freeform.llm_judge.verdicts import SUPPORT3, Reading, majority_vote, parse_score, parse_verdict
 from robustify.marks.final_part import split_reasoning

@@ -8,27 +8,35 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from robustify.errors import UsageError
-from robustify.freeform.grade import units
 from robustify.freeform.grade.numeric import NumericRule, find_numeric
-from robustify.freeform.grade.quantities import plain_notation, quantities_in, whole_quantity
-from robustify.freeform.grade.units import convert, parse_unit
+from robustify.freeform.grade.quantities import parse_unit, read_quantity
 from tests.freeform.scripted import grade_numeric, table
 from tests.support.cost import costs_at_most
 
-QUANTITIES = table("numeric_quantities")
+NUMBERS = {
+    "42": "42", "−5": "-5", "–5": "-5", "1,234.5": "1234.5", "1.234,5": "1234.5", "1'234": "1234",
+    "12 000": "12000", "\\$1{,}200": "1200",
+    "3,14": "3.14", ".5": "0.5", "6.02 × 10^23": "6.02E+23", "6.02×10²³": "6.02E+23",
+    "6.02 \\times 10^{23}": "6.02E+23", "½": "0.5",
+    "\\frac{3}{4}": "0.75", "5 million": "5E+6", "$5": "5", "١٢": "12", "４２": "42", "seven": "7", "minus 5": "-5",
+    "5-6": None, "1,2,3": None, "1 1/2": None, "5 ± 0.2": None, "H2O": None, "3rd": None,
+    "COVID-19": None, "v1.2.3": None, "12/05/2020": None,
+    "9**9**9": None, "1/0": None, "1e999999": None, "3π": None, "": None,
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "values"), QUANTITIES)
-def test_a_text_holds_these_numbers(text: str, values: list[str]) -> None:
-    assert [q.value for q in quantities_in(plain_notation(text))] == [Decimal(v) for v in values]
+@pytest.mark.parametrize("text", NUMBERS)
+def test_a_whole_text_is_this_number_or_none(text: str) -> None:
+    found, value = read_quantity(text), NUMBERS[text]
+    assert (None if found is None else found.value) == (None if value is None else Decimal(value))
 
 
 UNITS = table("numeric_units")
 
 
 @pytest.mark.parametrize(("text", "unit"), UNITS)
-def test_a_unit_is_read_from_a_closed_list(text: str, unit: object) -> None:
-    assert parse_unit(text) == (unit and tuple(map(tuple, unit)))
+def test_a_unit_is_a_product_of_words_that_pint_knows(text: str, unit: object) -> None:
+    assert parse_unit(text) == (unit and dict(map(tuple, unit)))  # type: ignore[call-overload]
 
 
 S, N, J, R, T = "scored", "no_answer", "needs_judge", "reference_error", "truncated"
@@ -72,34 +80,21 @@ def test_compatible_units_are_converted(answer: str, reference: str, score: floa
     assert (found.score, found.reason) == (score, reason)
 
 
-def test_every_unit_of_the_list_is_one_of_the_library() -> None:
-    words = {*units._SYMBOLS, *units._SYMBOLS_ALONE, *units._WORDS, *units._WORDS_ALONE}
-    words |= {prefix + symbol for prefix in units._PREFIXES for symbol in units._SYMBOLS}
-    words |= {prefix + word for prefix in sorted(units._WORD_PREFIXES) for word in units._WORDS}
-    for word in words:
-        unit = parse_unit(word)
-        assert unit is not None, word
-        assert convert(Decimal(1), unit, unit) == 1
-
-
 @pytest.mark.parametrize(
-    ("value", "unit", "wanted", "there"),
-    [("1", "Hz", "rad/s", None), ("1", "Gy", "Sv", None), ("1", "N m", "J", None), ("32", "°F", "°C", "0"),
-     ("1", "kWh", "MJ", "3.6"), ("1", "h", "min", "60"), ("5", "$", "$", "5")],
+    ("answer", "reference", "score"),
+    [("1 Hz", "1 rad/s", None), ("1 Gy", "1 Sv", None), ("1 N m", "1 J", None), ("1 kWh", "3.6 MJ", 1),
+     ("1 h", "60 min", 1), ("32 °F", "0 °C", None),
+     ("$5", "$5", 1), ("2 kilos", "2 kg", 1), ("2 amps", "2 A", 1), ("3 m", "3 days", None), ("3 gallons", "14 l", None),
+     ("5 km", "5 m", 0)],
 )  # fmt: skip
-def test_what_a_reader_keeps_apart_is_not_converted(
-    value: str, unit: str, wanted: str, there: str | None
-) -> None:
-    here, asked = (parse_unit(text.replace("$", "＄")) for text in (unit, wanted))
-    assert here is not None
-    assert asked is not None
-    assert convert(Decimal(value), here, asked) == (None if there is None else Decimal(there))
+def test_what_a_reader_keeps_apart_is_not_converted(answer: str, reference: str, score: float | None) -> None:
+    assert grade_numeric(answer, reference, mode="deterministic").score == score
 
 
 def test_the_unit_that_was_asked_for_goes_with_a_bare_reference() -> None:
     assert grade_numeric("5", "5", unit="m").flags == ("unit_assumed",)
     assert grade_numeric("5 m", "5", unit="m").flags == ()
-    assert grade_numeric("5", "5", unit="blobs").status == R
+    assert grade_numeric("5", "5", unit="zorks").status == R
 
 
 def test_tolerances_are_decimal_and_inclusive() -> None:
@@ -131,7 +126,7 @@ def test_a_number_is_read_back_in_every_notation(value: Decimal) -> None:
 def test_no_answer_raises_and_no_unread_one_scores(answer: str) -> None:
     found = grade_numeric(answer, "5")
     assert (found.score is None) == (found.status not in ("scored", "no_answer"))
-    whole_quantity(answer)
+    read_quantity(answer)
 
 
 HOSTILE = {

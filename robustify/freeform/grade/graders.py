@@ -8,8 +8,8 @@ from dataclasses import replace
 from string import ascii_uppercase
 
 from robustify.errors import DataError, UsageError
-from robustify.freeform.answer_text import Finding, shown_answer
-from robustify.freeform.grade.claims import find_choice, find_explanation
+from robustify.freeform.grade.choices import find_choice, find_explanation
+from robustify.freeform.grade.findings import Finding, shown_answer
 from robustify.freeform.grade.nuggets import NUGGETS, blank_nuggets, grade_nuggets
 from robustify.freeform.grade.numeric import NumericRule, find_numeric, rivals_of, written
 from robustify.freeform.llm_judge.asking import judged_reply, tolerance_percent
@@ -18,7 +18,7 @@ from robustify.freeform.schema import AnswerRow, FreeItem, GradedKind, GradeResu
 from robustify.freeform.settings import FreeSettings
 
 GRADERS: Mapping[GradedKind, str] = {
-    "numeric": "numeric/4", "short_text": "choice/3", "explanation": "explanation/2", "nuggets": NUGGETS,
+    "numeric": "numeric/5", "short_text": "choice/4", "explanation": "explanation/3", "nuggets": NUGGETS,
 }  # fmt: skip
 """Name and version of each grader, as recorded in a grade."""
 _CLOSED = ("truncated", "reference_error", "grader_error")

@@ -9,14 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from robustify.errors import DataError, UsageError
-from robustify.freeform.answer_text import (
-    Finding,
-    is_refusal,
-    no_answer,
-    normalize_tokens,
-    said,
-    shown_answer,
-)
+from robustify.freeform.grade.choices import words_of
+from robustify.freeform.grade.findings import Finding, said, shown_answer
 from robustify.freeform.llm_judge.asking import ask_labels, call_of, messages_of, verdict_of
 from robustify.freeform.llm_judge.judges import Judge
 from robustify.freeform.llm_judge.prompting import Message
@@ -52,8 +46,6 @@ def grade_nuggets(
     written = settings.format_type or chosen.own_format
     _check(nuggets, chosen, written)
     text = said(answer)
-    if not isinstance(text, Finding) and is_refusal(text):
-        text = no_answer("refusal")
     if isinstance(text, Finding):
         # A judge may still read an answer that is too long for the rules.
         if text.status != "needs_judge":
@@ -106,7 +98,7 @@ def _check(nuggets: Sequence[Nugget], template: PromptTemplate, format_type: str
 
 def require_distinct(nuggets: Sequence[Nugget]) -> None:
     """Raise `DataError` if two nuggets have the same words or ID."""
-    folded = {normalize_tokens(nugget.text) for nugget in nuggets}
+    folded = {words_of(nugget.text) for nugget in nuggets}
     if min(len(folded), len({nugget.id for nugget in nuggets})) < len(nuggets):
         raise DataError(
             f"Two of the {len(nuggets)} nuggets repeat words or an ID. State each fact once, with its own ID."

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any, Literal, NamedTuple
 
-from robustify.freeform.answer_text import MOST
+from robustify.freeform.grade.findings import MOST
 from robustify.freeform.schema import ErrorType
 from robustify.marks.final_part import split_reasoning
 from robustify.texts import compatible
