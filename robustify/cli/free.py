@@ -98,7 +98,8 @@ def grade(
 @click.argument("rows", metavar="FILE", type=FILE)
 @click.option("--template", help="Use this prompt template, e.g. legacy@1.0 [default: optimized@2.0].")
 @click.option(
-    "--format-type", help="Ask for labels as json, markdown, csv, or adaptive [default: by template]."
+    "--format-type",
+    help="Ask for labels as json, yaml, xml, csv, markdown, or adaptive [default: by template].",
 )
 @_judged
 def nuggets(rows: Path, template: str | None, format_type: str | None, **given: Any) -> int:
@@ -218,7 +219,8 @@ def agree(grades: tuple[Path, ...], human: Path | None, seed: int) -> int:
 @click.argument("template_id", metavar="[ID]", required=False)
 @click.option("--example", is_flag=True, help="Print the prompt for an invented case.")
 @click.option(
-    "--format-type", help="Ask for labels as json, markdown, csv, or adaptive [default: by template]."
+    "--format-type",
+    help="Ask for labels as json, yaml, xml, csv, markdown, or adaptive [default: by template].",
 )
 @click.option(
     "--template-dir", multiple=True, type=DIR, help="Add the templates in this folder (repeatable)."
@@ -236,7 +238,7 @@ def templates(
         robustify free templates nugget/optimized --example --format-type markdown
     """
     from robustify.freeform.llm_judge.prompting import example_of
-    from robustify.freeform.llm_judge.store import get_store, pack_text
+    from robustify.freeform.template_store import get_store, pack_text
 
     store = get_store(template_dir)
     if template_id is None:

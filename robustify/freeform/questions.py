@@ -12,10 +12,10 @@ from robustify.engines.protocols import Progress, Writer, no_progress
 from robustify.errors import UsageError
 from robustify.freeform.grade.numeric import whole_quantity
 from robustify.freeform.llm_judge.prompting import rendered
-from robustify.freeform.llm_judge.store import PromptTemplate
 from robustify.freeform.replies import Replies, replies_to
 from robustify.freeform.schema import AnswerRow, FreeItem, Kind
 from robustify.freeform.settings import FreeSettings
+from robustify.freeform.template_store import PromptTemplate
 from robustify.item import Item
 from robustify.judging.cloze import exclusion
 

@@ -27,7 +27,7 @@ ErrorType = Literal[
 SCHEMA = "robustify.grade/2"
 NuggetScore = Literal["strict_vital", "vital", "strict_all", "all", "weighted"]
 NUGGET_SCORES: tuple[NuggetScore, ...] = get_args(NuggetScore)
-FormatType = Literal["json", "markdown", "csv", "adaptive"]
+FormatType = Literal["json", "yaml", "xml", "csv", "markdown", "adaptive"]
 FORMAT_TYPES: tuple[FormatType, ...] = get_args(FormatType)
 """Formats in which a judge may write labels."""
 LONGEST_NUGGET = 40

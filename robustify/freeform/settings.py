@@ -7,8 +7,8 @@ from typing import Literal
 from pydantic import Field, field_serializer, field_validator
 
 from robustify.engines.settings import host_of
-from robustify.freeform.llm_judge.store import PromptTemplate, TemplateStore, get_store
 from robustify.freeform.schema import FormatType, GradedKind, Kind, NuggetScore
+from robustify.freeform.template_store import PromptTemplate, TemplateStore, get_store
 from robustify.settings_files import Settings
 
 Mode = Literal["deterministic", "auto", "judge", "both"]

@@ -11,6 +11,7 @@ from robustify.errors import UsageError
 from robustify.freeform.grade.findings import MOST
 from robustify.freeform.llm_judge.labels import LabelParse, parse_labels_multi_format
 from robustify.freeform.llm_judge.verdicts import SUPPORT3, Reading, majority_vote, parse_score, parse_verdict
+from robustify.freeform.schema import FORMAT_TYPES
 from robustify.marks.final_part import split_reasoning
 from tests.freeform.scripted import table
 from tests.support.cost import costs_at_most
@@ -161,3 +162,39 @@ def test_no_text_raises_and_no_label_is_made_up(reply: str) -> None:
         assert None not in found.labels
         assert found.count == 2
     parse_score(reply)
+
+
+SIX = {
+    "json": '["support", "not_support"]',
+    "yaml": "- id: 2\n  label: not_support\n- id: 1\n  label: support",
+    "xml": '<labels><label id="2">not_support</label><label id="1">support</label></labels>',
+    "csv": "support, not_support",
+    "markdown": "* support\n* not_support",
+    "adaptive": "1. support\n2. not_support",
+}
+
+
+@pytest.mark.parametrize("form", FORMAT_TYPES)
+def test_each_format_is_read_and_a_broken_reply_has_a_type(form: str) -> None:
+    reply = "<think>[not_support]</think>I compare.\n\n" + SIX[form]
+    found = parse_labels_multi_format(reply, 2, format_type=form)
+    assert (found.labels, found.error_type) == ([S, N], None)
+    assert parse_labels_multi_format(reply, 3, format_type=form).error_type in (
+        "count_mismatch",
+        "missing_index",
+    )
+    assert parse_labels_multi_format("I cannot tell.", 2, format_type=form).error_type == "format_error"
+
+
+@pytest.mark.parametrize(
+    ("reply", "verdict"),
+    [
+        ("reasoning: It is so.\nverdict: incorrect", "incorrect"),
+        ("verdict: correct\nreasoning: It is so.", "correct"),
+        ("verdict: correct\nverdict: incorrect", None),
+        ("a: &x correct\nverdict: *x", None),
+        ('<!DOCTYPE a [<!ENTITY x "correct">]><verdict>&x;</verdict>', None),
+    ],
+)
+def test_a_block_of_yaml_or_xml_is_read_without_entities(reply: str, verdict: str | None) -> None:
+    assert parse_verdict(reply).value == verdict

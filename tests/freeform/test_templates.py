@@ -13,8 +13,8 @@ from robustify.freeform.llm_judge.prompting import (
     prompt_sha256,
     rendered,
 )
-from robustify.freeform.llm_judge.store import TemplateStore, get_store, pack_text, read_pack
 from robustify.freeform.schema import FORMAT_TYPES
+from robustify.freeform.template_store import TemplateStore, get_store, pack_text, read_pack
 
 
 def render(template_id: str, **variables: object) -> list[Message]:

@@ -14,7 +14,6 @@ from robustify.freeform.grade.findings import Finding, said, shown_answer
 from robustify.freeform.llm_judge.asking import ask_labels, call_of, messages_of, verdict_of
 from robustify.freeform.llm_judge.judges import Judge
 from robustify.freeform.llm_judge.prompting import Message
-from robustify.freeform.llm_judge.store import PromptTemplate
 from robustify.freeform.llm_judge.verdicts import SUPPORT3, majority_vote
 from robustify.freeform.schema import (
     NUGGET_SCORES,
@@ -26,6 +25,7 @@ from robustify.freeform.schema import (
     Status,
 )
 from robustify.freeform.settings import FreeSettings
+from robustify.freeform.template_store import PromptTemplate
 
 NUGGETS = "nuggets/1"
 OKAY_WEIGHT = 0.5

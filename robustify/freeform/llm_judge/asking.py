@@ -14,7 +14,6 @@ from robustify.errors import UsageError
 from robustify.freeform.llm_judge.judges import Call, Completion, Judge, JudgeCallError
 from robustify.freeform.llm_judge.labels import parse_labels_multi_format
 from robustify.freeform.llm_judge.prompting import Message, prompt_sha256, rendered
-from robustify.freeform.llm_judge.store import PromptTemplate
 from robustify.freeform.llm_judge.verdicts import (
     VERDICT3,
     Reading,
@@ -25,6 +24,7 @@ from robustify.freeform.llm_judge.verdicts import (
 )
 from robustify.freeform.schema import Attempt, ErrorType, GradeResult, JudgeTrace, Status
 from robustify.freeform.settings import FreeSettings
+from robustify.freeform.template_store import PromptTemplate
 
 VOTING_TEMPERATURE = 0.7
 """Temperature if there are several votes. At temperature 0, every vote would repeat the first."""
@@ -145,7 +145,12 @@ def ask_labels(
     return AskedLabels(tuple(labels), tuple(errors), tuple(attempts))
 
 
-_LIST = {"markdown": "the Markdown list", "csv": "the line"}
+_LIST = {
+    "markdown": "the Markdown list",
+    "csv": "the line",
+    "yaml": "the YAML list",
+    "xml": "the `labels` element",
+}
 
 
 def _fault_line(error: ErrorType) -> str:

@@ -67,7 +67,9 @@ def parse_labels_multi_format(
     cut = cut or finish_reason == "length"
     if not found:
         return LabelParse(None, 0, None, "truncation" if cut else "format_error")
-    *before, last = [c for c in found if c.format == format_type] or found
+    *before, last = [
+        c for c in found if c.format == format_type or (c.format, format_type) == ("markdown", "yaml")
+    ] or found
     said = (last.labels, last.indices)
     others = [c[:2] for c in before if len(c.labels) == expected_count and (c.labels, c.indices) != said]
     if contradicted(text, last[:2], others):

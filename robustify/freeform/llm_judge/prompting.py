@@ -18,7 +18,7 @@ import jinja2
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from robustify.errors import UsageError
-from robustify.freeform.llm_judge.store import PromptTemplate, pack_text
+from robustify.freeform.template_store import PromptTemplate, pack_text
 from robustify.redaction import HoldsText
 
 LANGUAGES = {

@@ -1,7 +1,8 @@
-"""Extraction of structured values from a judge's reply: JSON, Python, XML and Markdown tables.
+"""Extraction of structured values from a judge's reply: JSON, Python, YAML, XML and Markdown tables.
 
 Reasoning is removed first. Outermost brackets are parsed as JSON, otherwise by json-repair with straight quotes.
-Objects become `Pairs`, so that repeated keys are visible.
+Objects become `Pairs`, so that repeated keys are visible. XML is read by a pattern and YAML without aliases, so that a
+reply can define no entities.
 """
 
 import json
@@ -9,6 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any, Literal, NamedTuple
+
+import yaml
 
 from robustify.freeform.grade.findings import MOST
 from robustify.freeform.schema import ErrorType
@@ -38,6 +41,15 @@ _LEAF = re.compile(r"<([A-Za-z_]\w{0,40})((?:\s[^<>]{1,200})?)>([^<>{}\[\]]{0,40
 _ATTRIBUTE = re.compile(r"(\w{1,40})\s?=\s?[\"']?([^\"'\s]{1,40})")
 _ROW = re.compile(r"^[ \t]*\|(.{1,2000})\|[ \t]*$", re.MULTILINE)
 _RULE = re.compile(r"[\s|:-]*-[\s|:-]*")
+_BLOCK = re.compile(
+    r"^[ \t]{0,9}(?:-[ \t])?[\"']?[\w #.-]{1,40}[\"']?:(?:[ \t][^\n]{0,1000})?$"
+    r"(?:\n(?:[ \t]{0,9}(?:-[ \t])?[\"']?[\w #.-]{1,40}[\"']?:(?:[ \t][^\n]{0,1000})?|[ \t]{1,9}\S[^\n]{0,1000}))*$",
+    re.MULTILINE,
+)
+_NAMED = re.compile(
+    r"^[ \t-]{0,9}[\"']?(?:label|assignment|decision|verdict|score)[\"']?:", re.MULTILINE | re.IGNORECASE
+)
+_ANCHOR = re.compile(r"(?:^|[\s:-])[&*]\w", re.MULTILINE)
 INDEX_KEYS = ("id", "k", "index", "nugget", "nugget_id", "number", "no", "no.", "#", "n", "fact")
 
 
@@ -57,7 +69,7 @@ class Structure(NamedTuple):
     start: int
     end: int
     value: Any
-    format: Literal["json", "xml", "markdown"] = "json"
+    format: Literal["json", "yaml", "xml", "markdown"] = "json"
 
 
 class Scan(NamedTuple):
@@ -88,7 +100,7 @@ def structures(text: str) -> Scan:
             if left >= 0:
                 value = _repaired(text[start:end])
         found.append(Structure(start, at, value))
-    for one in (*_elements(text), *list(_tables(text))[-MOST_READ:]):
+    for one in (*_elements(text), *list(_tables(text))[-MOST_READ:], *_blocks(text)):
         if all(one.end <= other.start or other.end <= one.start for other in found):
             found.append(one)
     still = [start for start in opened if not any(one.start <= start < one.end for one in found)]
@@ -163,6 +175,31 @@ def _tables(text: str) -> Iterator[Structure]:
             made.append(Pairs([*named, (row[0], row[1])] if len(row) == 2 else named))
         if made:
             yield Structure(block[0].start(), block[-1].end(), made, "markdown")
+
+
+def _blocks(text: str) -> Iterator[Structure]:
+    """Yield the last blocks of YAML in which a key names a label, score or verdict."""
+    left = MOST_REPAIRED
+    for block in reversed(list(_BLOCK.finditer(text))[-MOST_OPEN:]):
+        left -= len(block[0])
+        if (
+            left < 0
+            or _ANCHOR.search(block[0])
+            or block[0].strip().count("\n") < 1
+            or not _NAMED.search(block[0])
+        ):
+            continue
+        try:
+            node = yaml.compose(block[0], Loader=yaml.SafeLoader)
+        except (yaml.YAMLError, RecursionError, ValueError):
+            continue
+        yield Structure(block.start(), block.end(), _of_node(node), "yaml")
+
+
+def _of_node(node: Any) -> Any:
+    if isinstance(node, yaml.MappingNode):
+        return Pairs((str(name.value), _of_node(value)) for name, value in node.value)
+    return [_of_node(one) for one in node.value] if isinstance(node, yaml.SequenceNode) else str(node.value)
 
 
 def readable(response: str) -> tuple[str, ErrorType | None]:

@@ -143,6 +143,7 @@ def _parsed(
         contradicts = line is not None and read(line["value"]) != read(said)
         if (
             cut
+            or (finish_reason == "length" and last.format == "yaml")
             or together
             or contradicts
             or len({*map(repr, values)}) > 1
