@@ -24,12 +24,10 @@ from robustify.item import FEWEST, MOST
 from robustify.loaders.choices import SeveralRightError, literal, truth
 from robustify.loaders.loaded import KeyKind
 from robustify.loaders.rows import RawItem, json_kind, require_text, whole
-from robustify.marks.labelling import LETTERS, SERIES, bare_mark
-from robustify.marks.picks import Picked, Unreadable, read_pick
-from robustify.texts import unspaced
+from robustify.marks.labelling import LETTERS, SERIES, bare_mark, fold
+from robustify.marks.picks import Picked, Unreadable, equal_options, read_pick
 
 _DIGITS = re.compile(r"(-?[0-9]{1,9})(?:\.0)?")
-_LETTER = re.compile(r"\(?([A-Za-z])[.):]?")
 _BETWEEN = re.compile(r"\s*[,;/&+|、，]\s*(?:and\s+)?|\s+(?:and|or|und|et|y|e|ve)\s+", re.IGNORECASE)
 NUMBERED = "numbered label"
 """Name of the key form in which choices are labelled with numbers."""
@@ -145,21 +143,24 @@ def _places(found: Readings) -> set[int]:
 
 def _readings(raw: RawItem, key: str) -> Readings:
     """Map each form of key, such as `letter`, to the choices that the key would mean. Try loose text matches last."""
-    k, letter, match = len(raw.choices), letter_index(key), _DIGITS.fullmatch(key)
+    k, letter, match = len(raw.choices), _letter(key), _DIGITS.fullmatch(key)
     folded = match[1] if match else key.casefold() if letter is None else LETTERS[letter]
-    found: Readings = {"label": tuple(at for at, name in enumerate(raw.labels) if name.casefold() == folded)}
+    found: Readings = {
+        "label": tuple(at for at, name in enumerate(raw.labels) if folded in (name.casefold(), fold(name)))
+    }
     if match:
         number = int(match[1])
         found |= {"index": (number,) * (0 <= number < k), "number": (number - 1,) * (1 <= number <= k)}
     if letter is not None and letter < k:
         found["letter"] = (letter,)
-    found["text"] = _equal(key, raw.choices, loosely=not any(found.values()))
+    found["text"] = tuple(at for at, choice in enumerate(raw.choices) if choice.strip() == key)
+    if not any(found.values()):
+        found["text"] = tuple(sorted(equal_options(key, raw.choices)))
     found = {form: places for form, places in found.items() if places}
     return found or (_marked(raw, key) if letter is None and match is None else {})
 
 
 def _meant(raw: RawItem, found: Readings) -> Readings:
-    """Return the readings that count in a row."""
     if raw.key_is != "auto":
         return {form: places for form, places in found.items() if form == raw.key_is}
     labels = tuple(map(str.casefold, raw.labels))
@@ -240,7 +241,7 @@ def _written(raw: RawItem) -> str:
 
 def _lone(key: object, choices: Sequence[str]) -> object:
     """Return the only key of a list, which may be written as text. Return any other key unchanged."""
-    if isinstance(key, str) and key.strip()[:1] in ("[", "(") and not _equal(key, choices):
+    if isinstance(key, str) and key.strip()[:1] in ("[", "(") and not equal_options(key, tuple(choices)):
         written = literal(key)
         key = written if isinstance(written, list | tuple) else key
     if not isinstance(key, list | tuple):
@@ -268,17 +269,15 @@ def _unmatched(raw: RawItem, found: Readings) -> KeyFaultError:
     if _places(found) - {*equal}:
         ways = ", ".join(f"choice {at[0] + 1} as {form}" for form, at in found.items())
         return KeyFaultError(f"the key is ambiguous ({ways}), and no other row resolves it", [*found])
-    letter, number = letter_index(key), _DIGITS.fullmatch(key)
+    letter, number = _letter(key), _DIGITS.fullmatch(key)
     counts, first = raw.key_is in FORMS, int(raw.key_is == "number")
     if len(equal) > 1:
         return KeyFaultError(
             f"the key is the text of {len(equal)} identical choices. Give its index or letter, or make the choices differ."
         )
     if raw.key_is in ("auto", "letter") and letter is not None:
-        last = ascii_uppercase[k - 1]
-        return KeyFaultError(
-            f"the key is {ascii_uppercase[letter]}, but there are only {k} choices (A to {last})"
-        )
+        beyond, last = ascii_uppercase[letter], ascii_uppercase[k - 1]
+        return KeyFaultError(f"the key is {beyond}, but there are only {k} choices (A to {last})")
     if raw.key_is == "auto" and number and _numbered(raw.labels):
         return KeyFaultError(f"the key is not one of the {k} labels", ["index"])
     if number and (counts or (raw.key_is == "auto" and abs(int(number[1])) <= MOST)):
@@ -288,33 +287,18 @@ def _unmatched(raw: RawItem, found: Readings) -> KeyFaultError:
     return KeyFaultError(f"the key is {json_kind(raw.key)}{unnamed}; expected {_expected(raw)}")
 
 
-def _equal(key: str, choices: Sequence[str], *, loosely: bool = True) -> tuple[int, ...]:
-    """Return the indices of the choices with this text. If no choice matches exactly and `loosely` is set, ignore white
-    space, then also case."""
-    bare = unspaced(key)
-    for same in (str.strip, unspaced, lambda text: unspaced(text).casefold())[: None if loosely else 1]:
-        wanted = same(key)
-        if bare and (found := tuple(at for at, choice in enumerate(choices) if same(choice) == wanted)):
-            return found
-    return ()
-
-
-def letter_index(key: str) -> int | None:
-    """Return the zero-based index of a single letter, with or without brackets. Return None for any other text."""
-    match = _LETTER.fullmatch(key)
-    return ascii_uppercase.index(match[1].upper()) if match else None
+def _letter(key: str) -> int | None:
+    mark = bare_mark(key)
+    return LETTERS.index(mark) if mark in LETTERS else None
 
 
 def _expected(raw: RawItem) -> str:
     k = len(raw.choices)
-    match raw.key_is:
-        case "auto":
-            return f"an index from 0 to {k - 1}, a letter, a label, or the text of one choice"
-        case "index" | "number" as form:
-            return f"a whole number from {int(form == 'number')} to {k - int(form == 'index')}"
-        case "letter":
-            return f"a letter from A to {ascii_uppercase[k - 1]}"
-        case "label":
-            return "the label of one choice"
-        case "text":
-            return "the text of exactly one choice"
+    return {
+        "auto": f"an index from 0 to {k - 1}, a letter, a label, or the text of one choice",
+        "index": f"a whole number from 0 to {k - 1}",
+        "number": f"a whole number from 1 to {k}",
+        "letter": f"a letter from A to {ascii_uppercase[k - 1]}",
+        "label": "the label of one choice",
+        "text": "the text of exactly one choice",
+    }[raw.key_is]

@@ -6,12 +6,11 @@ whether the numbers of the first count from 0 or from 1.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 from robustify.errors import DataError
-from robustify.loaders.answer_keys import FORMS, ReadKey, positions, read_keys
-from robustify.loaders.choices import read_choices, truth, usual_names
-from robustify.loaders.fields import KEYS, LOGGED_TARGET, bare_choices, own_label, rival_keys, several
+from robustify.loaders.answer_keys import ReadKey, positions, read_keys
+from robustify.loaders.choices import truth, usual_names
+from robustify.loaders.fields import KEYS, LOGGED_TARGET, own_label, rival_keys
 from robustify.loaders.loaded import FieldMap
 from robustify.loaders.rows import Cells, RawItem, as_object, cell_value, has
 
@@ -27,20 +26,11 @@ def rivals(fields: FieldMap, rows: Sequence[Cells], raws: Sequence[RawItem]) -> 
     said = {MARK: [set() if raw.marked is None else {raw.marked} for raw in raws]}
     names = [*dict.fromkeys(column for cells in rows for column in cells)]
     for rival in (*rival_keys(fields, names), *({LOGGED_TARGET} & {*names})):
-        said[f"`{rival}`"] = [positions(raw) for raw in with_key(rival, fields, rows, raws)]
+        said[f"`{rival}`"] = [
+            positions(replace(raw, key_is="auto", key=own_label(cells.get(rival), fields, raw.labels)))
+            for cells, raw in zip(rows, raws, strict=True)
+        ]
     return {what: meant for what, meant in said.items() if any(meant)}
-
-
-def with_key(column: str, fields: FieldMap, rows: Sequence[Cells], raws: Sequence[RawItem]) -> list[RawItem]:
-    """Return the items with the value of another column as their key."""
-    return [
-        replace(
-            raw,
-            key=own_label(cell_value(cells, column) if has(cells, column) else None, fields, raw.labels),
-            key_is="auto",
-        )
-        for cells, raw in zip(rows, raws, strict=True)
-    ]
 
 
 def counted_as_rivals(raws: Sequence[RawItem], meant: Meant) -> Sequence[RawItem]:
@@ -79,46 +69,13 @@ def require_one_key(
             )
 
 
-def possible_keys(choices: str | tuple[str, ...], rows: Sequence[Cells]) -> list[str]:
-    """Return the columns whose values could be the key of every row, the most certain kind only: marks of single options,
-    then letters, labels and texts, then numbers. Columns that say the same in each row count once."""
-    marked = [possible_flags(cells, choices) for cells in rows]
-    if common := [name for name in marked[0] if all(name in one for one in marked)]:
-        return common
-    made = [(cells, raw) for cells in rows if (raw := _unkeyed(cells, choices)) is not None]
-    usable, raws = [cells for cells, _ in made], bare_choices([raw for _, raw in made])
-    fields = FieldMap(choices=choices)
-    found: dict[str, list[ReadKey]] = {}
-    inside = [f"{choices}.{name}" for name in as_object(usable[0].get(str(choices)))] if usable else []
-    for column in (*dict.fromkeys(name for cells in usable for name in cells), *inside):
-        if column not in several(choices):
-            keyed = with_key(column, fields, usable, raws)
-            keys = read_keys(keyed)
-            if any(key.fault for key in keys):
-                keys = read_keys([replace(raw, key_is="number") for raw in keyed])
-            if not any(key.fault for key in keys) and (len(keys) < 3 or len({key.index for key in keys}) > 1):
-                found[column] = keys
-    sure = {
-        column: keys for column, keys in found.items() if not {key.form for key in keys} & {*FORMS.values()}
-    }
-    same = all([k.index for k in a] == [k.index for k in b] for a, b in pairwise(sure.values()))
-    return list(sure)[:1] if sure and same else list(sure or found)
-
-
-def _unkeyed(cells: Cells, choices: str | tuple[str, ...]) -> RawItem | None:
-    try:
-        found = read_choices(cells, choices)
-    except DataError:
-        return None
-    return RawItem("", found.texts, None, labels=found.labels)
-
-
 def possible_flags(cells: Cells, choices: str | Sequence[str] | None) -> list[str]:
     """Return the members of a row's option objects that say yes for exactly one option, and no for the others."""
     options = cell_value(cells, choices) if isinstance(choices, str) and has(cells, choices) else None
     options = [*options.values()] if isinstance(options, Mapping) else options
     members = [as_object(option) for option in options] if isinstance(options, list) else []
-    said = {name: [truth(member.get(name, False)) for member in members] for name in (members or [{}])[0]}
+    names = dict.fromkeys(name for member in members for name in member)
+    said = {name: [truth(member.get(name, False)) for member in members] for name in names}
     return [
         name for name, marks in said.items() if all(m in (0, 1) for m in marks) and sum(map(bool, marks)) == 1
     ]

@@ -15,7 +15,7 @@ from functools import partial
 from itertools import islice
 
 from robustify.errors import DataError, UsageError, counted
-from robustify.loaders.answer_keys import key_hint, read_keys, uncertain_base
+from robustify.loaders.answer_keys import FORMS, key_hint, read_keys, uncertain_base
 from robustify.loaders.choices import BY_LABEL, KEPT_BELOW, name_key
 from robustify.loaders.datasets import LAYOUTS, OWN, BenchmarkLayout
 from robustify.loaders.fields import (
@@ -35,13 +35,21 @@ from robustify.loaders.fields import (
 from robustify.loaders.key_columns import (
     counted_as_rivals,
     possible_flags,
-    possible_keys,
     require_one_key,
     rivals,
     sparse_keys,
 )
 from robustify.loaders.loaded import FieldMap
-from robustify.loaders.rows import Fault, RawItem, SourceRow, SourceTable, has, name_like, rows_or_faults
+from robustify.loaders.rows import (
+    Fault,
+    RawItem,
+    SourceRow,
+    SourceTable,
+    as_object,
+    has,
+    name_like,
+    rows_or_faults,
+)
 from robustify.marks.labelling import cut_at_labels, only_labels
 from robustify.redaction import HoldsText
 from robustify.texts import edges, undressed
@@ -174,17 +182,31 @@ def field_map(name: str, table: SourceTable, said: FieldMap) -> FieldMap:
 
 
 def _proposed_keys(name: str, table: SourceTable, said: FieldMap, error: NoKeyError) -> list[str]:
-    """Return the option that maps the key, if exactly one column can be the key. It was tried on the whole table."""
-    tried: list[str] = []
-    for column in possible_keys(error.choices, [row.cells for row in table.rows[:ROWS_LOOKED_AT]]):
-        for key_is in ("auto", "number"):
+    """Return the option that maps the key, if exactly one column can be the key: one that marks single options, or else one
+    with letters, labels, or texts, or else with numbers. Columns that say the same count once."""
+    some = replace(table, rows=table.rows[:ROWS_LOOKED_AT])
+    example, found = table.rows[0].cells, dict[str, tuple[FieldMap, RawItems]]()
+    inside = [f"{error.choices}.{name}" for name in as_object(example.get(str(error.choices)))]
+    columns = [*dict.fromkeys(name for row in some.rows for name in row.cells), *inside]
+    for column in possible_flags(example, error.choices) or columns:
+        for key_is in ("auto", "number") if column not in several(error.choices) else ():
             fields = said.model_copy(update={"key": column, "key_is": key_is})
             with suppress(DataError, UsageError):
-                if name_like(column) and not raw_items(name, table, fields).faults:
-                    option = shlex.quote(f"key={column}")
-                    tried.append(f"`--map {option}" + f" --map key_is={key_is}" * (key_is != "auto") + "`")
+                read = raw_items(name, some, fields)
+                if not read.faults and (len(read.keys) < 3 or len({*read.keys}) > 1):
+                    found[column] = fields, read
                     break
-    return tried if len(tried) == 1 else []
+    sure = {column: one for column, one in found.items() if not one[1].forms.keys() & {*FORMS.values()}}
+    best = [*(sure or found).items()]
+    alike = bool(sure) and len({read.keys for _, read in sure.values()}) == 1
+    if not best or (len(best) > 1 and not alike):
+        return []
+    column, (fields, _) = best[0]
+    with suppress(DataError, UsageError):
+        if name_like(column) and not raw_items(name, table, fields).faults:
+            form = " --map key_is=number" if fields.key_is == "number" else ""
+            return [f"`--map {shlex.quote(f'key={column}')}{form}`"]
+    return []
 
 
 def _columns(table: SourceTable) -> str:

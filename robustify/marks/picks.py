@@ -226,8 +226,7 @@ class _Reader(HoldsText):
         return mark_position(mark, len(self.options), self.labels)
 
     def _by_text(self, text: str) -> set[int]:
-        """Return the options with this text: exactly, or else in any case."""
-        return _equal(text, self.options)
+        return equal_options(text, self.options)
 
 
 def _seen(text: str) -> str:
@@ -242,7 +241,8 @@ def _folded(options: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]
     )
 
 
-def _equal(text: str, options: tuple[str, ...]) -> set[int]:
+def equal_options(text: str, options: tuple[str, ...]) -> set[int]:
+    """Return the options with this text: exactly, or else in any case and without its last stop."""
     exact, loose = _folded(options)
     plain = unspaced(text)
     found = {at for at, option in enumerate(exact) if option and option == plain}
