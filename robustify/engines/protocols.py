@@ -68,12 +68,10 @@ class Scorer(Protocol):
                 scores are kept.
             ResourceError: even a small batch does not fit into memory.
         """
-        ...
 
     def fingerprint(self) -> dict[str, str]:
         """Return the properties that scores depend on: digests of weights and tokenizer, dtype, engine, versions, and
         device."""
-        ...
 
 
 @runtime_checkable
@@ -82,7 +80,6 @@ class Metered(Protocol):
 
     def usage(self) -> dict[str, Any]:
         """Return the numbers of requests and tokens sent, without cached ones, and their cost if prices are known."""
-        ...
 
 
 class Runnable(Protocol):
@@ -93,59 +90,47 @@ class Runnable(Protocol):
     @property
     def name(self) -> str:
         """Name of the model within a run."""
-        ...
 
     @property
     def engine(self) -> str:
         """Name of the engine, as in `ENGINES`."""
-        ...
 
     @property
     def role(self) -> Literal["voter", "under_test"]:
         """Whether the model votes in the screen."""
-        ...
 
     @property
     def reference(self) -> str:
         """Model, as its engine finds it."""
-        ...
 
     @property
     def identity(self) -> str:
         """Text that differs between models that may differ in scores. Models with the same text would vote twice."""
-        ...
 
     @property
     def host(self) -> str | None:
         """Address that receives the prompts of this model, or None if they stay on this machine. It has a scheme, unless
         the engine itself checks its traffic."""
-        ...
 
     @property
     def sends_prompts(self) -> bool:
         """Whether each prompt is sent in full, instead of computing shared prefixes once."""
-        ...
 
     def cost(self, tokens: int, written: int, letters: int = 0) -> float | None:
         """Return the cost of reading and writing tokens and of replying with letters, or None if prices are unknown."""
-        ...
 
     def check(self, cache: Path, templates: Sequence[Template]) -> dict[str, str]:
         """Check that the model can be opened. Return what identifies it. Raise the errors of `check_model`."""
-        ...
 
     def open(self, cache: Path, scores: "Cache | None") -> AbstractContextManager[Scorer]:
         """Open the model, whose finished scores are kept in `scores`."""
-        ...
 
     def model_dump(self) -> dict[str, Any]:
         """Return all settings."""
-        ...
 
     @classmethod
     def model_validate(cls, value: Any) -> Self:
         """Return valid settings. Raise `ValidationError` if they are invalid."""
-        ...
 
 
 FINISH_REASONS = ("stop", "length", "content_filter")
@@ -187,4 +172,3 @@ class Writer(Protocol):
         Raise `DataError` if prompts leave no room for a reply. The message gives their positions. Raise `ModelError` if the
         model or server cannot generate text.
         """
-        ...

@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_serializer, field_validator
@@ -26,11 +26,26 @@ _SERVED = re.compile(r"(?P<model>[^=\s]+)=openai:(?P<url>\S+)")
 _LOCAL_NAMES = ("localhost", "ip6-localhost")
 
 
-class TransformersSettings(Settings):
-    """Settings shared by the engines that run a model with transformers."""
+class ModelSettings(Settings):
+    """Settings shared by all engines. By default, prompts stay on this machine and have no price."""
 
     name: str = Field(pattern=NAME_PATTERN)
     engine: str
+    sends_prompts: ClassVar[bool] = False
+
+    @property
+    def host(self) -> str | None:
+        """Address outside this machine that receives the prompts, or None."""
+        return None
+
+    def cost(self, tokens: int, written: int, letters: int = 0) -> float | None:
+        """Return the cost, or None without a price."""
+        return None
+
+
+class TransformersSettings(ModelSettings):
+    """Settings shared by the engines that run a model with transformers."""
+
     model: str = ""
     role: Literal["voter", "under_test"] = "voter"
     device: str = "cpu"
@@ -47,20 +62,6 @@ class TransformersSettings(Settings):
     def identity(self) -> str:
         """Model and precision, which decide its scores."""
         return f"{self.reference} {self.dtype}"
-
-    @property
-    def host(self) -> str | None:
-        """None, because prompts stay on this machine."""
-        return None
-
-    @property
-    def sends_prompts(self) -> bool:
-        """False, because shared prefixes are computed once."""
-        return False
-
-    def cost(self, tokens: int, written: int, letters: int = 0) -> float | None:
-        """Return None, because the model has no price."""
-        return None
 
     def check(self, cache: Path, templates: Sequence[Template]) -> dict[str, str]:
         """Return the digests of the model's files. Raise `ModelError` if they are missing, damaged, or refused."""
@@ -141,7 +142,7 @@ class RayModel(TransformersSettings):
         return open_remote(self, self.folder(cache), scores)
 
 
-class OpenAIModel(Settings):
+class OpenAIModel(ModelSettings):
     """Model behind a server that supports the OpenAI protocol, such as vLLM, SGLang, or a hosted endpoint.
 
     `base_url` ends in `/v1`. `model` is the ID on the server (default: `name`), and `pin` is the ID in its replies if that
@@ -151,7 +152,6 @@ class OpenAIModel(Settings):
     tokens. Otherwise, the server is asked for log-probabilities. `price_in` and `price_out` are per million tokens.
     """
 
-    name: str = Field(pattern=NAME_PATTERN)
     engine: Literal["openai"]
     base_url: str
     model: str = ""
@@ -160,6 +160,7 @@ class OpenAIModel(Settings):
     api_key_env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
     concurrency: int = Field(default=16, ge=1, le=512, strict=True)
     timeout: float = Field(default=120.0, gt=0, le=3600)
+    sends_prompts: ClassVar[bool] = True
     retries: int = Field(default=6, ge=0, le=20, strict=True)
     samples: int | None = Field(default=None, ge=1, le=1000, strict=True)
     reply_tokens: int = Field(default=32, ge=1, le=100_000, strict=True)
@@ -195,20 +196,12 @@ class OpenAIModel(Settings):
         """Identifier of the model within a config. Only the servers can show whether two names are the same model."""
         return f"openai|{self.served}|{self.name}"
 
-    @property
-    def identity(self) -> str:
-        """Same as `reference`."""
-        return self.reference
+    identity = reference
 
     @property
     def host(self) -> str | None:
         """Address of the server, or None if it is on this machine."""
         return self.base_url if host_of(self.base_url) else None
-
-    @property
-    def sends_prompts(self) -> bool:
-        """True, because a server receives every prompt in full."""
-        return True
 
     def cost(self, tokens: int, written: int, letters: int = 0) -> float | None:
         """Return the cost at the configured prices. A letter is one token, or about eight tokens in a JSON reply."""

@@ -60,7 +60,6 @@ class Exporter(Protocol):
     @property
     def export(self) -> Callable[..., Sequence[Path | str]]:
         """Function of a run, the output path, and the options by name, which returns the files or lines to print."""
-        ...
 
 
 def heading_of(run: Run, force: bool) -> Heading:

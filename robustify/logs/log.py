@@ -148,11 +148,9 @@ class LogReader(Protocol):
 
     def recognizes(self, file: LogFile, /) -> bool:
         """Return whether the file has this format, judging by its content."""
-        ...
 
     def read(self, file: LogFile, options: LogOptions, before: ShownBefore, /) -> Log:
         """Read the replies. Raise `UsageError` if an option contradicts the log, and `DataError` if it is damaged."""
-        ...
 
 
 def logged_items(
