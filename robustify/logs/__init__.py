@@ -15,9 +15,8 @@ from robustify.loaders.loaded import FieldMap
 from robustify.loaders.open_file import open_rows
 from robustify.loaders.rows import SourceTable
 from robustify.logs import inspect_logs, lighteval, lm_eval_logs, pick_tables
-from robustify.logs.gather import gather
+from robustify.logs.gather import Gathered, gather
 from robustify.logs.log import Log, LogFile, LogOptions, LogReader, ShownBefore, fingerprint, together
-from robustify.logs.match import Gathered
 from robustify.logs.pick_columns import mapping
 from robustify.views import VIEWS, View
 

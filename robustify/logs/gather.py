@@ -5,7 +5,7 @@ log in which no row matches an item. Rows without any item text are joined by ID
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from robustify.answers import Answers
@@ -17,17 +17,13 @@ from robustify.logs.log import Log, LoggedItem, LogReply
 from robustify.logs.match import (
     UNCONDITIONED,
     Catalogue,
-    Gathered,
     MatchedItem,
     OtherItemError,
     answer_rows,
     bare_row,
-    equal_score_notes,
     of_item,
     refuse_repeats,
     table_in_order,
-    unanswered_notes,
-    unread,
 )
 from robustify.logs.prompts import BLIND
 from robustify.orders import own
@@ -47,6 +43,22 @@ class MatchCounts:
     matched: Counter[str] = field(default_factory=Counter)
     set_aside: list[Quarantined] = field(default_factory=list)
     contradicting: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Gathered:
+    """Items shown in at least one log, and all answers.
+    `items` is None if no text is known. `topics` and `groups`, by ID, are always available. `set_aside` lists rows that are
+    unreadable or match no item. `left_out` counts items of the data that are in no log."""
+
+    items: tuple[Item, ...] | None
+    topics: Mapping[str, str]
+    groups: Mapping[str, str]
+    answers: Answers
+    defects: tuple[Defect, ...] = ()
+    set_aside: tuple[Quarantined, ...] = ()
+    left_out: int = 0
+    notes: tuple[str, ...] = ()
 
 
 def gather(logs: Sequence[Log], bench: Loaded | None, *, skip_bad: bool = False) -> Gathered:
@@ -78,7 +90,7 @@ def gather(logs: Sequence[Log], bench: Loaded | None, *, skip_bad: bool = False)
         groups={item.id: item.group for item in items if item.group},
         answers=answers,
         defects=_defects(items, bench, rows, catalogue),
-        set_aside=(*unread(logs), *counts.set_aside),
+        set_aside=(*_unread(logs), *counts.set_aside),
         left_out=len(catalogue.items) - len(items),
         notes=(*_notes(rows, counts, catalogue, answers), *odd_options(items)),
     )
@@ -149,9 +161,9 @@ def _notes(
         yield f"rows that match no item of this run, listed by line in quarantine.jsonl: {len(counts.set_aside)}"
     for file in sorted({log.file for log, reply, _ in rows if reply.unconditioned and reply.view == "cloze"}):
         yield f"{file}: scores without context were used as choices_only_text ({UNCONDITIONED})"
-    yield from equal_score_notes((log, reply) for log, reply, _ in rows)
+    yield from _equal_score_notes((log, reply) for log, reply, _ in rows)
     yield from _coverage(rows)
-    yield from unanswered_notes(answers)
+    yield from _unanswered_notes(answers)
 
 
 def _coverage(rows: Sequence[MatchedRow]) -> Iterator[str]:
@@ -208,6 +220,31 @@ def _gather_textless(logs: Sequence[Log]) -> Gathered:
         topics={name: item.topic for name, (_, item) in first.items()},
         groups={},
         answers=answers,
-        set_aside=tuple(unread(logs)),
-        notes=(absent, *equal_score_notes(rows), *unanswered_notes(answers)),
+        set_aside=tuple(_unread(logs)),
+        notes=(absent, *_equal_score_notes(rows), *_unanswered_notes(answers)),
     )
+
+
+def _unread(logs: Sequence[Log]) -> list[Quarantined]:
+    """Return the unreadable rows of all logs, which the user has asked to set aside."""
+    return [Quarantined(fault.line, fault.reason, log.file) for log in logs for fault in log.faults]
+
+
+def _unanswered_notes(answers: Answers) -> Iterator[str]:
+    """Yield a note for each model with unreadable replies."""
+    if not answers.table["pick"].null_count:
+        return
+    columns = (answers.table[name].to_pylist() for name in ("model", "view", "pick"))
+    missing = Counter((model, view) for model, view, pick in zip(*columns, strict=True) if pick is None)
+    for (model, view), n in missing.items():
+        yield f"{model}, view {view}: rows without a readable answer: {n}"
+
+
+def _equal_score_notes(rows: Iterable[tuple[Log, LogReply]]) -> Iterator[str]:
+    """Yield a note for each log with rows in which all choices have the same score."""
+    equal: dict[str, list[bool]] = {}
+    for log, reply in rows:
+        equal.setdefault(log.file, []).append(len(reply.scores) > 1 and len(set(reply.scores)) == 1)
+    for file, tied in equal.items():
+        if any(tied):
+            yield f"{file}: rows in which all choices have the same score, so that they tie: {sum(tied)} of {len(tied)}"

@@ -8,8 +8,8 @@ that names no choice becomes an unanswered row.
 """
 
 import hashlib
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, TypeVar
@@ -17,14 +17,18 @@ from typing import Literal, TypeVar
 from robustify.answers import Answer, Answers, Asked, answer, unanswered
 from robustify.errors import DataError, ItemError
 from robustify.item import Item
-from robustify.loaders import Defect, Quarantined
 from robustify.logs.log import Log, LoggedItem, LogReply
 from robustify.orders import Order, own
 from robustify.scoring import per_character
 from robustify.texts import folded, unspaced
 
 Reading = Literal["content", "folded stem", "choices alone"]
-READINGS: tuple[Reading, ...] = ("content", "folded stem", "choices alone")
+_READ_STEM: dict[Reading, Callable[[str], str]] = {
+    "content": unspaced,
+    "folded stem": folded,
+    "choices alone": lambda _: "",
+}
+READINGS = tuple(_READ_STEM)
 """Ways to identify an item, from the most to the least reliable."""
 Asking = tuple[str, str, str, str]
 """File, model, view, and template. Within these, no item is shown twice in the same order."""
@@ -61,14 +65,8 @@ class Catalogue:
             self._add(item, texts, _digest("content", item.stem, texts))
 
     def find(self, logged: LoggedItem, asking: Asking, task: str, *, blind: bool) -> MatchedItem:
-        """Return the item shown in a row.
-
-        `blind` means that the item was asked without its question, which the log may then lack. A repeated row also finds
-        its item, and `refuse_repeats` refuses it later.
-
-        Raise `OtherItemError` if the item with this ID has another key or number of choices. Raise `ItemError` if there is
-        no such item, or several items match.
-        """
+        """Return the item shown in a row, also in a repeated row. A `blind` row may lack its question. Raise
+        `OtherItemError` if the item with its ID differs. Raise `ItemError` if there is no such item, or several match."""
         match = self._by_text(logged, asking, task, blind) if logged.choices else self._by_id(logged)
         self._shown.add((asking, match.at, match.order))
         if logged.name:
@@ -84,19 +82,14 @@ class Catalogue:
             positions = self._index(kind).get(wanted, [])
             if kind != "content" and len(positions) > 1:
                 raise ItemError(f"the row has the same {kind} as {len(positions)} items")
-            at_hand = (
-                [known]
-                if known in positions
-                else [at for at in positions if self._may_be(logged, at, asking)]
-            )
-            matches = [
-                MatchedItem(at, _order(texts, self._texts[at]), kind) for at in at_hand if at is not None
-            ]
+            named = [at for at in positions if at == known]
+            at_hand = named or [at for at in positions if self._may_be(logged, at, asking)]
+            matches = [MatchedItem(at, _order(texts, self._texts[at]), kind) for at in at_hand]
             free = [m for m in matches if (asking, m.at, m.order) not in self._shown]
             if free:
                 # Prefer an item shown in its original order to one that would have been shuffled.
                 return next((m for m in free if m.order == own(logged.k)), free[0])
-            if matches and (known in positions or not self.grows):
+            if matches and (named or not self.grows):
                 return matches[0]
             if self.grows:
                 break
@@ -106,8 +99,7 @@ class Catalogue:
         return MatchedItem(self._add(_item(logged, self._free(logged, task)), texts, digest), own(logged.k))
 
     def _may_be(self, logged: LoggedItem, at: int, asking: Asking) -> bool:
-        """Return whether a row may show this item.
-        If items are known only from a log, the log must use the same label for both."""
+        """Return whether a row may show this item. A log that defines the items must use one label for both."""
         return not self.grows or self._called.get((asking, at), logged.name) == logged.name
 
     def _by_id(self, logged: LoggedItem) -> MatchedItem:
@@ -131,8 +123,7 @@ class Catalogue:
         return self._texts_read[shown]
 
     def _index(self, kind: Reading) -> defaultdict[bytes, list[int]]:
-        """Return a mapping from the digest of each item under this reading to item positions.
-        Indexes of weaker readings are built only if necessary."""
+        """Return the positions of items by their digest under this reading. Weaker readings are indexed when needed."""
         if kind not in self._by:
             self._by[kind] = defaultdict(list)
             for at, (item, texts) in enumerate(zip(self.items, self._texts, strict=True)):
@@ -158,14 +149,7 @@ class Catalogue:
 
 
 def _digest(kind: Reading, stem: str, texts: Sequence[str]) -> bytes:
-    match kind:
-        case "content":
-            stem = unspaced(stem)
-        case "folded stem":
-            stem = folded(stem)
-        case "choices alone":
-            stem = ""
-    text = "\0".join([stem, *sorted(texts)]).encode("utf-8", "surrogatepass")
+    text = "\0".join([_READ_STEM[kind](stem), *sorted(texts)]).encode("utf-8", "surrogatepass")
     return hashlib.blake2b(text, digest_size=16).digest()
 
 
@@ -189,30 +173,13 @@ UNCONDITIONED = "unconditioned"
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Gathered:
-    """Items shown in at least one log, and all answers.
-    `items` is None if no text is known. `topics` and `groups`, by ID, are always available. `set_aside` lists rows that are
-    unreadable or match no item. `left_out` counts items of the data that are in no log."""
-
-    items: tuple[Item, ...] | None
-    topics: Mapping[str, str]
-    groups: Mapping[str, str]
-    answers: Answers
-    defects: tuple[Defect, ...] = ()
-    set_aside: tuple[Quarantined, ...] = ()
-    left_out: int = 0
-    notes: tuple[str, ...] = ()
-
-
 def answer_rows(reply: LogReply, item: Item, order: Order) -> Iterator[Answer]:
     """Yield the answer row of a reply, and another row if the same texts were also scored without context."""
     chars = _in_own_order(reply.n_chars, order) or tuple(map(len, item.choices))
+    if reply.scores and reply.by_text and not all(chars):
+        reply = replace(reply, scores=(), pick=None, reason="empty_choice")
     if not reply.scores:
         yield bare_row(reply, item.id, item.key, order)
-        return
-    if reply.by_text and not all(chars):
-        yield bare_row(replace(reply, pick=None, reason="empty_choice"), item.id, item.key, order)
         return
     scored = [(str(reply.view), reply.template, reply.scores)]
     if reply.unconditioned and reply.view == "cloze":
@@ -221,13 +188,8 @@ def answer_rows(reply: LogReply, item: Item, order: Order) -> Iterator[Answer]:
     for view, template, shown_scores in scored:
         scores = _in_own_order(shown_scores, order)
         per_char = per_character(scores, chars) if reply.by_text else None
-        yield answer(
-            Asked(item.id, view, reply.model, order, template, item.key),
-            scores,
-            per_char,
-            n_chars=chars,
-            n_bytes=sizes,
-        )
+        asked = Asked(item.id, view, reply.model, order, template, item.key)
+        yield answer(asked, scores, per_char, n_chars=chars, n_bytes=sizes)
 
 
 @lru_cache(1 << 16)
@@ -241,9 +203,8 @@ def of_item(reply: LogReply, item: Item) -> LogReply:
     if reply.item.k:
         return reply
     if len(reply.scores) not in (0, item.k):
-        raise OtherItemError(
-            f"the row has {len(reply.scores)} scores, but the item with its ID has {item.k} choices"
-        )
+        n = len(reply.scores)
+        raise OtherItemError(f"the row has {n} scores, but the item with its ID has {item.k} choices")
     beyond = reply.pick is not None and reply.pick >= item.k
     return replace(reply, pick=None) if beyond else reply
 
@@ -265,11 +226,6 @@ def _in_own_order(values: Sequence[T], order: Order) -> tuple[T, ...]:
     return tuple(values[j] for j in position)
 
 
-def unread(logs: Sequence[Log]) -> list[Quarantined]:
-    """Return the unreadable rows of all logs, which the user has asked to set aside."""
-    return [Quarantined(fault.line, fault.reason, log.file) for log in logs for fault in log.faults]
-
-
 def table_in_order(rows: Iterable[tuple[int, Order, Answer]]) -> Answers:
     """Return a table of the rows, grouped by view, model, and template, and then by item.
     Within an item, its original order comes first."""
@@ -280,26 +236,6 @@ def table_in_order(rows: Iterable[tuple[int, Order, Answer]]) -> Answers:
         ranked.append((asking, at, order != own(len(order)), len(ranked), row))
     # Numbers are unique, so rows are never compared.
     return Answers.of(row for *_, row in sorted(ranked))
-
-
-def unanswered_notes(answers: Answers) -> Iterator[str]:
-    """Yield a note for each model with unreadable replies."""
-    if not answers.table["pick"].null_count:
-        return
-    columns = (answers.table[name].to_pylist() for name in ("model", "view", "pick"))
-    missing = Counter((model, view) for model, view, pick in zip(*columns, strict=True) if pick is None)
-    for (model, view), n in missing.items():
-        yield f"{model}, view {view}: rows without a readable answer: {n}"
-
-
-def equal_score_notes(rows: Iterable[tuple[Log, LogReply]]) -> Iterator[str]:
-    """Yield a note for each log with rows in which all choices have the same score."""
-    equal: dict[str, list[bool]] = {}
-    for log, reply in rows:
-        equal.setdefault(log.file, []).append(len(reply.scores) > 1 and len(set(reply.scores)) == 1)
-    for file, tied in equal.items():
-        if any(tied):
-            yield f"{file}: rows in which all choices have the same score, so that they tie: {sum(tied)} of {len(tied)}"
 
 
 def refuse_repeats(rows: Iterable[tuple[Log, LogReply, str, Order]]) -> None:

@@ -27,8 +27,7 @@ from robustify.views import View, names, template
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """Format in which most cells of a column name a choice, the number of the first choice, and the series of letters.
-    `first` is None if numbers are texts."""
+    """Format in which most cells of a column name a choice, first number (None if numbers are texts), and letters."""
 
     form: Literal["letter", "number", "text"]
     first: int | None = None
@@ -48,15 +47,11 @@ class Naming:
 
     def read(self, said: object, k: int, choices: Sequence[str]) -> Picked | Unreadable:
         """Return the choice that a cell names among `k` choices, or the reason why it names none."""
+        first = self.first or 0
         number = None if self.first is None else whole_number(said)
-        if (
-            number is not None
-            and self.first is not None
-            and (self.form == "number" or not isinstance(said, str))
-        ):
-            within = 0 <= number - self.first < k
-            return Picked(number - self.first) if within else Unreadable("beyond the options")
-        labels = COUNTED[self.first or 0] if self.form == "number" else self.letters
+        if number is not None and (self.form == "number" or not isinstance(said, str)):
+            return Picked(number - first) if 0 <= number - first < k else Unreadable("beyond the options")
+        labels = COUNTED[first] if self.form == "number" else self.letters
         prefer: Literal["mark", "text"] = "text" if self.form == "text" else "mark"
         return read_pick(said if isinstance(said, str) else "", choices or ("",) * k, labels, prefer)
 
@@ -67,9 +62,8 @@ class Naming:
 
 
 def naming(file: str, keys: Sequence[object], picks: Sequence[object], first: str) -> tuple[Naming, Naming]:
-    """Return the formats in which keys and picks name choices.
-    `first` is the user's setting for counting, or "". Raise `DataError` if keys or picks are whole numbers, and it is
-    unknown whether they count from 0 or 1. Raise `UsageError` if `first` is neither 0 nor 1."""
+    """Return the formats in which keys and picks name choices. `first` is the user's setting for counting, or "".
+    Raise `DataError` if it is unknown whether whole numbers count from 0 or 1, and `UsageError` if `first` is neither."""
     if first not in ("", "=0", "=1"):
         raise UsageError(f"--map first={first} is not valid; expected --map first==0 or --map first==1")
     start, letters = int(first[1:] or 0), series_of(c for c in (*keys, *picks) if isinstance(c, str))
@@ -87,8 +81,7 @@ def naming(file: str, keys: Sequence[object], picks: Sequence[object], first: st
 
 
 def whole_number(said: object) -> int | None:
-    """Return a whole number, even if it is written as text, in brackets, or as 2.0 (as in a column with gaps). Otherwise,
-    return None."""
+    """Return a whole number, also one written as text, in brackets, or as 2.0 (as in a column with gaps), or None."""
     if not isinstance(said, str):
         return whole(said)
     mark = bare_mark(re.sub(r"\.0*\s*\Z", "", said))
@@ -128,17 +121,16 @@ class AskedAs:
 
 def asked_as(file: str, kind: str, prompts: Sequence[Prompt], options: LogOptions) -> AskedAs:
     """Return the view and template in which the items of a log were asked. The template is named `kind` unless all prompts
-    match a template of robustify. Raise `UsageError` if `options.view` contradicts the robustify template of the prompts.
-    Raise `DataError` if `options.view` is a view without the question, but the prompts show the question."""
-    seen = prompts[:: max(1, len(prompts) // LOOKED_AT)][:LOOKED_AT]
-    ours = _ours(seen)
-    if ours is not None and all(_is_template(prompt, ours.view, ours.template) for prompt in prompts):
+    match one of robustify, which `options.view` must not contradict. A view without the question refuses its prompts."""
+    ours = _ours(prompts)
+    if ours is not None:
         if options.view not in (None, ours.view):
             raise UsageError(
                 f"{file}: the prompts match the template {ours.template} of the view {ours.view}, not "
                 f"{options.view}. Omit that view, or choose the right log."
             )
         return ours
+    seen = prompts[:: max(1, len(prompts) // LOOKED_AT)][:LOOKED_AT]
     with_stem = sum(_shows_stem(prompt) for prompt in seen)
     if options.view in BLIND and options.hidden == "question" and with_stem * 2 > len(seen):
         raise DataError(
