@@ -59,27 +59,16 @@ class FreeRows:
 
 def free_rows(items: Sequence[Item]) -> FreeRows:
     """Convert the items that can be asked without options and graded by rules, in order."""
-    rows, left_out = [], dict[str, int]()
+    rows, left_out = list[dict[str, Any]](), dict[str, int]()
     for item in items:
         free = convert_item(item)
         if free.excluded_reason:
             left_out[free.excluded_reason] = left_out.get(free.excluded_reason, 0) + 1
-        else:
-            rows.append(_row(item, free, prompt_of(free, _RULES)))
+            continue
+        row = {"id": item.id, "prompt": prompt_of(free, _RULES), "question": free.question, "kind": free.kind}
+        row |= {"reference": free.reference, "choices": [*item.choices], "key": item.key, "topic": item.topic}
+        rows.append(row)
     return FreeRows(tuple(rows), len(items), left_out)
-
-
-def _row(item: Item, free: FreeItem, prompt: str) -> dict[str, Any]:
-    return {
-        "id": item.id,
-        "prompt": prompt,
-        "question": free.question,
-        "kind": free.kind,
-        "reference": free.reference,
-        "choices": list(item.choices),
-        "key": item.key,
-        "topic": item.topic,
-    }
 
 
 def write_free_task(folder: Path, heading: Heading, free: FreeRows) -> list[Path]:
@@ -108,27 +97,16 @@ def write_free_task(folder: Path, heading: Heading, free: FreeRows) -> list[Path
 
 def grade(doc: Mapping[str, Any], reply: str, *, cut: bool = False) -> GradeResult:
     """Grade a reply to one row of a free-response task. With `cut`, the reply was truncated and is undecided."""
-    item = FreeItem(
-        id=doc["id"],
-        question=doc["question"],
-        kind=doc["kind"],
-        reference=doc["reference"],
-        options=tuple(doc["choices"]),
-        correct=doc["key"],
-        topic=doc["topic"],
-    )
+    same = {name: doc[name] for name in ("id", "question", "kind", "reference", "topic")}
+    item = FreeItem(**same, options=tuple(doc["choices"]), correct=doc["key"])
     finish = "length" if cut else None
     return grade_answer(item, AnswerRow(item.id, "", reply, finish_reason=finish), _RULES)
 
 
 def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, float]:
-    """Return the metrics of one reply, which lm-eval averages.
-
-    `decided` is 1 if the rules could decide, otherwise 0. `acc` is present only for decided replies, so its n is n
-    times `decided`. `acc_low` and `acc_high` cover all replies and count undecided ones as wrong and as right.
-    """
+    """Return the metrics of one reply, which lm-eval averages. Only decided replies have `acc`, so its n is n times
+    `decided`. `acc_low` and `acc_high` count undecided ones as wrong and as right."""
     score = grade(doc, results[0]).score
-    always = {"decided": float(score is not None)}
     if score is None:
-        return {**always, "acc_low": 0.0, "acc_high": 1.0}
-    return {**always, "acc": score, "acc_low": score, "acc_high": score}
+        return {"decided": 0.0, "acc_low": 0.0, "acc_high": 1.0}
+    return {"decided": 1.0, "acc": score, "acc_low": score, "acc_high": score}

@@ -30,27 +30,18 @@ def export(run: Run, folder: Path, force: bool = False, trim: bool = False) -> l
 
 
 def write_inspect(folder: Path, heading: Heading, splits: Sequence[str], free: FreeRows) -> list[Path]:
-    """Write an Inspect task file for each split, and for the questions without options if there are any. Return the
-    paths.
+    """Write an Inspect task file for each split, and for the questions without options if there are any. Return the paths.
 
-    `folder` contains `SPLIT.jsonl` and `robust_free.jsonl`. A task is a short readable Python file without item text,
-    and files differ only by the name of their split. Choices may be shuffled, because logs are matched by the text of
-    the choices and not by letters.
+    `folder` contains `SPLIT.jsonl` and `robust_free.jsonl`. A task contains no item text. Choices may be shuffled, because
+    logs are matched by the text of the choices and not by letters.
     """
-    written = []
-    for split in splits:
-        head = commented(heading.lines(f"the {split} items as an Inspect task."))
-        written.append(_inspect_task(folder / f"{split}.py", "inspect_split.py.j2", heading, head, split))
+    tasks = [(split, "inspect_split.py.j2", f"the {split} items as an Inspect task.") for split in splits]
     if free.rows:
-        head = commented(heading.lines(f"the robust items without options; {free.says}."))
-        written.append(
-            _inspect_task(folder / "robust_free.py", "inspect_free.py.j2", heading, head, "robust_free")
-        )
+        tasks.append(("robust_free", "inspect_free.py.j2", f"the robust items without options; {free.says}."))
+    written = []
+    for split, template, says in tasks:
+        head, name = commented(heading.lines(says)), task_name(heading.benchmark, split)
+        text = ENVIRONMENT.get_template(template).render(head=head, split=split, name=name, version=VERSION)
+        written.append(folder / f"{split}.py")
+        write_text(written[-1], text)
     return written
-
-
-def _inspect_task(path: Path, template: str, heading: Heading, head: str, split: str) -> Path:
-    name = task_name(heading.benchmark, split)
-    text = ENVIRONMENT.get_template(template).render(head=head, split=split, name=name, version=VERSION)
-    write_text(path, text)
-    return path

@@ -67,11 +67,8 @@ def export_lm_eval(run: Run, folder: Path, force: bool = False, trim: bool = Fal
 
 
 def export_sample_numbers(run: Run, folder: Path, task: str, force: bool = False) -> list[Path]:
-    """Write `TASK_SPLIT.json` for each of two splits, as `{TASK: [row, ...]}` with zero-based rows. Return the paths.
-
-    Raises:
-        RobustifyError: the run cannot be exported, has no robust items, or does not contain every row of one file.
-    """
+    """Write `TASK_SPLIT.json` for each of two splits, as `{TASK: [row, ...]}` with zero-based rows. Return the paths. Raise
+    `RobustifyError` if the run cannot be exported, has no robust items, or does not contain every row of one file."""
     require_public(run)
     heading_of(run, force)
     run.require_unchanged("summary.json", VERDICTS)

@@ -23,8 +23,11 @@ from robustify.judging.cloze import Profile
 from robustify.views import DEFAULT_TEMPLATE, View, template
 
 VERSION = 1
+_ALL = ("robust", "shortcut", "undecided")
+_START = "cd RUN && lm_eval run --include_path"
 LETTERS = f"{{% set letters = '{string.ascii_uppercase}' %}}"
 """Template prefix that defines the letters, because lm-eval passes only the fields of an item."""
+_LETTER_LIST = f"{{{{ '{string.ascii_uppercase}'[:choices | length] | list }}}}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ class Task:
 
 
 TASKS = (
-    Task("all", ("robust", "shortcut", "undecided"), "full", "all items, full question, answered by letter"),
+    Task("all", _ALL, "full", "all items, full question, answered by letter"),
     Task("robust", ("robust",), "full", "the robust items, full question, answered by letter"),
     Task("shortcut", ("shortcut",), "full", "the shortcut items, full question, answered by letter"),
     Task(
@@ -52,24 +55,21 @@ TASKS = (
 
 
 def write_tasks(folder: Path, benchmark: str, *, signature: str, warning: str = "") -> list[Path]:
-    """Write one YAML file per task, with the `warning` in its heading, for the split files in the parent folder.
-
-    Raises:
-        DataError: all split files are missing or empty.
-    """
+    """Write one YAML file per task, with the `warning` in its heading, for the split files in the parent folder. Raise
+    `DataError` if all of them are missing or empty."""
     tasks = [(task, data) for task in TASKS if (data := _data(folder.parent, task))]
     if not tasks:
         raise DataError(
             f"{folder.parent}: contains no split file with items. Expected robust.jsonl or cloze.jsonl of a run."
         )
     folder.mkdir(parents=True, exist_ok=True)
-    heading = Heading(benchmark, signature, warning)
-    written = []
+    heading, tag, written = Heading(benchmark, signature, warning), task_name(benchmark, "robustify"), []
     for task, data in tasks:
-        name = task_name(benchmark, task.ending)
-        tree = task_tree(name, task, data, tag=task_name(benchmark, "robustify"))
-        head = [*heading.lines(f"{task.says}.", _prompt(task.view)), *starting(folder.name, name)]
-        whole = f"All tasks of this run at once: --tasks {task_name(benchmark, 'robustify')}"
+        name, used = task_name(benchmark, task.ending), template(task.view)
+        tree = task_tree(name, task, data, tag=tag)
+        prompt = f"Prompt: template {used.view}/{used.name}, sha256 {used.digest}."
+        head = [*heading.lines(f"{task.says}.", prompt), *starting(folder.name, name)]
+        whole = f"All tasks of this run at once: --tasks {tag}"
         written.append(write_yaml(folder / f"{name}.yaml", [*head, whole], tree))
     return written
 
@@ -92,18 +92,12 @@ def _data(folder: Path, task: Task) -> list[str]:
     return [p.name for p in paths if p.stat().st_size] if all(p.is_file() for p in paths) else []
 
 
-def _prompt(view: View) -> str:
-    used = template(view)
-    return f"Prompt: template {used.view}/{used.name}, sha256 {used.digest}."
-
-
 def starting(folder: str, name: str) -> list[str]:
     """Return instructions for running a task of this folder."""
     return [
         "lm-eval looks for the data from the folder in which it is started, so start it in the folder above",
         "this one, the one that holds the .jsonl files:",
-        f"  cd RUN && lm_eval run --include_path {folder} --tasks {name} "
-        "--model hf --model_args pretrained=MODEL",
+        f"  {_START} {folder} --tasks {name} --model hf --model_args pretrained=MODEL",
     ]
 
 
@@ -111,7 +105,6 @@ def task_tree(name: str, task: Task, data: Sequence[str], *, tag: str = "") -> d
     """Build the YAML tree of a task. `data` are files in lm-eval's working directory, and `tag` groups tasks."""
     words = _words(task.view)
     by_letter = template(task.view).by_letter
-    metrics = ("acc",) if by_letter else ("acc", "acc_norm")
     return {
         "task": name,
         **({"tag": [tag]} if tag else {}),
@@ -120,12 +113,10 @@ def task_tree(name: str, task: Task, data: Sequence[str], *, tag: str = "") -> d
         "num_fewshot": 0,
         "description": words["description"],
         "doc_to_text": (LETTERS if by_letter else "") + words["context"],
-        "doc_to_choice": f"{{{{ '{string.ascii_uppercase}'[:choices | length] | list }}}}"
-        if by_letter
-        else "choices",
+        "doc_to_choice": _LETTER_LIST if by_letter else "choices",
         "doc_to_target": "key",
         "target_delimiter": words["continuation"].split("{")[0],
-        "metric_list": accuracies(*metrics),
+        "metric_list": accuracies("acc", *[] if by_letter else ["acc_norm"]),
         "metadata": {"version": VERSION},
     }
 
@@ -155,18 +146,12 @@ def _quoted(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
-_Quoted.add_representer(str, _quoted)
-
-
 class Function(str):
     """Name of a function that lm-eval imports."""
 
 
-def _function(dumper: yaml.SafeDumper, name: Function) -> yaml.ScalarNode:
-    return dumper.represent_scalar("!function", str(name))
-
-
-_Quoted.add_representer(Function, _function)
+_Quoted.add_representer(str, _quoted)
+_Quoted.add_representer(Function, lambda dumper, name: dumper.represent_scalar("!function", str(name)))
 
 
 LOADER = Function("robustify.restricted.loader.local_items")
@@ -181,16 +166,15 @@ HEAD = (
 def write_restricted_tasks(
     folder: Path, benchmark: str, *, signature: str, there: Collection[str], profile: Profile
 ) -> list[Path]:
-    """Write the lm-eval tasks of a restricted run. Return their paths.
+    """Write the lm-eval tasks of a restricted run whose splits are in `there` (those in `../splits`). Return their paths.
 
-    A task is written if its splits are in `there`, the names of the splits in `../splits`. There are often too few
-    undecided items for a separate split. The task over all items then states that they are missing. Cloze has no split,
-    so its task names all items and the `profile`. The loader then skips items that cannot be asked without choices. The
-    profile `labels` has no task, because human decisions are not exported.
+    The task over all items states if the undecided are missing. Cloze has no split, so its task names all items and the
+    `profile`, by which the loader skips items. The profile `labels` has none: human decisions are not exported.
     """
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for task in _tasks(profile):
+    asked = [replace(task, splits=_ALL) if task.view == "cloze" else task for task in TASKS]
+    for task in [task for task in asked if task.view != "cloze" or profile != "labels"]:
         present = [name for name in task.splits if name in there]
         if not present or set(task.splits) - set(present) - {"undecided"}:
             continue
@@ -201,17 +185,9 @@ def write_restricted_tasks(
         kwargs: dict[str, object] = {"splits": [f"splits/{s}.json" for s in present]}
         kwargs |= {"cloze": profile} if task.view == "cloze" else {}
         tree |= {"custom_dataset": LOADER, "dataset_kwargs": kwargs}
-        run = (
-            f"  cd RUN && lm_eval run --include_path {folder.name} --tasks {name} --model hf --model_args ..."
-        )
+        run = f"  {_START} {folder.name} --tasks {name} --model hf --model_args ..."
         whole = len(present) == len(task.splits)
         says = task.says if whole else f"{task.says}, but for the undecided, too few to be shown"
         head = Heading(benchmark, signature).lines(f"{says}.", *HEAD, run)
         written.append(write_yaml(folder / f"{name}.yaml", head, tree))
     return written
-
-
-def _tasks(profile: Profile) -> list[Task]:
-    whole = next(task.splits for task in TASKS if task.ending == "all")
-    asked = [replace(task, splits=whole) if task.view == "cloze" else task for task in TASKS]
-    return [task for task in asked if task.view != "cloze" or profile != "labels"]
