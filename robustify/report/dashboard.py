@@ -13,13 +13,13 @@ from pathlib import Path
 from urllib.parse import quote
 
 from robustify.errors import AuthorisationError, RobustifyError, UsageError
-from robustify.judging.measures import ADJUSTED, CLOZE, FULL, Measure
+from robustify.judging.measures import ADJUSTED, CLOZE, FULL
 from robustify.report.advice import grounds, headline
 from robustify.report.format import count, counted, plain
 from robustify.report.messages import finding
 from robustify.report.opening import FirstScreen
 from robustify.report.printing import html
-from robustify.report.tables import Cell, Table, Tone, table, text, text_table
+from robustify.report.tables import Cell, Row, Table, Tone, table, text_table
 from robustify.run import MANIFEST, open_run
 from robustify.summary.measured import Measured
 from robustify.summary.result import Summary
@@ -43,15 +43,6 @@ class Entry:
         tone, line = headline(g)
         number = finding("answerable", self.summary, g=g) if g.flagged is not None else ""
         return Cell(line.rstrip("."), number, tone=tone, value=line)
-
-    @property
-    def models(self) -> Sequence[str]:
-        """Names of the models, or one row if there is no model."""
-        return tuple(self.summary.models) or ("none",)
-
-    def score(self, measure: Measure, model: str) -> Measured:
-        """Return a measure of a model."""
-        return measure.of(self.summary).get(model, Measured())
 
 
 def dashboard_html(root: Path, out: Path) -> str:
@@ -108,21 +99,29 @@ def _entries(root: Path, beside: Path) -> Iterator[tuple[str, Entry | str]]:
 
 
 def _table(runs: Sequence[Entry]) -> Table:
-    rows = [
-        ((Cell(plain(run.folder), link=run.report), run.summary.benchmark.name or "unnamed", model), (run, model))
-        for run in runs for model in run.models
-    ]  # fmt: skip
-    return table(
-        "All runs", ("Run", "Benchmark", "Model"), rows,
-        ("Date", lambda row: text(row[0].date)), ("Verdict", lambda row: row[0].verdict),
-        ("Rule", lambda row: text(row[0].summary.screen.criterion if row[0].summary.screen else None)),
-        ("Flagged", lambda row: row[0].summary.screen.flagged if row[0].summary.screen else None),
-        ("Chance", lambda row: row[0].summary.benchmark.chance_accuracy),
-        ("All", lambda row: row[0].score(FULL, row[1]).all),
-        ("Kept", lambda row: row[0].score(FULL, row[1]).kept),
-        ("Adjusted", lambda row: row[0].score(ADJUSTED, row[1]).all),
-        ("Cloze", lambda row: row[0].score(CLOZE, row[1]).all),
+    heads = (
+        "Run", "Benchmark", "Model", "Date", "Verdict", "Rule", "Flagged", "Chance", "All", "Kept", "Adjusted", "Cloze",
     )  # fmt: skip
+    return table("All runs", heads, (row for run in runs for row in _rows(run)), names=3)
+
+
+def _rows(run: Entry) -> Iterator[Row]:
+    """Yield one row per model, or one row if there is no model."""
+    s, folder = run.summary, Cell(plain(run.folder), link=run.report)
+    rule, flagged = (s.screen.criterion, s.screen.flagged) if s.screen else (None, None)
+    of_run = run.date, run.verdict, rule, flagged, s.benchmark.chance_accuracy
+    for model in s.models or ("none",):
+        full, adjusted, cloze = (by.of(s).get(model, Measured()) for by in (FULL, ADJUSTED, CLOZE))
+        yield (
+            folder,
+            s.benchmark.name or "unnamed",
+            model,
+            *of_run,
+            full.all,
+            full.kept,
+            adjusted.all,
+            cloze.all,
+        )
 
 
 def _first(runs: Sequence[Entry], left_out: int) -> FirstScreen:

@@ -10,7 +10,7 @@ from typing import Any
 from robustify.report.format import plain, spaced
 from robustify.report.opening import FirstScreen
 from robustify.report.printing import html
-from robustify.report.tables import Cell, Name, Shown, Table, cell, table, text
+from robustify.report.tables import Cell, Table, cell, table
 from robustify.summary.quantity import Quantity
 
 Node = Mapping[str, Any]
@@ -20,52 +20,54 @@ FEWEST_SCORED = 0.8
 def free_tables(summary: Node) -> dict[str, Table]:
     """Return the tables of the page by the name of their CSV file."""
     models, calibration = summary["models"].items(), summary["calibration"]
-    kinds = (((m, spaced(kind)), part) for m, e in models for kind, part in e["kinds"].items())
-    topics = (
-        ((topic, spaced(kind), m), part)
-        for m, e in models for topic, kinds in e["topics"].items() for kind, part in kinds.items()
-    )  # fmt: skip
-    nuggets = (
-        ((m, spaced(name)), score)
-        for m, e in models for name, score in e["kinds"].get("nuggets", {"nugget_scores": {}})["nugget_scores"].items()
-    )  # fmt: skip
-    statuses = (((m, spaced(status)), n) for m, e in models for status, n in e["all"]["statuses"].items())
+    agreements = [(name, part) for name in ("verdicts", "nuggets") if (part := calibration.get(name))]
     return {
-        "kinds": _scores("By kind of answer", ("Model", "Kind"), kinds),
-        "topics": _scores("By topic", ("Topic", "Kind", "Model"), topics),
+        "kinds": _scores("By kind of answer", ("Model", "Kind"), (
+            ((m, spaced(kind)), part) for m, e in models for kind, part in e["kinds"].items()
+        )),
+        "topics": _scores("By topic", ("Topic", "Kind", "Model"), (
+            ((topic, spaced(kind), m), part)
+            for m, e in models for topic, kinds in e["topics"].items() for kind, part in kinds.items()
+        )),
         "nuggets": table(
-            "Nuggets", ("Model", "Score"), nuggets,
-            ("Answers", lambda n: cell(n["asked"], "count")), ("Unread ones not stated", lambda n: n["lower"]),
-            ("Unread ones stated", lambda n: n["upper"]), ("Mean of the read", _rate),
+            "Nuggets", ("Model", "Score", "Answers", "Unread ones not stated", "Unread ones stated", "Mean of the read"),
+            ((m, spaced(name), n["asked"], n["lower"], n["upper"], _rate(n)) for m, e in models
+             for name, n in e["kinds"].get("nuggets", {"nugget_scores": {}})["nugget_scores"].items()), names=2,
         ),
         "agreement": table(
-            f"Judge ({calibration['status']}) against people", "Part",
-            ((name, calibration[name]) for name in ("verdicts", "nuggets") if calibration.get(name)),
-            ("Answers", lambda p: cell(p["n"], "count")), ("Kappa", lambda p: cell(_rate(p["kappa"]), "number")),
-            ("Raw agreement", lambda p: _rate(p["raw"])), ("Corrected rate", lambda p: _rate(p.get("corrected_rate"))),
-            ("Doubt", lambda p: text(p["doubt"])),
+            f"Judge ({calibration['status']}) against people",
+            ("Part", "Answers", "Kappa", "Raw agreement", "Corrected rate", "Doubt"),
+            ((name, p["n"], cell(_rate(p["kappa"]), "number"), _rate(p["raw"]), _rate(p.get("corrected_rate")), p["doubt"])
+             for name, p in agreements),
         ),
         "statuses": table(
-            "Answers by status", ("Model", "Status"), statuses, ("Answers", lambda n: cell(n, "count"))
+            "Answers by status", ("Model", "Status", "Answers"),
+            ((m, spaced(status), n) for m, e in models for status, n in e["all"]["statuses"].items()), names=2,
         ),
         "judges": table(
-            "Who decided", "Model", models,
-            ("Judge", lambda e: text(", ".join(e["judges"]) or "none")),
-            ("Judged by their own model", lambda e: cell(e["self_judging"], "count")),
+            "Who decided", ("Model", "Judge", "Judged by their own model"),
+            ((m, ", ".join(e["judges"]) or "none", e["self_judging"]) for m, e in models),
         ),
     }  # fmt: skip
 
 
-def _scores(caption: str, first: tuple[str, ...], parts: Iterable[tuple[tuple[Name, ...], Node]]) -> Table:
-    return table(
-        caption, first, parts,
-        ("Answers", lambda p: cell(p["n"], "count")), ("All unscored wrong", lambda p: p["lower"]),
-        ("All unscored right", lambda p: p["upper"]), ("Of the scored", lambda p: _rate(p["accuracy"])),
-        ("With a score", lambda p: _rate(p["coverage"])), ("Decided by a judge", lambda p: _rate(p["by_judge"])),
-    )  # fmt: skip
+def _scores(caption: str, names: tuple[str, ...], parts: Iterable[tuple[tuple[str, ...], Node]]) -> Table:
+    heads = (
+        "Answers",
+        "All unscored wrong",
+        "All unscored right",
+        "Of the scored",
+        "With a score",
+        "Decided by a judge",
+    )
+    rows = (
+        (*name, p["n"], p["lower"], p["upper"], *map(_rate, (p["accuracy"], p["coverage"], p["by_judge"])))
+        for name, p in parts
+    )
+    return table(caption, (*names, *heads), rows, len(names))
 
 
-def _rate(found: Node | None) -> Shown:
+def _rate(found: Node | None) -> Quantity | Cell | None:
     if found is None:
         return None
     if found["value"] is None and found.get("withheld"):

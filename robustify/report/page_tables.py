@@ -1,17 +1,16 @@
 """Tables of the report page by the name of their CSV file."""
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Any
 
 from robustify.judging.measures import ADJUSTED, CLOZE, FULL, SECTIONS, Measure, Section, of_section
 from robustify.report.format import count, p_value, plain, shares, spaced
 from robustify.report.messages import catalogue, cue_words, in_items, label
-from robustify.report.tables import Cell, Name, Table, cell, p_cell, table, text, voting
+from robustify.report.tables import Cell, Row, Table, cell, p_cell, table, voting
 from robustify.summary.measured import Measured, Score
 from robustify.summary.quantity import Quantity
 from robustify.summary.result import AuditorResult, Summary
-from robustify.summary.scored import AdjustedDifference, Paired
+from robustify.summary.scored import Paired
 
 MOST_PAIRS, MOST_SCORES, MOST_CHARTED = 15, 8, 4
 WIDE = ("gaps", "norms")
@@ -28,9 +27,8 @@ def page_tables(s: Summary, provenance: Mapping[str, Any], kept: str, *, explore
         **_checks(s),
         **_appendix(s, kept.capitalize()),
         "models": table(
-            "Models", "Model", provenance["models"].items(),
-            ("Engine", lambda m: text(m.get("engine"))), ("Weights", lambda m: text(m.get("weights"))),
-            ("Type", lambda m: text(m.get("dtype"))), ("Licence", lambda m: text(m.get("licence"))),
+            "Models", ("Model", "Engine", "Weights", "Type", "Licence"),
+            ((name, *map(m.get, ("engine", "weights", "dtype", "licence"))) for name, m in provenance["models"].items()),
         ),
     }  # fmt: skip
 
@@ -38,51 +36,49 @@ def page_tables(s: Summary, provenance: Mapping[str, Any], kept: str, *, explore
 def _flagged(s: Summary, hidden: str, *, explorer: bool) -> Tables:
     cues, labels = s.evidence.cues if s.evidence else {}, cue_words("label")
     link = "explorer.html#verdict=shortcut&cue=" if explorer else ""
+    voters = s.screen.voters if s.screen else {}
     return {
         "flagged": table(
-            "Flagged, by rule", "Rule", _rules(s),
-            ("Flagged", lambda row: row[0]),
-            ("Expected under the null (no shortcut)", lambda row: cell(row[1], "count")),
-            ("Overlap", lambda row: row[2]),
+            "Flagged, by rule", ("Rule", "Flagged", "Expected under the null (no shortcut)", "Overlap"),
+            ((name, flagged, cell(expected, "count"), overlap) for name, flagged, expected, overlap in _rules(s)),
         ),
         "cues": table(
-            "Flagged items by their first cue", "First cue",
-            ((Cell(plain(labels[cue]), link=link and link + cue), q) for cue, q in cues.items()),
-            ("Items", lambda q: None if q.value is None else Cell(count(in_items(q)), value=in_items(q))),
-            ("Of the flagged", lambda q: q),
+            "Flagged items by their first cue", ("First cue", "Items", "Of the flagged"),
+            ((Cell(plain(labels[cue]), link=link and link + cue), _items(q), q) for cue, q in cues.items()),
         ),
         "voters": table(
-            f"The voters, asked without the {hidden}", "Voter", (s.screen.voters if s.screen else {}).items(),
-            (f"Right without the {hidden}", lambda v: v.accuracy),
-            ("Picks by position shown", lambda v: _shares(v.position_share)),
-            ("Unanswered", lambda v: cell(v.unanswered, "count")), ("Ties", lambda v: cell(v.ties, "count")),
+            f"The voters, asked without the {hidden}",
+            ("Voter", f"Right without the {hidden}", "Picks by position shown", "Unanswered", "Ties"),
+            ((name, v.accuracy, _shares(v.position_share), v.unanswered, v.ties) for name, v in voters.items()),
         ),
         "defects": table(
-            "Defects by kind", "Kind",
-            ((catalogue()["defects"].get(kind, kind), found) for kind, found in s.benchmark.defects.items()),
-            ("Items", lambda f: cell(f.n, "count")),
-            ("Which", lambda found: text(", ".join(plain(one, 60) for one in found.items) or None)),
+            "Defects by kind", ("Kind", "Items", "Which"),
+            ((catalogue()["defects"].get(kind, kind), found.n, ", ".join(plain(one, 60) for one in found.items) or None)
+             for kind, found in s.benchmark.defects.items()),
         ),
         "excluded": table(
-            "Items that cannot be asked as cloze, by reason", "Reason", s.splits.cloze_excluded.items(),
-            ("Items", lambda n: cell(n, "count")),
+            "Items that cannot be asked as cloze, by reason", ("Reason", "Items"), s.splits.cloze_excluded.items()
         ),
     }  # fmt: skip
 
 
-def _rules(s: Summary) -> Iterator[tuple[str, tuple[Quantity | None, Quantity | None, float | None]]]:
+def _rules(s: Summary) -> Iterator[tuple[str, Quantity | None, Quantity | None, float | None]]:
     """Yield the flags of the run's rule and of other rules, the flags expected, and the overlap of both rules."""
     if s.screen is None:
         return
     by_position, d4 = s.screen.by_position, s.screen.d4_rule
-    yield "This run", (s.screen.flagged, s.screen.expected_flags, None)
-    yield "This run, positions known", (None, by_position.expected_flags if by_position else None, None)
+    yield "This run", s.screen.flagged, s.screen.expected_flags, None
+    yield "This run, positions known", None, by_position.expected_flags if by_position else None, None
     for rule in s.sensitivity:
-        yield rule.name, (rule.flagged, rule.expected, rule.jaccard)
+        yield rule.name, rule.flagged, rule.expected, rule.jaccard
     if d4 and not s.sensitivity:
-        yield "D.4", (d4.flagged, d4.expected_flags, None)
+        yield "D.4", d4.flagged, d4.expected_flags, None
     if d4 and d4.by_position:
-        yield "D.4, positions known", (None, d4.by_position.expected_flags, None)
+        yield "D.4, positions known", None, d4.by_position.expected_flags, None
+
+
+def _items(q: Quantity) -> Cell | None:
+    return None if q.value is None else Cell(count(in_items(q)), value=in_items(q))
 
 
 def _shares(values: tuple[float, ...] | None) -> Cell | None:
@@ -90,19 +86,17 @@ def _shares(values: tuple[float, ...] | None) -> Cell | None:
 
 
 def _scores(s: Summary, kept: str, Kept: str) -> Tables:
+    left = s.adjustment.left if s.adjustment else {}
     return {
         **{section: by_model(s, section) if section in WIDE else measured(s, section, Kept) for section in SECTIONS},
         "most": measured(s, "scores", Kept, MOST_SCORES),
         "left": table(
-            "Auditors above chance", "Auditor", (s.adjustment.left if s.adjustment else {}).items(),
-            ("Unweighted", lambda q: cell(q.before, "points")), ("Weighted", lambda q: cell(q, "points")),
-            ("p", lambda q: p_cell(q.p_holm)),
+            "Auditors above chance", ("Auditor", "Unweighted", "Weighted", "p"),
+            ((name, cell(q.before, "points"), cell(q, "points"), p_cell(q.p_holm)) for name, q in left.items()),
         ),
         "pairs": table(
-            "Pairs of models on the same items", ("Pair", "Items"), _pairs(s, kept),
-            ("First less second", lambda pair: cell(pair.difference if isinstance(pair, Paired) else pair, "points")),
-            ("p", lambda pair: p_cell(pair.p_holm if isinstance(pair, Paired) else pair.p)),
-            ("Detectable", lambda pair: cell(pair.mde if isinstance(pair, Paired) else None, "points")),
+            "Pairs of models on the same items", ("Pair", "Items", "First less second", "p", "Detectable"),
+            _pairs(s, kept), names=2,
         ),
     }  # fmt: skip
 
@@ -114,30 +108,29 @@ def measured(s: Summary, section: Section, Kept: str, most: int | None = None) -
     """
     measures = [measure for measure in of_section(section) if measure.of(s)]
     rows = [
-        ((_named(measure), *_subject(s, measure, name)), (measure, parts))
+        ((_named(measure), *_subject(s, measure, name)),
+         tuple(_score(measure, score) for score in (parts.all, parts.flagged, parts.kept)))
         for measure in measures for name, parts in list(measure.of(s).items())[:most]
     ]  # fmt: skip
     heads = ("Number", *(("Model",) if rows and len(rows[0][0]) > 1 else ()))
     if len(measures) == 1 and measures[0].scope == "rule":
-        heads, rows = ("Rule",), [(names[1:], row) for names, row in rows]
-    return table(
-        catalogue()["sections"][section], heads, rows,
-        ("All", lambda row: _score(row[0], row[1].all)),
-        ("Flagged", lambda row: _score(row[0], row[1].flagged)),
-        (Kept, lambda row: _score(row[0], row[1].kept)),
-    )  # fmt: skip
+        heads, rows = ("Rule",), [(names[1:], cells) for names, cells in rows]
+    caption = catalogue()["sections"][section]
+    return table(caption, (*heads, "All", "Flagged", Kept), ((*n, *cells) for n, cells in rows), len(heads))
 
 
 def by_model(s: Summary, section: Section) -> Table:
     """Return the measures of a section on all items as columns, with a row for each model."""
-
-    def score(measure: Measure, name: str) -> Cell:
-        return _score(measure, measure.of(s).get(name, Measured()).all)
-
-    measures = of_section(section)
-    columns = [(_named(measure), partial(score, measure)) for measure in measures]
-    rows = ((voting(name, model.is_voter), name) for name, model in s.models.items())
-    return table(catalogue()["sections"][section], "Model", rows, *columns)
+    columns = [(measure, measure.of(s)) for measure in of_section(section)]
+    rows = (
+        (
+            voting(name, m.is_voter),
+            *(_score(measure, by.get(name, Measured()).all) for measure, by in columns),
+        )
+        for name, m in s.models.items()
+    )
+    heads = ("Model", *(_named(measure) for measure, _ in columns))
+    return table(catalogue()["sections"][section], heads, rows)
 
 
 def charted(s: Summary, Kept: str) -> list[tuple[str, list[tuple[str, Score, bool]]]]:
@@ -165,7 +158,7 @@ def _named(measure: Measure) -> str:
     return words[:1].upper() + words[1:]
 
 
-def _subject(s: Summary, measure: Measure, name: str) -> tuple[Name, ...]:
+def _subject(s: Summary, measure: Measure, name: str) -> tuple[str | Cell, ...]:
     """Return the name of a model or rule. Empty for the set."""
     match measure.scope:
         case "set":
@@ -186,30 +179,33 @@ def _score(measure: Measure, score: Score | None) -> Cell:
             return cell(score)
 
 
-def _pairs(s: Summary, kept: str) -> Iterator[tuple[tuple[Name, str], Paired | AdjustedDifference]]:
+def _pairs(s: Summary, kept: str) -> Iterator[Row]:
     for name, pair in list((s.pairs or {}).items())[:MOST_PAIRS]:
         named = voting(name, pair.is_voter)
         if pair.full:
-            yield (named, "all"), pair.full.all
-            yield (named, kept), pair.full.robust
-        if pair.adjusted:
-            yield (named, "adjusted"), pair.adjusted
+            yield named, "all", *_paired(pair.full.all)
+            yield named, kept, *_paired(pair.full.robust)
+        if (found := pair.adjusted) is not None:
+            yield named, "adjusted", cell(found, "points"), p_cell(found.p), None
         if pair.cloze_chars:
-            yield (named, "cloze, all"), pair.cloze_chars.all
+            yield named, "cloze, all", *_paired(pair.cloze_chars.all)
+
+
+def _paired(pair: Paired) -> tuple[Cell, ...]:
+    return cell(pair.difference, "points"), p_cell(pair.p_holm), cell(pair.mde, "points")
 
 
 def _checks(s: Summary) -> Tables:
     files = s.contamination.overlap.files if s.contamination else ()
     return {
         "auditors": table(
-            "The auditors", ("Auditor", "Kind"), auditors(s),
-            ("Right on kept items", lambda q: q), ("Chance", lambda q: q.chance), ("p", lambda q: p_cell(q.p)),
-            ("Right on all", lambda q: q.before), ("Detectable rate", lambda q: q.noticeable),
+            "The auditors",
+            ("Auditor", "Kind", "Right on kept items", "Chance", "p", "Right on all", "Detectable rate"),
+            ((*names, q, q.chance, p_cell(q.p), q.before, q.noticeable) for names, q in auditors(s)), names=2,
         ),
         "texts": table(
-            "Searched texts", "File", ((file.name, file) for file in files),
-            ("Words", lambda f: cell(f.words, "count")), ("Bytes", lambda f: cell(f.bytes, "count")),
-            ("SHA-256", lambda f: text(f.sha256)),
+            "Searched texts", ("File", "Words", "Bytes", "SHA-256"),
+            ((file.name, file.words, file.bytes, file.sha256) for file in files),
         ),
     }  # fmt: skip
 
@@ -234,33 +230,29 @@ def auditors(s: Summary) -> Iterator[tuple[tuple[str, str], AuditorResult]]:
 
 def _appendix(s: Summary, Kept: str) -> Tables:
     views = [
-        ((name, label), view) for name, found in s.calibration.items()
-        for label, view in (("full", found.full), ("cloze", found.cloze_chars)) if view
+        (name, label, c, p_value(c.ece_p)) for name, found in s.calibration.items()
+        for label, c in (("full", found.full), ("cloze", found.cloze_chars)) if c
     ]  # fmt: skip
     return {
         "random": table(
-            "Kept items against random removals", "Model",
-            ((voting(name, found.is_voter), found) for name, found in (s.random_removal or {}).items()),
-            (Kept, lambda f: f.robust), ("Random", lambda f: Quantity(value=f.mean, ci=f.ci)),
-            ("Percentile", lambda f: cell(f.percentile, "number")),
+            "Kept items against random removals", ("Model", Kept, "Random", "Percentile"),
+            ((voting(name, f.is_voter), f.robust, Quantity(value=f.mean, ci=f.ci), cell(f.percentile, "number"))
+             for name, f in (s.random_removal or {}).items()),
         ),
         "order": table(
-            "Order of the options", "Model",
-            ((voting(name, found.is_voter), found) for name, found in s.permutation.by_model.items() if found),
-            ("Mean", lambda f: Quantity(value=f.mean, n=f.n, ci=f.mean_ci)), ("SD", lambda f: cell(f.sd, "points")),
-            ("Lowest", lambda f: f.min), ("Highest", lambda f: f.max), ("Flips", lambda f: f.flip_rate),
-            ("Same in all", lambda f: f.consistency),
+            "Order of the options", ("Model", "Mean", "SD", "Lowest", "Highest", "Flips", "Same in all"),
+            ((voting(name, f.is_voter), Quantity(value=f.mean, n=f.n, ci=f.mean_ci), cell(f.sd, "points"), f.min, f.max,
+              f.flip_rate, f.consistency) for name, f in s.permutation.by_model.items() if f),
         ),
         "calibration": table(
-            "Calibration", ("Model", "View"), views,
-            ("ECE", lambda c: cell(Quantity(value=c.ece, ci=c.ece_ci), "number", p_value(c.ece_p))),
-            ("If calibrated", lambda c: cell(c.ece_if_calibrated, "number")),
-            ("Brier", lambda c: cell(Quantity(value=c.brier, ci=c.brier_ci), "number")),
-            ("Temperature", lambda c: cell(c.temperature, "number")),
+            "Calibration", ("Model", "View", "ECE", "If calibrated", "Brier", "Temperature"),
+            ((name, view, cell(Quantity(value=c.ece, ci=c.ece_ci), "number", p), cell(c.ece_if_calibrated, "number"),
+              cell(Quantity(value=c.brier, ci=c.brier_ci), "number"), cell(c.temperature, "number"))
+             for name, view, c, p in views), names=2,
         ),
         "topics": table(
-            "Topics before and after", "Topic", (s.topics.by_topic if s.topics else {}).items(),
-            ("Before", lambda t: cell(t.before, "count")), ("After", lambda t: cell(t.after, "count")),
-            ("Kept", lambda t: t.retention), ("p", lambda t: p_cell(t.p_bh)),
+            "Topics before and after", ("Topic", "Before", "After", "Kept", "p"),
+            ((name, t.before, t.after, t.retention, p_cell(t.p_bh))
+             for name, t in (s.topics.by_topic if s.topics else {}).items()),
         ),
     }  # fmt: skip

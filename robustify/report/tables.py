@@ -1,4 +1,4 @@
-"""Tables of all pages. A row is a part of the summary, and a column is a heading with a function of the part.
+"""Tables of all pages. A row has its names and then its values, which are shown by their type.
 
 A cell shows a number and half the width of its interval. Its title has n, the interval, p, and chance, and the CSV has
 them as numbers. Empty rows and columns are left out.
@@ -9,7 +9,7 @@ import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, TypeVar
+from typing import Literal
 from urllib.parse import quote
 
 from robustify.files import neutral
@@ -20,7 +20,6 @@ from robustify.summary.quantity import Quantity
 from robustify.summary.result import AuditorResult
 from robustify.summary.scored import AdjustedDifference
 
-T = TypeVar("T")
 Scale = Literal["rate", "points", "count", "number"]
 Tone = Literal["", "absent", "good", "bad", "unsure"]
 
@@ -93,26 +92,19 @@ class Table:
         return out.getvalue()
 
 
-Shown = Quantity | float | Cell | None
-Name = str | Cell
-Column = tuple[str, Callable[[T], Shown]]
+Shown = Quantity | float | str | Cell | None
+Row = tuple[Shown, ...]
 
 
-def table(
-    caption: str,
-    first: str | tuple[str, ...],
-    rows: Iterable[tuple[Name | tuple[Name, ...], T]],
-    *columns: Column[T],
-) -> Table:
-    """Return a table from (name, part) pairs. A name may be a tuple, with a heading for each element in `first`."""
-    heads = (first,) if isinstance(first, str) else first
-    made = ((*_names(name), *(cell(of(part)) for _, of in columns)) for name, part in rows)
-    return _filled(Table(caption, (*heads, *(head for head, _ in columns)), tuple(made), len(heads)))
+def table(caption: str, heads: Sequence[str], rows: Iterable[Row], names: int = 1) -> Table:
+    """Return a table of values. The first `names` columns name the row."""
+    made = (tuple(named(x) if i < names else cell(x) for i, x in enumerate(row)) for row in rows)
+    return _filled(Table(caption, tuple(heads), tuple(made), names))
 
 
 def value_table(caption: str, *values: tuple[str, Shown]) -> Table:
     """Return a table with one row per named value."""
-    return table(caption, "", values, ("Value", lambda value: value))
+    return table(caption, ("", "Value"), values)
 
 
 def text_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[object]], names: int = 1) -> Table:
@@ -121,9 +113,9 @@ def text_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[objec
     return Table(caption, tuple(heads), tuple(made), names)
 
 
-def _names(name: Name | tuple[Name, ...]) -> Iterator[Cell]:
-    for part in name if isinstance(name, tuple) else (name,):
-        yield part if isinstance(part, Cell) else Cell(plain(part))
+def named(name: Shown) -> Cell:
+    """Return the cell of a name."""
+    return name if isinstance(name, Cell) else Cell(plain(str(name)))
 
 
 def voting(name: str, is_voter: bool | None) -> Cell:
@@ -149,9 +141,13 @@ SCALES: Mapping[Scale, tuple[Callable[[float], str], float, int]] = {
 
 
 def cell(value: Shown, scale: Scale = "rate", *beside: str) -> Cell:
-    """Return the cell of a quantity or of a bare number. `beside` is added to its title."""
+    """Return the cell of a quantity, a number or a text. An integer is a count. `beside` is added to its title."""
     if isinstance(value, Cell):
         return value
+    if isinstance(value, str):
+        return text(value)
+    if isinstance(value, int):
+        scale = "count"
     q = value if isinstance(value, Quantity) else Quantity(value=value)
     if q.value is None:
         why = (isinstance(q, Score) and q.withheld) or ("no items" if q.n == 0 else "")

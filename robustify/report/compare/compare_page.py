@@ -12,7 +12,7 @@ from robustify.report.compare.comparing import Comparison, Pair, rule_of
 from robustify.report.format import count, counted, in_points, p_value, plain
 from robustify.report.opening import FirstScreen
 from robustify.report.printing import html, markdown
-from robustify.report.tables import Cell, Table, cell, table, text, text_table
+from robustify.report.tables import Cell, Table, cell, table, text_table
 
 MOST_ITEMS = 2000
 """Maximum number of items listed per pair."""
@@ -48,21 +48,21 @@ def _values(found: Comparison) -> dict[str, Any]:
 
 
 def _runs(names: Sequence[str], found: Comparison) -> Table:
-    return table(
-        "The runs", "Run", zip(names, found.summaries, strict=True),
-        ("Benchmark", lambda s: text(s.benchmark.name)), ("Rule", lambda s: text(rule_of(s))),
-        ("Items", lambda s: cell(s.splits.all, "count")), ("Guessing is right", lambda s: s.benchmark.chance_accuracy),
-        ("Removed", lambda s: cell(s.splits.shortcut, "count")), ("Robust", lambda s: cell(s.splits.robust, "count")),
-        ("Verdict", lambda s: text(s.certificate.verdict if s.certificate else None)),
+    rows = (
+        (name, s.benchmark.name, rule_of(s), s.splits.all, s.benchmark.chance_accuracy, s.splits.shortcut,
+         s.splits.robust, s.certificate.verdict if s.certificate else None)
+        for name, s in zip(names, found.summaries, strict=True)
     )  # fmt: skip
+    heads = ("Run", "Benchmark", "Rule", "Items", "Guessing is right", "Removed", "Robust", "Verdict")
+    return table("The runs", heads, rows)
 
 
 def _numbers(pair: Pair, caption: str) -> Table:
-    return table(
-        caption, "Number", pair.rows,
-        ("First", lambda c: c.first), ("Second", lambda c: c.second), ("Difference", _tested),
-        ("Items", lambda c: text("paired" if c.paired else "not paired")), ("Noise?", lambda c: text(c.noise)),
-    )  # fmt: skip
+    rows = (
+        (c.label, c.first, c.second, _tested(c), "paired" if c.paired else "not paired", c.noise)
+        for c in pair.changes
+    )
+    return table(caption, ("Number", "First", "Second", "Difference", "Items", "Noise?"), rows)
 
 
 def _tested(change: Change) -> Cell:

@@ -126,11 +126,6 @@ class Pair:
         return [(item, both) for item, both in self.verdicts if item.mended]
 
     @property
-    def rows(self) -> list[tuple[str, Change]]:
-        """Changes by label, as rows of a table."""
-        return [(change.label, change) for change in self.changes]
-
-    @property
     def counts(self) -> list[tuple[str, int]]:
         """Number of items for each change of verdict."""
         return sorted(Counter(f"{a} -> {b}" for _, (a, b) in self.moved).items())
