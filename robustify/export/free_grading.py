@@ -65,9 +65,9 @@ def free_rows(items: Sequence[Item]) -> FreeRows:
         if free.excluded_reason:
             left_out[free.excluded_reason] = left_out.get(free.excluded_reason, 0) + 1
             continue
-        row = {"id": item.id, "prompt": prompt_of(free, _RULES), "question": free.question, "kind": free.kind}
-        row |= {"reference": free.reference, "choices": [*item.choices], "key": item.key, "topic": item.topic}
-        rows.append(row)
+        row: dict[str, Any] = {"id": item.id, "prompt": prompt_of(free, _RULES), "question": free.question}
+        row |= {"kind": free.kind, "reference": free.reference, "choices": [*item.choices], "key": item.key}
+        rows.append({**row, "topic": item.topic})
     return FreeRows(tuple(rows), len(items), left_out)
 
 
