@@ -205,7 +205,9 @@ def uncertain_base(raws: Iterable[RawItem]) -> tuple[KeyKind, ...]:
     keys would avoid 0 with a probability (product of 1 - 1/k) below 1 in 10,000."""
     n, reached, log_chance = 0, False, 0.0
     for raw in raws:
-        found = _readings_or_fault(raw) if raw.key_is == "auto" and raw.choices else {}
+        if not raw.choices:
+            continue
+        found = _readings_or_fault(raw) if raw.key_is == "auto" else {}
         if isinstance(found, ItemError) or {"label", "text", "letter"} & found.keys() or not _is_number(raw):
             continue
         if "number" not in found:

@@ -14,7 +14,7 @@ from robustify.errors import DataError, UsageError
 from robustify.item import Item
 from robustify.loaders.layouts import RawItems, groups, raw_items
 from robustify.loaders.loaded import Loaded, Quarantined, Recognised, Source
-from robustify.loaders.open_file import Opened, open_hub, open_rows
+from robustify.loaders.open_file import open_hub, open_rows
 from robustify.loaders.rows import Fault, RawItem, SourceRow, fault_lines, rows_or_faults
 from robustify.loaders.survey import find_defects
 from robustify.loaders.wrapped import item_table
@@ -86,16 +86,19 @@ def _joined(name: str, parts: Sequence[Loaded]) -> Loaded:
 
 
 def _load(source: Source, base: str) -> Loaded:
-    path, opened = _opened(source)
+    path = Path(source.path if source.hub is None else f"{source.hub}@{str(source.revision)[:8]}")
+    opened = open_rows(source.path, source.sha256) if source.hub is None else open_hub(source)
     table = item_table(path.name, opened.table)
     if not table.rows:
-        raise _refused(path.name, table.faults)
+        raise DataError.gather(
+            fault_lines(path.name, table.faults) or [f"{path.name} has no rows; expected items"]
+        )
     raw = raw_items(path.name, table, source.fields)
     repeats = _repeats_ids(raw) and (source.fields is None or source.fields.id is None)
     items, lines, wrong = _items(raw, source, base, not repeats)
     faults = sorted([*table.faults, *raw.faults, *wrong], key=lambda fault: fault.line)
     if faults and (not source.skip_bad or not items):
-        raise _refused(path.name, faults)
+        raise DataError.gather(fault_lines(path.name, faults))
     layout = f"{table.outer}/{raw.layout}" if table.outer else raw.layout
     files = (path.name,) * len(items)
     parts = raw.fields.model_copy(update={"id": None} if repeats else {})
@@ -128,20 +131,6 @@ def _repeats_ids(raw: RawItems) -> bool:
     """Return whether most rows share their ID with another row, as if it were a page number or an address."""
     seen = Counter(one.id for one in raw.raws if one.id)
     return raw.fields.id is not None and 2 * sum(n for n in seen.values() if n > 1) > len(raw.raws)
-
-
-def _opened(source: Source) -> tuple[Path, Opened]:
-    """Return the name of a source, as used in error messages, and its rows."""
-    if source.hub is None:
-        return Path(source.path), open_rows(source.path, source.sha256)
-    return Path(f"{source.hub}@{str(source.revision)[:8]}"), open_hub(source)
-
-
-def _refused(name: str, faults: Sequence[Fault]) -> DataError:
-    """Return an error that lists all faults of a file."""
-    if not faults:
-        return DataError(f"{name} has no rows; expected items")
-    return DataError.gather(fault_lines(name, faults))
 
 
 def _items(

@@ -100,11 +100,6 @@ class Columns:
         return [name for name in found if 10 * self.filled[name] >= 9 * most]
 
 
-def choices_of(columns: Columns) -> str | None:
-    """Return the field with a common name for a list of choices, if there is one."""
-    return next(iter(usual_names(columns.usual, CHOICES)), None)
-
-
 def complete(fields: FieldMap, columns: Columns) -> FieldMap:
     """Fill in a field map with common names.
 

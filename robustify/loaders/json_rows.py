@@ -112,7 +112,6 @@ def line_rows(text: str) -> SourceTable:
 
 
 def _value_or_reason(line: str) -> Cells | str:
-    """Return the object on a line, or the reason why the line has none."""
     if undecoded(line):
         return NOT_UTF8
     try:
@@ -125,7 +124,6 @@ def _value_or_reason(line: str) -> Cells | str:
 
 
 def _list_rows(name: str, text: str, start: int) -> SourceTable:
-    """Read the members of a JSON list one by one, and note the line number of each."""
     _refuse_undecoded(name, text)
     values: list[object] = []
     offsets: list[int] = []

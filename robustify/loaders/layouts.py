@@ -16,9 +16,10 @@ from itertools import islice
 
 from robustify.errors import DataError, UsageError, counted
 from robustify.loaders.answer_keys import FORMS, key_hint, read_keys, uncertain_base
-from robustify.loaders.choices import BY_LABEL, KEPT_BELOW, name_key
+from robustify.loaders.choices import BY_LABEL, KEPT_BELOW, name_key, usual_names
 from robustify.loaders.datasets import LAYOUTS, OWN, BenchmarkLayout
 from robustify.loaders.fields import (
+    CHOICES,
     KNOWN_NAMES,
     LOGGED_TARGET,
     AmbiguousError,
@@ -26,7 +27,6 @@ from robustify.loaders.fields import (
     NoKeyError,
     bare_choices,
     bare_stems,
-    choices_of,
     complete,
     read_fields,
     several,
@@ -165,7 +165,8 @@ def field_map(name: str, table: SourceTable, said: FieldMap) -> FieldMap:
         if mapped is None or any(has(cells, mapped) for cells in rows):
             continue
         # A key may be a member of the options that marks the right one.
-        flags = possible_flags(columns.example, said.choices or choices_of(columns))
+        choices = said.choices or next(iter(usual_names(columns.usual, CHOICES)), None)
+        flags = possible_flags(columns.example, choices)
         if mapped != said.key or mapped not in flags:
             raise UsageError(f"{name}: no row has the field `{mapped}` named in `fields`; {_columns(table)}")
     try:

@@ -9,7 +9,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
@@ -39,25 +39,24 @@ def csv_rows(name: str, text: str) -> SourceTable:
     records = _records(name, text)
     if not records:
         raise DataError(f"{name} has no records; expected a header and items")
+    # A spreadsheet may write empty rows below its last one.
+    while len(records) > 1 and not _trimmed(records[-1][1], 0):
+        records.pop()
     used = max(len(_trimmed(cells, 0)) for _, cells in records)
     records = [(line, _trimmed(cells, used)) for line, cells in records]
     if _without_header(records):
         # A different width more often means an unquoted comma than a different number of choices.
         width = Counter(len(cells) for _, cells in records).most_common(1)[0][0]
-        rows = _of_width(records, width, "the most common width")
         return table_of(
-            (
-                (
-                    line,
-                    row if isinstance(row, str) else {"stem": row[0], "choices": row[1:-1], "key": row[-1]},
-                )
-                for line, row in rows
+            _of_width(
+                records,
+                width,
+                "the most common width",
+                lambda row: {"stem": row[0], "choices": row[1:-1], "key": row[-1]},
             ),
             "mmlu_csv",
         )
-    records = _without_empty_columns(
-        [(records[0][0], [cell.strip() for cell in records[0][1]]), *records[1:]]
-    )
+    records = _without_empty_columns(records)
     header = records[0][1]
     if len(set(header)) < len(header):
         raise DataError(
@@ -65,11 +64,9 @@ def csv_rows(name: str, text: str) -> SourceTable:
         )
     if len(records) == 1:
         raise DataError(f"{name} has only one record, with {len(header)} cells; expected a header and items")
-    rows = _of_width(records[1:], len(header), "the width of the header")
-    return table_of(
-        ((line, row if isinstance(row, str) else dict(zip(header, row, strict=True))) for line, row in rows),
-        flat=True,
-    )
+    width, why = len(header), "the width of the header"
+    rows = _of_width(records[1:], width, why, lambda row: dict(zip(header, row, strict=True)))
+    return table_of(rows, flat=True)
 
 
 def _without_empty_columns(records: Sequence[Record]) -> list[Record]:
@@ -92,18 +89,17 @@ def _trimmed(cells: list[str], width: int) -> list[str]:
     return cells
 
 
-def _of_width(records: Iterable[Record], width: int, why: str) -> Iterator[tuple[int, list[str] | str]]:
-    """Yield the line number and cells of each record. For a faulty record, yield the reason instead of the cells."""
+def _of_width(
+    records: Iterable[Record], width: int, why: str, named: Callable[[list[str]], Cells]
+) -> Iterator[tuple[int, Cells | str]]:
+    """Yield the line number and named cells of each record, or the reason why a record is faulty."""
     for line, cells in records:
         if any(map(undecoded, cells)):
             yield line, NOT_UTF8
+        elif len(cells) != width:
+            yield line, f"found {counted(len(cells), 'cell')}; expected {width}, {why}"
         else:
-            yield (
-                line,
-                cells
-                if len(cells) == width
-                else f"found {counted(len(cells), 'cell')}; expected {width}, {why}",
-            )
+            yield line, named(cells)
 
 
 def _lines_above_header(text: str) -> int:
@@ -172,11 +168,10 @@ def _read(name: str, text: str, delimiter: str, *, quoted: bool) -> list[Record]
 
 def _unquoted(text: str) -> bool:
     """Return whether quotation marks in a TSV are part of the text, because a cell opens one without closing it."""
-    cells = (cell for line in text.split("\n") for cell in line.rstrip("\r").split("\t"))
     return any(
-        cell.startswith('"')
-        and (len(cell) < 2 or not cell.endswith('"') or '"' in cell[1:-1].replace('""', ""))
-        for cell in cells
+        cell.startswith('"') and not re.fullmatch(r'"(?:[^"]|"")*"', cell)
+        for line in text.split("\n")
+        for cell in line.rstrip("\r").split("\t")
     )
 
 
@@ -196,13 +191,13 @@ def block_rows(_name: str, text: str) -> SourceTable:
     If the options have the letters A to D, once each, the letters give the order. Otherwise, the lines do, because
     letters are often garbled. A block of another size is a fault, and so is a letter on the wrong line."""
     lines = ["", *(line.rstrip("\r") for line in text.split("\n"))]
+    return table_of(_blocks(lines), "logiqa")
+
+
+def _blocks(lines: Sequence[str]) -> Iterator[tuple[int, Cells | str]]:
     starts = [
-        at for at in range(1, len(lines)) if not lines[at - 1].strip() and _BLOCK_KEY.fullmatch(lines[at])
+        at for at, line in enumerate(lines) if at and not lines[at - 1].strip() and _BLOCK_KEY.fullmatch(line)
     ]
-    return table_of(_blocks(lines, starts), "logiqa")
-
-
-def _blocks(lines: Sequence[str], starts: Sequence[int]) -> Iterator[tuple[int, Cells | str]]:
     for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
         block = lines[start:end]
         while block and not block[-1].strip():
@@ -214,10 +209,8 @@ def _blocks(lines: Sequence[str], starts: Sequence[int]) -> Iterator[tuple[int, 
         elif (options := _options(block[3:])) is None:
             yield start, "the letters of the options are out of order; expected A to D, once each"
         else:
-            yield (
-                start,
-                {"key": block[0].strip(), "context": block[1], "question": block[2], "options": options},
-            )
+            key, context, question = block[:3]
+            yield start, {"key": key.strip(), "context": context, "question": question, "options": options}
 
 
 def _options(lines: Sequence[str]) -> list[str] | None:

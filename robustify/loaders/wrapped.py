@@ -31,6 +31,11 @@ def item_table(name: str, table: SourceTable) -> SourceTable:
         return _inspect(name, table)
     if table.rows and is_lm_eval(table.rows[0].cells):
         return _lm_eval(table)
+    if table.rows and isinstance(table.rows[0].cells.get("row"), dict) and "row_idx" in table.rows[0].cells:
+        # The dataset viewer of the Hub puts each row into an object.
+        table = replace(
+            table, rows=tuple(replace(row, cells=as_object(row.cells.get("row"))) for row in table.rows)
+        )
     inside = not table.layout and any(_inner_items(row.cells) for row in table.rows[:ROWS_LOOKED_AT])
     return _unrolled(table) if inside else table
 
@@ -70,7 +75,6 @@ def _parallel(cells: Cells) -> list[Cells]:
 
 
 def _unrolled(table: SourceTable) -> SourceTable:
-    """Give each item of a row that holds several a row of its own."""
     rows: list[SourceRow] = []
     faults = list(table.faults)
     for row in table.rows:
@@ -109,15 +113,13 @@ def _inspect(name: str, table: SourceTable) -> SourceTable:
         raise DataError(
             f"{name}: the samples of the Inspect log have no choices; expected a multiple-choice task"
         )
-    rows: list[SourceRow] = []
-    seen: set[str] = set()
-    for row in table.rows:
-        sample = str(row.cells.get("id"))
-        if row.cells.get("epoch", 1) != 1 and sample in seen:
-            continue
-        seen.add(sample)
-        rows.append(replace(row, cells=_inspect_cells(row.cells)))
-    return replace(table, rows=tuple(rows), layout="inspect_log", outer="")
+    # Of a sample with several epochs, the first is taken.
+    seen = {str(row.cells.get("id")): row for row in reversed(table.rows)}
+    kept = (
+        row for row in table.rows if row.cells.get("epoch", 1) == 1 or row is seen[str(row.cells.get("id"))]
+    )
+    rows = tuple(replace(row, cells=_inspect_cells(row.cells)) for row in kept)
+    return replace(table, rows=rows, layout="inspect_log", outer="")
 
 
 def _inspect_cells(sample: Cells) -> dict[str, object]:

@@ -379,3 +379,41 @@ def test_what_is_no_data_is_a_typed_error(data: object) -> None:
 
     with pytest.raises(RobustifyError):
         rb.heuristics(data)  # type: ignore[arg-type]
+
+
+def test_rows_of_the_dataset_viewer_and_empty_rows_of_a_spreadsheet(tmp_path: Path) -> None:
+    asked = [{"question": f"Which {n}?", "options": ["red", "blue"], "answer": n % 2} for n in range(4)]
+    viewer = {
+        "features": [{"feature_idx": 0, "name": "question"}],
+        "rows": [{"row_idx": n, "row": row, "truncated_cells": []} for n, row in enumerate(asked)],
+    }
+    (tmp_path / "rows.json").write_text(json.dumps(viewer))
+    (tmp_path / "sheet.csv").write_text(
+        "question,A,B,answer\nWhich 0?,red,blue,A\nWhich 1?,red,blue,B\n,,,\n,,,\n"
+    )
+    found = [load(Source(path=str(tmp_path / name))) for name in ("rows.json", "sheet.csv")]
+    assert [[item.key for item in loaded.items] for loaded in found] == [[0, 1, 0, 1], [0, 1]]
+
+
+def test_a_row_without_choices_in_an_empty_row_is_named(tmp_path: Path) -> None:
+    (tmp_path / "sheet.csv").write_text(
+        "question,A,B,answer\nWhich 0?,red,blue,A\n,,,\nWhich 1?,red,blue,B\n"
+    )
+    with pytest.raises(DataError, match=r"sheet\.csv:3: "):
+        load(Source(path=str(tmp_path / "sheet.csv")))
+
+
+def test_a_member_of_the_right_option_alone_is_proposed_as_the_key(tmp_path: Path) -> None:
+    rows = [
+        {
+            "question": f"Which {n}?",
+            "options": [
+                {"text": text} | ({"richtig": True} if at == n % 2 else {})
+                for at, text in enumerate(("red", "blue"))
+            ],
+        }
+        for n in range(4)
+    ]
+    (tmp_path / "a.json").write_text(json.dumps(rows))
+    with pytest.raises(DataError, match="add `--map key=richtig`"):
+        load(Source(path=str(tmp_path / "a.json")))
