@@ -94,10 +94,7 @@ def position_bias(block: Block, groups: Ints | None = None) -> PositionBias | No
         _at_position(picked[:, j], key[:, j], there[:, j], p_holm, together)
         for j, p_holm in enumerate(holm(tests))
     )
-    return PositionBias(
-        n=len(rows),
-        positions=positions,
-    )
+    return PositionBias(n=len(rows), positions=positions)
 
 
 def _mcnemar(picked: Floats, key: Bools, among: Bools, groups: Ints | None) -> float:

@@ -93,12 +93,12 @@ def cue_sentence(
         case "length":
             found = [_length(subject, len(picked), [len(one) for one in options])]
         case "word_length":
-            own, mean = _letters(picked), sum(map(_letters, options)) / len(options)
+            own, mean = _averages(len, picked, options)
             found = [
                 f"the words of {subject} have {own:.1f} letters on average, those of the others {mean:.1f}"
             ]
         case "function_words":
-            own, mean = _function_words(picked), sum(map(_function_words, options)) / len(options)
+            own, mean = _averages(FUNCTION_WORDS.__contains__, picked, options)
             found = [
                 f"{100 * own:.0f} % of the words of {subject} are function words, of the others' {100 * mean:.0f} %"
             ]
@@ -128,14 +128,10 @@ def _length(subject: str, own: int, others: Sequence[int]) -> str:
     return f"{subject} is the {most}, {by}"
 
 
-def _letters(choice: str) -> float:
-    words = words_of(choice)
-    return sum(map(len, words)) / max(len(words), 1)
-
-
-def _function_words(choice: str) -> float:
-    words = words_of(choice)
-    return sum(word in FUNCTION_WORDS for word in words) / max(len(words), 1)
+def _averages(of: Callable[[str], int], picked: str, options: Sequence[str]) -> tuple[float, float]:
+    """Return the mean of a number over the words of the option, and over the other options."""
+    own, *others = (sum(map(of, words)) / max(len(words), 1) for words in map(words_of, (picked, *options)))
+    return own, sum(others) / len(others)
 
 
 def _shared_words(subject: str, picked: str, options: Sequence[str]) -> str:

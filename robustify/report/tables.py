@@ -198,9 +198,7 @@ def _badge(q: Quantity) -> str:
 def _filled(found: Table) -> Table:
     """Drop the rows and columns without a value."""
     rows = [row for row in found.rows if any(c.value is not None for c in row[found.names :])]
-    there = [
-        i < found.names or any(row[i].value is not None for row in rows) for i in range(len(found.heads))
-    ]
-    kept = [i for i, one in enumerate(there) if one]
+    shown = {i for i in range(len(found.heads)) if any(row[i].value is not None for row in rows)}
+    kept = sorted(shown | set(range(found.names)))
     heads = tuple(found.heads[i] for i in kept)
     return Table(found.caption, heads, tuple(tuple(row[i] for i in kept) for row in rows), found.names)

@@ -34,7 +34,7 @@ from robustify.screen.item_index import item_index
 from robustify.stats.balance import weighted_difference
 from robustify.stats.intervals import rate
 from robustify.stats.tests import NORMAL, holm, newcombe
-from robustify.summary.measured import Measured, Score
+from robustify.summary.measured import Measured
 from robustify.summary.quantity import Quantity
 from robustify.summary.result import Summary
 
@@ -63,20 +63,16 @@ class Side:
         found = {row["item"]: float(row.get("adjusted_weight") or "nan") for row in self.run.verdict_rows()}
         return np.array([found[item] for item in self.common])
 
-    def removed(self, items: Sequence[str]) -> Floats:
-        """Return 1 for each removed item and 0 for every other item (n_items,)."""
-        found = self.run.verdicts
-        return np.array([float(found[item] == "shortcut") for item in items])
+    @property
+    def removed(self) -> Floats:
+        """1 for each removed item and 0 for every other common item (n_common,)."""
+        return np.array([float(verdict == "shortcut") for verdict in self.verdicts])
 
-    def groups(self, items: Sequence[str]) -> Ints | None:
-        """Return the group number of each item (n_items,), or None if no item belongs to a group."""
+    @cached_property
+    def groups(self) -> Ints | None:
+        """Group number of each common item (n_common,), or None if no item belongs to a group."""
         group_of = {item.id: item.group for item in self.run.items or ()}
-        return group_numbers(items, group_of) if any(map(group_of.get, items)) else None
-
-    def shown(self, measure: Measure, part: Split, model: str) -> Score | None:
-        """Return the value of a measure on the items of the run."""
-        found = measure.of(self.summary).get(model, Measured())
-        return found.all if part == "all" else found.kept
+        return group_numbers(self.common, group_of) if any(map(group_of.get, self.common)) else None
 
     def scored(self, model: str) -> Scored:
         """Return the model's credits on the common items by view, as the run scored them."""
@@ -159,13 +155,8 @@ class Pair:
         mended = sum(n for (a, _), n in edited.items() if a == "shortcut") - still
         newly = sum(b == "shortcut" != a for _, (a, b) in self.verdicts)
         counts = {"not edited": sum(not item.mended for item in flagged), "still flagged": still}
-        parts = [f"{n} {words}" for words, n in counts.items() if n]
-        said = [
-            f"{mended} of {counted(len(flagged), 'flagged item')} mended",
-            *parts,
-            f"{newly} newly flagged",
-        ]
-        return ", ".join(said)
+        parts = (f", {n} {words}" for words, n in counts.items() if n)
+        return f"{mended} of {counted(len(flagged), 'flagged item')} mended{''.join(parts)}, {newly} newly flagged"
 
     def tree(self) -> Tree:
         """Return the pair as JSON values."""
@@ -197,10 +188,9 @@ class Pair:
         for measure in (m for m in compared if m.scope == "set"):
             # Flagged items are counted over all items, because dropping an item fixes it as well as rewriting does.
             if measure is FLAGGED and self.items and not any(self.n_only):
-                yield self._paired(measure, "all", None, one.removed(one.common), two.removed(two.common))
+                yield self._paired(measure, "all", None, one.removed, two.removed)
             else:
-                yield from self._unpaired(measure, "all", None)
-                yield from self._unpaired(measure, "kept", None)
+                yield from self._unpaired(measure, None)
         by_item = bool(self.items) and all(ANSWERS in side.run.manifest["files"] for side in (one, two))
         first, second = one.summary.models, two.summary.models
         for a, b in _same_models(list(first), list(second)):
@@ -216,38 +206,31 @@ class Pair:
         """Yield the change on all and on the kept items, paired if both runs have a value for each item."""
         if measure is CHOICES_ONLY and self.two_modes:
             return
-        won: tuple[Floats | None, Floats | None] = None, None
+        x = y = None
         if one is not None and two is not None and isinstance(measure.compute, PerItem):
-            won = self.one.values(measure.compute, one), self.two.values(measure.compute, two)
+            x, y = self.one.values(measure.compute, one), self.two.values(measure.compute, two)
         elif one is not None and two is not None and measure is ADJUSTED:
             yield from self._adjusted(models, one.credits["full"], two.credits["full"])
             return
-        x, y = won
         if x is None or y is None:
-            yield from self._unpaired(measure, "all", models)
-            yield from self._unpaired(measure, "kept", models)
+            yield from self._unpaired(measure, models)
             return
         change = self._paired(measure, "all", models, x, y)
         yield change
         if change.same:
             # The answers are equal, so only the kept items can differ.
-            yield from self._unpaired(measure, "kept", models)
+            yield from self._unpaired(measure, models, ("kept",))
         else:
             robust = np.array([both == ("robust", "robust") for _, both in self.verdicts])
             yield self._paired(measure, "kept", models, *(np.where(robust, v, np.nan) for v in (x, y)))
 
     def _adjusted(self, models: tuple[str, str], x: Floats | None, y: Floats | None) -> Iterator[Change]:
         """Yield the change of the adjusted score, paired if both runs weight every item alike."""
-        weight = self.one.weight if x is not None and y is not None else None
-        if (
-            x is None
-            or y is None
-            or weight is None
-            or not np.array_equal(weight, self.two.weight, equal_nan=True)
-        ):
-            yield from self._unpaired(ADJUSTED, "all", models)
+        if x is None or y is None or not np.array_equal(self.one.weight, self.two.weight, equal_nan=True):
+            yield from self._unpaired(ADJUSTED, models)
             return
-        found, p = weighted_difference(y, x, weight, self.one.groups(self.one.common))
+        weight = self.one.weight
+        found, p = weighted_difference(y, x, weight, self.one.groups)
         if not found.n:
             return
         there, same = ~np.isnan(x + y + weight), not found.error
@@ -263,7 +246,7 @@ class Pair:
     ) -> Change:
         """Return the change on items that both runs answered. Credits are NaN if unanswered (n_common,)."""
         there = ~np.isnan(x) & ~np.isnan(y)
-        found = compare_pair(y, x, self.one.groups(self.one.common))
+        found = compare_pair(y, x, self.one.groups)
         same = bool(np.array_equal(x[there], y[there]))
         n = found.difference.n
         first, second = (Quantity(value=float(v[there].mean()) if n else None, n=n) for v in (x, y))
@@ -271,22 +254,24 @@ class Pair:
         p, error = None if same else found.p, found.difference.error
         return Change(measure.name, part, models, first, second, difference, error, p, paired=True, same=same)
 
-    def _unpaired(self, measure: Measure, part: Split, models: tuple[str, str] | None) -> Iterator[Change]:
-        """Yield the change of a number that both summaries contain."""
+    def _unpaired(
+        self, measure: Measure, models: tuple[str, str] | None, parts: tuple[Split, ...] = ("all", "kept")
+    ) -> Iterator[Change]:
+        """Yield the change of each part of a number that both summaries contain."""
         named = zip((self.one, self.two), models or (SET, SET), strict=True)
-        q, r = (side.shown(measure, part, model) for side, model in named)
-        if q is None or r is None or q.value is None or r.value is None or q.n is None or r.n is None:
-            return
-        value = r.value - q.value
-        ci, error, p = None, None, None
-        if q.ci is not None and r.ci is not None:
-            ci = newcombe(r.value, r.ci, q.value, q.ci)
-            error = (ci[1] - ci[0]) / 2 / NORMAL.inv_cdf(0.975)
-            p = 2 * NORMAL.cdf(-abs(value) / error) if error else None
-        first, second = (Quantity(value=x.value, n=x.n, ci=x.ci) for x in (q, r))
-        yield Change(
-            measure.name, part, models, first, second, Quantity(value=value, ci=ci), error, p, paired=False
-        )
+        found = [measure.of(side.summary).get(model, Measured()) for side, model in named]
+        for part in parts:
+            q, r = (one.all if part == "all" else one.kept for one in found)
+            if q is None or r is None or q.value is None or r.value is None or q.n is None or r.n is None:
+                continue
+            value, ci, error, p = r.value - q.value, None, None, None
+            if q.ci is not None and r.ci is not None:
+                ci = newcombe(r.value, r.ci, q.value, q.ci)
+                error = (ci[1] - ci[0]) / 2 / NORMAL.inv_cdf(0.975)
+                p = 2 * NORMAL.cdf(-abs(value) / error) if error else None
+            first, second = (Quantity(value=x.value, n=x.n, ci=x.ci) for x in (q, r))
+            shown = first, second, Quantity(value=value, ci=ci)
+            yield Change(measure.name, part, models, *shown, error, p, paired=False)
 
 
 def _listed(items: Sequence[tuple[Match, tuple[str, str]]]) -> list[Tree]:
@@ -338,12 +323,11 @@ def compared(folders: Sequence[Path]) -> Comparison:
     pairs = [_pair((i, j), runs, summaries) for i, j in combinations(range(len(runs)), 2)]
     changes = [list(pair.measured()) for pair in pairs]
     adjusted = iter(holm([c.p for of_pair in changes for c in of_pair if c.p is not None]))
-    found = (
-        tuple(c if c.p is None else replace(c, p_holm=next(adjusted)) for c in of_pair) for of_pair in changes
+    compared_pairs = (
+        replace(pair, changes=tuple(c if c.p is None else replace(c, p_holm=next(adjusted)) for c in of_pair))
+        for pair, of_pair in zip(pairs, changes, strict=True)
     )
-    return Comparison(
-        runs, summaries, tuple(replace(p, changes=c) for p, c in zip(pairs, found, strict=True))
-    )
+    return Comparison(runs, summaries, tuple(compared_pairs))
 
 
 def _pair(places: tuple[int, int], runs: Sequence[Run], summaries: Sequence[Summary]) -> Pair:
