@@ -16,7 +16,7 @@ from robustify.gate.fingerprints import Fingerprints, Match
 from robustify.gate.folded_words import LEAST_TERMS, readings, rejoined, streams, terms_named, under_names
 from robustify.gate.key_file import Key, keys_in
 from robustify.gate.opaque import MOST_BYTES, is_pointer, refusal, text_of
-from robustify.gate.policy import BY_ID, Finding, Policy
+from robustify.gate.policy import BY_ID, Finding, Policy, digest_of
 from robustify.gate.shapes import ENOUGH, MOST_SHAPES, Shaped, shapes_of, weight
 from robustify.gate.sources import Blob
 from robustify.gate.state import holds_split, states
@@ -35,6 +35,13 @@ def scan(
     `keys` are the user's own keys, whose secrets are found even without an ID. If the scan takes more than `seconds` of
     processor time, the file is refused and the findings up to then are returned.
     """
+    return read(data, prints, keys, seconds).left(frozenset())
+
+
+def read(
+    data: bytes, prints: Fingerprints | None = None, keys: Sequence[Key] = (), seconds: float = MOST_SECONDS
+) -> "Read":
+    """Return what all layers find in the content of one file, from which a policy can take findings."""
     found = _Found(prints, keys, time.process_time() + seconds)
     text = text_of(data) if len(data) <= MOST_BYTES else None
     if len(data) > MOST_BYTES:
@@ -46,7 +53,7 @@ def scan(
         if is_pointer(data):
             found.add("RBG505", 1, "")
         found.look(text, None)
-    return found.findings()
+    return found.read(data, text)
 
 
 class _Found:
@@ -102,20 +109,77 @@ class _Found:
         for match in self._prints.matches(text) if self._prints is not None else ():
             self._matches.setdefault(match.set_name, replace(match, line=line or match.line))
 
-    def findings(self) -> list[Finding]:
-        """Return all findings, sorted by line."""
+    def read(self, data: bytes, text: str | None) -> "Read":
+        """Return all findings, each with the digest of its row."""
         for match in self._matches.values():
             self.add("RBG301", match.line, f'(set "{match.set_name}", {match.strength})')
-        if self._shapes:
-            n, keyed = len(self._shapes), sum(shaped.keyed for shaped in self._shapes)
-            first, last = min(s.line for s in self._shapes), max(s.line for s in self._shapes)
+        findings = [
+            replace(one, digests=(digest_of(one.rule.id, _row(one, data, text)),))
+            for one in self._findings.values()
+        ]
+        shapes = sorted(self._shapes, key=lambda shaped: shaped.line)
+        rows = zip(shapes, _rows(text or "", [shaped.line - 1 for shaped in shapes]), strict=True)
+        return Read(
+            tuple(findings), tuple((shaped, digest_of("RBG101", row)) for shaped, row in rows), self._terms
+        )
+
+
+def _row(finding: Finding, data: bytes, text: str | None) -> str | bytes:
+    """Return the row of a finding: its line for a canary, and the whole content for the other rules."""
+    lines = (text or "").split("\n") if finding.rule.id == "RBG401" else []
+    return lines[finding.line - 1] if finding.line <= len(lines) else data if text is None else text
+
+
+def _rows(text: str, places: Sequence[int]) -> Iterator[str]:
+    """Yield the rows of the shapes on the lines with these indices: the paragraph of each as far as the next shape, with
+    the paragraph before it, or else the one after it, if it is no whole item."""
+    lines, known = text.split("\n"), dict[tuple[int, int], str]()
+    for last, at, following in zip((-1, *places), places, (*places[1:], len(lines)), strict=False):
+        first, end = _paragraph(lines, min(at, len(lines) - 1), last + 1, following)
+        before = _paragraph(lines, first - 2, last + 1, following)[0] if first - 2 > last else first
+        after = _paragraph(lines, end + 1, last + 1, following)[1] if end + 1 < following else end
+        if (first, end) not in known:
+            ways = ("\n".join(lines[i:j]) for i, j in ((first, end), (before, end), (first, after)))
+            known[first, end] = next(filter(shapes_of, ways), "\n".join(lines[before:after]))
+        yield known[first, end]
+
+
+def _paragraph(lines: Sequence[str], at: int, begin: int, end: int) -> tuple[int, int]:
+    first, last = at, at + 1
+    while first > begin and lines[first - 1].strip():
+        first -= 1
+    while last < end and lines[last].strip():
+        last += 1
+    return first, last
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Findings in a content, its item shapes with their digests, and the number of lexicon terms."""
+
+    findings: tuple[Finding, ...]
+    shapes: tuple[tuple[Shaped, str], ...]
+    terms: int
+
+    def left(self, allowed: frozenset[str]) -> list[Finding]:
+        """Return the findings that are not allowed, sorted by line."""
+        found = [
+            one
+            for one in self.findings
+            if not (one.rule.allowable and one.digests and allowed.issuperset(one.digests))
+        ]
+        shapes = [(shaped, digest) for shaped, digest in self.shapes if digest not in allowed]
+        if shapes:
+            n, keyed = len(shapes), sum(shaped.keyed for shaped, _ in shapes)
+            first, last = shapes[0][0].line, shapes[-1][0].line
             more, where = "+" if n >= MOST_SHAPES else "", f", to line {last}" if last > first else ""
-            refused = keyed or n >= ENOUGH
+            refused, digests = keyed or n >= ENOUGH, tuple(digest for _, digest in shapes)
             says = f"({n}{more} shaped like an item, {keyed} with a key{where})"
-            self.add("RBG101" if refused else "RBG104", first, says)
-            if not refused and self._terms >= LEAST_TERMS:
-                self.add("RBG201", first, f"(item shape, {self._terms} terms of the lexicon)")
-        return sorted(self._findings.values(), key=lambda finding: (finding.line, finding.rule.id))
+            found.append(Finding(BY_ID["RBG101" if refused else "RBG104"], first, says, "", digests))
+            if not refused and self.terms >= LEAST_TERMS:
+                says = f"(item shape, {self.terms} terms of the lexicon)"
+                found.append(Finding(BY_ID["RBG201"], first, says, "", digests))
+        return sorted(found, key=lambda finding: (finding.line, finding.rule.id))
 
 
 def too_large(size: int) -> str:
@@ -155,22 +219,19 @@ def check_contents(
     contents: Iterable[Blob], prints: Fingerprints | None, policy: Policy, keys: Sequence[Key] = ()
 ) -> Outcome:
     """Scan contents and drop the findings that the policy allows. The secrets of `keys` are found even without an ID."""
-    outcome, known = Outcome(), dict[str, list[Finding]]()
+    outcome, known, today = Outcome(), dict[bytes, Read](), date.today()
     for content in contents:
         outcome.files += 1
         outcome.size += content.size
-        digest = "" if content.data is None else hashlib.sha256(content.data).hexdigest()
+        digest = b"" if content.data is None else hashlib.sha256(content.data).digest()
         if content.data is None:
-            known[digest] = [Finding(BY_ID["RBG503"], 1, too_large(content.size))]
+            known[digest] = Read((Finding(BY_ID["RBG503"], 1, too_large(content.size)),), (), 0)
         elif digest not in known:
-            known[digest] = scan(content.data, prints, keys)
+            known[digest] = read(content.data, prints, keys)
         path, in_path = _in_path(content.path, prints, keys)
-        for finding in (*in_path, *known[digest]):
-            placed = replace(finding, path=path)
-            if policy.allows(placed, digest, date.today()):
-                outcome.allowed += 1
-            else:
-                outcome.findings.append(placed)
+        left = known[digest].left(policy.allowed(content.path, today))
+        outcome.allowed += len(known[digest].left(frozenset())) - len(left)
+        outcome.findings += [replace(finding, path=path) for finding in (*in_path, *left)]
     return outcome
 
 

@@ -7,7 +7,6 @@ quick start.
 """
 
 import argparse
-import hashlib
 import os
 import sys
 from argparse import Namespace
@@ -23,7 +22,7 @@ from robustify.gate.check import check_contents, report
 from robustify.gate.fingerprints import Fingerprints, Item, build_index, read_index, read_texts, write_index
 from robustify.gate.git import work_tree
 from robustify.gate.key_file import IDS_VARIABLES, Key, load_key
-from robustify.gate.policy import MOST_DAYS, NAME, AllowEntry, Policy, legible, policy_of
+from robustify.gate.policy import MOST_DAYS, NAME, AllowEntry, Finding, Policy, legible, policy_of
 from robustify.gate.sources import of_named, task_of
 
 INDEX_VARIABLE = "ROBUSTIFY_GATE_INDEX"
@@ -40,8 +39,8 @@ examples:
   robustify gate items.jsonl notes.md         scan files
   robustify gate doctor                       test each installed hook
   robustify gate index ITEMS --key FILE -o INDEX        register a set
-  robustify gate allow PATH --reason WHY --by WHO       allow one file
-  robustify gate allow PATH                             allow it again after a change
+  robustify gate allow PATH --reason WHY --by WHO       allow the findings in a file or folder, or of a commit
+  robustify gate allow PATH                             allow new findings there, too
 
 exit codes: 0 clean or warnings, 4 refused, 2 usage error, 3 unusable policy or index, 6 Git or disk error, 1 bug"""
 
@@ -214,34 +213,44 @@ def _doctor(argv: Sequence[str]) -> int:
 
 
 def _allow(argv: Sequence[str]) -> int:
-    """Write a policy entry for each refused file. Raises `AuthorisationError` if a finding cannot be lifted."""
-    parser = _Parser("robustify gate allow", f"Allow files that a person has reviewed, for {MOST_DAYS} days.")
-    parser.add_argument("files", nargs="+", metavar="FILE", help="files in the work tree of this repository")
-    parser.add_argument("--reason", help="why the content is harmless [default: as in the path's last entry]")
-    parser.add_argument("--by", help="name of the reviewer [default: as in the path's last entry]")
+    """Write policy entries for the findings at each path. Raises `AuthorisationError` if one cannot be lifted."""
+    says = f"Allow findings that a person has reviewed, for {MOST_DAYS} days."
+    parser = _Parser("robustify gate allow", says)
+    help = "file or folder of this repository, staged or not, or the ID of a commit or tag"
+    parser.add_argument("paths", nargs="+", metavar="PATH", help=help)
+    parser.add_argument("--reason", help="why the content is harmless [default: as in the entry of the path]")
+    parser.add_argument("--by", help="name of the reviewer [default: as in the entry of the path]")
     asked = parser.parse_args(list(argv))
     prints, today, root = _fingerprints(asked)[0], date.today(), work_tree(Path.cwd())
     if root is None:
         raise UsageError("The current folder is not in a Git work tree. Run the command in one.")
     entries = [entry for entry in policy_of(root).entries if entry.expires >= today]
-    for content in of_named(asked.files, root):
-        path, shown = content.path, legible(content.path)
-        if content.data is None:
-            raise AuthorisationError(f"{shown} is larger than the gate can read. Split the file.")
-        refused = check_contents([content], prints, Policy()).refused
-        if stuck := sorted({finding.rule.id for finding in refused if not finding.rule.allowable}):
+    for path, contents in of_named(asked.paths, root):
+        shown, found = legible(path), list[Finding]()
+        for content in contents:
+            if content.data is None:
+                raise AuthorisationError(
+                    f"{legible(content.path)} is larger than the gate can read. Split the file."
+                )
+            found += check_contents([content], prints, Policy(), _own_keys(asked)).refused
+        if stuck := sorted({finding.rule.id for finding in found if not finding.rule.allowable}):
             raise AuthorisationError(f"{shown}: {', '.join(stuck)} cannot be allowed. Remove the content.")
-        last = next((entry for entry in reversed(entries) if entry.path == path), None)
+        digests = {digest for finding in found for digest in finding.digests}
+        last = next((entry for entry in reversed(entries) if entry.covers(path)), None)
         reason, by = asked.reason or (last and last.reason), asked.by or (last and last.by)
-        if refused and not (reason and by):
+        if digests and not (reason and by):
             remedy = "State why it is harmless and who reviewed it: `--reason WHY --by WHO`."
             raise UsageError(f"{shown} has no policy entry yet. {remedy}")
-        # One entry per path suffices: for a range, earlier entries are read from its commits.
-        entries = [entry for entry in entries if entry.path != path]
-        if refused and reason and by:
-            digest, expires = hashlib.sha256(content.data).hexdigest(), today + timedelta(days=MOST_DAYS)
-            entries.append(AllowEntry(path, digest, reason, by, expires))
-        print(f"{shown}: {', '.join(sorted({finding.rule.id for finding in refused})) or 'nothing to allow'}")
+        if last and last.path != path:  # the entry of a folder gets the new findings
+            path, digests = last.path, digests | set(last.findings)
+        entries = [
+            entry for entry in entries if not (entry.path == path or entry.path.startswith(f"{path}/"))
+        ]
+        if digests and reason and by:
+            entries.append(
+                AllowEntry(path, tuple(sorted(digests)), reason, by, today + timedelta(days=MOST_DAYS))
+            )
+        print(f"{shown}: {', '.join(sorted({finding.rule.id for finding in found})) or 'nothing to allow'}")
     with writable(NAME):
         (root / NAME).write_text(Policy(tuple(entries)).as_json(), encoding="utf-8")
     print(f"robustify gate: {NAME} was written. To apply it, run `git add {NAME}`.", file=sys.stderr)

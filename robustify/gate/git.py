@@ -118,7 +118,7 @@ class Repository:
             refs[name] = (refs.get(name, (one,))[0], one)
         return [(name, *objects) for name, objects in refs.items() if name.startswith(folders)]
 
-    def held_by(self, remote: str, url: str) -> list[str] | None:
+    def known_to(self, remote: str, url: str) -> list[str] | None:
         """Return the commits and tags of this repository that a remote has, or None if it does not answer.
 
         The remote itself is asked, with the user's settings as in the push before: what this repository remembers of it

@@ -1,10 +1,13 @@
-"""Rules, findings, and the policy file that allows content after a review.
+"""Rules, findings, and the policy file that allows findings after a review.
 
-A finding has a path, a line, a rule and counts. It has no excerpt, no digest of the text, and no item number, because
-messages end up in logs. A policy entry applies to one path and the SHA-256 of its content, and expires within 180 days.
-Any edit therefore needs a new entry. No comment inside a file lifts a finding.
+A finding has a path, a line, a rule and counts. It has no excerpt and no item number, because messages end up in logs. A
+policy entry names findings at a path or in a folder by their digests, and expires within 180 days. The digest is that of
+the rule and of the found row, so an edit elsewhere in the file needs no new entry, and only new findings are refused. The
+digests have no key, because the rows are committed beside them, and forks have no key. No comment inside a file lifts a
+finding.
 """
 
+import hashlib
 import json
 import re
 from dataclasses import asdict, dataclass, fields
@@ -15,9 +18,9 @@ from typing import Any
 from robustify.errors import DataError
 
 NAME = ".robustify-gate.json"
-FORMAT = "robustify.gate-policy/2"
+FORMAT, _FORMER = "robustify.gate-policy/3", "robustify.gate-policy/2"
 MOST_DAYS = 180
-_DIGEST = re.compile("[0-9a-f]{64}")
+_DIGEST = re.compile("[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +72,16 @@ BY_ID: dict[str, Rule] = {rule.id: rule for rule in RULES}
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Match of a rule, with its one-based line number. `says` contains only counts and fixed words."""
+    """Match of a rule, with its one-based line number. `says` contains only counts and fixed words.
+
+    `digests` are those of the found rows, by which a policy entry can lift the finding.
+    """
 
     rule: Rule
     line: int
     says: str
     path: str = ""
+    digests: tuple[str, ...] = ()
 
     def as_line(self) -> str:
         """Return the finding as one line of output."""
@@ -86,15 +93,25 @@ def legible(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+def digest_of(rule: str, row: str | bytes) -> str:
+    """Return the digest of a found row. White space does not count, so that line ends make no difference."""
+    data = row if isinstance(row, bytes) else " ".join(row.split()).encode("utf-8", "replace")
+    return hashlib.sha256(rule.encode() + b"\0" + data).hexdigest()[:32]
+
+
 @dataclass(frozen=True, slots=True)
 class AllowEntry:
-    """Permission to commit specific content at one path until a given date."""
+    """Permission to commit findings, named by their digests, at a path or in a folder until a given date."""
 
     path: str
-    sha256: str
+    findings: tuple[str, ...]
     reason: str
     by: str
     expires: date
+
+    def covers(self, path: str) -> bool:
+        """Return whether the entry applies to a path."""
+        return path == self.path or path.startswith(f"{self.path}/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,16 +120,14 @@ class Policy:
 
     entries: tuple[AllowEntry, ...] = ()
 
-    def allows(self, finding: Finding, digest: str, today: date) -> bool:
-        """Return whether a valid entry matches the path of the finding and the digest of the content."""
-        return finding.rule.allowable and any(
-            entry.path == finding.path and entry.sha256 == digest and entry.expires >= today
-            for entry in self.entries
-        )
+    def allowed(self, path: str, today: date) -> frozenset[str]:
+        """Return the digests of the findings that are allowed at a path."""
+        current = (entry for entry in self.entries if entry.expires >= today and entry.covers(path))
+        return frozenset(digest for entry in current for digest in entry.findings)
 
     def as_json(self) -> str:
         """Return the text of the policy file, sorted and with one entry per line for readable diffs."""
-        entries = sorted(self.entries, key=lambda e: (e.path, e.sha256))
+        entries = sorted(self.entries, key=lambda e: (e.path, e.findings))
         rows = ",\n  ".join(json.dumps(asdict(entry), default=str) for entry in entries)
         return f'{{\n"format": "{FORMAT}",\n"allow": [{f"{chr(10)}  {rows}{chr(10)}" if rows else ""}]\n}}\n'
 
@@ -131,31 +146,40 @@ def parse_policy(text: str, where: str, today: date) -> Policy:
         tree = json.loads(text)
     except (ValueError, RecursionError):
         raise DataError(f"{where} is not valid JSON. Restore it, or run `{_ALLOW}`.") from None
-    if not isinstance(tree, dict) or tree.get("format") != FORMAT or not set(tree) <= {"format", "allow"}:
-        remedy = f"Remove a file of an older version, and run `{_ALLOW}`."
-        raise DataError(f'{where}: expected only "format": "{FORMAT}" and "allow". {remedy}')
+    if not isinstance(tree, dict) or not set(tree) <= {"format", "allow"}:
+        tree = {}
     rows = tree.get("allow", [])
-    entries = [_valid_entry(row, today) for row in (rows if isinstance(rows, list) else [rows])]
+    rows = rows if isinstance(rows, list) else [rows]
+    # The rows decide, because a merge may keep the number of the former format above rows of this one.
+    if tree.get("format") == _FORMER and not all(isinstance(row, dict) and "findings" in row for row in rows):
+        remedy = f"Remove the file, and run `{_ALLOW}` for each path or folder."
+        raise DataError(
+            f"{where} has the former format {_FORMER}, which allows whole files, not findings. {remedy}"
+        )
+    if tree.get("format") not in (FORMAT, _FORMER):
+        remedy = f"Restore the file, or remove it and run `{_ALLOW}`."
+        raise DataError(f'{where}: expected only "format": "{FORMAT}" and "allow". {remedy}')
+    entries = [_valid_entry(row, today) for row in rows]
     faults = [i for i, entry in enumerate(entries) if entry is None]
     if faults:
-        expected = "Expected the strings path, sha256 (64 hexadecimal digits), reason, by, and expires"
+        expected = "Expected path, findings (a list of digests), reason, by, and expires"
         day = f"(YYYY-MM-DD, within {MOST_DAYS} days)"
         raise DataError.gather([f"{where}: allow[{i}] is invalid. {expected} {day}." for i in faults])
     return Policy(tuple(dict.fromkeys(entry for entry in entries if entry is not None)))
 
 
 def _valid_entry(row: Any, today: date) -> AllowEntry | None:
-    texts = (
-        row.values()
-        if isinstance(row, dict) and set(row) == {one.name for one in fields(AllowEntry)}
-        else [None]
-    )
-    if not all(isinstance(text, str) and text.strip() for text in texts) or not _DIGEST.fullmatch(
-        row["sha256"]
-    ):
+    wanted = {one.name for one in fields(AllowEntry)}
+    if not isinstance(row, dict) or not wanted <= set(row) or not isinstance(row["findings"], list):
+        return None
+    texts, digests = [row[name] for name in wanted - {"findings"}], row["findings"]
+    if not all(isinstance(text, str) and text.strip() for text in texts):
         return None
     try:
         expires = date.fromisoformat(row["expires"])
     except ValueError:
         return None
-    return AllowEntry(**{**row, "expires": expires}) if expires <= today + timedelta(days=MOST_DAYS) else None
+    whole = all(isinstance(one, str) and _DIGEST.fullmatch(one) for one in digests)
+    if not whole or expires > today + timedelta(days=MOST_DAYS):
+        return None
+    return AllowEntry(row["path"].rstrip("/"), tuple(digests), row["reason"], row["by"], expires)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
+from itertools import chain
 from pathlib import Path
 
 from robustify.errors import DataError, UsageError
@@ -33,6 +34,7 @@ _SIGNATURE = re.compile(
 _MACHINE_WRITTEN = re.compile(rb"^(?:tree|parent|object|type) [\w-]+\n|^encoding \S+$|[\d +-]+$", re.M)
 """Parts of the header of a commit or tag that no person writes: digests, the place of a signature, times."""
 _ENCODING = re.compile(rb"^encoding (\S+)$", re.M)
+_OBJECT = re.compile(r"(?:commit |tag |object )?([0-9a-f]{7,64})")
 _REFS = ("refs/heads", "refs/tags", "refs/notes", "refs/stash")
 """Folders of refs that a push may publish."""
 _FRAMEWORK = ("PRE_COMMIT_REMOTE_NAME", "PRE_COMMIT_REMOTE_URL")
@@ -88,13 +90,23 @@ def of_files(names: Iterable[str], root: Path | None) -> Iterator[Blob]:
         yield Blob(_relative(name, root), data, size)
 
 
-def of_named(names: Sequence[str], root: Path) -> Iterator[Blob]:
-    """Yield the contents of files, and a pointer for each folder of a submodule."""
+def of_named(names: Sequence[str], root: Path) -> Iterator[tuple[str, Iterator[Blob]]]:
+    """Yield each named path and its contents: a file or the files of a folder, as staged and as in the work tree, or a
+    commit or tag by its ID."""
     repository = Repository(root)
-    links = {entry.path: entry for entry in repository.indexed(changed=False) if entry.is_submodule}
+    staged = repository.indexed(changed=False)
     for name in names:
-        link = links.get(_relative(name, root))
-        yield from of_entries(repository, [link]) if link else of_files([name], root)
+        path = _relative(name, root)
+        entries = [entry for entry in staged if entry.path == path or entry.path.startswith(f"{path}/")]
+        found = _OBJECT.fullmatch(name) if not entries and not os.path.lexists(name) else None
+        known = repository.ask("rev-parse", "--verify", "--quiet", found[1]) if found else None
+        if known:
+            (content,) = _of_objects(repository, [Entry("", known)], set())
+            yield content.path, iter([content])
+        else:
+            files = [os.path.join(root, entry.path) for entry in entries if not entry.is_submodule]
+            there = [file for file in files if os.path.lexists(file) and not os.path.isdir(file)]
+            yield path, chain(of_entries(repository, entries), of_files(there if entries else [name], root))
 
 
 def _relative(name: str, root: Path | None) -> str:
@@ -169,14 +181,18 @@ def of_tips(
     yield from of_entries(repository, changed)
     seen, heads = {entry.object for entry in changed}, set[bytes]()
     others = [entry for entry in repository.objects(tips, known) if entry.object not in seen]
-    for entry, (kind, size, data) in zip(
-        others, repository.contents([e.object for e in others], MOST_BYTES), strict=True
-    ):
+    yield from _of_objects(repository, others, heads)
+    yield from (Blob(name, b"", 0) for name in names)
+
+
+def _of_objects(repository: Repository, entries: Sequence[Entry], heads: set[bytes]) -> Iterator[Blob]:
+    """Yield what persons wrote in commits and tags, and the contents of files."""
+    contents = repository.contents([entry.object for entry in entries], MOST_BYTES)
+    for entry, (kind, size, data) in zip(entries, contents, strict=True):
         if kind == "blob":
             yield Blob(entry.path or f"object {entry.object[:12]}", data, size)
         elif kind != "tree":
             yield Blob(f"{kind} {entry.object[:12]}", data and _written(data, heads), size)
-    yield from (Blob(name, b"", 0) for name in names)
 
 
 def _written(data: bytes, heads: set[bytes]) -> bytes:
@@ -187,7 +203,9 @@ def _written(data: bytes, heads: set[bytes]) -> bytes:
         line for line in _MACHINE_WRITTEN.sub(b"", head).splitlines() if line.strip() and line not in heads
     ]
     heads.update(new)
-    return _in_utf_8(b"\n".join((message, *new)), encoding[1].decode("ascii", "replace") if encoding else "")
+    return _in_utf_8(
+        b"\n".join((message, b"", *new)), encoding[1].decode("ascii", "replace") if encoding else ""
+    )
 
 
 def _of_range(repository: Repository, bounds: str, policy_from: str) -> Task:
@@ -212,7 +230,7 @@ def _of_push(repository: Repository, remote: str, url: str) -> Task:
     the list. Only what the remote says that it has is left out.
     """
     first = os.environ.get("PRE_COMMIT_TO_REF") or os.environ.get("PRE_COMMIT_LOCAL_BRANCH", "")
-    known = repository.held_by(remote, url) if remote or url else []
+    known = repository.known_to(remote, url) if remote or url else []
     unknown = known is None
     if first:
         pushed = [repository.ask("rev-parse", "--verify", "--quiet", "--end-of-options", first) or ""]
@@ -261,12 +279,12 @@ def _policy_between(
     content keeps its entry after a later commit has replaced it. `apart` adds only the entries of commits that change
     nothing else.
     """
+    notes = []
     old = {entry for commit in start for entry in _valid_entries_at(repository, commit)}
     new, together = set[AllowEntry](), set[AllowEntry]()
     for commit in repository.touching(NAME, commits) if policy_from != "base" else ():
         alone = {entry.path for entry in repository.changed([commit])} == {NAME}
         (new if alone or policy_from == "head" else together).update(_valid_entries_at(repository, commit))
-    notes = []
     if policy_from == "apart" and (n := len(new - old)):
         notes.append(f"{n} policy entries are newer than the base of the range. A person must review them.")
     if n := len(together - new - old):

@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from robustify.gate.check import scan
+from robustify.gate.check import read, scan
 from robustify.gate.command import INDEX_VARIABLE, main
 from robustify.gate.fingerprints import Fingerprints, Index, build_index, write_index
 from robustify.gate.key_file import FILE_VARIABLE, Key
@@ -145,14 +146,16 @@ class Scanned(Repo):
         return code, set(lines)
 
 
-def policy(*allow: dict[str, str]) -> str:
+def policy(*allow: dict[str, Any]) -> str:
     return json.dumps({"format": FORMAT, "allow": allow})
 
 
-def entry(path: str, content: str, **other: str) -> dict[str, str]:
+def entry(path: str, content: str, **other: Any) -> dict[str, Any]:
+    """Return a row of a policy that allows what is found in a content."""
+    found = read(content.encode()).left(frozenset())
+    row = {"path": path, "findings": sorted({digest for one in found for digest in one.digests})}
     expires = (date.today() + timedelta(days=30)).isoformat()
-    row = {"path": path, "sha256": hashlib.sha256(content.encode()).hexdigest(), "expires": expires}
-    return row | {"reason": "made up", "by": "a test"} | other
+    return row | {"expires": expires, "reason": "made up", "by": "a test"} | other
 
 
 def hook_repo(place: Path) -> Repo:

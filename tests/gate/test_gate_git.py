@@ -508,7 +508,11 @@ def test_nothing_lifts_a_fingerprint(repo: Scanned, pragma: str) -> None:
     assert len(json.loads((repo.place / NAME).read_text())["allow"]) == 1
 
 
-def test_allow_binds_one_entry_per_path_and_renews_it_without_a_word(
+MORE = HARMLESS.replace("spoon", "ladle")
+"""The same items, one of which is another one."""
+
+
+def test_allow_names_findings_and_renews_an_entry_without_a_word(
     repo: Scanned, capsys: pytest.CaptureFixture[str]
 ) -> None:
     repo.write("demo/a.jsonl", HARMLESS)
@@ -518,12 +522,67 @@ def test_allow_binds_one_entry_per_path_and_renews_it_without_a_word(
     assert main(["allow", "demo/a.jsonl", "b.md", *SAYS]) == 0
     assert capsys.readouterr().out == "demo/a.jsonl: RBG101\nb.md: nothing to allow\n"
     assert main(["demo/a.jsonl"]) == 0
-    repo.write("demo/a.jsonl", HARMLESS + HARMLESS)
+    repo.write("demo/a.jsonl", "# A note.\n\n" + HARMLESS.replace("\n", "\r\n"))
+    assert main(["demo/a.jsonl"]) == 0  # an edit elsewhere
+    repo.write("demo/a.jsonl", HARMLESS + MORE)
     assert main(["demo/a.jsonl"]) == 4
     assert main(["allow", "demo/a.jsonl"]) == main(["demo/a.jsonl"]) == 0
     (row,) = json.loads((repo.place / NAME).read_text())["allow"]
     assert (row["path"], row["reason"], row["by"]) == ("demo/a.jsonl", "made up", "a test")
     assert row["expires"] == (date.today() + timedelta(days=180)).isoformat()
+    repo.write("demo/b.jsonl", HARMLESS)
+    repo.git("add", "-A")
+    assert main(["demo/b.jsonl"]) == 4
+    assert main(["allow", "demo"]) == 2
+    assert (
+        main(["allow", "demo", *SAYS]) == main(["demo/a.jsonl", "demo/b.jsonl"]) == 0
+    )  # one entry of the folder
+    repo.write("demo/b.jsonl", MORE.replace("baton", "flag"))
+    assert main(["demo/b.jsonl"]) == 4
+    assert main(["allow", "demo/b.jsonl"]) == main(["demo/b.jsonl"]) == 0
+    assert [row["path"] for row in json.loads((repo.place / NAME).read_text())["allow"]] == ["demo"]
+
+
+def test_allow_binds_to_what_is_staged_and_to_a_commit_by_its_id(repo: Scanned) -> None:
+    repo.git("config", "core.autocrlf", "true")
+    repo.stage(
+        "quiz.md", "\r\n".join(("Which knot is meant here?", "A) tub", "B) oar", "C) bow", "Answer: C"))
+    )
+    repo.git("config", "filter.far.clean", "printf 'version https://git-lfs.github.com/spec/v1\\n'")
+    repo.write(".gitattributes", "*.csv filter=far\n")
+    repo.stage("scores.csv", "name,score\n")
+    assert repo.rules("--staged") == (4, {("quiz.md", "RBG101"), ("scores.csv", "RBG505")})
+    assert main(["allow", "quiz.md", "scores.csv", *SAYS]) == 0
+    repo.git("add", NAME)
+    assert main(["--staged"]) == 0
+    start = repo.commit("Tables")
+    tip = repo.commit("Mend\n\n" + HARMLESS)
+    apart = ["--range", f"{start}..HEAD", "--policy-from", "apart"]
+    assert main(apart) == 4
+    assert main(["allow", tip[:12], *SAYS]) == 0
+    repo.commit("Allow it")
+    assert main(apart) == 0
+
+
+def test_an_item_beside_an_allowed_one_is_a_new_finding(repo: Scanned) -> None:
+    block = "\n".join(("Which knot is meant here?", "", "A) tub", "B) oar", "C) bow", "Answer: C"))
+    repo.write("a.md", f"# Quiz\n\n{block}\n")
+    assert main(["allow", "a.md", *SAYS]) == main(["a.md"]) == 0
+    for change in (("tub", "cup"), ("which knot", "whose knot"), ("Answer: C", "Answer: B")):
+        repo.write("a.md", f"# Quiz\n\n{block.replace('Which', 'which').replace(*change)}\n")
+        assert main(["a.md"]) == 4, change
+    repo.write("a.md", f"# Quiz\n\n{block}\n\n{block.replace('knot', 'rope')}\n")
+    assert main(["a.md"]) == 4
+    repo.write("a.md", f"# Another quiz\n\nNew words.\n\n# Quiz\n\n{block}\n\nMore words.\n")
+    assert main(["a.md"]) == 0
+
+
+def test_a_large_policy_counts(repo: Scanned) -> None:
+    rows = [entry(f"{i}.csv", "", reason="scores of a published table, no text" * 4) for i in range(5000)]
+    repo.write("items.jsonl", HARMLESS)
+    repo.stage(NAME, policy(*rows, entry("items.jsonl", HARMLESS)))
+    assert (repo.place / NAME).stat().st_size > 1 << 20
+    assert main(["--staged"]) == main(["items.jsonl"]) == 0
 
 
 def test_a_range_counts_entries_of_its_base_or_of_commits_that_change_nothing_else(
@@ -546,8 +605,8 @@ def test_a_range_counts_entries_of_its_base_or_of_commits_that_change_nothing_el
     assert (main(base), main(apart)) == (4, 0)
     assert "1 policy entries are newer than the base" in capsys.readouterr().err
     for content in (
-        HARMLESS * 2,
-        HARMLESS * 3,
+        MORE,
+        MORE.replace("baton", "flag"),
     ):  # one entry a path: the range finds the earlier ones in its commits
         repo.commit(**{"items.jsonl": content})
         assert main(["allow", "items.jsonl"]) == 0
@@ -564,7 +623,7 @@ FAULTY = (
     "{", "[]", "[" * 99999, '{"format": "robustify.gate-policy/1", "allow": []}',
     json.dumps({"format": FORMAT, "extra": 1}), json.dumps({"format": FORMAT, "allow": 3}), policy({"path": "a"}),
     *(policy(entry("a", "", **fault)) for fault in (
-        {"expires": "soon"}, {"expires": "2099-01-01"}, {"reason": " "}, {"sha256": "0" * 63})),
+        {"expires": "soon"}, {"expires": "2099-01-01"}, {"reason": " "}, {"findings": ["0" * 31]})),
 )  # fmt: skip
 
 
@@ -577,6 +636,10 @@ def test_a_policy_that_cannot_be_trusted_stops_the_gate(
     told = capsys.readouterr().err
     assert NAME in told
     assert "policy/1" not in text or "robustify gate allow" in told
+    former = {"path": "a", "sha256": "0" * 64, "reason": "x", "by": "y", "expires": "2026-11-30"}
+    repo.stage(NAME, json.dumps({"format": "robustify.gate-policy/2", "allow": [former]}))
+    assert main(["--staged"]) == 3
+    assert "allows whole files" in capsys.readouterr().err
 
 
 def test_outside_a_repository_files_can_be_scanned_and_git_modes_say_so(
