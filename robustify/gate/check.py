@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 
-from robustify.gate.encoded import hidden
 from robustify.gate.fingerprints import Fingerprints, Match
 from robustify.gate.folded_words import LEAST_TERMS, readings, rejoined, streams, terms_named, under_names
 from robustify.gate.key_file import Key, keys_in
@@ -20,6 +19,7 @@ from robustify.gate.policy import BY_ID, Finding, Policy, digest_of
 from robustify.gate.shapes import ENOUGH, MOST_SHAPES, Shaped, shapes_of, weight
 from robustify.gate.sources import Blob
 from robustify.gate.state import holds_split, states
+from robustify.gate.unreadable import decoded, unreadable
 
 MOST_SECONDS = 40.0
 """Processor seconds after which no further reading of a file is scanned. The largest harmless files need a quarter."""
@@ -53,6 +53,12 @@ def read(
         if is_pointer(data):
             found.add("RBG505", 1, "")
         found.look(text, None)
+        pieces = unreadable(text) if not holds_split(text) else []
+        if pieces:
+            n, line = sum(len(piece) for _, piece in pieces), 1 + text.count("\n", 0, pieces[0][0])
+            found.add(
+                "RBG502", line, f"({n:,} unreadable characters)", " ".join(piece for _, piece in pieces)
+            )
     return found.read(data, text)
 
 
@@ -63,9 +69,10 @@ class _Found:
         self._findings, self._matches = dict[tuple[str, str], Finding](), dict[str, Match]()
         self._shapes: list[Shaped] = []
 
-    def add(self, rule: str, line: int, says: str) -> None:
+    def add(self, rule: str, line: int, says: str, row: str = "") -> None:
         """Add a finding unless the same rule has already reported the same details."""
-        self._findings.setdefault((rule, says), Finding(BY_ID[rule], line, says))
+        digests = (digest_of(rule, row),) if row else ()
+        self._findings.setdefault((rule, says), Finding(BY_ID[rule], line, says, "", digests))
 
     def look(self, text: str, line: int | None, depth: int = 0) -> None:
         """Scan each reading of a text. `line` is the line in the file for embedded text, and None for the file's text."""
@@ -92,14 +99,11 @@ class _Found:
         for rule, offset, says in states(text, self._keys):
             self.add(rule, at(offset), says)
         self._plain(text, line)
-        for offset, says, inner in hidden(text) if not holds_split(text) else ():
-            if inner is None:
-                self.add("RBG502", at(offset), f"({says})")
-            elif depth < _DEPTH:
-                self.look(inner, at(offset), depth + 1)
+        for offset, inner in decoded(text) if depth < _DEPTH and not holds_split(text) else ():
+            self.look(inner, at(offset), depth + 1)
 
     def _plain(self, text: str, line: int | None) -> None:
-        shapes = [Shaped(line or shaped.line, shaped.keyed) for shaped in shapes_of(text)]
+        shapes = [replace(shaped, line=line or shaped.line) for shaped in shapes_of(text)]
         self._shapes = max(self._shapes, shapes, key=weight)
         if shapes:
             self._terms = max(self._terms, terms_named(streams(text)[0]))
@@ -114,7 +118,7 @@ class _Found:
         for match in self._matches.values():
             self.add("RBG301", match.line, f'(set "{match.set_name}", {match.strength})')
         findings = [
-            replace(one, digests=(digest_of(one.rule.id, _row(one, data, text)),))
+            replace(one, digests=one.digests or (digest_of(one.rule.id, _row(one, data, text)),))
             for one in self._findings.values()
         ]
         shapes = sorted(self._shapes, key=lambda shaped: shaped.line)
@@ -134,8 +138,9 @@ def _rows(text: str, places: Sequence[int]) -> Iterator[str]:
     """Yield the rows of the shapes on the lines with these indices: the paragraph of each as far as the next shape, with
     the paragraph before it, or else the one after it, if it is no whole item."""
     lines, known = text.split("\n"), dict[tuple[int, int], str]()
+    places = [min(at, len(lines) - 1) for at in places]  # a reading may have more lines
     for last, at, following in zip((-1, *places), places, (*places[1:], len(lines)), strict=False):
-        first, end = _paragraph(lines, min(at, len(lines) - 1), last + 1, following)
+        first, end = _paragraph(lines, at, last + 1, following)
         before = _paragraph(lines, first - 2, last + 1, following)[0] if first - 2 > last else first
         after = _paragraph(lines, end + 1, last + 1, following)[1] if end + 1 < following else end
         if (first, end) not in known:
@@ -173,7 +178,8 @@ class Read:
             n, keyed = len(shapes), sum(shaped.keyed for shaped, _ in shapes)
             first, last = shapes[0][0].line, shapes[-1][0].line
             more, where = "+" if n >= MOST_SHAPES else "", f", to line {last}" if last > first else ""
-            refused, digests = keyed or n >= ENOUGH, tuple(digest for _, digest in shapes)
+            lists = sum(shaped.listed for shaped, _ in shapes)
+            refused, digests = keyed or n - lists >= ENOUGH, tuple(digest for _, digest in shapes)
             says = f"({n}{more} shaped like an item, {keyed} with a key{where})"
             found.append(Finding(BY_ID["RBG101" if refused else "RBG104"], first, says, "", digests))
             if not refused and self.terms >= LEAST_TERMS:

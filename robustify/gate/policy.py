@@ -20,7 +20,7 @@ from robustify.errors import DataError
 NAME = ".robustify-gate.json"
 FORMAT, _FORMER = "robustify.gate-policy/3", "robustify.gate-policy/2"
 MOST_DAYS = 180
-_DIGEST = re.compile("[0-9a-f]{32}")
+_DIGEST = re.compile("[0-9a-f]{16}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ RULES: tuple[Rule, ...] = (
          f"Publish the output of `robustify restricted split emit`. If the IDs are an example, run `{_ALLOW}`."),
     Rule("RBG501", "not-text", "content that is neither plain UTF-8 text nor an image without text",
          f"Commit the content as text. {_REVIEWED}"),
-    Rule("RBG502", "encoded", "text with encoded content: base64, hex, tokens, or hidden characters",
+    Rule("RBG502", "unreadable", "over 160 unreadable characters: encoded pieces, escapes, symbols, hidden characters",
          f"Commit the content as text. {_REVIEWED}"),
     Rule("RBG503", "too-large", "content that exceeds the limit of size or scan time",
          f"Split the file. {_REVIEWED}"),
@@ -96,7 +96,7 @@ def legible(text: str) -> str:
 def digest_of(rule: str, row: str | bytes) -> str:
     """Return the digest of a found row. White space does not count, so that line ends make no difference."""
     data = row if isinstance(row, bytes) else " ".join(row.split()).encode("utf-8", "replace")
-    return hashlib.sha256(rule.encode() + b"\0" + data).hexdigest()[:32]
+    return hashlib.sha256(rule.encode() + b"\0" + data).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,10 +28,11 @@ _QUOTED = r"(?:\"(?:[^\"\\\n]|\\.){1,600}\"|'(?:[^'\\\n]|\\.){1,600}'|`[^`\n]{1,
 
 @dataclass(frozen=True, slots=True)
 class Shaped:
-    """Shape of an item: the line on which it begins, and whether it has a key."""
+    """Shape of an item: the line on which it begins, whether it has a key, and whether it may be a list in a page."""
 
     line: int
     keyed: bool
+    listed: bool = False
 
 
 def shapes_of(text: str) -> list[Shaped]:
@@ -40,7 +41,8 @@ def shapes_of(text: str) -> list[Shaped]:
     for way in (_named, _marked, _listed, _repeated):
         places = list(islice(way(text), MOST_SHAPES))
         ends = [match.start() for match in re.finditer("\n", text)] if places else []
-        found.append([Shaped(bisect_left(ends, at) + 1, keyed) for at, keyed in places])
+        bullets = way is _repeated and all(_BULLET.match(text, text.find("\n", at) + 1) for at, _ in places)
+        found.append([Shaped(bisect_left(ends, at) + 1, keyed, bullets) for at, keyed in places])
     return max(found, key=weight)
 
 
@@ -174,6 +176,8 @@ _ANSWER = re.compile(
     r"[^\n\x0b]{0,24}?[:=\-–)\s*_\"']{1,8}[(\[*\"'`]{0,3}[A-Ja-j0-9]\b",
     re.IGNORECASE,
 )
+_FIELD = re.compile(r"\W*[\w. -]{0,30}[}>\])]{1,2}\W*|\W*")
+"""Field of a prompt template in place of an option."""
 _CLAUSE = re.compile(r"(?:;|,|\band|\bor|:)\s*[\"'\\n,]*\Z")
 _PRONOUN = re.compile(
     r"\b(?:which|what|who|whom|whose|when|where|why|how|choose|select|following|complete|best)\b", re.I
@@ -220,7 +224,13 @@ def _judged(text: str, run: list[int]) -> Iterator[tuple[int, bool]]:
     )
     clauses = sum(_CLAUSE.search(option) is not None for option in options)
     middle = sorted(len(option.split()) for option in options)[len(options) // 2]
-    if "" in options or max(map(len, options)) > _LONGEST or middle > 25 or 2 * clauses >= len(options):
+    if (
+        all(map(_FIELD.fullmatch, options))
+        or "" in options
+        or max(map(len, options)) > _LONGEST
+        or middle > 25
+        or 2 * clauses >= len(options)
+    ):
         return
     asks = "?" in stem or "__" in stem
     said = _KEY.search(text, run[-1], end + 160)
@@ -258,7 +268,7 @@ def _listed(text: str) -> Iterator[tuple[int, bool]]:
         asked = re.search(
             r"(?:\w[\w,'-]* ){2}[\w ,.;:'-]*\Z", text[max(0, match.start() - 200) : match.start()]
         )
-        if "?" not in match[2] and asked is not None:
+        if "?" not in match[2] and asked is not None and "enum" not in (match[1] or ""):
             *options, last = (text[1:-1] for text in re.findall(_QUOTED, match[2]))
             keyed = match[3] or last in options or _POINTS.fullmatch(last)
             yield match.start(), bool(keyed and not match[1])  # a program's dialogue has buttons under a name
@@ -266,6 +276,8 @@ def _listed(text: str) -> Iterator[tuple[int, bool]]:
 
 
 _LINES = re.compile(r"[^\n\x0b]+")
+_BULLET = re.compile(r"[\s>#|]*[-*+\u2022] ")
+"""Beginning of the first line below a question in a list, which a page or a form may have, too."""
 
 
 def _repeated(text: str) -> Iterator[tuple[int, bool]]:

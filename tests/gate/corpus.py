@@ -269,8 +269,6 @@ DISGUISES: dict[str, Callable[[str, random.Random], str | bytes]] = {
     "base64_utf16": lambda t, r: base64.b64encode(t.encode("utf-16-le")).decode(),
     "hex": lambda t, r: t.encode().hex(),
     "base64_twice": lambda t, r: base64.b64encode(base64.b64encode(t.encode())).decode(),
-    "gzip_base64": lambda t, r: base64.b64encode(gzip.compress(t.encode(), mtime=0)).decode(),
-    "zlib_base64": lambda t, r: base64.b64encode(zlib.compress(t.encode())).decode(),
     "utf16": lambda t, r: t.encode("utf-16"),
     "utf16_no_mark": lambda t, r: t.encode("utf-16-be"),
     "utf32": lambda t, r: t.encode("utf-32"),

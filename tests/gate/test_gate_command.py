@@ -97,7 +97,7 @@ def test_a_scan_that_breaks_off_is_no_pass_and_tells_no_value(
         raise error
 
     Path("a.md").write_text("harmless")
-    monkeypatch.setattr("robustify.gate.check.scan", broken)
+    monkeypatch.setattr("robustify.gate.check.read", broken)
     code = main(["a.md"])
     out, err = capsys.readouterr()
     says = (

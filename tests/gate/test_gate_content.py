@@ -111,11 +111,6 @@ def _refused() -> Iterator[tuple[str, str, bytes]]:
     yield "RBG502", "base64", base64.b64encode(_NOISE[:150])
     yield "RBG502", "hex", _NOISE[:90].hex().encode()
     yield "RBG502", "a pickle in base64", base64.encodebytes(b"\x80\x04\x95" + _NOISE[:200])
-    yield (
-        "RBG502",
-        "a short zip in base64",
-        base64.b64encode(gzip.compress(REGISTERED[0][1].encode(), mtime=0)),
-    )
     yield "RBG503", "too many bytes", b"word " * (MOST_BYTES // 5 + 1)
     yield (
         "RBG505",
@@ -184,6 +179,14 @@ def _passing() -> Iterator[tuple[str, bytes]]:
         "other scripts",
         "Лодка стоит у пруда, и никто её не трогает. 小船停在池塘边，没有人动它。".encode() * 9,
     )
+    fields = ("{question}?", "A) {a}", "B) {b}", "C) {c}", "Answer: {answer}")
+    yield "a prompt template", _text(*fields)
+    enum = {
+        name: {"description": f"Which {name} should be used?", "enum": ["a", "b", "c"], "default": "a"}
+        for name in "xyz"
+    }
+    yield "a schema", json.dumps({"properties": enum}, indent=1).encode()
+    yield "revisions to ignore", _text("# ruff format", *(hashes[i].hex()[:40] for i in range(12)))
     yield "an emoji", "A family: \U0001f469\u200d\U0001f469\u200d\U0001f467 and a flag \U0001f3f4".encode()
     yield "a log", b"\x1b[0;31mred\x1b[0m and \x07 a bell\r\n"
     yield "nothing", b""
@@ -266,7 +269,7 @@ def _in_marks(mark: str, tail: str = "") -> str:
 
 
 MARKED = (
-    "- ", "* ", "- [ ] ", "#. ", "** ", ". ", "    ", "i) |ii) |iii) |iv) ", "а) |б) |в) |г) ",
+    "#. ", "** ", ". ", "    ", "i) |ii) |iii) |iv) ", "а) |б) |в) |г) ",
     "α) |β) |γ) |δ) ", "① |② |③ |④ ", "A - |B - |C - |D - ", "A |B |C |D ", "<A> |<B> |<C> |<D> ", "~|=|~|~",
     "<li>", "<option>", "<dd>", "Option one: |Option two: |Three: |4: ",
 )  # fmt: skip
@@ -286,6 +289,11 @@ UNNAMED: dict[str, Callable[[Made], str]] = {
 @pytest.mark.parametrize("mark", MARKED)
 def test_options_with_any_mark_below_each_question_are_refused(mark: str) -> None:
     assert "RBG101" in rules_of(_in_marks(mark))
+
+
+@pytest.mark.parametrize("mark", ["- ", "* ", "- [ ] "])
+def test_lists_and_check_boxes_below_questions_are_a_warning(mark: str) -> None:
+    assert rules_of(_in_marks(mark)) == {"RBG104"}
 
 
 @pytest.mark.parametrize("form", UNNAMED.values(), ids=UNNAMED)
