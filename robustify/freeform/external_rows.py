@@ -206,16 +206,8 @@ def _question(row: Row) -> FreeItem:
             f"The answer names none of the {len(options)} options ({chosen.reason}). Expected options as (A) ..., (B) ... "
             "in the question or in `options`, and the letter or text of one as the answer."
         )
-    return FreeItem(
-        name,
-        stem,
-        "short_text",
-        options[chosen.index],
-        options=options,
-        correct=chosen.index,
-        options_shown=True,
-        **common,
-    )
+    common |= {"options": options, "correct": chosen.index, "options_shown": True}
+    return FreeItem(name, stem, "short_text", options[chosen.index], **common)
 
 
 def read_nugget_rows(path: Path) -> Rows:

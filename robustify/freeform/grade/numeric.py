@@ -31,24 +31,12 @@ _TAKEN_OFF = re.compile(r"[-–—−>*]\s+\Z")
 _CHANGED = re.compile(r"\d\s*!|\d\s*\+\s*\Z")
 _PERCENT: Unit = {"percent": 1}
 _TEMPERATURES: tuple[Unit, ...] = ({"kelvin": 1}, {"degree_Celsius": 1}, {"degree_Fahrenheit": 1})
-_APART = ("hertz", "revolutions_per_minute", "radian", "degree", "becquerel", "gray", "sievert", "percent", "ppm",
-          "decibel", "newton", "candela", "lumen", "count", "turn")  # fmt: skip
+_APART = re.compile(
+    "(hertz|revolutions_per_minute|radian|degree|becquerel|gray|sievert|percent|ppm|decibel|newton|candela|lumen|count|turn)(?:,|$)"
+)
 """Units that pint converts freely into others and a reader does not: 1 Hz is no 1 rad/s, and a torque is no energy."""
-_SIZES = (
-    "gallon",
-    "ounce",
-    "calorie",
-    "byte",
-    "bit",
-    "month",
-    "year",
-    "pound",
-    "ton",
-    "pint",
-    "quart",
-    "cup",
-    "mile",
-    "barrel",
+_SIZES = re.compile(
+    "(?:gallon|ounce|calorie|byte|bit|month|year|pound|ton|pint|quart|cup|mile|barrel)(?:,|$)"
 )
 """Units of several sizes: another value is not certainly an error."""
 _KNOWN = re.compile(
@@ -138,11 +126,7 @@ class _Comparison:
 
     def _asks_for(self, name: str) -> bool:
         letters = set(re.findall(r"\b[^\W\d_]\b", self.question)) - {"a", "A", "I"}
-        return (
-            name in letters
-            or (len(name) == 1 and not letters)
-            or self.question.rstrip(" ?").endswith(" " + name)
-        )
+        return name in letters or (len(name) == 1 and not letters) or self.question.endswith(f" {name}?")
 
     def _accepts(self, value: Decimal) -> bool:
         return self.rule.accepts(value, self.reference.value)
@@ -182,16 +166,11 @@ class _Comparison:
             return undecided("unit_unclear", raw)
         if any(self._accepts(other) for other in self._other_readings(found, value)):
             return undecided("other_reading", raw)
-        if found.unit != wanted and any(
-            name.endswith(_SIZES) for name in (*(found.unit or ()), *(wanted or ()))
-        ):
+        if found.unit != wanted and _SIZES.search(",".join((*(found.unit or ()), *(wanted or ())))):
             return undecided("unit_unclear", raw)
-        reason = "other_option" if value in self.rule.rivals else "outside_tolerance"
-        return wrong(
-            "zero_reference_needs_abs" if not self.reference.value and not self.rule.abs else reason,
-            raw,
-            flags,
-        )
+        if not self.reference.value and not self.rule.abs:
+            return wrong("zero_reference_needs_abs", raw, flags)
+        return wrong("other_option" if value in self.rule.rivals else "outside_tolerance", raw, flags)
 
     def _differs(self, found: Quantity) -> bool:
         """Return whether a unit has certainly another dimension. "m" may be metres or minutes."""
@@ -214,16 +193,13 @@ def _converted(value: Decimal, unit: Unit, wanted: Unit) -> Decimal | None:
     if unit == wanted:
         return value
     # A difference of 18 °F is one of 10 °C, and a temperature of 18 °F is not.
-    apart = [
-        {kind for kind in _APART if any(name.endswith(kind) for name in names)} for names in (unit, wanted)
-    ]
-    if unit in _TEMPERATURES or wanted in _TEMPERATURES or apart[0] != apart[1]:
+    here, there = (set(_APART.findall(",".join(names))) for names in (unit, wanted))
+    if unit in _TEMPERATURES or wanted in _TEMPERATURES or here != there:
         return None
     try:
-        there = Decimal(
-            f"{registry().Quantity(float(value), units_of(unit)).to(units_of(wanted)).magnitude:.12g}"
-        )
+        given = registry().Quantity(float(value), units_of(unit))
+        made = Decimal(f"{given.to(units_of(wanted)).magnitude:.12g}")
     # pint's own errors derive from these. None of them means that the answer is wrong.
     except (ArithmeticError, AttributeError, TypeError, ValueError, DecimalException):
         return None
-    return there if there.is_finite() else None
+    return made if made.is_finite() else None

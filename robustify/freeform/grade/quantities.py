@@ -19,21 +19,7 @@ Unit = Mapping[str, int]
 """pint's names of units with their exponents; "percent" is a unit."""
 CONTEXT = Context(prec=60)
 _CURRENCIES = {"$": "dollar", "€": "euro", "£": "sterling", "¥": "yen", "₹": "rupee"}
-_ONES = (
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-)
+_ONES = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 _POWERS = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12}
 _NUMBER = re.compile(
     r"(?P<sign>[+-]\s?|[–—](?=[\d.])|(?:minus|negative)\s)?(?P<currency>[$€£¥₹]\s?)?(?:(?P<top>\d{1,30})\s?/\s?(?P<bottom>\d{1,30})"
@@ -77,11 +63,8 @@ def read_quantity(text: str) -> Quantity | None:
     digits = number["digits"] or ""
     try:
         value = _value(number, digits.replace(",", "") if _GROUPED.fullmatch(digits) else _decimal(digits))
-        other = (
-            _value(number, _decimal(digits) if "," in digits else digits.replace(".", ""))
-            if _UNCLEAR.fullmatch(digits)
-            else None
-        )
+        others = _decimal(digits) if "," in digits else digits.replace(".", "")
+        other = _value(number, others) if _UNCLEAR.fullmatch(digits) else None
     except (DecimalException, ArithmeticError):
         return None
     known = parse_unit(unit) if unit else None
@@ -137,10 +120,7 @@ _WRITTEN = (
     (re.compile(r"\b(k|M)?N-?m\b"), r"\1N m"),
     (re.compile(r"\bms(?=\^?-[12]\b)"), "m s"),
     (re.compile(r"\bkilos?\b"), "kilogram"),
-    (
-        re.compile(r"\b(k|m)?G\b|\bgauss\b"),
-        lambda m: {"k": "kilo", "m": "milli"}.get(m[1], "") + "gaussfield",
-    ),
+    (re.compile(r"\b([km]?)G\b|\bgauss\b"), lambda m: f"{m[1] or ''}gaussfield"),
     (re.compile(r"\bamps?\b"), "ampere"),
     (re.compile(r"(?<=[a-z])-(?=[a-z]{3})"), " "),
     (re.compile(r"µ"), "u"),
@@ -160,7 +140,7 @@ def parse_unit(text: str) -> Unit | None:
     plain = _BELOW.sub(lambda m: "/" + re.sub(r"\s*[*·⋅×]\s*|\s+", "/", m[1].strip()), plain)
     if "degree_" in plain or plain in ("percent", "light_year"):
         return (
-            {plain: 1} if plain in ("degree_Celsius", "degree_Fahrenheit", "percent", "light_year") else None
+            {plain: 1} if re.fullmatch(r"degree_(?:Celsius|Fahrenheit)|percent|light_year", plain) else None
         )
     if not _PRODUCT.fullmatch(plain) or _UNCLEAR_SLASH.search(plain):
         return None
