@@ -26,7 +26,6 @@ from robustify.logs.log import (
 )
 from robustify.logs.own_scores import pick_contradicts, scored_right
 from robustify.logs.prompts import Naming, assumed
-from robustify.marks.picks import Picked
 from robustify.redaction import HoldsText
 
 KIND = "inspect"
@@ -39,10 +38,9 @@ def recognizes(file: LogFile) -> bool:
 
 
 def read(file: LogFile, options: LogOptions, _: ShownBefore) -> Log:
-    """Read the replies in an Inspect log.
-    If there are several epochs, the first one is used. Raise `UsageError` if the scorer does not exist, there are several
-    scorers and none is selected, or inspect-ai is needed but not installed. Raise `DataError` if the task is not multiple
-    choice, or a zipped log is unreadable."""
+    """Read the replies in the first epoch of an Inspect log. Raise `UsageError` if the scorer does not exist or none of
+    several is selected, or inspect-ai is needed but not installed. Raise `DataError` if the task is not multiple choice,
+    or a zipped log is unreadable."""
     path, tree = file.path, _tree(file)
     spec = as_object(tree["eval"])
     task = as_name(str(spec.get("task") or "").rsplit("/", 1)[-1]) or path_name(path.stem)
@@ -52,17 +50,13 @@ def read(file: LogFile, options: LogOptions, _: ShownBefore) -> Log:
     names = {row.line: as_label(row.cells.get("id")) for row in rows}
     items, faults, said = logged_items(path.name, inner, options, task, names)
     scorer = _scorer(path.name, samples, options.filter)
-    known = _Answers(
-        Naming.of(
-            as_object(as_object(cells.get("scores")).get(scorer or "")).get("answer") for cells in samples
-        ),
-        [sample.get("target") for sample in samples],
-    )
+    naming = Naming.of(_score(cells, scorer).get("answer") for cells in samples)
+    known = _Answers(scorer, naming, [sample.get("target") for sample in samples])
     model = options.name or as_name(plain_model(str(spec.get("model") or ""))) or path_name("model")
     make = partial(LogReply, model=model, view=options.view or "full", template=KIND)
     made, wrong = rows_or_faults(
         ((row, items[row.line]) for row in rows if row.line in items),
-        lambda row, item: make(row.line, item=item, **_answer(row.cells, item, scorer, known)),
+        lambda row, item: make(row.line, item=item, **_answer(row.cells, item, known)),
     )
     replies = tuple(reply for _, reply in made)
     return Log(
@@ -104,23 +98,21 @@ def _in_order(tree: Mapping[str, Any], spec: Mapping[str, Any]) -> list[Cells]:
     ids = _list(as_object(spec.get("dataset")).get("sample_ids"))
     position = {str(name): at for at, name in enumerate(ids)}
     samples = [_resolved(sample) for sample in _list(tree["samples"]) if isinstance(sample, Mapping)]
-    return sorted(samples, key=lambda s: (position.get(str(s.get("id")), len(position)), _epoch(s)))
+
+    def place(sample: Cells) -> tuple[int, int]:
+        epoch = sample.get("epoch")
+        return position.get(str(sample.get("id")), len(position)), epoch if isinstance(epoch, int) else 1
+
+    return sorted(samples, key=place)
 
 
 def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _epoch(sample: Cells) -> int:
-    epoch = sample.get("epoch")
-    return epoch if isinstance(epoch, int) else 1
-
-
 def _resolved(sample: Mapping[str, Any]) -> dict[str, Any]:
     """Return the sample with its attachments inserted into the item texts."""
-    apart = sample.get("attachments")
-    if not isinstance(apart, Mapping):
-        return dict(sample)
+    apart = as_object(sample.get("attachments"))
     texts = {name: _put_back(sample[name], apart) for name in ("input", "choices") if name in sample}
     return {**sample, **texts}
 
@@ -162,29 +154,32 @@ def _scorer(file: str, samples: Sequence[Cells], wanted: str | None) -> str | No
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Answers(HoldsText):
-    """Format of the answers of a log, and its targets."""
+    """Scorer of a log, the format of its answers, and its targets."""
 
+    scorer: str | None
     naming: Naming
     targets: Sequence[object]
 
 
-def _answer(cells: Cells, item: LoggedItem, scorer: str | None, known: _Answers) -> dict[str, Any]:
+def _score(cells: Cells, scorer: str | None) -> Mapping[str, Any]:
+    return as_object(as_object(cells.get("scores")).get(scorer or ""))
+
+
+def _answer(cells: Cells, item: LoggedItem, known: _Answers) -> dict[str, Any]:
     """Return the pick of a sample, or the reason why it has none."""
-    scores = cells.get("scores")
-    score = scores.get(scorer) if isinstance(scores, Mapping) else None
+    score = _score(cells, known.scorer)
     if cells.get("error") is not None:
         return {"reason": "the run failed on it"}
-    if not isinstance(score, Mapping) or not score:
+    if not score:
         return {"reason": "no score is logged"}
-    found = known.naming.read(score.get("answer"), item.k, item.choices)
-    pick, value = found.index if isinstance(found, Picked) else None, score.get("value")
-    plain = scorer == "choice" or score.get("answer") in known.targets
-    if pick_contradicts(right := scored_right(value), item, pick, plain=plain):
+    answer = known.naming.answer(score.get("answer"), item)
+    plain = known.scorer == "choice" or score.get("answer") in known.targets
+    if pick_contradicts(right := scored_right(score.get("value")), item, answer["pick"], plain=plain):
         raise ItemError(
             f"the sample is scored as {'right' if right else 'wrong'}, but its answer and target imply the opposite. Check "
             "that both are letters of the logged choices."
         )
-    return {"pick": pick, "reason": "" if isinstance(found, Picked) else found.reason}
+    return answer
 
 
 def _notes(options: LogOptions, replies: Sequence[LogReply], dropped: int) -> list[str]:
@@ -193,10 +188,8 @@ def _notes(options: LogOptions, replies: Sequence[LogReply], dropped: int) -> li
         notes.append(f"samples of later epochs left out: {dropped} (the first epoch of each item counts)")
     if options.view is None:
         same = len(replies) > 1 and len({reply.item.stem for reply in replies}) == 1
-        doubt = (
-            ". All items have the same stem; if the question was not shown, use choices_only" if same else ""
-        )
-        notes.append(assumed("full") + doubt)
+        doubt = ". All items have the same stem; if the question was not shown, use choices_only"
+        notes.append(assumed("full") + doubt * same)
     return notes
 
 

@@ -32,9 +32,9 @@ def recognizes(file: LogFile) -> bool:
 def read(file: LogFile, options: LogOptions, before: ShownBefore) -> Log:
     """Read the replies in lighteval details. Rows that show no item become faults."""
     path, table = file.path, file.table
+    pairs = ((row, row.cells) for row in table.rows)
     made, faults = rows_or_faults(
-        ((row, row.cells) for row in table.rows),
-        lambda row, cells: replace(row, cells=_as_lm_eval(cells, row.number)),
+        pairs, lambda row, cells: replace(row, cells=_as_lm_eval(cells, row.number))
     )
     # Sort numeric names by number, before all other names.
     rows = sorted((row for _, row in made), key=lambda row: _position(str(row.cells["doc_id"])))
@@ -64,9 +64,7 @@ def _as_lm_eval(cells: Cells, number: int) -> dict[str, object]:
             raise ItemError(NO_TEXTS)
         stem, choices = found
     response = as_object(cells.get("model_response"))
-    scores, alone = (
-        _scores(response.get(name), len(said)) for name in ("logprobs", "unconditioned_logprobs")
-    )
+    scores, alone = (_scores(response.get(n), len(said)) for n in ("logprobs", "unconditioned_logprobs"))
     contexts = [query] * len(said) + [""] * len(alone)
     return {
         **as_object(cells.get("metric") or cells.get("metrics")),

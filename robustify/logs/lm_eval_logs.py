@@ -24,9 +24,8 @@ from robustify.logs.lm_eval_requests import (
 )
 from robustify.logs.lm_eval_results import LmEvalRun, find_run
 from robustify.logs.log import Log, LogFile, LoggedItem, LogOptions, LogReply, ShownBefore
-from robustify.logs.own_scores import pick_contradicts, score_contradicts, scores_of_row
+from robustify.logs.own_scores import number_or_nan, pick_contradicts, score_contradicts, scores_of_row
 from robustify.logs.prompts import Naming, Prompt, asked_as
-from robustify.marks.picks import Picked
 from robustify.scoring import per_character
 
 KIND = "lm-eval"
@@ -45,8 +44,7 @@ def recognizes(file: LogFile) -> bool:
 
 def read(file: LogFile, options: LogOptions, before: ShownBefore) -> Log:
     """Read the replies in a log of lm-eval. Raise `UsageError` if the filter does not exist, or the view contradicts the
-    prompts. Raise `DataError` if the file has only results, the items have no known layout, or the prompts contradict
-    `options`."""
+    prompts. Raise `DataError` if the file has only results, the layout is unknown, or the prompts contradict `options`."""
     if _is_results(file.table.rows[0].cells):
         raise DataError(
             f"{file.path.name} has only aggregated results; expected the answers to each item. Use samples_*.jsonl, which "
@@ -72,7 +70,7 @@ def read_rows(head: Log, run: LmEvalRun, table: SourceTable, options: LogOptions
     try:
         shown = before.items(head.file, item_table(head.file, whole), options, run.task, names)
     except DataError:
-        if not _options_in_requests(rows):
+        if any(len(conditioned(pairs_of(row.cells))) < 2 for row in rows):
             raise
         whole = with_requested_options(whole, apart)
         shown = before.items(head.file, item_table(head.file, whole), options, run.task, names)
@@ -87,12 +85,13 @@ def read_rows(head: Log, run: LmEvalRun, table: SourceTable, options: LogOptions
     how = asked_as(head.file, head.kind, asked, options)
     make = partial(LogReply, model=options.name or run.model, view=how.view, template=how.template)
     way = _Way(make, apart, how.view in TEXT_VIEWS, naming)
-    made, wrong = rows_or_faults(
-        ((row, items[row.line]) for row in rows),
-        lambda row, item: _reply(row, prompts[row.line], item, way),
-    )
+    pairs = ((row, items[row.line]) for row in rows)
+    made, wrong = rows_or_faults(pairs, lambda row, item: _reply(row, prompts[row.line], item, way))
     against, lengths = _contradictions(made, targets)
-    faults += [*wrong, *against, *_unfinished(run, len(set(first.values())))]
+    faults += [*wrong, *against]
+    if run.n not in (None, n := len(set(first.values()))):
+        reason = f"the log contains {n} items, but the results file counts {run.n}; expected all items"
+        faults.append(Fault(1, reason))
     notes += [*said, *lengths, *_assumed(run, options, asked)]
     return replace(
         head,
@@ -132,13 +131,13 @@ def _one_filter(
 
 def _first_lines(rows: Sequence[SourceRow]) -> dict[int, int]:
     """Return a mapping from each line to the first line with the same item. `item_table` keeps only that line."""
-    seen: dict[str, tuple[int, object]] = {}
+    seen: dict[str, SourceRow] = {}
     out: dict[int, int] = {}
     for row in rows:
-        number, inner = str(row.cells.get("doc_id")), row.cells.get("doc")
-        if not (number in seen and seen[number][1] == inner):
-            seen[number] = (row.line, inner)
-        out[row.line] = seen[number][0]
+        first = seen.setdefault(str(row.cells.get("doc_id")), row)
+        if first.cells.get("doc") != row.cells.get("doc"):
+            first = seen[str(row.cells.get("doc_id"))] = row
+        out[row.line] = first.line
     return out
 
 
@@ -148,17 +147,12 @@ def _reply(row: SourceRow, asked: Prompt | None, item: LoggedItem, way: _Way) ->
         said = _written(row.cells)
         if said is None:
             raise ItemError(f"the row has neither a log-likelihood for each of {item.k} choices nor a reply")
-        found = way.naming.read(said, item.k, item.choices)
-        if isinstance(found, Picked):
-            return make(row.line, item=item, pick=found.index)
-        return make(row.line, item=item, reason=found.reason)
+        return make(row.line, item=item, **way.naming.answer(said, item))
     if len(values) not in (item.k, 2 * item.k):
         raise ItemError(f"{len(values)} log-likelihoods for {item.k} choices; expected one per choice")
     if any(value > ROUNDING and math.isfinite(value) for value in values):
-        raise ItemError(
-            "a score is above 0, so it is not a log-likelihood but, for example, a loss. Log the log-likelihoods, "
-            "which are at most 0."
-        )
+        raise ItemError("a score is above 0, so it is not a log-likelihood but, for example, a loss. Log the "
+                        "log-likelihoods, which are at most 0.")  # fmt: skip
     by_text = not asked.by_letter if asked is not None else way.text_view
     back = (by_choice(asked) if asked is not None and by_text else None) or range(item.k)
     scores = _finite(values[j] for j in back)
@@ -178,11 +172,9 @@ def _reply(row: SourceRow, asked: Prompt | None, item: LoggedItem, way: _Way) ->
 def _contradictions(
     made: Sequence[tuple[SourceRow, LogReply]], targets: Collection[str]
 ) -> tuple[list[Fault], list[str]]:
-    """Return faults for rows whose metrics contradict their scores or pick and the key, and a note about rows in which
-    only a norm differs. The faults find keys that were read incorrectly, and scores that were assigned to the wrong
-    choices. `targets` are the answers that the log expects in any of its rows."""
-    faults: list[Fault] = []
-    other_norm: list[int] = []
+    """Return faults for rows whose metrics contradict their scores or pick and the key, which finds misread keys and
+    choices, and a note about rows in which only a norm differs. `targets` are the answers expected in any row."""
+    faults, other_norm = list[Fault](), list[int]()
     for row, reply in made:
         said, norms = scores_of_row(row.cells), _norms(reply)
         plain = str(_written(row.cells)).strip() in targets
@@ -226,16 +218,10 @@ def _norms(reply: LogReply) -> dict[str, tuple[float, ...]]:
     return norms
 
 
-def _options_in_requests(rows: Sequence[SourceRow]) -> bool:
-    return all(len(conditioned(pairs_of(row.cells))) > 1 for row in rows)
-
-
 def _assumed(run: LmEvalRun, options: LogOptions, prompts: Sequence[Prompt]) -> list[str]:
-    notes = []
-    if run.facts is None and options.model is None:
-        notes.append(
-            "there is no results file beside the log, so the name of the folder is used as the model name"
-        )
+    unnamed = run.facts is None and options.model is None
+    note = "there is no results file beside the log, so the name of the folder is used as the model name"
+    notes = [note] * unnamed
     in_order = sum(not prompt.by_letter and by_choice(prompt) is None for prompt in prompts)
     if in_order:
         notes.append(
@@ -244,19 +230,13 @@ def _assumed(run: LmEvalRun, options: LogOptions, prompts: Sequence[Prompt]) -> 
     return notes
 
 
-def _unfinished(run: LmEvalRun, n: int) -> list[Fault]:
-    if run.n is None or run.n == n:
-        return []
-    return [Fault(1, f"the log contains {n} items, but the results file counts {run.n}; expected all items")]
-
-
 def _log_likelihoods(cells: Cells) -> list[float]:
     """Return the log-likelihood of each request, or NaN if it is unreadable.
     `resps` contains a list per request, which contains a list per repeat. Older logs have one level less."""
     for name in ("resps", "filtered_resps"):
         responses = cells.get(name)
         if isinstance(responses, list) and responses:
-            return [_float(_innermost(response)) for response in responses]
+            return [number_or_nan(_innermost(response)) for response in responses]
     return []
 
 
@@ -264,13 +244,6 @@ def _innermost(value: object) -> object:
     while isinstance(value, list) and value:
         value = value[0]
     return value
-
-
-def _float(value: object) -> float:
-    try:
-        return float(value) if isinstance(value, str | int | float) and value is not True else math.nan
-    except (ValueError, OverflowError):
-        return math.nan
 
 
 def _finite(values: Iterable[float]) -> tuple[float, ...]:

@@ -4,6 +4,7 @@ If they contradict each other, a key was misread, or scores were assigned to the
 and 0.0, true and false, "C" and "I", or words.
 """
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 
@@ -16,6 +17,14 @@ _OF_RIGHTNESS = re.compile(
     r"(?:.*_)?(?:acc(?:uracy)?|em|match|correct|right|score|f1|pass)(?:[_@,:].*)?", re.I
 )
 _NORMED_OTHERWISE = re.compile(r"token|pmi|greedy|prob", re.I)
+
+
+def number_or_nan(value: object) -> float:
+    """Return a number, also one written as text, or NaN if it is unreadable."""
+    try:
+        return float(value) if isinstance(value, str | int | float) and value is not True else math.nan
+    except (ValueError, OverflowError):
+        return math.nan
 
 
 def scored_right(value: object) -> bool | None:
@@ -47,8 +56,8 @@ def score_contradicts(right: bool | None, key: int | None, rankings: Iterable[tu
 
 
 def pick_contradicts(right: bool | None, item: LoggedItem, pick: int | None, *, plain: bool) -> bool:
-    """Return whether a score contradicts a pick and the key. A harness compares texts. Unless a reply is `plain`, the
-    harness may not have seen that the reply, such as "(C).", is right."""
+    """Return whether a score contradicts a pick and the key. A harness compares texts, so it may not have seen that a
+    reply, such as "(C).", is right unless the reply is `plain`."""
     if right is None or pick is None or item.key is None:
         return False
     return (pick == item.key) != right and (right or plain)

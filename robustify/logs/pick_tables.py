@@ -23,10 +23,9 @@ from robustify.logs.checked_names import (
     topics_in,
 )
 from robustify.logs.log import Log, LogFile, LoggedItem, LogOptions, LogReply, ShownBefore, topic_notes
-from robustify.logs.own_scores import pick_contradicts, scored_right
+from robustify.logs.own_scores import number_or_nan, pick_contradicts, scored_right
 from robustify.logs.pick_columns import PickColumns, pick_columns
 from robustify.logs.prompts import Naming, assumed, naming, whole_number
-from robustify.marks.picks import Picked
 from robustify.redaction import HoldsText
 from robustify.texts import unspaced
 from robustify.views import VIEWS, View
@@ -72,9 +71,8 @@ def recognizes(_: LogFile) -> bool:
 
 
 def read(table_file: LogFile, options: LogOptions, _: ShownBefore) -> Log:
-    """Read the replies in a table of picks.
-    Raise `DataError` if a part has no column or two possible columns, or a view or number of choices is unknown. Raise
-    `UsageError` if a mapped column does not exist, or the requested view contradicts the table."""
+    """Read the replies in a table of picks. Raise `DataError` if a part has no column or several, or a view or number of
+    choices is unknown. Raise `UsageError` if a mapped column does not exist, or the asked view contradicts the table."""
     file, table = table_file.path.name, table_file.table
     columns = pick_columns(file, table, options)
     made, faults = rows_or_faults(((row, columns) for row in table.rows), _said)
@@ -169,8 +167,7 @@ def _furthest(file: str, *positions: Sequence[int | None]) -> int:
 def _views(
     file: str, said: Sequence[SaidPick], columns: PickColumns, options: LogOptions
 ) -> tuple[dict[str, View], str]:
-    """Return a mapping from words in the view column to views, and a note about assumptions.
-    Its only key is "" if there is no such column."""
+    """Return the view of each word in the view column (only "" if there is none), and a note about assumptions."""
     if "view" not in columns.parts:
         return {"": options.view or "full"}, "" if options.view else assumed("full")
     found = {one.text("view") for one in said}
@@ -197,30 +194,25 @@ def _reply(line: int, said: SaidPick, reading: TableReading) -> LogReply:
     model = said.model or reading.models.get("") or reading.models.get(said.text("model"))
     if not model:
         raise ItemError("the model name is missing or does not look like a name")
-    found = reading.picks.read(said.parts.get("pick"), item.k or MOST, item.choices)
-    pick, reason = (found.index, "") if isinstance(found, Picked) else (None, found.reason)
-    scores = _finite_scores(said)
+    answer, scores = reading.picks.answer(said.parts.get("pick"), item), _finite_scores(said)
     if len(scores) != (item.k or len(scores)):
         scores = []
     logs = tuple(math.log(max(score, LEAST)) if reading.probable else score for score in scores)
-    _require_agreement(said.parts.get("correct"), item, pick, logs)
+    _require_agreement(said.parts.get("correct"), item, answer["pick"], logs)
     view = reading.words[said.text("view")]
-    return LogReply(line, model, view, KIND, item, pick, logs, reason=reason)
+    return LogReply(line, model, view, KIND, item, scores=logs, **answer)
 
 
 def _item(said: SaidPick, reading: TableReading) -> LoggedItem:
     k = len(said.choices) or whole_number(said.text("k")) or reading.k
     if not FEWEST <= k <= MOST and (k or "k" in said.parts):
-        raise ItemError(
-            f"the number of choices is {k}; expected {FEWEST} to {MOST}. Set it with --map k=NAME or --map k==N."
-        )
-    key = None
-    if "key" in said.parts:
-        key = reading.keys.position(said.parts["key"], k or MOST, said.choices)
-        if key is None:
-            same = sum(unspaced(choice) == unspaced(said.text("key")) for choice in said.choices)
-            which = f"names {same} identical choices" if same > 1 else f"names none of {k or MOST} choices"
-            raise ItemError(f"the key is {json_kind(said.parts['key'])} that {which}")
+        found = f"the number of choices is {k}; expected {FEWEST} to {MOST}"
+        raise ItemError(f"{found}. Set it with --map k=NAME or --map k==N.")
+    key = reading.keys.position(said.parts.get("key"), k or MOST, said.choices)
+    if "key" in said.parts and key is None:
+        same = sum(unspaced(choice) == unspaced(said.text("key")) for choice in said.choices)
+        which = f"names {same} identical choices" if same > 1 else f"names none of {k or MOST} choices"
+        raise ItemError(f"the key is {json_kind(said.parts['key'])} that {which}")
     name = as_label(said.text("id"))
     topic = reading.topics.get(said.text("topic"), NOTHING)
     stem = require_text(said.parts["stem"], "the stem") if said.choices and "stem" in said.parts else ""
@@ -230,16 +222,12 @@ def _item(said: SaidPick, reading: TableReading) -> LoggedItem:
 def _finite_scores(said: SaidPick) -> list[float]:
     match said.parts.get("scores"):
         case [list(values)] | list(values):
-            return [number for value in values if (number := _number(value)) is not None]
+            return [number for value in values if math.isfinite(number := _number(value))]
     return []
 
 
-def _number(value: object) -> float | None:
-    try:
-        number = float(value) if isinstance(value, str | int | float) else math.nan
-    except (ValueError, OverflowError):
-        return None
-    return number if math.isfinite(number) else None
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, bool) else number_or_nan(value)
 
 
 def _require_agreement(

@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 from robustify.errors import DataError, UsageError
-from robustify.item import Item
+from robustify.item import MOST, Item
 from robustify.loaders.rows import whole
 from robustify.logs.log import LoggedItem, LogOptions
 from robustify.marks.labelling import COUNTED, bare_mark, only_labels, series_of
@@ -54,6 +54,13 @@ class Naming:
         labels = COUNTED[first] if self.form == "number" else self.letters
         prefer: Literal["mark", "text"] = "text" if self.form == "text" else "mark"
         return read_pick(said if isinstance(said, str) else "", choices or ("",) * k, labels, prefer)
+
+    def answer(self, said: object, item: LoggedItem) -> dict[str, Any]:
+        """Return the `pick` that a cell names and the `reason` why it names none, one of them empty."""
+        found = self.read(said, item.k or MOST, item.choices)
+        if isinstance(found, Picked):
+            return {"pick": found.index, "reason": ""}
+        return {"pick": None, "reason": found.reason}
 
     def position(self, said: object, k: int, choices: Sequence[str]) -> int | None:
         """Return the zero-based position that a cell names among `k` choices, or None if it names no choice or several."""
