@@ -40,11 +40,10 @@ def as_label(said: object) -> Name:
 
 
 def names_in(cells: Iterable[object], texts: Iterable[object] = ()) -> dict[str, Name]:
-    """Return a mapping from cell text to name for a column that identifies the source of each row.
+    """Return the names in a column that identifies the source of each row, by cell text, where items have these `texts`.
 
-    `texts` are the texts of the items in the table. The result is empty if each name appears, on average, in fewer rows
-    than there are names. Up to three names are exempt if each is a single word. A name is dropped if it equals a text, or
-    if it has several words and is part of a text.
+    There are none if each name appears, on average, in fewer rows than there are names, unless there are up to three
+    single words. A name is dropped if it equals a text, or has several words and is part of a text.
     """
     said, whole = list(cells), {folded(str(text)) for text in texts}
     found = _repeated(said, lambda n_names, n_rows: n_names <= _FEW or n_names * n_names <= n_rows)
@@ -84,9 +83,8 @@ def said_name(text: str) -> Name:
 
 
 def headings(columns: Sequence[str]) -> dict[str, Name]:
-    """Return the column names of a table as checked names, or none if any of them looks like text.
-    A column name is one word, or up to three short words. In a table without a header, the first record is in place of the
-    column names and would contain item text."""
+    """Return the column names of a table as checked names, or none if any of them is longer than three short words.
+    In a table without a header, the first record is in place of the column names and would contain item text."""
     names = {text: Name(text) for text in columns if as_name(text) or (name_like(text) and _few_words(text))}
     return names if all(column in names for column in columns) else {}
 

@@ -30,13 +30,16 @@ from robustify.orders import own
 from robustify.texts import unspaced
 
 MatchedRow = tuple[Log, LogReply, MatchedItem]
+_NAMELESS = "the row has neither an item ID nor text; expected one of them (--map id=NAME or --map stem=NAME)"
+_KEYLESS = (
+    "the row has no key. Map a column (--map key=NAME), or pass the items with their keys (--data ITEMS)."
+)
 
 
 @dataclass(slots=True)
 class MatchCounts:
-    """Counts of matched rows and lists of unmatched ones. `by` counts rows by matching method, `other_key` counts rows of a
-    log whose key differs from the data, and `matched` counts matched rows by file. `set_aside` lists unmatched rows.
-    `contradicting` lists, by line, rows that contradict the item with their ID."""
+    """Counts of matched rows by matching method, of rows per log whose key differs, and of matched rows per log, with the
+    unmatched rows and those that contradict the item with their ID."""
 
     by: Counter[str] = field(default_factory=Counter)
     other_key: Counter[str] = field(default_factory=Counter)
@@ -47,9 +50,8 @@ class MatchCounts:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Gathered:
-    """Items shown in at least one log, and all answers.
-    `items` is None if no text is known. `topics` and `groups`, by ID, are always available. `set_aside` lists rows that are
-    unreadable or match no item. `left_out` counts items of the data that are in no log."""
+    """Items shown in at least one log (None if no text is known), their topics and groups by ID, and all answers.
+    `set_aside` lists rows that are unreadable or match no item. `left_out` counts items of the data that are in no log."""
 
     items: tuple[Item, ...] | None
     topics: Mapping[str, str]
@@ -64,10 +66,8 @@ class Gathered:
 def gather(logs: Sequence[Log], bench: Loaded | None, *, skip_bad: bool = False) -> Gathered:
     """Combine logs into items and answers. `bench` defines the items. If it is None, the text in the logs defines them.
 
-    If `skip_bad` is true, rows that contradict the item with their ID are set aside, like rows that match no item.
-
-    Raise `DataError` if a log matches no item, rows contradict the item with their ID, two logs are from the same run, or
-    rows without text do not align.
+    Raise `DataError` if a log matches no item, two logs are from the same run, rows without text do not align, or rows
+    contradict the item with their ID. With `skip_bad`, the latter are set aside.
     """
     if bench is None and not any(reply.item.choices for log in logs for reply in log.replies):
         return _gather_textless(logs)
@@ -143,17 +143,14 @@ def _defects(
 def _notes(
     rows: Sequence[MatchedRow], counts: MatchCounts, catalogue: Catalogue, answers: Answers
 ) -> Iterator[str]:
-    grows, left_out = catalogue.grows, len(catalogue.items) - len({match.at for _, _, match in rows})
+    left_out = len(catalogue.items) - len({match.at for _, _, match in rows})
+    earlier, data = "an earlier log (the first key was used)", "the data (the key of the data was used)"
+    whose = earlier if catalogue.grows else data
     for kind, n in counts.by.items():
         if kind != "content":
             yield f"rows matched by {kind}, because their content alone does not identify the item: {n}"
     for file, n in counts.other_key.items():
         if n:
-            whose = (
-                "an earlier log (the first key was used)"
-                if grows
-                else "the data (the key of the data was used)"
-            )
             yield f"{file}: rows whose key differs from {whose}: {n}"
     if left_out:
         yield f"items of the data that are in no log and were left out of this run: {left_out}"
@@ -192,27 +189,19 @@ def _gather_textless(logs: Sequence[Log]) -> Gathered:
         item, here = reply.item, f"{log.file}:{reply.line}"
         there, other = first.setdefault(item.name, (here, item))
         if not item.name:
-            faults.append(
-                f"{here}: the row has neither an item ID nor text; expected one of them (--map id=NAME or --map "
-                "stem=NAME)"
-            )
+            faults.append(f"{here}: {_NAMELESS}")
         elif item.key is None:
-            faults.append(
-                f"{here}: the row has no key. Map a column (--map key=NAME), or pass the items with their keys "
-                "(--data ITEMS)."
-            )
+            faults.append(f"{here}: {_KEYLESS}")
         elif (item.k, item.key, item.topic) != (other.k, other.key, other.topic):
-            faults.append(
-                f"{here}: the key, topic, or number of choices differs from {there}, which is the same item"
-            )
+            differs = "the key, topic, or number of choices differs from"
+            faults.append(f"{here}: {differs} {there}, which is the same item")
     if faults:
         raise DataError.gather(faults)
     refuse_repeats((log, reply, reply.item.name, own(reply.item.k)) for log, reply in rows)
     position = {name: at for at, name in enumerate(first)}
+    asked = ((reply, reply.item, own(reply.item.k)) for _, reply in rows)
     answers = table_in_order(
-        (position[it.name], own(it.k), bare_row(reply, it.name, it.key or 0, own(it.k)))
-        for _, reply in rows
-        for it in [reply.item]
+        (position[it.name], order, bare_row(reply, it.name, it.key or 0, order)) for reply, it, order in asked
     )
     absent = f"the texts of the {len(first)} items are unknown, so heuristics, probe, cloze, and split files are absent"
     return Gathered(

@@ -19,8 +19,7 @@ _LOGGED = re.compile(r"samples_(?P<task>.+?)(?:_(?P<date>\d{4}-\d\d-\d\dT[\d.:-]
 
 @dataclass(frozen=True, slots=True)
 class LmEvalRun:
-    """Task and model of an lm-eval run. `model` is "" if unknown. `n` is the number of rows, or None if unknown.
-    `delimiter` is the text that the task puts before each choice, or None if unknown."""
+    """Task, model, number of rows, and text before each choice of an lm-eval run, as far as they are known."""
 
     task: Name
     model: Name = NOTHING

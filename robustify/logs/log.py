@@ -25,10 +25,9 @@ _LISTED = 3
 class LogOptions:
     """Options that a user sets for a log. Values that are not set are read from the log, and assumptions become notes.
 
-    `view` is the view in which the items were asked. `model` is the model that gave the replies. `filter` selects a filter
-    of lm-eval or a scorer of Inspect. `columns` maps each part of a row to its column or columns, or to a constant value
-    after `=`. `keyed` means that keys come from the file of the benchmark. `skip_bad` sets unreadable rows aside. `hidden`
-    is the part of the item that the choices-only views did not show.
+    `filter` selects a filter of lm-eval or a scorer of Inspect. `columns` maps each part of a row to its columns, or to a
+    constant after `=`. `keyed` means that keys come from the file of the benchmark. `skip_bad` sets unreadable rows aside.
+    `hidden` is the part of the item that the choices-only views did not show.
     """
 
     view: View | None = None
@@ -166,10 +165,9 @@ def logged_items(
 
     def item(row: SourceRow, read: tuple[RawItem, int, str]) -> LoggedItem:
         it, key, group = read
-        name = names[row.line]
-        group = it.group or group
-        topic = topics.get(it.topic.strip(), NOTHING)
-        return LoggedItem(len(it.choices), it.stem, it.choices, key, name, as_label(it.id), topic, group)
+        name, topic = names[row.line], topics.get(it.topic.strip(), NOTHING)
+        known = name, as_label(it.id), topic, it.group or group
+        return LoggedItem(len(it.choices), it.stem, it.choices, key, *known)
 
     read = zip(raw.raws, raw.keys, groups(raw.raws, task), strict=True)
     made, faults = rows_or_faults(zip(raw.rows, read, strict=True), item)
@@ -180,10 +178,8 @@ def logged_items(
 def topic_notes(said: Iterable[str], topics: Mapping[str, Name]) -> list[str]:
     """Return a note about topics that were dropped because they do not look like names."""
     strange = {text.strip() for text in said} - {"", *topics}
-    note = (
-        f"topics dropped, because they are not names or have fewer than two items on average: {len(strange)}"
-    )
-    return [note] * bool(strange)
+    why = "they are not names or have fewer than two items on average"
+    return [f"topics dropped, because {why}: {len(strange)}"] * bool(strange)
 
 
 def plain_model(name: str) -> str:
@@ -195,9 +191,8 @@ def plain_model(name: str) -> str:
 
 
 def fingerprint(logs: Sequence[Log], model: str) -> dict[str, str]:
-    """Return the properties of a model according to its logs, joining the first few values if logs differ.
-    `model` is its name in the logs. The digest of a log identifies answers, not the model that gave them, so it is not
-    stored as a separate digest. Models are distinguished by their names in the log and their revisions."""
+    """Return the properties of a model according to its logs, joining the first few values if logs differ. The digest of a
+    log identifies answers and no model, so it is not stored as a separate digest."""
     facts: dict[str, list[str]] = {}
     for log in logs:
         own: dict[str, str] = {"engine": f"replay of {log.kind}", "model": model, **log.facts}

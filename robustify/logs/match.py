@@ -249,11 +249,10 @@ def refuse_repeats(rows: Iterable[tuple[Log, LogReply, str, Order]]) -> None:
         if (file, line) != (log.file, reply.line):
             again.setdefault((file, log.file, reply.model, reply.view), []).append((line, reply.line))
     if again:
-        raise DataError.gather(
-            [
-                f"{file}:{lines[0][1]}: the row repeats {earlier}:{lines[0][0]} (model {model}, view {view}; "
-                f"{len(lines)} such rows); expected each run once. Remove one log, or give its model another name "
-                "(NAME=LOG)."
-                for (earlier, file, model, view), lines in again.items()
-            ]
-        )
+        mend = "expected each run once. Remove one log, or give its model another name (NAME=LOG)."
+        faults = [
+            f"{file}:{lines[0][1]}: the row repeats {earlier}:{lines[0][0]} (model {model}, view {view}; "
+            f"{len(lines)} such rows); {mend}"
+            for (earlier, file, model, view), lines in again.items()
+        ]
+        raise DataError.gather(faults)

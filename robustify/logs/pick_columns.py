@@ -43,9 +43,8 @@ _OF_A_MODEL = "*_picked,*_pick,*_predicted,*_prediction,*_pred"
 
 @dataclass(frozen=True, slots=True)
 class PickColumns:
-    """Columns of a table of picks. `picks` maps each model to its column of picks, and has the key "" if all models share a
-    column. `parts` maps all other parts to their columns. A column is `=value` if the value is constant, and may contain
-    `*` for the name of a model. `choices` contains the column or columns of the choices."""
+    """Columns of a table of picks: of the picks by model ("" if all models share a column), of all other parts, and of the
+    choices. A column is `=value` if the value is constant, and may contain `*` for the name of a model."""
 
     picks: Mapping[Name, str]
     parts: Mapping[str, str]
@@ -65,7 +64,7 @@ def mapping(pairs: Iterable[str]) -> dict[str, str]:
 
 def pick_columns(file: str, table: SourceTable, options: LogOptions) -> PickColumns:
     """Return the columns of a table of picks. Raise `DataError` if there are no picks, or two columns could be the same
-    part. The message names them and the option to use. Raise `UsageError` if a mapped column does not exist."""
+    part, and `UsageError` if a mapped column does not exist."""
     names = list(table.rows[0].cells) if table.rows else []
     if table.layout or not names:
         raise DataError(
@@ -82,12 +81,9 @@ def pick_columns(file: str, table: SourceTable, options: LogOptions) -> PickColu
     choices = _choices(said.get("choices"), free)
     chosen = (choices,) if isinstance(choices, str) else choices or ()
     free = [name for name in free if name not in chosen]
-    parts = {
-        part: column
-        for part in USUAL
-        if part not in ("choices", "pick") and (column := said.get(part) or _usual(file, part, free))
-    }
-    parts |= {part: said[part] for part in ("first",) if part in said}
+    others = [part for part in USUAL if part not in ("choices", "pick")]
+    parts = {part: column for part in others if (column := said.get(part) or _usual(file, part, free))}
+    parts |= {"first": said["first"]} if "first" in said else {}
     free = [n for n in free if n not in parts.values()]
     picks = _picks(file, names, said.get("pick") or _usual(file, "pick", free) or _OF_A_MODEL)
     if not picks:
@@ -120,13 +116,10 @@ def _expanded(said: str, names: Sequence[str]) -> list[tuple[str, str]]:
 
 def _require(file: str, said: Mapping[str, str], names: Sequence[str]) -> None:
     for part, column in said.items():
-        if column.startswith("="):
-            continue
-        for one in column.split(","):
+        for one in [] if column.startswith("=") else column.split(","):
             if not _expanded(one, names):
-                raise UsageError(
-                    f"{file}: --map {part} names a column {one!r} that does not exist; {_shown(names)}"
-                )
+                fault = f"--map {part} names a column {one!r} that does not exist"
+                raise UsageError(f"{file}: {fault}; {_shown(names)}")
 
 
 def _choices(said: str | None, names: Sequence[str]) -> str | tuple[str, ...] | None:
