@@ -42,11 +42,7 @@ OPTIONS = {
 
 
 def export(run: Run, folder: Path, force: bool = False, licence: str = "", trim: bool = False) -> list[Path]:
-    """Write `SPLIT.jsonl` for each nonempty split, and `README.md`. Return their paths.
-
-    Raises:
-        RobustifyError: the run cannot be exported, or all splits are empty.
-    """
+    """Write `SPLIT.jsonl` for each nonempty split, and `README.md`. Return their paths."""
     with exporting(run, folder, force) as (staging, heading):
         splits = []
         for name in SPLITS:

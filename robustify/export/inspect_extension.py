@@ -80,11 +80,8 @@ def picked() -> Scorer:
     async def score(state: TaskState, target: Target) -> Score:
         picks = state.store.get(PICKS)
         if picks is None:
-            picks = [
-                _only_marked_choice(state)
-                if any(c.correct is not None for c in state.choices)
-                else _written(state)
-            ]
+            marked = any(c.correct is not None for c in state.choices)
+            picks = [_only_marked_choice(state) if marked else _written(state)]
         key = _position(target)
         answered = [pick for pick in picks if pick is not None]
         most = Counter(answered).most_common(1)
@@ -166,9 +163,9 @@ def _only_marked_choice(state: TaskState) -> int | None:
 def _written(state: TaskState) -> int | None:
     """Parse the choice from the reply again, because a log that is scored later has no marks."""
     found = _ANSWER.findall(state.output.completion)
-    position = (
-        ascii_uppercase.index(found[-1].upper()) if found and not _cut(state.output) else len(state.choices)
-    )
+    if not found or _cut(state.output):
+        return None
+    position = ascii_uppercase.index(found[-1].upper())
     return position if position < len(state.choices) else None
 
 

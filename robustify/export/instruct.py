@@ -46,11 +46,7 @@ OPTIONS = {
 def export(
     run: Run, folder: Path, force: bool = False, *, form: Form = "mcq", split: str = "robust"
 ) -> list[Path]:
-    """Write a split as training instructions, as separate fields and in Mistral's format. Return the paths.
-
-    Raises:
-        RobustifyError: the run cannot be exported, or the split is empty or contains a marker of Mistral's format.
-    """
+    """Write a split as training instructions, as separate fields and in Mistral's format. Return the paths."""
     with exporting(run, folder, force) as (staging, heading):
         write_instruct(staging, heading, items_of(run, split), form)
     return files_of(folder)
@@ -76,9 +72,7 @@ def write_instruct(folder: Path, heading: Heading, items: Sequence[Item], form: 
         raise DataError(f"{heading.benchmark}: this split has no suitable item. Choose another --split.")
     marked = [id_ for id_, *parts in rows if any(_MARKS.search(part) for part in parts)]
     if marked:
-        raise DataError.gather(
-            [f"{id_}: contains a marker of Mistral's format. Remove it." for id_ in marked]
-        )
+        raise DataError.gather([f"{i}: contains a marker of Mistral's format. Remove it." for i in marked])
     fields = [{"id": i, "instruction": said, "input": given, "output": out} for i, said, given, out in rows]
     texts = [{"id": i, "text": mistral(said, given, out)} for i, said, given, out in rows]
     says = f"{len(rows)} of {len(items)} items" if form == "mcq" else free.says

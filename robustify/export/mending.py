@@ -41,10 +41,9 @@ class Uneven:
 class Mended:
     """Items with shuffled options, in the order of the file, and a list of remaining problems.
 
-    `orders[i][j]` is the former position of choice j of item i.
-    `bound` are the indices of items that keep their order. `rule` is the length rule that is correct significantly more
-    often than chance, or "". `right` is its number of correct picks, `expected` is the number by chance, and `uneven`
-    lists the items whose key it finds. `trimmed` counts the items whose options lost white space at their ends.
+    `orders[i][j]` is the former position of choice j of item i. The items at `bound` keep their order. `rule` is the length
+    rule that is significantly better than chance, or "": it has `right` picks, `expected` by chance, and finds the keys of
+    the `uneven`. `trimmed` counts the items whose options lost white space at their ends.
     """
 
     items: tuple[Item, ...]
@@ -95,12 +94,8 @@ def _uneven(items: Sequence[Item], rule: str) -> Iterator[Uneven]:
 def write_mended(result: Mended, path: Path, bench: Loaded, source: Path) -> None:
     """Write the items as CSV or JSON Lines, by the ending of the name, and check that the file reads back unchanged.
 
-    If `source` is a CSV with a column per option, the new CSV has the same columns.
-
-    Raises:
-        UsageError: the name has another ending.
-        DataError: CSV would change the items (passages, or options that look like letters of options).
-        ResourceError: the file cannot be written.
+    If `source` is a CSV with a column per option, the new CSV has the same columns. Raise `UsageError` for another ending,
+    `DataError` if CSV would change the items, and `ResourceError` if the file cannot be written.
     """
     with writable(path), staging(path.parent, ".mending-") as place:
         part = place / path.name

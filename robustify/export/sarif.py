@@ -48,13 +48,8 @@ OPTIONS = {
 
 
 def export(run: Run, path: Path, data: Sequence[Path]) -> list[str]:
-    """Write the findings of a public run on the files that it audited. Return a line with their number.
-
-    Raises:
-        AuthorisationError: the run is restricted.
-        DataError: the files differ from the audited ones, or the run has no evidence.
-        ResourceError: the file cannot be written.
-    """
+    """Write the findings of a public run on the files that it audited. Return a line with their number. Raise
+    `AuthorisationError` for a restricted run, and `DataError` for other files or a run without evidence."""
     require_public(run)
     bench = load_many([Source(path=str(file), skip_bad=True) for file in data])
     if bench.sha256 != run.manifest["data"]["sha256"]:
@@ -74,13 +69,9 @@ def _flagged(run: Run) -> Iterator[Finding]:
             continue
         cue = (row.get("cues") or [{"cue": "none"}])[0]
         says = cue.get("says") or cue_words("label")[cue["cue"]]
-        chance = row.get("p_shortcut")
+        chance, says = row.get("p_shortcut"), f"Can be answered without its {hidden}: {plain(says, 600)}."
         sure = "" if chance is None else f" A shortcut gave it away with probability {percent(chance)}."
-        yield (
-            f"{FLAGGED}/{cue['cue']}",
-            row["item"],
-            f"Can be answered without its {hidden}: {plain(says, 600)}.{sure}",
-        )
+        yield f"{FLAGGED}/{cue['cue']}", row["item"], says + sure
 
 
 def _defects(run: Run) -> Iterator[Finding]:

@@ -36,8 +36,7 @@ def require_public(run: Run) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """Option of an exporter: its help, and its choices, or the metavariable of its text or files. Without these, it is a
-    flag. With `required`, it names one or several files."""
+    """Option of an exporter. Without choices and a metavariable, it is a flag. With `required`, it names files."""
 
     says: str
     metavar: str = ""
@@ -66,27 +65,18 @@ def heading_of(run: Run, force: bool) -> Heading:
     """Build the heading of an export, with a warning if it is forced. Raise `GuardrailError` if a guardrail stops it."""
     halted = run.summary.halting
     if halted and not force:
-        raise GuardrailError(
-            *(
-                f"{g.name}: {sentence(g.reason)}. The export stopped. To export anyway, use --force."
-                for g in halted
-            )
-        )
+        anyway = "The export stopped. To export anyway, use --force."
+        raise GuardrailError(*(f"{g.name}: {sentence(g.reason)}. {anyway}" for g in halted))
     warning = "; ".join(f"FORCED although {g.name}: {sentence(g.reason)}" for g in halted)
     return Heading(str(run.manifest["config"]["name"]), str(run.manifest["signature"]), warning)
 
 
 @contextlib.contextmanager
 def exporting(run: Run, folder: Path, force: bool) -> Iterator[tuple[Path, Heading]]:
-    """Check that the run can be exported, then yield a temporary folder. Its files move to `folder` when all are
-    written.
+    """Check that the run can be exported, then yield a temporary folder, whose files move to `folder` when all are written.
 
-    Raises:
-        AuthorisationError: the run is restricted.
-        DataError: the run was changed, or does not contain the text of its items.
-        GuardrailError: a guardrail stops the export, and `force` is not set.
-        UsageError: the folder is not empty.
-        ResourceError: the folder cannot be written.
+    Raise `AuthorisationError` for a restricted run, `DataError` for a changed one or one without text, `GuardrailError` if
+    a guardrail stops it without `force`, `UsageError` for a full folder, `ResourceError` for one that is not writable.
     """
     require_public(run)
     if not run.holds_text:
