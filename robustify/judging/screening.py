@@ -167,20 +167,14 @@ def cut_entry(cut: Cut, rules: ScreenRules) -> entries.DecoyCut:
     )
 
 
-def excess(chance: Chance) -> entries.ExcessOverChance | None:
-    """Return the excess of flags over the expected number as a share of the items, with its p-value."""
-    if chance.excess is None:
-        return None
-    return entries.ExcessOverChance(value=chance.excess, ci=chance.excess_ci, p=chance.p)
-
-
 def _chance_fields(chance: Chance) -> dict[str, Any]:
     """Return the fields that `Flags` and `ByPosition` have in common."""
     # The latent rate is undefined if chance alone could explain every flag.
     known = chance.latent is not None
+    excess = entries.ExcessOverChance(value=chance.excess, ci=chance.excess_ci, p=chance.p)
     return {
         "expected_flags": Quantity(value=chance.expected, ci=chance.expected_ci) if chance.n else None,
-        "excess_over_chance": excess(chance),
+        "excess_over_chance": None if chance.excess is None else excess,
         "latent_shortcut_rate": Quantity(
             value=chance.latent, n=chance.n if known else 0, ci=chance.latent_ci if known else None
         ),
@@ -272,10 +266,8 @@ def other_rules(ctx: Context) -> tuple[OtherRule, ...]:
         found = ctx.screen(votes, rule)
         chance = found.chance(ctx.parts.groups)
         alike = jaccard(removed, found.outcome == SHORTCUT) if chance.n else None
-        fields = flag_fields(chance)
-        rows.append(
-            OtherRule(name=name, flagged=fields["flagged"], expected=fields["expected_flags"], jaccard=alike)
-        )
+        expected = _chance_fields(chance)["expected_flags"]
+        rows.append(OtherRule(name=name, flagged=Quantity.of(chance.share), expected=expected, jaccard=alike))
     return tuple(rows)
 
 

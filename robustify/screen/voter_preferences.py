@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from robustify.answers import Answers
-from robustify.arrays import ROUNDING, Bools, Floats, Ints, tied
+from robustify.arrays import ROUNDING, Bools, Floats, tied
 from robustify.baselines.conditional_logit import centred
 from robustify.screen.item_index import ItemIndex
 from robustify.screen.screen_rules import VIEW_OF, Mode, ScreenRules, TextNorm
-from robustify.screen.votes import first_template, in_own_order, preferences, who_votes
+from robustify.screen.votes import first_template, in_own_order, item_means, preferences, who_votes
 from robustify.stats.missing import reading_ratio
 
 _ANYTHING = 1e6
@@ -100,7 +100,7 @@ class VoterPreferences:
         asking = mode, name, template, norm
         if asking not in self._read:
             block = self._answers.block(VIEW_OF[mode], name, template)
-            preference = _mean(*preferences(block, mode, self._index, norm), self._index)
+            preference = item_means(*preferences(block, mode, self._index, norm), self._index)
             answered = ~(np.isnan(preference) & self._there).any(axis=1) & (self._index.k > 0)
             values = np.where(answered[:, None], _standardised(preference, self._there), 0.0)
             placed = mode == "letter" and in_own_order(block)
@@ -108,12 +108,6 @@ class VoterPreferences:
             asked = np.bincount(there[there >= 0], minlength=len(self._index)) > 0
             self._read[asking] = _Preferences(values, answered, placed, asked)
         return self._read[asking]
-
-
-def _mean(at: Ints, values: Floats, index: ItemIndex) -> Floats:
-    asked = np.bincount(at, minlength=len(index))
-    total = np.stack([np.bincount(at, weights=column, minlength=len(index)) for column in values.T], axis=1)
-    return np.where(asked[:, None] > 0, total / np.maximum(asked, 1)[:, None], np.nan)
 
 
 def _standardised(values: Floats, there: Bools) -> Floats:

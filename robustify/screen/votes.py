@@ -151,13 +151,16 @@ def mean_best(at: Ints, preference: Floats, index: ItemIndex, bounded: Bools | N
 
     There are none if the best one relies on an upper bound, marked in `bounded` (r, width).
     """
-    means = _sums(at, preference, index)
-    asked = np.bincount(at, minlength=len(index))
-    mean = np.where(asked[:, None] > 0, means / np.maximum(asked, 1)[:, None], np.nan)
-    top = best(mean, index.k)
+    top = best(item_means(at, preference, index), index.k)
     if bounded is None:
         return top
     return np.asarray(top & ~(top & (_sums(at, bounded, index) > 0)).any(axis=1, keepdims=True))
+
+
+def item_means(at: Ints, values: Floats, index: ItemIndex) -> Floats:
+    """Return the mean of the values (r, K) over the rows of each item (n, K), NaN for an item without rows."""
+    asked = np.bincount(at, minlength=len(index))[:, None]
+    return np.where(asked > 0, _sums(at, values, index) / np.maximum(asked, 1), np.nan)
 
 
 def _sums(at: Ints, values: Floats | Bools, index: ItemIndex) -> Floats:
