@@ -124,7 +124,6 @@ def choice_columns(names: Iterable[str], prefixes: Iterable[str] = OPTION_COLUMN
 
 
 def _column(name: str) -> tuple[str, str]:
-    """Split the name of an option column into prefix and label. Return two empty strings for other names."""
     match = _COLUMN.fullmatch(name)
     prefix = name_key(match[1]) if match else ""
     return (prefix, match[2]) if match and prefix in OPTION_COLUMNS | WRONG_COLUMNS else ("", "")
@@ -226,7 +225,6 @@ def _labelled(texts: tuple[str, ...], names: object, what: str) -> Choices:
 
 
 def _from_columns(cells: Cells, names: Sequence[str], key: str | None) -> Choices:
-    """Read choices from columns that contain one choice or a list of choices. Ignore empty columns at the end."""
     values = [(name, cell_value(cells, name) if has(cells, name) else None) for name in names]
     while values and values[-1][1] in (None, ""):
         values.pop()

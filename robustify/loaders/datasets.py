@@ -46,7 +46,6 @@ class BenchmarkLayout:
 
 
 def _flat(name: str, description: str, needs: tuple[str, ...] = (), **fields: object) -> BenchmarkLayout:
-    """Build a layout in which each part of an item has its own field."""
     read = partial(read_fields, fields=FieldMap.model_validate(fields))
     return BenchmarkLayout(name, description, needs, read)
 

@@ -198,7 +198,6 @@ def several(choices: str | Sequence[str] | None) -> tuple[str, ...]:
 
 
 def _marks(cells: Cells, choices: str) -> bool:
-    """Return whether the choices of this row mark the correct one."""
     try:
         return has(cells, choices) and bool(read_choices(cells, choices).marks)
     except DataError:
@@ -217,7 +216,6 @@ def _only(part: str, names: Iterable[str], ranks: Sequence[Sequence[str]]) -> st
 def _choices(
     own: Sequence[str], every: Sequence[str], table: Columns
 ) -> tuple[str | tuple[str, ...], str | None]:
-    """Return the fields of the choices, and the field of the correct choice if it has one."""
     usual = usual_names(own, CHOICES)
     columns = [series for series in choice_columns(every) if any(table.filled[name] for name in series)]
     if usual and not (columns and name_key(usual[0]) not in map(name_key, CHOICES[0])):

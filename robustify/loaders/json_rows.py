@@ -235,7 +235,6 @@ def _broken(name: str, text: str, at: int, error: ValueError | RecursionError) -
 
 
 def _reason(error: ValueError | RecursionError, text: str) -> str:
-    """Return the reason for a decoding error without quoting the file."""
     match error:
         case json.JSONDecodeError():
             early = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")

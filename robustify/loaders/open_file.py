@@ -11,7 +11,7 @@ import json
 import re
 import sys
 from codecs import BOM_UTF8
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -123,23 +123,14 @@ def _read(file: Path) -> bytes | None:
         raise UsageError(why) from None
 
 
-Recognise = Callable[[str], bool]
-Read = Callable[[str, str], SourceTable]
-READERS: dict[str, tuple[Recognise, Read]] = {
-    "JSON": (lambda text: text.lstrip()[:1] in "{[", json_rows),
-    "LogiQA blocks": (in_blocks, block_rows),
-    "CSV": (lambda _: True, csv_rows),
-}
-"""Readers of text files by kind. Each gives the rows of a file from its name and text. The first that recognizes the text
-reads it."""
-
-
 def _rows(file: Path, text: str) -> SourceTable:
     if not text.strip():
         raise DataError(
             f"{file.name} is empty; expected items in JSON Lines, JSON, CSV, TSV, Parquet, or Arrow"
         )
-    return next(read for recognises, read in READERS.values() if recognises(text))(file.name, text)
+    if text.lstrip()[0] in "{[":
+        return json_rows(file.name, text)
+    return block_rows(file.name, text) if in_blocks(text) else csv_rows(file.name, text)
 
 
 def _refuse(name: str, head: bytes, data: bytes) -> None:

@@ -20,7 +20,7 @@ def is_lm_eval(cells: Cells) -> bool:
     return (
         isinstance(cells.get("doc"), Mapping)
         and "doc_id" in cells
-        and ("resps" in cells or "arguments" in cells)
+        and bool({"resps", "arguments"} & cells.keys())
     )
 
 

@@ -87,13 +87,11 @@ _BARE_LABEL = re.compile(rf"[\s*_`{OPENING}{UNSEEN}]*(?P<mark>{TOKEN})[\s*_`{CLO
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Labelled(HoldsText):
-    """Options of one item without their labels. `positions` are those of the labels in their series. `unclear` is the
-    number of options whose label has no usual dress, such as `C rome` among `A. Lima` and `B. Oslo`."""
+    """Options of one item without their labels. `positions` are those of the labels in their series."""
 
     labels: tuple[str, ...]
     texts: tuple[str, ...]
     positions: tuple[int, ...]
-    unclear: int = 0
 
     @property
     def in_order(self) -> bool:
@@ -119,11 +117,10 @@ def split_labels(options: Sequence[str]) -> Labelled | None:
         or (n < len(options) and positions != tuple(range(len(options))))
     ):
         return None
-    return Labelled(labels, texts, positions, len(options) - n)
+    return Labelled(labels, texts, positions)
 
 
 def _dressed(option: str) -> tuple[str, str] | None:
-    """Return the label of an option and its text, or None if the option does not begin like a label."""
     head = _DRESSED.match(option)
     if head is None:
         return None
@@ -131,20 +128,11 @@ def _dressed(option: str) -> tuple[str, str] | None:
     if (head["open"] and not head["close"]) or not _is_mark(mark):
         return None
     if head["close"]:
-        sure = (
-            bool(head["open"])
-            or not digit
-            or bool(head["gap"])
-            or not rest[:1].isascii()
-            or rest[:1].isalpha()
-        )
+        sure = not digit or bool(head["open"] or head["gap"]) or not rest[:1].isascii() or rest[:1].isalpha()
     elif head["dot"]:
         # `A.D.`, `1.5` and `a:b` are no labels.
-        sure = (
-            bool(head["gap"])
-            or not rest[:1].isascii()
-            or bool(re.match(r"[^\W\d_]\w" if digit else r"\w\w", rest))
-        )
+        word = re.match(r"[^\W\d_]\w" if digit else r"\w\w", rest)
+        sure = bool(head["gap"] or word) or not rest[:1].isascii()
     elif head["wide"]:
         sure = not (digit and head["wide"] in "·，" and rest[:1].isdecimal())
     elif head["weak"]:

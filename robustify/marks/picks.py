@@ -155,18 +155,14 @@ class _Reader(HoldsText):
         announced = [found for claim in _announced(reply) if (found := self._claim(claim)) is not None]
         if len(lines) < 2:
             whole = self._claim(reply)
-            readings = (
-                announced
-                if whole is None or (announced and isinstance(whole, Unreadable))
-                else [whole, *announced]
-            )
-            return _together(readings)
+            alone = whole is None or (announced and isinstance(whole, Unreadable))
+            return _together(announced if alone or whole is None else [whole, *announced])
         if equal := self._by_text(reply):
             return _one(equal, "text")
         first, last = self._claim(lines[0]), self._claim(lines[-1])
         if announced:
             short = isinstance(first, Picked) and first.how == "mark"
-            return _together([*([first] if short and first is not None else []), *announced])
+            return _together([first, *announced] if short and first is not None else announced)
         begun = {fold(m["mark"]) for line in lines if (m := _MARK_AND_TEXT.match(line)) and m["gap"].strip()}
         if isinstance(first, Picked) and first.how == "explained" and len(begun) > 1:
             first = Unreadable("several options")
@@ -183,12 +179,10 @@ class _Reader(HoldsText):
                 return Unreadable("mark or text")
             if equal and not (isinstance(marked, int) and (self.prefer == "mark" or marked in equal)):
                 return _one(equal, "text")
+            if isinstance(marked, int):
+                return Picked(marked, "both" if marked in equal else "mark")
             if marked is not None:
-                return (
-                    Picked(marked, "both" if marked in equal else "mark")
-                    if isinstance(marked, int)
-                    else marked
-                )
+                return marked
         for core in shorter_texts(text):
             if (found := self._mark_and_text(core)) is not None:
                 return found
@@ -206,11 +200,8 @@ class _Reader(HoldsText):
                 return place
             return Picked(place, "both") if place in equal else Unreadable("mark and text differ")
         joined = _JOINED.match(rest)
-        if (
-            joined
-            and isinstance(other := self._position(joined["mark"]), int)
-            and not joined["mark"].islower()
-        ):
+        other = self._position(joined["mark"]) if joined and not joined["mark"].islower() else None
+        if isinstance(other, int):
             return None if other == place else Unreadable("several options")
         article = parts["mark"] in "aAiI" and not parts["gap"].strip()
         if not sure and (article or not _REASONS.match(rest)):
