@@ -157,8 +157,8 @@ def _export_command(name: str, exporter: "Exporter") -> click.Command:
         kind: dict[str, Any] = {"metavar": about.metavar}
         if about.required:
             kind |= {"multiple": True, "required": True, "type": PATH}
-        elif about.choices:
-            kind = {"type": click.Choice(about.choices), "show_default": True}
+        elif about.values:
+            kind = {"type": click.Choice(about.values), "show_default": True}
         elif not about.metavar:
             kind = {"is_flag": True}
         kind |= {} if about.default is None else {"default": about.default}

@@ -36,7 +36,7 @@ OPTIONS = {
     "force": FORCE,
     "form": Option(
         "Write questions with choices (mcq), or with free-text answers (free).",
-        choices=("mcq", "free"),
+        values=("mcq", "free"),
         default="mcq",
     ),
     "split": Option("Write this split.", choices=SPLITS, default="robust"),

@@ -36,11 +36,11 @@ def require_public(run: Run) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """Option of an exporter. Without choices and a metavariable, it is a flag. With `required`, it names files."""
+    """Option of an exporter. Without values and a metavariable, it is a flag. With `required`, it names files."""
 
     says: str
     metavar: str = ""
-    choices: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
     default: str | None = None
     required: bool = False
 

@@ -77,7 +77,7 @@ def test_an_imported_run_shows_what_was_picked_without_a_prompt(tmp_path: Path) 
     assert [(one["prompt"], one["models"]) for one in tree["askings"]] == [(None, ["one", "two"])]
     for row, (at, item) in zip(tree["items"], enumerate(run.items), strict=True):
         pick = exported_run.voted(at, item)
-        assert row["asked"][0][1] == ("names no choice, or several" if pick is None else [pick])
+        assert row["asked"][0][1] == ("empty" if pick is None else [pick])
 
 
 PROMPT = b"multiple choice questions (with answers)"
