@@ -39,7 +39,7 @@ OPTIONS = {
         values=("mcq", "free"),
         default="mcq",
     ),
-    "split": Option("Write this split.", choices=SPLITS, default="robust"),
+    "split": Option("Write this split.", values=SPLITS, default="robust"),
 }
 
 
