@@ -25,7 +25,7 @@ MADE_UP = SimpleNamespace(
     OUT="Write the name here.",
     OPTIONS={
         "force": FORCE,
-        "case": Option("Write it in this case.", choices=("lower", "upper"), default="lower"),
+        "case": Option("Write it in this case.", values=("lower", "upper"), default="lower"),
         "note": Option("Ignore this text.", "TEXT"),
     },
     export=lambda run, out, note=None, **options: export(run, out, **options),
