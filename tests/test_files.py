@@ -51,7 +51,7 @@ def test_a_hostile_topic_is_words_in_a_public_report() -> None:
     pages = render(
         read(
             filled(
-                Summary, {"format": 2, "topics": {"by_topic": rows}, "splits": {"all": 200, "robust": 120}}
+                Summary, {"format": 3, "topics": {"by_topic": rows}, "splits": {"all": 200, "robust": 120}}
             )
         ),
         {},
