@@ -254,10 +254,10 @@ class Answers:
                 f"{path}: the answer table cannot be read ({type(error).__name__}). Run the audit again."
             ) from None
         missing = [f.name for f in SCHEMA if f.name not in table.column_names]
-        if missing:
-            raise DataError(
-                f"{path}: columns {', '.join(missing)} are missing; expected an answer table written by robustify"
-            )
+        repeated = sorted({name for name in table.column_names if table.column_names.count(name) > 1})
+        if missing or repeated:
+            fault = f"{', '.join(missing)} are missing" if missing else f"{', '.join(repeated)} are repeated"
+            raise DataError(f"{path}: columns {fault}; expected an answer table written by robustify")
         empty = [c for c in ("item", "view", "model", "template", "order") if table[c].null_count]
         if empty:
             raise DataError(f"{path}: column {empty[0]} has empty cells. Run the audit again.")

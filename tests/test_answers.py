@@ -108,6 +108,13 @@ def test_a_table_of_something_else_names_the_missing_columns(tmp_path: Path) -> 
         Answers.read(tmp_path / "x.parquet")
 
 
+def test_a_column_that_stands_twice_is_named(tmp_path: Path) -> None:
+    table = Answers.of(three()).table
+    pq.write_table(table.append_column("item", table["item"]), tmp_path / "twice.parquet")
+    with pytest.raises(DataError, match="columns item are repeated"):
+        Answers.read(tmp_path / "twice.parquet")
+
+
 @pytest.mark.parametrize("column", ["item", "view", "model", "template"])
 def test_an_empty_cell_where_a_name_belongs_is_refused(tmp_path: Path, column: str) -> None:
     table = Answers.of(three()).table
