@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c .c
 DEMO   := runs/benign_demo
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-proof test-doors check fix bench bench-demo atlas calibrate dist torture mutation coverage shots slides video clean
+.PHONY: help setup demo test test-slow test-proof test-doors check fix bench bench-demo atlas calibrate dist torture mutation coverage shots slides clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -65,10 +65,9 @@ fix: $(VENV)/.dev ## fix format and lint, and update generated docs
 	$(BIN)/python -m tools.docs
 	$(BIN)/python -m tools.tasks
 
-bench: $(VENV)/.dev ## compare our scoring with lm-eval's and measure growth (about an hour); writes results/bench
+bench: $(VENV)/.dev ## compare our scoring with lm-eval's and measure large inputs (about 45 minutes); writes results/bench
 	$(BIN)/robustify models pull smollm2-135m
 	HF_HUB_OFFLINE=1 $(BIN)/python -m bench.scoring
-	HF_HUB_OFFLINE=1 $(BIN)/python -m bench.growth
 	$(BIN)/python -m bench.load
 
 bench-demo: $(VENV)/.dev ## measure a cold `make demo` in a new clone; writes results/bench/demo.json
@@ -87,9 +86,6 @@ shots: $(VENV)/.dev ## take the screenshots of the README (requires chromium); w
 slides: $(VENV)/.run ## make ten slides from docs/slides.typ and results; writes runs/talk/slides.pdf
 	$(PIP) 'typst>=0.13'
 	$(BIN)/python -m tools.slides
-
-video: $(VENV)/.dev ## make a film of the demo (requires chromium and ffmpeg; espeak-ng for a voice); writes runs/talk/video.mp4
-	$(BIN)/python -m tools.video
 
 torture: $(VENV)/.dev ## test kills, changed inputs, pairs, and odd surroundings (about an hour); writes results/bench/torture.json
 	OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(BIN)/python -m bench.torture

@@ -9,7 +9,7 @@ import pytest
 
 from robustify import config as configs
 from tests.support.command import commands
-from tools import docs, slides, video
+from tools import docs, slides
 
 ROOT = docs.ROOT
 PAGES = docs.pages()
@@ -178,11 +178,3 @@ def test_the_slides_are_ten_pages(tmp_path: Path) -> None:
     slides.built(tmp_path / "slides.pdf", tmp_path)
     assert len(list(tmp_path.glob("slide-*.png"))) == 10
     assert (tmp_path / "slides.pdf").stat().st_size <= 500_000
-
-
-def test_a_film_without_its_programs_names_their_packages(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
-    assert video.main([]) == 2
-    assert "apt-get install chromium ffmpeg" in capsys.readouterr().err
