@@ -5,8 +5,7 @@ use the same float32 weights in memory and include tokenisation. Ratios compare 
 machine speed affects both sides.
 
 `python -m bench.scoring [CASE...]` measures only these cases and keeps the others in the file. The `size_*` cases are
-Llama-shaped models with random weights; their ratio must not fall with size. The case `vllm` compares with vLLM's CPU build
-and prefix caching on tokenised prompts; `bench/vllm_peer.py` lists its requirements.
+Llama-shaped models with random weights; their ratio must not fall with size.
 """
 
 import gc
@@ -25,7 +24,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from bench import vllm_peer
 from bench.cases import CASES, Case, arc, asked
 from bench.matrix import matrix_rate
 from bench.warm import warm
@@ -43,8 +41,6 @@ TRIED_ON = 40
 """Requests, spread over a case, used to compare lm-eval's batch sizes."""
 SIZES = {"135m": (576, 1536, 30, 9, 3), "500m": (1280, 3584, 24, 20, 5), "1b": (2048, 8192, 16, 32, 8)}
 """Width, MLP width, layers, heads and key heads; the vocabulary is SmolLM2's 49,152 tokens."""
-BESIDE_VLLM = replace(CASES[0], items=30, goal=1.5, requests=lambda: asked(arc(30), ("full", "cloze")))
-"""Fewer items, because vLLM computes complete prompts if prompt log-probabilities are requested."""
 SIZED = replace(CASES[0], items=4, goal=1.0, requests=lambda: asked(arc(4), ("full", "cloze")))
 
 
@@ -54,8 +50,6 @@ def main(wanted: Sequence[str]) -> int:
     todo: dict[str, Callable[[], dict[str, Any]]] = {"matrix_rate": lambda: matrix_rate(MODEL)}
     todo |= {case.name: lambda case=case: _measured(case) for case in CASES}
     todo |= {"warm": lambda: warm(MODEL)}
-    if vllm_peer.PYTHON in os.environ:
-        todo |= {"vllm": lambda: _beside_vllm(BESIDE_VLLM)}
     todo |= {f"size_{size}": lambda size=size: _sized(size) for size in SIZES}
     if unknown := set(wanted) - set(todo):
         print(f"unknown: {', '.join(sorted(unknown))}; expected some of {', '.join(todo)}", file=sys.stderr)
@@ -123,24 +117,6 @@ def _measured(case: Case, folder: Path | None = None) -> dict[str, Any]:
         "batch_size": min(sizes, key=lambda n: sizes[n]),
         "batch_size_trial_seconds": {str(n): round(seconds, 1) for n, seconds in sizes.items()},
     }
-
-
-def _beside_vllm(case: Case) -> dict[str, Any]:
-    requests = case.requests()
-    folder = locate(MODEL, cache_folder())
-    peer = vllm_peer.Peer(folder)
-    work = peer.tokens([(r.context, r.continuation) for r in requests])
-    peer.sums(work[:8])
-    pairs = []
-    with HF(HFModel(name=MODEL), folder) as engine:
-        engine.loglikelihoods(requests[:: max(1, len(requests) // TRIED_ON)])
-        for _ in range(PAIRS):
-            theirs, seconds_peer = _timed(lambda: peer.sums(work))
-            ours, seconds_ours = _timed(lambda: [s.total for s in engine.loglikelihoods(requests)])
-            pairs.append((seconds_peer, seconds_ours))
-            print(f"  vllm: {seconds_peer:.1f} s against {seconds_ours:.1f} s", flush=True)
-    peer.close()
-    return _compared(case, requests, pairs, ours, theirs) | {"vllm": peer.version}
 
 
 def _compared(
