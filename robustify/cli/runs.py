@@ -328,8 +328,7 @@ def compare(folders: tuple[Path, ...], html: Path | None) -> int:
         robustify compare base tuned --html compare.html
     """
     from robustify.errors import UsageError
-    from robustify.report.compare.compare_page import comparison_html, comparison_lines
-    from robustify.report.compare.comparing import compared
+    from robustify.report.compare import compared, comparison_html, comparison_lines
 
     if len(folders) < 2:
         raise UsageError(f"{len(folders)} run is not enough; expected two or more run folders.")

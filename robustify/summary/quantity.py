@@ -32,6 +32,6 @@ class Quantity(Part):
     ci: Interval | None = None
 
     @classmethod
-    def of(cls, measured: Rate | Difference, **more: Any) -> Self:
-        """Build the quantity from a rate or a difference, and from the other fields of the class."""
+    def of(cls, measured: "Rate | Difference | Quantity", **more: Any) -> Self:
+        """Build the quantity from a rate, a difference, or a quantity, and from the other fields of the class."""
         return cls(value=measured.value, n=measured.n, ci=measured.ci, **more)

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from robustify.report.compare.compare_page import comparison_html
-from robustify.report.compare.comparing import compared
+from robustify.report.compare import compared, comparison_html
 from robustify.report.dashboard import dashboard_html
 from robustify.run import EXPLORER, Run
 from tests.browser.conftest import AXE, PHONE, Open

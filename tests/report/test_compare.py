@@ -16,8 +16,7 @@ from robustify.files import sha256
 from robustify.item import Item
 from robustify.logs import LogPath
 from robustify.policy.from_logs import import_logs
-from robustify.report.compare.compare_page import comparison_html
-from robustify.report.compare.comparing import compared
+from robustify.report.compare import compared, comparison_html
 from robustify.run import Run, write_items
 from robustify.stats.tests import independent_difference, paired_difference
 from tests.support import restricted_run

@@ -16,8 +16,7 @@ from robustify.export.dataset import export as export_dataset
 from robustify.files import sha256
 from robustify.judging.measures import CHOICES_ONLY
 from robustify.pipeline import rejudge
-from robustify.report.compare.compare_page import comparison_lines
-from robustify.report.compare.comparing import compared
+from robustify.report.compare import compared, comparison_lines
 from robustify.report.format import percent
 from robustify.report.messages import label
 from robustify.run import Run, open_run

@@ -1,1 +1,105 @@
-"""Comparison of two or more finished runs."""
+"""Comparison of two or more finished runs, as text and as an HTML page (`robustify compare`).
+
+The page has no script and makes no request. It contains IDs of public items, but no item text.
+"""
+
+from typing import Any
+
+from robustify.report.advice import grounds
+from robustify.report.compare.comparing import Comparison, RunPair
+from robustify.report.compare.comparing import compared as compared
+from robustify.report.format import count, counted, in_points, p_value, plain
+from robustify.report.opening import FirstScreen
+from robustify.report.printing import html, markdown
+from robustify.report.tables import Table, cell, table, text_table
+
+MOST_ITEMS = 2000
+"""Maximum number of items listed per pair."""
+TWO_MODES = (
+    "The full question was asked by letter in one run and by text in another: a difference may be that alone."
+)
+
+
+def comparison_lines(found: Comparison) -> list[str]:
+    """Return the comparison as lines for a terminal."""
+    return markdown("compare.j2", **_values(found)).splitlines()
+
+
+def comparison_html(found: Comparison) -> str:
+    """Return the comparison as an HTML page."""
+    return html("compare.html.j2", **_values(found))
+
+
+def _values(found: Comparison) -> dict[str, Any]:
+    names = [f"[{i}] {plain(run.folder.resolve().name)}" for i, run in enumerate(found.runs, start=1)]
+    rules = [f"{s.screen.criterion}/{s.screen.mode}" if s.screen else "no screen" for s in found.summaries]
+    rows = (
+        (name, s.benchmark.name, rule, s.splits.all, s.benchmark.chance_accuracy, s.splits.shortcut, s.splits.robust,
+         s.certificate.verdict if s.certificate else None)
+        for name, rule, s in zip(names, rules, found.summaries, strict=True)
+    )  # fmt: skip
+    heads = ("Run", "Benchmark", "Rule", "Items", "Guessing is right", "Removed", "Robust", "Verdict")
+    return {
+        "name": ", ".join(names),
+        "signature": "; ".join(plain(run.manifest["signature"], 500) for run in found.runs),
+        "first": _first(found),
+        "pairs": found.pairs,
+        "folders": [run.folder for run in found.runs],
+        "runs": [
+            (s, rule, grounds(s).flagged_by_chance) for s, rule in zip(found.summaries, rules, strict=True)
+        ],
+        "table": table("The runs", heads, rows),
+        "numbers": _numbers,
+        "moves": _moves,
+        "most": MOST_ITEMS,
+    }
+
+
+def _numbers(pair: RunPair, caption: str) -> Table:
+    rows = (
+        (c.label, c.first, c.second,
+         cell(c.difference, "points", "" if c.p_holm is None else f"{p_value(c.p_holm)} by Holm",
+              "" if c.mde is None else f"80 % power at {in_points(c.mde)}"),
+         "paired" if c.paired else "not paired", c.noise)
+        for c in pair.changes
+    )  # fmt: skip
+    return table(caption, ("Number", "First", "Second", "Difference", "Items", "Noise?"), rows)
+
+
+def _moves(pair: RunPair) -> Table:
+    """Return the matched items with another verdict or another text."""
+    rows = [
+        (item.one, "edited" if item.mended else "same text", item.was, item.now)
+        for item in pair.items if item.mended or item.moved
+    ]  # fmt: skip
+    return text_table(
+        "Items with another verdict or another text", ("Item", "Text", "First", "Second"), rows, names=2
+    )
+
+
+def _first(found: Comparison) -> FirstScreen:
+    tested = [change for change in found.changes if change.changed is not None]
+    changed = [c for c in tested if c.changed]
+    known = [pair for pair in found.pairs if pair.why_not is None]
+    verdict = "These runs show no number that can be compared."
+    if changed:
+        are = "is" if len(changed) == 1 else "are"
+        verdict = f"{count(len(changed))} of {counted(len(tested), 'difference')} {are} more than noise."
+    elif tested:
+        verdict = f"No difference between these runs is more than noise: {count(len(tested))} were tested."
+    most = max(changed, key=lambda c: abs(c.difference.value or 0.0), default=None)
+    modes = {s.full_mode for s in found.summaries}
+    edited = [pair for pair in known if pair.mended]
+    facts = []
+    if len(known) == len(edited) == 1:
+        verdict, facts = f"{edited[0].mended_words}.", [verdict]
+    facts += [f"Largest change: {in_points(most.difference.value or 0.0)}, {most.label}."] if most else []
+    if known:
+        both = "both" if len(found.runs) == 2 else "every two"
+        facts.append(f"{counted(min(len(pair.items) for pair in known), 'item')} in {both}.")
+        facts.append(f"{counted(sum(len(pair.moved) for pair in known), 'verdict')} moved.")
+    else:
+        facts.append(f"Items are not compared: {found.pairs[0].why_not}.")
+    warnings = dict.fromkeys(f"Caution: {pair.warning}." for pair in found.pairs if pair.warning)
+    above = (*((TWO_MODES,) if len(modes) > 1 else ()), *warnings)
+    return FirstScreen(verdict, "unsure", above, checks=tuple((None, fact) for fact in facts))

@@ -10,90 +10,136 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from pydantic import Field
 
 from robustify.arrays import Floats, Ints, group_numbers
+from robustify.judging import measures
 from robustify.judging.accuracy import Scored, ScoredBy, compare_pair, scored
-from robustify.judging.measures import (
-    ADJUSTED,
-    CHOICES_ONLY,
-    COMPARED,
-    FLAGGED,
-    SET,
-    Measure,
-    PerItem,
-    of_section,
-)
-from robustify.report.compare.change import Change, Split
-from robustify.report.compare.matching import Match, matched
-from robustify.report.format import counted
+from robustify.judging.measures import ADJUSTED, SET, Measure, PerItem
+from robustify.report.compare.matching import SameItem, same_items
+from robustify.report.format import counted, plain
+from robustify.report.messages import label
 from robustify.run import SPLIT_FILES, VERDICTS, Run, open_run
 from robustify.screen.item_index import item_index
 from robustify.stats.balance import weighted_difference
 from robustify.stats.intervals import rate
-from robustify.stats.tests import NORMAL, holm, newcombe
+from robustify.stats.tests import LEVEL, NORMAL, detectable, holm, newcombe
 from robustify.summary.measured import Measured
-from robustify.summary.quantity import Quantity
+from robustify.summary.quantity import Part, Quantity
 from robustify.summary.result import Summary
 
 Tree = dict[str, Any]
+Split = Literal["all", "kept"]
+Models = tuple[str, str] | None
 ANSWERS = "answers.parquet"
+
+
+class Change(Part):
+    """Change of a number from the first run to the second.
+
+    `number` is the name of a measure. `models` has one model of each run. `difference` is `second` minus `first`. If
+    `paired`, it is computed on matched items that both runs answered and tested by the exact McNemar test (by groups of
+    items if there are any). Otherwise, it is computed from the intervals in the summaries (Newcombe 1998, method 10), which
+    is too wide if the items are the same. `p_holm` is adjusted over all numbers of all pairs. `same` is true if every item
+    has the same credit, so that there is nothing to test. `voter` marks a score of a voter on robust items, which selection
+    biases.
+    """
+
+    number: str
+    part: Split
+    models: Models
+    first: Quantity
+    second: Quantity
+    difference: Quantity
+    error: float | None = Field(exclude=True)
+    p: float | None
+    paired: bool
+    voter: bool = False
+    same: bool = False
+    p_holm: float | None = None
+
+    @property
+    def changed(self) -> bool | None:
+        """Whether the difference is more than noise, or None if there is no test."""
+        ci, p = self.difference.ci, self.p_holm
+        return None if ci is None or p is None else p <= LEVEL and not ci[0] <= 0 <= ci[1]
+
+    @property
+    def mde(self) -> float | None:
+        """Smallest detectable difference, if the difference is not significant."""
+        return detectable(self.error) if self.changed is False and self.error is not None else None
+
+    @property
+    def label(self) -> str:
+        """Label of the number, with its models and items."""
+        said = f"{label(self.number)}, {'both kept' if self.paired and self.part == 'kept' else self.part}"
+        if self.models is None:
+            return said
+        names = " / ".join(plain(name) for name in dict.fromkeys(self.models))
+        return f"{names}, {said}{' *' if self.voter else ''}"
+
+    @property
+    def noise(self) -> str:
+        """Whether the difference is more than noise, in words."""
+        if self.changed is None:
+            return "the same on every item" if self.same and self.first.n else "too few to tell"
+        return "changed" if self.changed else "within noise"
+
+    def tree(self) -> Tree:
+        """Return the change as JSON values."""
+        return {**super().tree(), "mde": self.mde, "changed": self.changed}
 
 
 @dataclass(frozen=True)
 class Side:
-    """One run of a pair: its index, its summary, and its IDs of the `common` items."""
+    """One run of a pair: its index, its summary, and its IDs of the matched items."""
 
     place: int
     run: Run
     summary: Summary
-    common: tuple[str, ...]
+    items: tuple[str, ...] = ()
 
-    @cached_property
-    def verdicts(self) -> list[str]:
-        """Verdicts of this run on the items that both runs contain."""
-        found = self.run.verdicts if self.common else {}
-        return [found[item] for item in self.common]
+    def column(self, name: str) -> list[str]:
+        """Return the cells of the matched items in verdicts.csv, empty if it lacks the column (n_items)."""
+        cells = {row["item"]: row.get(name, "") for row in self.run.verdict_rows()}
+        return [cells[item] for item in self.items]
 
     @cached_property
     def weight(self) -> Floats:
-        """Weights of the common items in the adjusted score, NaN if an item has none (n_common,)."""
-        found = {row["item"]: float(row.get("adjusted_weight") or "nan") for row in self.run.verdict_rows()}
-        return np.array([found[item] for item in self.common])
-
-    @property
-    def removed(self) -> Floats:
-        """1 for each removed item and 0 for every other common item (n_common,)."""
-        return np.array([float(verdict == "shortcut") for verdict in self.verdicts])
+        """Weights of the matched items in the adjusted score, NaN if an item has none (n_items,)."""
+        return np.array([float(cell or "nan") for cell in self.column("adjusted_weight")])
 
     @cached_property
     def groups(self) -> Ints | None:
-        """Group number of each common item (n_common,), or None if no item belongs to a group."""
+        """Group number of each matched item (n_items,), or None if no item belongs to a group."""
         group_of = {item.id: item.group for item in self.run.items or ()}
-        return group_numbers(self.common, group_of) if any(map(group_of.get, self.common)) else None
+        return group_numbers(self.items, group_of) if any(map(group_of.get, self.items)) else None
 
     def scored(self, model: str) -> Scored:
-        """Return the model's credits on the common items by view, as the run scored them."""
-        screen = self.summary.screen
+        """Return the model's credits on the matched items by view, as the run scored them."""
+        screen, answers = self.summary.screen, self.run.answers
         by = ScoredBy(self.summary.full_mode)
         if screen is not None:
             by = replace(by, screen=screen.mode, template=screen.template, norm=screen.norm or "chars")
-        answers = self.run.answers
-        return scored(answers, item_index(answers, self.common), model, by)
+        return scored(answers, item_index(answers, self.items), model, by)
 
-    def values(self, measure: PerItem, model: Scored) -> Floats | None:
-        """Return the value of a measure for each common item (n_common,)."""
-        values = measure.values(model)
-        if values is None or not measure.cloze:
+    def values(self, measure: Measure, model: Scored) -> Floats | None:
+        """Return a measure's value for each matched item (n_items,), or None if it has none."""
+        if measure is ADJUSTED:
+            return model.credits["full"]
+        if not isinstance(measure.compute, PerItem):
+            return None
+        values = measure.compute.values(model)
+        if values is None or not measure.compute.cloze:
             return values
-        fit = {row["item"] for row in self.run.verdict_rows() if not row.get("cloze_excluded")}
-        return np.where([item in fit for item in self.common], values, np.nan)
+        return np.where([not why for why in self.column("cloze_excluded")], values, np.nan)
 
 
 @dataclass(frozen=True)
-class Pair:
+class RunPair:
     """Two runs and their differences.
 
     Items are matched unless `why_not` gives a reason. `n_only` counts the items that only one of the runs contains.
@@ -102,46 +148,39 @@ class Pair:
     one: Side
     two: Side
     why_not: str | None
-    items: tuple[Match, ...]
+    items: tuple[SameItem, ...]
     n_only: tuple[int, int]
     changes: tuple[Change, ...] = ()
 
-    @cached_property
-    def verdicts(self) -> list[tuple[Match, tuple[str, str]]]:
-        """Pairs of matched items, each with the verdicts of both runs."""
-        return list(zip(self.items, zip(self.one.verdicts, self.two.verdicts, strict=True), strict=True))
-
-    @cached_property
-    def moved(self) -> list[tuple[Match, tuple[str, str]]]:
-        """Matched items whose verdict changed, with both verdicts."""
-        return [(item, both) for item, both in self.verdicts if both[0] != both[1]]
-
-    @cached_property
-    def mended(self) -> list[tuple[Match, tuple[str, str]]]:
-        """Matched items whose text or key changed, with both verdicts."""
-        return [(item, both) for item, both in self.verdicts if item.mended]
+    @property
+    def moved(self) -> list[SameItem]:
+        """Items whose verdict changed."""
+        return [item for item in self.items if item.moved]
 
     @property
-    def counts(self) -> list[tuple[str, int]]:
+    def mended(self) -> list[SameItem]:
+        """Items whose text or key changed."""
+        return [item for item in self.items if item.mended]
+
+    @property
+    def counts(self) -> dict[str, int]:
         """Number of items for each change of verdict."""
-        return sorted(Counter(f"{a} -> {b}" for _, (a, b) in self.moved).items())
+        return dict(sorted(Counter(f"{item.was} -> {item.now}" for item in self.moved).items()))
 
     @property
     def warning(self) -> str:
         """Reason why the numbers of the two runs differ in meaning, or an empty string."""
-        one, two = self.one.summary.screen, self.two.summary.screen
-        if one is not None and two is not None and one.hidden != two.hidden:
-            hidden = f"{one.hidden} and {two.hidden}"
-            return f"the screens hid different parts of the items ({hidden}); do not compare their rates"
-        if self.two_modes:
+        if len(hidden := self.screens("hidden")) > 1:
+            parts = " and ".join(hidden)
+            return f"the screens hid different parts of the items ({parts}); do not compare their rates"
+        if len(self.screens("mode")) > 1:
             return "one screen asked by letter and the other by text, so choices only is not compared"
         return ""
 
-    @property
-    def two_modes(self) -> bool:
-        """Whether one screen asked by letter and the other by text."""
-        one, two = self.one.summary.screen, self.two.summary.screen
-        return one is not None and two is not None and one.mode != two.mode
+    def screens(self, name: str) -> list[str]:
+        """Return the different values of a setting of the screens, in the order of the runs."""
+        screens = (side.summary.screen for side in (self.one, self.two))
+        return list(dict.fromkeys(getattr(screen, name) for screen in screens if screen is not None))
 
     @property
     def mended_words(self) -> str:
@@ -149,14 +188,13 @@ class Pair:
 
         An item is mended if it was edited and is no longer flagged.
         """
-        edited = Counter(both for _, both in self.mended)
-        flagged = [item for item, (a, _) in self.verdicts if a == "shortcut"]
-        still = edited["shortcut", "shortcut"]
-        mended = sum(n for (a, _), n in edited.items() if a == "shortcut") - still
-        newly = sum(b == "shortcut" != a for _, (a, b) in self.verdicts)
+        flagged = [item for item in self.items if item.was == "shortcut"]
+        still = sum(item.mended and not item.moved for item in flagged)
+        mended = sum(item.mended for item in flagged) - still
+        newly = sum(item.now == "shortcut" for item in self.moved)
         counts = {"not edited": sum(not item.mended for item in flagged), "still flagged": still}
-        parts = (f", {n} {words}" for words, n in counts.items() if n)
-        return f"{mended} of {counted(len(flagged), 'flagged item')} mended{''.join(parts)}, {newly} newly flagged"
+        parts = "".join(f", {n} {words}" for words, n in counts.items() if n)
+        return f"{mended} of {counted(len(flagged), 'flagged item')} mended{parts}, {newly} newly flagged"
 
     def tree(self) -> Tree:
         """Return the pair as JSON values."""
@@ -167,95 +205,91 @@ class Pair:
         }
         if self.why_not is not None:
             return named
-        removed = [(a == "shortcut", b == "shortcut") for _, (a, b) in self.verdicts]
-        either = np.array([a and b for a, b in removed if a or b], dtype=np.float64)
+        one, two = self.removed
         return {
             **named,
             "n_common": len(self.items),
             "n_only": list(self.n_only),
-            "removed": [sum(a for a, _ in removed), sum(b for _, b in removed)],
-            "jaccard": rate(either).json(),
-            "moved": dict(self.counts),
+            "removed": [int(one.sum()), int(two.sum())],
+            "jaccard": rate((one * two)[one + two > 0]).json(),
+            "moved": self.counts,
             "moved_items": _listed(self.moved),
             "mended": len(self.mended),
             "mended_items": _listed(self.mended),
         }
 
+    @property
+    def removed(self) -> tuple[Floats, Floats]:
+        """In each run, 1 for each flagged item and 0 for every other one (n_items,)."""
+        verdicts = ([item.was for item in self.items], [item.now for item in self.items])
+        one, two = (np.array([float(word == "shortcut") for word in words]) for words in verdicts)
+        return one, two
+
     def measured(self) -> Iterator[Change]:
         """Yield the change of every number that both runs contain, without `p_holm`."""
-        one, two = self.one, self.two
-        compared = of_section(*COMPARED)
-        for measure in (m for m in compared if m.scope == "set"):
+        for measure in (m for m in measures.of_section(*measures.COMPARED) if m.scope == "set"):
             # Flagged items are counted over all items, because dropping an item fixes it as well as rewriting does.
-            if measure is FLAGGED and self.items and not any(self.n_only):
-                yield self._paired(measure, "all", None, one.removed, two.removed)
+            if measure is measures.FLAGGED and self.items and not any(self.n_only):
+                yield self._paired(measure, None, *self.removed)
             else:
                 yield from self._unpaired(measure, None)
-        by_item = bool(self.items) and all(ANSWERS in side.run.manifest["files"] for side in (one, two))
-        first, second = one.summary.models, two.summary.models
+        by_item = bool(self.items) and all(ANSWERS in s.run.manifest["files"] for s in (self.one, self.two))
+        first, second = self.one.summary.models, self.two.summary.models
         for a, b in _same_models(list(first), list(second)):
-            x, y = (one.scored(a), two.scored(b)) if by_item else (None, None)
+            scores = (self.one.scored(a), self.two.scored(b)) if by_item else None
             voter = first[a].is_voter or second[b].is_voter
-            for measure in (m for m in compared if m.scope == "model"):
-                for change in self._of_model(measure, (a, b), x, y):
-                    yield replace(change, voter=voter and change.part == "kept")
+            for measure in (m for m in measures.of_section(*measures.COMPARED) if m.scope == "model"):
+                for change in self._of_model(measure, (a, b), scores):
+                    yield change.model_copy(update={"voter": voter and change.part == "kept"})
 
     def _of_model(
-        self, measure: Measure, models: tuple[str, str], one: Scored | None, two: Scored | None
+        self, measure: Measure, models: tuple[str, str], scores: tuple[Scored, Scored] | None
     ) -> Iterator[Change]:
         """Yield the change on all and on the kept items, paired if both runs have a value for each item."""
-        if measure is CHOICES_ONLY and self.two_modes:
+        if measure is measures.CHOICES_ONLY and len(self.screens("mode")) > 1:
             return
-        x = y = None
-        if one is not None and two is not None and isinstance(measure.compute, PerItem):
-            x, y = self.one.values(measure.compute, one), self.two.values(measure.compute, two)
-        elif one is not None and two is not None and measure is ADJUSTED:
-            yield from self._adjusted(models, one.credits["full"], two.credits["full"])
-            return
+        x = y = weight = None
+        if scores is not None:
+            x, y = self.one.values(measure, scores[0]), self.two.values(measure, scores[1])
+        if measure is ADJUSTED and x is not None:
+            weight = self.one.weight
+            x = x if np.array_equal(weight, self.two.weight, equal_nan=True) else None
         if x is None or y is None:
             yield from self._unpaired(measure, models)
             return
-        change = self._paired(measure, "all", models, x, y)
-        yield change
-        if change.same:
+        change = self._paired(measure, models, x, y, weight)
+        if weight is not None:
+            yield from [change] if change.first.n else []
+        elif change.same:
             # The answers are equal, so only the kept items can differ.
+            yield change
             yield from self._unpaired(measure, models, ("kept",))
         else:
-            robust = np.array([both == ("robust", "robust") for _, both in self.verdicts])
-            yield self._paired(measure, "kept", models, *(np.where(robust, v, np.nan) for v in (x, y)))
-
-    def _adjusted(self, models: tuple[str, str], x: Floats | None, y: Floats | None) -> Iterator[Change]:
-        """Yield the change of the adjusted score, paired if both runs weight every item alike."""
-        if x is None or y is None or not np.array_equal(self.one.weight, self.two.weight, equal_nan=True):
-            yield from self._unpaired(ADJUSTED, models)
-            return
-        weight = self.one.weight
-        found, p = weighted_difference(y, x, weight, self.one.groups)
-        if not found.n:
-            return
-        there, same = ~np.isnan(x + y + weight), not found.error
-        values = (float(np.average(v[there], weights=weight[there])) for v in (x, y))
-        first, second = (Quantity(value=value, n=found.n) for value in values)
-        shown = first, second, Quantity.of(found)
-        yield Change(
-            ADJUSTED.name, "all", models, *shown, found.error, None if same else p, paired=True, same=same
-        )
+            yield change
+            kept = np.array([item.was == item.now == "robust" for item in self.items])
+            x, y = (np.where(kept, values, np.nan) for values in (x, y))
+            yield self._paired(measure, models, x, y).model_copy(update={"part": "kept"})
 
     def _paired(
-        self, measure: Measure, part: Split, models: tuple[str, str] | None, x: Floats, y: Floats
+        self, measure: Measure, models: Models, x: Floats, y: Floats, weight: Floats | None = None
     ) -> Change:
-        """Return the change on items that both runs answered. Credits are NaN if unanswered (n_common,)."""
-        there = ~np.isnan(x) & ~np.isnan(y)
-        found = compare_pair(y, x, self.one.groups)
-        same = bool(np.array_equal(x[there], y[there]))
-        n = found.difference.n
-        first, second = (Quantity(value=float(v[there].mean()) if n else None, n=n) for v in (x, y))
-        difference = Quantity.of(found.difference)
-        p, error = None if same else found.p, found.difference.error
-        return Change(measure.name, part, models, first, second, difference, error, p, paired=True, same=same)
+        """Return the change on items that both runs answered. Credits are NaN if unanswered (n_items,)."""
+        there = ~np.isnan(x + y if weight is None else x + y + weight)
+        if weight is None:
+            tested = compare_pair(y, x, self.one.groups)
+            found, p, same = tested.difference, tested.p, np.array_equal(x[there], y[there])
+        else:
+            found, p = weighted_difference(y, x, weight, self.one.groups)
+            same, weight = not found.error, weight[there]
+        means = (float(np.average(v[there], weights=weight)) if found.n else None for v in (x, y))
+        first, second = (Quantity(value=mean, n=found.n) for mean in means)
+        return Change(
+            number=measure.name, part="all", models=models, first=first, second=second,
+            difference=Quantity.of(found), error=found.error, p=None if same else p, paired=True, same=same,
+        )  # fmt: skip
 
     def _unpaired(
-        self, measure: Measure, models: tuple[str, str] | None, parts: tuple[Split, ...] = ("all", "kept")
+        self, measure: Measure, models: Models, parts: tuple[Split, ...] = ("all", "kept")
     ) -> Iterator[Change]:
         """Yield the change of each part of a number that both summaries contain."""
         named = zip((self.one, self.two), models or (SET, SET), strict=True)
@@ -269,13 +303,14 @@ class Pair:
                 ci = newcombe(r.value, r.ci, q.value, q.ci)
                 error = (ci[1] - ci[0]) / 2 / NORMAL.inv_cdf(0.975)
                 p = 2 * NORMAL.cdf(-abs(value) / error) if error else None
-            first, second = (Quantity(value=x.value, n=x.n, ci=x.ci) for x in (q, r))
-            shown = first, second, Quantity(value=value, ci=ci)
-            yield Change(measure.name, part, models, *shown, error, p, paired=False)
+            yield Change(
+                number=measure.name, part=part, models=models, first=Quantity.of(q), second=Quantity.of(r),
+                difference=Quantity(value=value, ci=ci), error=error, p=p, paired=False,
+            )  # fmt: skip
 
 
-def _listed(items: Sequence[tuple[Match, tuple[str, str]]]) -> list[Tree]:
-    return [{"item": item.one, "now": item.two, "from": a, "to": b} for item, (a, b) in items]
+def _listed(items: Sequence[SameItem]) -> list[Tree]:
+    return [{"item": item.one, "now": item.two, "from": item.was, "to": item.now} for item in items]
 
 
 def _same_models(one: Sequence[str], two: Sequence[str]) -> list[tuple[str, str]]:
@@ -293,7 +328,7 @@ class Comparison:
 
     runs: tuple[Run, ...]
     summaries: tuple[Summary, ...]
-    pairs: tuple[Pair, ...]
+    pairs: tuple[RunPair, ...]
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -313,39 +348,25 @@ def compared(folders: Sequence[Path]) -> Comparison:
         UsageError: A folder is not a run.
         DataError: A file was changed after its run.
     """
-    runs = tuple(open_run(folder) for folder in folders)
+    runs = tuple(map(open_run, folders))
     for run in runs:
-        read = ("summary.json", VERDICTS, "answers.parquet", *SPLIT_FILES)
-        run.require_unchanged(
-            *(name for name in read if name in run.manifest["files"] or name == "summary.json")
-        )
-    summaries = tuple(run.summary for run in runs)
-    pairs = [_pair((i, j), runs, summaries) for i, j in combinations(range(len(runs)), 2)]
+        run.require_unchanged("summary.json", VERDICTS, ANSWERS, *SPLIT_FILES)
+    sides = [Side(place, run, run.summary) for place, run in enumerate(runs)]
+    pairs = [_pair(one, two) for one, two in combinations(sides, 2)]
     changes = [list(pair.measured()) for pair in pairs]
     adjusted = iter(holm([c.p for of_pair in changes for c in of_pair if c.p is not None]))
-    compared_pairs = (
-        replace(pair, changes=tuple(c if c.p is None else replace(c, p_holm=next(adjusted)) for c in of_pair))
-        for pair, of_pair in zip(pairs, changes, strict=True)
-    )
-    return Comparison(runs, summaries, tuple(compared_pairs))
+    for of_pair in changes:
+        of_pair[:] = [c if c.p is None else c.model_copy(update={"p_holm": next(adjusted)}) for c in of_pair]
+    with_changes = (replace(p, changes=tuple(of_pair)) for p, of_pair in zip(pairs, changes, strict=True))
+    return Comparison(runs, tuple(side.summary for side in sides), tuple(with_changes))
 
 
-def _pair(places: tuple[int, int], runs: Sequence[Run], summaries: Sequence[Summary]) -> Pair:
-    one, two = (runs[place] for place in places)
-    items: tuple[Match, ...] = ()
-    why_not: str | None = "a run without verdicts.csv"
-    n_only = (0, 0)
-    if all(VERDICTS in run.manifest["files"] for run in (one, two)):
-        items = tuple(matched(one, two))
-        why_not = None if items else "no item is in both"
-        n_only = (len(one.verdicts) - len(items), len(two.verdicts) - len(items))
-    common = (tuple(item.one for item in items), tuple(item.two for item in items))
-    sides = [
-        Side(place, runs[place], summaries[place], ids) for place, ids in zip(places, common, strict=True)
-    ]
-    return Pair(sides[0], sides[1], why_not, items, n_only)
-
-
-def rule_of(s: Summary) -> str:
-    """Return the criterion and mode of a screen, such as `fdr/text`."""
-    return f"{s.screen.criterion}/{s.screen.mode}" if s.screen else "no screen"
+def _pair(one: Side, two: Side) -> RunPair:
+    """Match the items of two runs."""
+    if not all(VERDICTS in side.run.manifest["files"] for side in (one, two)):
+        return RunPair(one, two, "a run without verdicts.csv", (), (0, 0))
+    items = same_items(one.run, two.run)
+    n_only = (len(one.run.verdicts) - len(items), len(two.run.verdicts) - len(items))
+    one = replace(one, items=tuple(item.one for item in items))
+    two = replace(two, items=tuple(item.two for item in items))
+    return RunPair(one, two, None if items else "no item is in both", items, n_only)

@@ -5,7 +5,7 @@ Items are matched by ID, then by stem, then by their position between matched ne
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -19,37 +19,42 @@ Items = Mapping[str, Item]
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
-    """Item with its ID in each of two runs; `mended` if its text or key changed."""
+class SameItem:
+    """Item of two runs: its ID (`one`, `two`) and verdict (`was`, `now`) in each; `mended` if its text or key changed."""
 
     one: str
     two: str
+    was: str
+    now: str
     mended: bool = False
 
+    @property
+    def moved(self) -> bool:
+        """Whether its verdict changed."""
+        return self.was != self.now
 
-def matched(one: Run, two: Run) -> list[Match]:
+
+def same_items(one: Run, two: Run) -> tuple[SameItem, ...]:
     """Match the items of two runs, in the order of the first.
 
     If the runs contain no texts, items match only if both runs read the same file.
     """
+    was, now = one.verdicts, two.verdicts
     if one.manifest["data"].get("sha256") == two.manifest["data"].get("sha256"):
-        there = two.verdicts
-        return [Match(item, item) for item in one.verdicts if item in there]
+        return tuple(SameItem(name, name, was[name], now[name]) for name in was if name in now)
     left, right = ({item.id: item for item in run.items or ()} for run in (one, two))
     found = {name: name for name in left if name in right}
-    alike = sum(
-        _same(left[name], right[name], "stem") or _same(left[name], right[name], "choices") for name in found
-    )
+    alike = sum(_same(left[n], right[n], "stem") or _same(left[n], right[n], "choices") for n in found)
     if alike < FEWEST_ALIKE * len(found):
         found = {}
     found |= _by(lambda item: (item.stem, item.choices), left, right, found)
     found |= _by(lambda item: item.stem, left, right, found)
     if max(len(left), len(right)) - len(found) <= MOST_UNKNOWN * len(left):
         found |= _by_row(list(left), list(right), found)
-    return [
-        Match(name, found[name], not _same(item, right[found[name]], "stem", "choices", "key"))
-        for name, item in left.items() if name in found
-    ]  # fmt: skip
+    both = ((item, right[found[name]]) for name, item in left.items() if name in found)
+    return tuple(
+        SameItem(a.id, b.id, was[a.id], now[b.id], not _same(a, b, "stem", "choices", "key")) for a, b in both
+    )
 
 
 def _same(one: Item, two: Item, *parts: str) -> bool:
@@ -60,7 +65,7 @@ def _by(
     key: Callable[[Item], Hashable], left: Items, right: Items, found: Mapping[str, str]
 ) -> dict[str, str]:
     """Match the remaining items by the value that `key` returns. Items with equal values are matched in order."""
-    taken, there = set(found.values()), defaultdict(list)
+    taken, there = set(found.values()), defaultdict[Hashable, list[str]](list)
     for item in right.values():
         if item.id not in taken:
             there[key(item)].append(item.id)
@@ -68,13 +73,11 @@ def _by(
     return {item.id: there[key(item)].pop(0) for item in rest if there[key(item)]}
 
 
-def _by_row(left: Sequence[str], right: Sequence[str], found: Mapping[str, str]) -> dict[str, str]:
+def _by_row(left: Sequence[str], right: Sequence[str], found: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Match items between matched neighbors if both runs have equally many items there."""
     place = {name: i for i, name in enumerate(right)}
-    rows: dict[str, str] = {}
     known = [(i, place[found[name]]) for i, name in enumerate(left) if name in found]
     for (i, p), (j, q) in pairwise([(-1, -1), *known, (len(left), len(right))]):
         between = right[p + 1 : q]
         if j - i == q - p and not set(between) & set(found.values()):
-            rows |= zip(left[i + 1 : j], between, strict=True)
-    return rows
+            yield from zip(left[i + 1 : j], between, strict=True)
