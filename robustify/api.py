@@ -43,7 +43,7 @@ from robustify.run import EVIDENCE, VERDICTS, Run, json_values, open_run, write_
 if TYPE_CHECKING:
     import pandas as pd
 
-    from robustify.summary.adjustment import Adjust
+    from robustify.summary.scored import Adjust
     from robustify.views import View
 
 __all__ = ["Audit", "RobustifyError", "adjusted", "audit", "heuristics", "import_logs", "judge", "open"]

@@ -39,7 +39,7 @@ from robustify.screen.screen_rules import ScreenRules
 from robustify.settings_files import MOST_YAML, Settings, faults, known_keys, read_yaml
 from robustify.settings_files import find_config as find_config
 from robustify.settings_files import shipped as shipped
-from robustify.summary.adjustment import WITH_MEANING, Adjust
+from robustify.summary.scored import WITH_MEANING, Adjust
 from robustify.views import BEFORE_A_QUESTION, NO_PASSAGE, Hidden
 
 MOST_EXTENDED = 32

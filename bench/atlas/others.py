@@ -21,7 +21,7 @@ from robustify.judging.measures import CHOICES_ONLY
 from robustify.logs import LogOptions, LogPath, mapping
 from robustify.policy.from_logs import import_logs
 from robustify.run import Run, open_run
-from robustify.summary.measured import Score
+from robustify.summary.quantity import Score
 
 SHARED = ("mmlu-ten", "truthfulqa-binary")
 """The sets whose questions were seen by the models of two parts."""

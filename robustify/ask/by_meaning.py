@@ -16,7 +16,7 @@ from robustify.engines.protocols import Progress, no_progress
 from robustify.errors import UsageError
 from robustify.files import write_atomic
 from robustify.item import Item
-from robustify.summary.adjustment import WITH_MEANING, Adjust
+from robustify.summary.scored import WITH_MEANING, Adjust
 
 
 def can_audit(cache: Path) -> bool:

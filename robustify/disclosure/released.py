@@ -28,7 +28,7 @@ from robustify.disclosure.rounding import (
 )
 from robustify.disclosure.topics import ReleasedTopics, topic_table
 from robustify.judging.measures import MEASURES, TOPICS_RANK, Disclosed, Group, Measure
-from robustify.summary.measured import Measured, Score
+from robustify.summary.quantity import Measured, Score
 from robustify.summary.result import Summary
 
 SMALL = 500

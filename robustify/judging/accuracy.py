@@ -31,8 +31,7 @@ from robustify.stats.tests import (
     paired_difference,
     sign_flip,
 )
-from robustify.summary.measured import Measured, Score
-from robustify.summary.quantity import Quantity
+from robustify.summary.quantity import Measured, Quantity, Score
 from robustify.summary.scored import Pair, Paired, PairView
 
 PAIRED = ("full", "cloze_chars")

@@ -29,10 +29,8 @@ from robustify.stats.balance import (
     worth,
 )
 from robustify.stats.tests import LEVEL, holm
-from robustify.summary.adjustment import WITH_MEANING, Adjustment, LeftToFind
-from robustify.summary.measured import Score
-from robustify.summary.reason import AuditorKind, Reason
-from robustify.summary.scored import AdjustedDifference
+from robustify.summary.quantity import AuditorKind, Reason, Score
+from robustify.summary.scored import WITH_MEANING, AdjustedDifference, Adjustment, LeftToFind
 
 RULES = ("longest_answer", "shortest_answer", "longest_words", "shortest_words")
 """Length heuristics that the weights make worthless."""

@@ -32,7 +32,7 @@ from robustify.screen.votes import (
     models_asked,
     who_votes,
 )
-from robustify.summary.adjustment import Adjust
+from robustify.summary.scored import Adjust
 from robustify.views import Hidden
 
 LONGEST = "longest_answer"

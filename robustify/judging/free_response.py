@@ -15,7 +15,7 @@ from robustify.judging.context import Context
 from robustify.judging.free_grades import FreeGrades, FreeRow
 from robustify.screen.item_index import ItemIndex
 from robustify.stats.intervals import rate
-from robustify.summary.measured import Score
+from robustify.summary.quantity import Score
 from robustify.summary.scored import FreeFacts
 
 LEAST_COVERAGE = 0.8

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from robustify.baselines.conditional_logit import FEWEST_ITEMS
 from robustify.stats.intervals import clopper_pearson
 from robustify.stats.tests import significantly_positive
-from robustify.summary.reason import Reason
+from robustify.summary.quantity import Reason
 from robustify.summary.result import Certificate, Guardrail, Residual, Summary, Verdict
 
 

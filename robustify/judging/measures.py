@@ -29,8 +29,7 @@ from robustify.scoring import best
 from robustify.screen.votes import first_picks
 from robustify.stats.intervals import rate
 from robustify.stats.tests import paired_difference
-from robustify.summary.measured import Measured, Measures, Score
-from robustify.summary.quantity import Quantity
+from robustify.summary.quantity import Measured, Measures, Quantity, Score
 from robustify.summary.result import AuditorResult, Summary
 from robustify.summary.screened import Screen
 

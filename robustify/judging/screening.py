@@ -20,8 +20,7 @@ from robustify.screen.voters import independence, redrawn, voter_agreement
 from robustify.screen.votes import PROBE, UNANSWERED, Votes, cast_votes, first_template, who_votes
 from robustify.stats.intervals import rate
 from robustify.summary import screened as entries
-from robustify.summary.measured import Score
-from robustify.summary.quantity import Quantity
+from robustify.summary.quantity import Quantity, Score
 from robustify.summary.result import OtherRule
 
 LISTED_DEFECTS = 20

@@ -12,7 +12,7 @@ from robustify.judging.adjusted import Balanced, balanced
 from robustify.judging.context import Rules, context
 from robustify.loaders import Loaded
 from robustify.policy.asked import bench_facts
-from robustify.summary.adjustment import Adjust
+from robustify.summary.scored import Adjust
 
 
 def weighed(bench: Loaded, adjust: Adjust, cache: Path) -> Balanced | None:

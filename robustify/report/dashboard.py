@@ -21,7 +21,7 @@ from robustify.report.opening import FirstScreen
 from robustify.report.printing import html
 from robustify.report.tables import Cell, Row, Table, Tone, table, text_table
 from robustify.run import MANIFEST, open_run
-from robustify.summary.measured import Measured
+from robustify.summary.quantity import Measured
 from robustify.summary.result import Summary
 
 _DATE = re.compile(r"(?<!\d)(20\d\d-[01]\d-[0-3]\d)(?!\d)")

@@ -13,8 +13,7 @@ import yaml
 
 from robustify.report.format import count, counted, ordinal, p_value, percent, plain, spaced
 from robustify.stats.tests import LEVEL, significantly_positive
-from robustify.summary.quantity import Part, Quantity
-from robustify.summary.reason import Reason
+from robustify.summary.quantity import Part, Quantity, Reason
 from robustify.summary.result import Guardrail, Summary
 from robustify.summary.scored import PositionBias
 from robustify.summary.screened import OffPosition

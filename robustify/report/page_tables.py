@@ -7,8 +7,7 @@ from robustify.judging.measures import ADJUSTED, CLOZE, FULL, SECTIONS, Measure,
 from robustify.report.format import count, p_value, plain, shares, spaced
 from robustify.report.messages import catalogue, cue_words, in_items, label
 from robustify.report.tables import Cell, Row, Table, cell, p_cell, table, voting
-from robustify.summary.measured import Measured, Score
-from robustify.summary.quantity import Quantity
+from robustify.summary.quantity import Measured, Quantity, Score
 from robustify.summary.result import AuditorResult, Summary
 from robustify.summary.scored import Paired
 

@@ -14,11 +14,9 @@ from urllib.parse import quote
 
 from robustify.files import neutral
 from robustify.report.format import between, count, half, in_points, joined, p_value, percent, plain, signed
-from robustify.summary.adjustment import LeftToFind
-from robustify.summary.measured import Score
-from robustify.summary.quantity import Quantity
+from robustify.summary.quantity import Quantity, Score
 from robustify.summary.result import AuditorResult
-from robustify.summary.scored import AdjustedDifference
+from robustify.summary.scored import AdjustedDifference, LeftToFind
 
 Scale = Literal["rate", "points", "count", "number"]
 Tone = Literal["", "absent", "good", "bad", "unsure"]

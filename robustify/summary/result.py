@@ -6,11 +6,9 @@ from typing import Literal
 from pydantic import ValidationError
 
 from robustify.errors import DataError
-from robustify.summary.adjustment import Adjustment
-from robustify.summary.measured import Measures
-from robustify.summary.quantity import P, Part, Quantity, Share
-from robustify.summary.reason import Reason
+from robustify.summary.quantity import Measures, P, Part, Quantity, Reason, Share
 from robustify.summary.scored import (
+    Adjustment,
     CalibrationViews,
     ItemAnalysis,
     LabelNoise,

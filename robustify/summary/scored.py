@@ -1,9 +1,13 @@
-"""Models that were asked: comparisons, effect of the order of choices, position bias and calibration."""
+"""Models that were asked: adjusted score, comparisons, effect of the order of choices, position bias and calibration."""
 
 from typing import Literal
 
-from robustify.summary.quantity import Interval, P, Part, Quantity, Share
-from robustify.summary.reason import Reason
+from robustify.summary.quantity import AuditorKind, Interval, P, Part, Quantity, Reason, Share
+
+Adjust = Literal["form", "form+meaning"]
+"""What the weights balance: the form and words of options, or also their meaning by a sentence encoder."""
+WITH_MEANING: Adjust = "form+meaning"
+AdjustedStatus = Literal["adjusted", "partly adjusted", "withheld"]
 
 
 class FreeFacts(Part):
@@ -194,3 +198,28 @@ class LabelNoise(Part):
     in_shortcut: Quantity | None = None
     items: tuple[str, ...] | None = None
     reason: Reason | None = None
+
+
+class LeftToFind(Quantity):
+    """Accuracy of an auditor minus chance, after weighting and `before` it. `p` is one-sided."""
+
+    kind: AuditorKind | None = None
+    before: Share
+    p: P
+    p_holm: P
+
+
+class Adjustment(Part):
+    """Weights on `n` items that make each cue in `columns` useless, with an effective sample size of `worth`.
+
+    The status `withheld` has a reason: too few items are left for a result. `partly adjusted` means that some auditor in
+    `left` still finds keys at 5 % after Holm's correction.
+    """
+
+    status: AdjustedStatus
+    n: int
+    worth: float
+    largest_share: Share
+    columns: tuple[str, ...]
+    left: dict[str, LeftToFind]
+    reason: Reason | None

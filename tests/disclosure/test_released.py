@@ -15,8 +15,7 @@ from robustify.disclosure.topics import Block, partition, topic_table
 from robustify.judging.measures import MEASURES, Disclosed, Measure, PerItem
 from robustify.report.messages import label
 from robustify.report.released import write_released
-from robustify.summary.measured import Measured, Score
-from robustify.summary.quantity import Quantity
+from robustify.summary.quantity import Measured, Quantity, Score
 from robustify.summary.result import Summary
 from robustify.summary.scored import Model
 from robustify.summary.screened import TopicRow

@@ -13,7 +13,7 @@ from robustify.judging.judgement import Judgement, judge
 from robustify.orders import own
 from robustify.report.messages import finding
 from robustify.stats.balance import balancing, weighted_mean, weights, worth
-from robustify.summary.adjustment import Adjust, Adjustment
+from robustify.summary.scored import Adjust, Adjustment
 from tests.support.trees import measured
 
 WORDS = [

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from robustify.judging.guardrails import Limits, certificate, guardrails, trial_run
 from robustify.report.messages import sentence
-from robustify.summary.reason import Reason
+from robustify.summary.quantity import Reason
 from robustify.summary.result import Guardrail, Residual, Summary
 from tests.support.trees import filled
 

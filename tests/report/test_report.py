@@ -24,8 +24,7 @@ from robustify.report.format import percent, plain, rate, signed
 from robustify.report.opening import closing, opening
 from robustify.report.printing import MOST_WORDS
 from robustify.report.tables import ABSENT, Cell, cell, p_cell, table, value_table
-from robustify.summary.measured import Score
-from robustify.summary.quantity import Quantity
+from robustify.summary.quantity import Quantity, Score
 from robustify.summary.result import Summary, read
 from tests.support.page_text import text_of_page
 from tests.support.trees import complete

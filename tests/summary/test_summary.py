@@ -10,7 +10,7 @@ from robustify.errors import DataError
 from robustify.files import sha256
 from robustify.pipeline import reprint
 from robustify.run import open_run
-from robustify.summary.reason import Reason
+from robustify.summary.quantity import Reason
 from robustify.summary.result import Summary, read
 from tests.support.exported_run import made_run
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 
 from robustify.judging.measures import MEASURES, SET
-from robustify.summary.measured import Measured, Measures
+from robustify.summary.quantity import Measured, Measures
 from robustify.summary.result import Summary
 
 

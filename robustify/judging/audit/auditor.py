@@ -9,8 +9,7 @@ from robustify.arrays import Bools, Ints
 from robustify.scoring import credit
 from robustify.stats.intervals import Interval, Rate, clopper_pearson, rate
 from robustify.stats.tests import LEVEL, minimum_detectable_difference
-from robustify.summary.quantity import Quantity
-from robustify.summary.reason import ReasonValue
+from robustify.summary.quantity import Quantity, ReasonValue
 from robustify.summary.result import AuditorResult
 
 POWER = 0.8

@@ -16,8 +16,7 @@ from robustify.ngrams.overlap import PARTS, Overlap
 from robustify.screen.item_index import ItemIndex
 from robustify.screen.votes import UNANSWERED, first_picks
 from robustify.stats.intervals import rate, wilson
-from robustify.summary.quantity import Quantity
-from robustify.summary.reason import Reason
+from robustify.summary.quantity import Quantity, Reason
 from robustify.summary.result import Contamination, ShortMode, TextFile, TextOverlap
 from robustify.summary.scored import LabelNoise
 

@@ -24,10 +24,9 @@ from robustify.screen.screen_rules import FDR, VIEW_OF
 from robustify.screen.votes import cast_votes, first_template, models_asked
 from robustify.stats.intervals import Rate
 from robustify.stats.tests import LEVEL
-from robustify.summary.adjustment import WITH_MEANING
-from robustify.summary.measured import Score
-from robustify.summary.reason import AuditorKind, Reason
+from robustify.summary.quantity import AuditorKind, Reason, Score
 from robustify.summary.result import AuditorResult, Residual, Verdict
+from robustify.summary.scored import WITH_MEANING
 
 
 @dataclass(frozen=True)

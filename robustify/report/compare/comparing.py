@@ -27,8 +27,7 @@ from robustify.screen.item_index import item_index
 from robustify.stats.balance import weighted_difference
 from robustify.stats.intervals import rate
 from robustify.stats.tests import LEVEL, NORMAL, detectable, holm, newcombe
-from robustify.summary.measured import Measured
-from robustify.summary.quantity import Part, Quantity
+from robustify.summary.quantity import Measured, Part, Quantity
 from robustify.summary.result import Summary
 
 Tree = dict[str, Any]
