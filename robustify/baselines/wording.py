@@ -63,13 +63,6 @@ def points_elsewhere(choice: str) -> bool:
     return _POINTER.search(choice.strip()) is not None
 
 
-def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
-    """Return the Jaccard index of two sets, or 1 if both are empty."""
-    shared = len(a & b)
-    joint = len(a) + len(b) - shared
-    return shared / joint if joint else 1.0
-
-
 def form(choice: str) -> tuple[bool, ...]:
     """Return binary features of a choice's surface form, such as an initial capital."""
     text = choice.strip()

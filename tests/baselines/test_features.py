@@ -18,7 +18,15 @@ from robustify.answers import Answer, Answers
 from robustify.baselines import option_texts, wording
 from robustify.baselines.features import NAMES, amounts
 from robustify.baselines.heuristics import HEURISTICS, TEMPLATE, VIEW, guess
-from robustify.baselines.wording import ABSOLUTES, ARTICLES, FUNCTION_WORDS, HEDGES, NEGATIONS, form, words_of
+from robustify.baselines.wording import (
+    ABSOLUTES,
+    ARTICLES,
+    FUNCTION_WORDS,
+    HEDGES,
+    NEGATIONS,
+    form,
+    words_of,
+)
 from robustify.item import Item
 from robustify.scoring import picks
 from robustify.texts import EDGES, edges, folded

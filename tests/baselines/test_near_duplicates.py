@@ -15,8 +15,8 @@ from robustify.baselines.near_duplicates import (
     fold_groups,
     near_duplicates,
 )
-from robustify.baselines.wording import jaccard
 from robustify.item import Item
+from tests.baselines.test_features import jaccard
 from tests.support.fake_answers import bench, items_of
 
 bags = st.lists(st.lists(st.sampled_from("abcdefgh"), min_size=2, max_size=7), min_size=1, max_size=14)

@@ -15,7 +15,8 @@ from bench.calibrate.trial import Interval, Trial, all_cells, trial
 from bench.simulate.drawing import draw
 from bench.simulate.parameters import Simulation, cases, screen_probabilities
 from robustify.baselines.near_duplicates import fold_groups, near_duplicates
-from robustify.baselines.wording import HEDGES, jaccard, words_of
+from robustify.baselines.wording import HEDGES, words_of
+from tests.baselines.test_features import jaccard
 
 LARGE = 60_000
 BENCHMARKS = {
