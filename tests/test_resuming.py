@@ -119,13 +119,13 @@ def test_an_interrupted_run_says_so_in_one_line_and_goes_on(
 FULL = """\
 import sys
 from robustify import cli
-from robustify.engines import score_file
-connected, pages = score_file._connected, sys.argv.pop(1)
-def small(path, **how):
-    db = connected(path, **how)
+from robustify.engines.cache import Cache
+connected, pages = Cache._connected, sys.argv.pop(1)
+def small(cache):
+    db = connected(cache)
     db.execute(f"PRAGMA max_page_count={pages}")
     return db
-score_file._connected = small
+Cache._connected = small
 cli.main()
 """
 

@@ -34,16 +34,11 @@ def recipe(model: TransformersSettings, folder: Path, n_threads: int | None = No
     }
 
 
-def near(dtype: str) -> float:
-    """Return the allowed difference in nats between two computations of one log-probability.
-    Wrong attention differs by several nats, float32 in other batches by less than 0.001, and half precision by tenths."""
-    return 1e-3 if dtype == "float32" else 1.0
-
-
-def drift(n_tokens: int) -> float:
-    """Return the factor by which the tolerance grows for a sum over `n_tokens`. Errors accumulate beyond 32 tokens.
-    For example, a float32 model with 270 M parameters differed by 0.003 nats over 278 tokens in another batch."""
-    return max(1.0, n_tokens / 32)
+def tolerance(dtype: str, n_tokens: int) -> float:
+    """Return the allowed difference in nats between two computations of a sum of `n_tokens` log-probabilities.
+    Wrong attention differs by several nats, float32 in other batches by less than 0.001, and half precision by tenths.
+    Errors accumulate beyond 32 tokens: a float32 model of 270 M parameters differed by 0.003 nats over 278 tokens."""
+    return (1e-3 if dtype == "float32" else 1.0) * max(1.0, n_tokens / 32)
 
 
 def threads() -> int:

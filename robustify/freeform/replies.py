@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from robustify.engines.cache import require_version
 from robustify.engines.protocols import Closing, Progress, Reply, Writer
-from robustify.engines.score_file import require_version
 from robustify.errors import DataError, ResourceError
 from robustify.redaction import muted
 

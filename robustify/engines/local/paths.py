@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any, Protocol
 
 from robustify.engines.plan import SECTION, Encoded, Sections, Tokens, plan_batches
-from robustify.engines.recipe import drift, near
+from robustify.engines.recipe import tolerance
 
 _LOG = logging.getLogger(__name__)
 _CHECKED = 4
@@ -135,9 +135,9 @@ class Paths:
         checked = list(fresh)[:: max(1, len(fresh) // _CHECKED)][:_CHECKED]
         alone = self._work.alone(checked)
         # Comparisons with NaN are false. NaN is a fault of the model, not of the path.
-        most = near(self._work.traits.dtype)
+        dtype = self._work.traits.dtype
         return all(
-            not (abs(a - fresh[r]) > most * drift(len(r.continuation)))
+            not (abs(a - fresh[r]) > tolerance(dtype, len(r.continuation)))
             for a, r in zip(alone, checked, strict=True)
         )
 
