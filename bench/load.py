@@ -121,14 +121,12 @@ def judge_table(path: Path) -> None:
     from robustify.files import write_json
     from robustify.judging.context import Facts, Rules
     from robustify.judging.judgement import judge
-    from robustify.policy.verdict_table import write_verdicts
+    from robustify.policy.public import write_verdicts
 
     answers = Answers.read(path)
     topics = dict(zip(answers.items, cycle([f"topic-{t}" for t in range(TOPICS)]), strict=False))
     found = judge(answers, Facts("made up", topics), Rules())
-    write_verdicts(
-        path.with_name("verdicts.csv"), found.verdicts, found.cloze_excluded, topics, found.evidence
-    )
+    write_verdicts(path.with_name("verdicts.csv"), found, topics)
     write_json(path.with_name("summary.json"), found.summary.tree())
 
 
@@ -143,9 +141,10 @@ def weigh_columns(n: int) -> None:
 
 def weigh_items(path: Path) -> None:
     """Weigh the items of a file by their texts, and audit the weights with other probes."""
-    from robustify.policy.weighing import weighed
+    from robustify.config import config_for
+    from robustify.policy.asked import weighed
 
-    found = weighed(load(Source(path=str(path))), "form", path.parent)
+    found = weighed(load(Source(path=str(path))), config_for(str(path), public=True), path.parent)
     print(found and found.part.worth)
 
 

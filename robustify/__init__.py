@@ -4,7 +4,11 @@
 and their exception `RobustifyError`. All are documented in `robustify.api` and imported on first use.
 """
 
-import importlib
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from robustify.api import Audit, RobustifyError, adjusted, audit, heuristics, import_logs, judge, open
 
 __version__ = "0.1.0"
 __all__ = [
@@ -13,15 +17,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Import a public name on first use, so that importing the package stays fast. `__init__.pyi` has the types."""
+    """Import a public name on first use, so that importing the package stays fast."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(_api(), name)
+    return getattr(import_module(f"{__name__}.api"), name)
 
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-def _api() -> object:
-    return importlib.import_module(f"{__name__}.api")

@@ -16,7 +16,9 @@ Tables are pandas DataFrames. A restricted run provides its summary, but no data
 import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
 
@@ -24,21 +26,21 @@ from typing_extensions import Unpack
 
 from robustify import config as configs
 from robustify import pipeline
-from robustify.cli.data import loaded, names_config
-from robustify.cli.options import watcher
-from robustify.cli.start import config_of
+from robustify.engines.protocols import Progress
 from robustify.errors import AuthorisationError, DataError, RobustifyError, UsageError
 from robustify.files import write_text
-from robustify.item import Item
-from robustify.loaders import notes
+from robustify.item import Item, item_row
+from robustify.loaders import Loaded
 from robustify.logs import LogOptions, parse_log_path
 from robustify.models import cache_folder
 from robustify.policy import from_logs
-from robustify.policy.weighing import weighed
+from robustify.policy.asked import SetPolicy, unwatched, weighed
+from robustify.redaction import UNMUTED
 from robustify.report import first_screen
 from robustify.report.opening import closing
 from robustify.report.released import released_lines, released_page
-from robustify.run import EVIDENCE, VERDICTS, Run, json_values, open_run, write_items
+from robustify.run import EVIDENCE, VERDICTS, Run, json_values, open_run
+from robustify.settings_files import is_config
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,11 +52,8 @@ __all__ = ["Audit", "RobustifyError", "adjusted", "audit", "heuristics", "import
 
 Data: TypeAlias = "str | Path | Sequence[Item] | Sequence[Mapping[str, Any]] | pd.DataFrame"
 """Config, items file, `Item` objects, or rows in any layout that an items file may have."""
-NUMBERS = (
-    "votes", "of", "pick", "p_pick", "chance", "posterior", "p_shortcut", "p_key", "adjusted_weight",
-    "difficulty", "discrimination",
-)  # fmt: skip
-"""Numeric columns of `verdicts.csv`."""
+_WORDS = ("topic", "verdict", "reason", "cloze_excluded", "picked_by", "cue")
+"""Columns of `verdicts.csv` without numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +95,7 @@ class Audit:
 
         self._require_rows(VERDICTS)
         frame = self.run.verdict_table().set_index("item")
-        numbers = [name for name in NUMBERS if name in frame]
+        numbers = [name for name in frame if name not in _WORDS]
         frame[numbers] = frame[numbers].apply(pd.to_numeric)
         return frame
 
@@ -114,12 +113,12 @@ class Audit:
         run, only the numbers of its released page."""
         import pandas as pd
 
-        if self.run.restricted:
-            rows = [number for number in self.run.released.numbers if number.value is not None]
-            frame = pd.DataFrame({"value": [r.value for r in rows], "n": [r.n for r in rows]})
-            mark = f"field (release level: {self.run.released.release_level})"
-            return frame.set_index(pd.Index([r.name for r in rows], name=mark))
-        return pd.DataFrame(_rows(self.run.summary.tree(), "")).set_index("field")
+        if not self.run.restricted:
+            return pd.DataFrame(_rows(self.run.summary.tree(), "")).set_index("field")
+        page = self.run.released
+        mark = f"field (release level: {page.release_level})"
+        rows = [{mark: r.name, "value": r.value, "n": r.n} for r in page.numbers if r.value is not None]
+        return pd.DataFrame(rows, columns=[mark, "value", "n"]).set_index(mark)
 
     def _require_rows(self, name: str) -> None:
         if self.run.restricted:
@@ -168,13 +167,12 @@ def audit(
     progress: bool = False,
     **rule: Unpack[Rule],
 ) -> Audit:
-    """Audit a benchmark, as `robustify CONFIG` does.
+    """Audit a benchmark, as `robustify CONFIG` does. Without models, rules and a probe audit the options.
 
     Args:
         data: a config (a YAML file or the name of a shipped config), an items file, or items.
         public: whether item texts may be shown, like `--public`. A config contains this setting.
-        models: names of the models to use instead of those in the config. Without models, rules and a probe audit the
-            options.
+        models: names of the models to use instead of those in the config.
         out: the folder of the run. By default, a temporary folder that is removed with the result.
         device: the device on which models run, such as `cuda:0`.
         progress: whether to show progress on stderr.
@@ -188,23 +186,20 @@ def audit(
         overrides["asking.mode"] = rule["mode"]
     with tempfile.TemporaryDirectory(prefix="robustify-") as place:
         path = _path(data, Path(place))
-        if not public and not names_config(path):
+        if not public and not is_config(path):
             raise UsageError(
                 f"{Path(path).name} is not a config. If its item texts may be shown, set public=True."
             )
-        config = config_of(path, models, overrides, public=public, columns=())
+        config = configs.config_for(path, models, overrides, public=public)
         config = configs.with_models(config, tuple(models), device)
         if config.sensitivity != "public" and out is None:
             raise UsageError(f"{config.name} is a restricted set. Set out=FOLDER to its private folder.")
-        return _in(out, lambda to: pipeline.robustify(config, to, cache_folder(None), watcher(progress)))
+        watch = _bar if progress else unwatched
+        return _in(out, lambda to: pipeline.robustify(config, to, cache_folder(None), watch))
 
 
 def open(run: str | Path) -> Audit:
-    """Open a finished run.
-
-    Raises:
-        RobustifyError: the folder does not contain a run, or the run has another format.
-    """
+    """Open the run in a folder. Raise `RobustifyError` if there is none, or if it has another format."""
     found = open_run(Path(run))
     return Audit(found.folder, found)
 
@@ -225,20 +220,18 @@ def judge(run: Audit | str | Path, *, out: str | Path | None = None, **rule: Unp
 def heuristics(data: Data) -> "pd.DataFrame":
     """Score simple rules that see only the choices and need no model.
 
-    Each rule has a row with value, n, low and high (95 %), and ties. `attrs` has the number of items and the accuracy by
-    chance. For a restricted set, values are rounded to whole percents and ties are omitted."""
+    Each rule has a row with value, n, low and high (95 %), and ties. `attrs` has the number of items, the accuracy by
+    chance, and notes. For a restricted set, values are rounded to whole percents, and ties and notes are omitted."""
     import pandas as pd
 
     from robustify.baselines.heuristics import table
 
-    with tempfile.TemporaryDirectory(prefix="robustify-") as place:
-        bench, policy = loaded(_path(data, Path(place)), skip_bad=False)
+    bench, policy = _loaded(data)
     scores = policy.features(table(bench.items))
     rows = {name: _flat(row) for name, row in scores["heuristics"].items()}
     frame = pd.DataFrame.from_dict(rows, orient="index")
-    frame.attrs = {"n": scores["n"], "chance_accuracy": scores["chance_accuracy"]}
-    if policy.access is None:
-        frame.attrs["notes"] = notes(bench)
+    chance = scores["chance_accuracy"]
+    frame.attrs = {"n": scores["n"], "chance_accuracy": chance, "notes": policy.notes(bench)}
     return frame
 
 
@@ -260,21 +253,19 @@ def adjusted(data: Data, hits: Mapping[str, Sequence[float]], *, adjust: "Adjust
     import numpy as np
     import pandas as pd
 
-    with tempfile.TemporaryDirectory(prefix="robustify-") as place:
-        bench, policy = loaded(_path(data, Path(place)), skip_bad=False)
-    if policy.access is not None:
-        raise AuthorisationError(f"{bench.name} is a restricted set; expected a public set")
+    bench, policy = _loaded(data)
+    policy.require_public()
     credit = {name: np.asarray(won, dtype=np.float64) for name, won in hits.items()}
     if odd := [name for name, won in credit.items() if won.shape != (len(bench.items),)]:
         raise UsageError(f"{odd[0]} has {len(credit[odd[0]])} hits for {len(bench.items)} items")
-    found = weighed(bench, adjust, cache_folder(None))
+    config = policy.config.model_copy(update={"adjust": adjust})
+    found = weighed(bench, config, cache_folder(None))
     if found is None:
         raise DataError(f"{bench.name} has only {len(bench.items)} items, too few to compute weights")
-    rates = {name: (found.rate(won), np.nanmean(won)) for name, won in credit.items()}
-    rows = {
-        name: {**_flat({} if rate is None else rate.tree()), "raw": raw}
-        for name, (rate, raw) in rates.items()
-    }
+    rows = {}
+    for name, won in credit.items():
+        rate = found.rate(won)
+        rows[name] = {**_flat({} if rate is None else rate.tree()), "raw": np.nanmean(won)}
     frame = pd.DataFrame.from_dict(rows, orient="index")
     frame.attrs = found.part.tree()
     return frame
@@ -302,12 +293,11 @@ def import_logs(
         RobustifyError: `robustify import` would refuse the logs.
     """
     paths = [parse_log_path(str(log)) for log in logs]
-    items = [] if data is None else [Path(data)]
     options = LogOptions(view=view, columns=columns or {})
-    name = rule.pop("name", None)
-    overrides = _overrides(rule)
+    name, items = rule.pop("name", None), [] if data is None else [Path(data)]
 
     def work(to: Path) -> Run:
+        overrides = _overrides(rule)
         return from_logs.import_logs(paths, to, data=items, options=options, name=name, overrides=overrides)
 
     return _in(out, work)
@@ -320,59 +310,49 @@ def _overrides(rule: Rule) -> dict[str, object]:
 
 def _in(out: str | Path | None, work: Callable[[Path], Run]) -> Audit:
     """Run `work` in the given folder, or in a temporary folder, and return its audit."""
-    if out is not None:
-        done = work(Path(out))
-        return Audit(done.folder, done)
-    place = tempfile.TemporaryDirectory(prefix="robustify-")
-    done = work(Path(place.name) / "run")
+    place = tempfile.TemporaryDirectory(prefix="robustify-") if out is None else None
+    done = work(Path(place.name) / "run" if place else Path(out or ""))
     return Audit(done.folder, done, place)
 
 
-def _path(data: Data, place: Path) -> str:
+@contextmanager
+def _bar(label: str, total: int) -> Iterator[Progress]:
+    from tqdm import tqdm
+
+    with tqdm(desc=label, total=total, unit="req", file=UNMUTED, dynamic_ncols=True) as bar:
+        yield cast("Progress", bar.update)
+
+
+def _loaded(data: Data) -> tuple[Loaded, SetPolicy]:
+    with tempfile.TemporaryDirectory(prefix="robustify-") as place:
+        path = _path(data, Path(place))
+        policy = pipeline.policy_for(configs.config_for(path, public=not is_config(path)))
+        return pipeline.load_bench(policy), policy
+
+
+def _path(data: Any, place: Path) -> str:
     """Return `data` if it is a path. Otherwise, write the items to a file in `place` and return its path."""
     if isinstance(data, str | Path):
         return str(data)
-    path = place / "items.jsonl"
-    rows: Any = data.to_dict("records") if hasattr(data, "to_dict") else data
-    if not isinstance(rows, Sequence):
-        raise UsageError(
-            f"items are of type {type(rows).__name__}; expected a list of items, a DataFrame, or a file"
-        )
-    kind = Item if isinstance(next(iter(rows), None), Item) else Mapping
-    if odd := [n for n, row in enumerate(rows) if not isinstance(row, kind)]:
-        found = type(rows[odd[0]]).__name__
-        raise UsageError(
-            f"items: {len(odd)} of {len(rows)} are not of type {kind.__name__}. The first is item {odd[0]}: {found}."
-        )
-    if kind is Item:
-        write_items(path, rows)
-        return str(path)
+    rows = data.to_dict("records") if hasattr(data, "to_dict") else data
     try:
-        there = [{str(k): v for k, v in row.items() if not _is_missing(v)} for row in rows]
-        write_text(
-            path, "".join(json.dumps(row, default=_jsonable, ensure_ascii=False) + "\n" for row in there)
-        )
+        lines = [json.dumps(_row(row), default=methodcaller("tolist"), ensure_ascii=False) for row in rows]
     except (AttributeError, TypeError, ValueError, RecursionError) as error:
         raise UsageError(
-            f"items: a row cannot be written as JSON ({type(error).__name__}). Use only strings, numbers, and lists."
+            f"items cannot be written as JSON ({type(error).__name__}); expected a file, a DataFrame, or a list of items "
+            "or of rows with strings, numbers, and lists"
         ) from None
-    return str(path)
+    write_text(place / "items.jsonl", "".join(f"{line}\n" for line in lines))
+    return str(place / "items.jsonl")
 
 
-def _is_missing(value: object) -> bool:
-    return (
-        value is None
-        or type(value).__name__ in ("NAType", "NaTType")
-        or (isinstance(value, float) and value != value)
-    )
+def _row(row: Any) -> dict[str, Any]:
+    """Return an item or a row as a mapping without missing cells."""
+    import pandas as pd
 
-
-def _jsonable(value: Any) -> Any:
-    if not hasattr(value, "tolist"):
-        raise UsageError(
-            f"items: a cell is of type {type(value).__name__}; expected a string, a number, or a list"
-        )
-    return value.tolist()
+    if isinstance(row, Item):
+        return item_row(row)
+    return {str(k): v for k, v in row.items() if not (pd.api.types.is_scalar(v) and pd.isna(v))}
 
 
 def _rows(tree: object, name: str) -> Iterator[dict[str, Any]]:
@@ -386,8 +366,7 @@ def _rows(tree: object, name: str) -> Iterator[dict[str, Any]]:
             for key, one in tree.items():
                 yield from _rows(one, f"{name}.{key}".lstrip("."))
         case list():
-            for at, one in enumerate(tree):
-                yield from _rows(one, f"{name}.{at}")
+            yield from _rows(dict(enumerate(tree)), name)
         case None:
             return
         case _:

@@ -31,12 +31,13 @@ from robustify.files import read_expected
 from robustify.freeform.settings import FreeSettings
 from robustify.judging.cloze import ClozeSettings
 from robustify.judging.guardrails import Limits
-from robustify.loaders import Source
+from robustify.loaders import FieldMap, Source
+from robustify.models.names import KNOWN
 from robustify.ngrams.overlap import ContaminationSettings
 from robustify.redaction import firewall
 from robustify.restricted import adapters
 from robustify.screen.screen_rules import ScreenRules
-from robustify.settings_files import MOST_YAML, Settings, faults, known_keys, read_yaml
+from robustify.settings_files import MOST_YAML, Settings, faults, is_config, known_keys, name_of, read_yaml
 from robustify.settings_files import find_config as find_config
 from robustify.settings_files import shipped as shipped
 from robustify.summary.scored import WITH_MEANING, Adjust
@@ -180,6 +181,46 @@ def load(path: Path, overrides: Mapping[str, object] | None = None) -> Config:
             listed.
     """
     return parse(_adapted(overridden(_tree(path, (), []), overrides or {}), path.name), path.name)
+
+
+def config_for(
+    data: str,
+    models: Sequence[str] = (),
+    overrides: Mapping[str, object] | None = None,
+    *,
+    public: bool,
+    fields: FieldMap | None = None,
+) -> Config:
+    """Return the config that `data` names, or one made for a public file of items, of which `fields` names the columns.
+
+    Raises:
+        UsageError: the file does not exist, `public` is missing for a file of items, or an option does not fit the
+            kind of file.
+    """
+    if is_config(data) or not os.path.isfile(data):
+        path = find_config(data)
+        if public or fields is not None:
+            what = "--public" if public else "--map"
+            raise UsageError(f"{what} works only with a file of items, but {path.name} is a config.")
+        return load(path, overrides)
+    if not public:
+        raise UsageError(
+            f"{data} contains items, not a config. To audit it directly if its text is public, run "
+            f"`robustify {data} --public` (-m NAME adds models). To write a config, run `robustify init {data}`."
+        )
+    name = name_of(data)
+    tree = {
+        "name": name,
+        "sensitivity": "public",
+        "data": [{"path": data, "fields": fields}],
+        "asking": {"mode": mode_of(models)},
+    }
+    return parse(overridden(tree, overrides or {}), name)
+
+
+def mode_of(models: Sequence[str]) -> str:
+    """Return the mode for asking these models. The embedded models are too small to answer by letter."""
+    return "text" if any(model in KNOWN for model in models) else "letter"
 
 
 def free_block(path: Path) -> Mapping[str, Any]:

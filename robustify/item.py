@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, wraps
-from typing import TYPE_CHECKING, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from robustify.errors import ItemError
 from robustify.redaction import HoldsText, ItemText
@@ -114,6 +114,19 @@ class Item(HoldsText):
         """Return whether another choice has the same text as the key, so that scoring by text cannot distinguish them."""
         texts = [unspaced(c) for c in self.choices]
         return texts.count(texts[self.key]) > 1
+
+
+def item_row(item: Item) -> dict[str, Any]:
+    """Return the row of an item in a file of items: id, stem, choices, key (from 0), topic, and group if there is one.
+    It contains the text."""
+    row = {
+        "id": item.id,
+        "stem": item.stem,
+        "choices": list(item.choices),
+        "key": item.key,
+        "topic": item.topic,
+    }
+    return row | ({"group": item.group} if item.group else {})
 
 
 def _check(id: str, text: ItemText, key: int) -> None:

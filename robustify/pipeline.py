@@ -1,10 +1,7 @@
 """Main job: load the items, ask each model about every item in several views, judge the answers, and write the run."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -12,56 +9,48 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from robustify.answers import Answers
 from robustify.ask import ask, plan
-from robustify.ask.by_meaning import ask_by_meaning, can_audit, require_encoder
+from robustify.ask.by_meaning import require_encoder
 from robustify.ask.forecast import Forecast, forecast, megabytes, with_words
 from robustify.ask.inferring import inferred_by, like_the_real, questions_in_tables
-from robustify.baselines.artifact_probe import probe
-from robustify.baselines.heuristics import guess
 from robustify.config import Config, overridden, parse
 from robustify.engines import check_model, open_scorer
-from robustify.engines.protocols import Metered, Progress, no_progress
+from robustify.engines.protocols import Metered
 from robustify.errors import AuthorisationError, DataError, UsageError
-from robustify.files import writable
 from robustify.freeform.replies import Replies
-from robustify.freeform.running import FreeResponse, prompts_in_words, require_free
+from robustify.freeform.running import FreeResponse, Watch, prompts_in_words, require_free
 from robustify.item import no_collector
 from robustify.judging.cloze import read_labels
 from robustify.judging.judgement import Judgement, judge
 from robustify.loaders import Loaded
-from robustify.ngrams.overlap import Overlap, overlap
+from robustify.ngrams.overlap import overlap
 from robustify.ngrams.text import require_files
-from robustify.policy.asked import RunInput, asked_again, bench_facts, data_tree, rules
-from robustify.policy.public import PublicPolicy, print_run
+from robustify.policy.asked import (
+    RunInput,
+    SetPolicy,
+    asked_again,
+    bench_facts,
+    data_tree,
+    options_asked,
+    refuse_twins,
+    rules,
+    unwatched,
+)
+from robustify.policy.public import PublicPolicy
 from robustify.policy.restricted_folder import RestrictedPolicy
 from robustify.report import write_report
 from robustify.restricted.access import authorised, require_inside
 from robustify.run import (
     EXPLORER,
     FREE,
-    MANIFEST,
     SPLIT_FILES,
+    VERDICTS,
     Run,
     open_run,
     refuse_foreign,
     replacing,
     run_lock,
 )
-from robustify.screen.screen_rules import FDR, same_model
 from robustify.views import BEFORE_A_QUESTION, Hidden, Template
-
-SetPolicy = PublicPolicy | RestrictedPolicy
-"""Policy for reading and writing a public or restricted set. Only `policy_for` chooses it."""
-Watch = Callable[[str, int], AbstractContextManager[Progress]]
-"""Called with a label and the number of requests. Returns the progress to report to."""
-Before = Callable[[Forecast, bool], None]
-"""Called before anything is asked, with the forecast and whether a first page precedes the models' answers."""
-FirstPage = Callable[[RunInput], None]
-"""Called before the first model is asked, with the answers of the rules, probe, and encoder. Writes a page."""
-
-
-def unwatched(_label: str, _total: int) -> AbstractContextManager[Progress]:
-    """Return a progress context that shows nothing."""
-    return nullcontext(no_progress)
 
 
 def robustify(
@@ -69,35 +58,32 @@ def robustify(
     folder: Path,
     cache: Path,
     watch: Watch = unwatched,
-    before: Before | None = None,
+    before: Callable[[Forecast, bool], None] | None = None,
 ) -> Run:
     """Audit the benchmark that a config defines, and write the run to a folder.
 
-    Settings are checked first, then data, then models, so that cheap mistakes are reported first.
+    Settings are checked first, then data, then models, so that cheap mistakes are reported first. `before` is called
+    before anything is asked, with the forecast and whether a first page precedes the models' answers.
 
     Raises:
         RobustifyError: a step failed. The folder changes only after all questions are asked.
     """
     policy = policy_for(config, folder)
     with policy.inside(folder):
-        require_settings(config)
-        refuse_foreign(folder)
-        bench = load_bench(config, policy)
+        bench = _read(folder, policy)
         require_models(config, cache)
-        first: FirstPage | None = None
+        first_page = None
         if before is not None:
-            found = _forecast(config, bench, cache)
-            first = _first_page(policy, folder, found)
-            before(found, first is not None)
+            found = _forecast(bench, cache, policy)
+            first_page = policy.first_page(folder, found)
+            before(found, first_page is not None)
         with run_lock(folder):
-            asked = ask_options(config, bench, cache, watch, policy)
-            if first is not None:
-                first(asked)
-            asked, spent = ask_models(config, bench, asked, cache, watch, policy)
-            run = policy.write(folder, asked, judged(config, asked))
-            if not run.restricted:
-                log_spent(folder, spent)
-            return run
+            asked = ask_options(bench, cache, watch, policy)
+            if first_page is not None:
+                alone = {"models": (), "alternatives": (), "free": None}
+                first_page(judged(config.model_copy(update=alone), asked))
+            asked = ask_models(bench, asked, cache, watch, policy)
+            return policy.write(folder, asked, judged(config, asked))
 
 
 def foretold(config: Config, folder: Path, cache: Path) -> Forecast:
@@ -108,37 +94,10 @@ def foretold(config: Config, folder: Path, cache: Path) -> Forecast:
     """
     policy = policy_for(config, folder)
     with policy.inside(folder):
-        require_settings(config)
-        refuse_foreign(folder)
-        bench = load_bench(config, policy)
-        here = [m for m in config.models if not megabytes(m.reference, cache)]
-        require_models(config.model_copy(update={"models": tuple(here)}), cache)
-        return _forecast(config, bench, cache)
-
-
-def _first_page(policy: SetPolicy, folder: Path, found: Forecast) -> FirstPage | None:
-    """Return a function that writes a first page based on the options alone, or None if the run needs no such page.
-
-    The page gives readers first results while models answer. It is written only for long runs on public sets that are
-    screened by false discovery rate, into a folder without a run."""
-    match policy:
-        case PublicPolicy(config=Config() as config) if (
-            found.is_long and config.screen.criterion == FDR and not (folder / MANIFEST).is_file()
-        ):
-            alone = config.model_copy(update={"models": (), "alternatives": (), "free": None})
-            return lambda asked: policy.begin(folder, judged(alone, asked))
-        case _:
-            return None
-
-
-def _forecast(config: Config, bench: Loaded, cache: Path) -> Forecast:
-    restricted = config.sensitivity == "restricted"
-    scored = forecast(config.name, bench.items, config.asking, config.models, cache, restricted=restricted)
-    if config.free is None:
-        return scored
-    free = config.free
-    asked = [model for model in config.models if not free.models or model.name in free.models]
-    return with_words(scored, asked, prompts_in_words(free, bench.items), free.max_tokens)
+        bench = _read(folder, policy)
+        here = tuple(m for m in config.models if not megabytes(m.reference, cache))
+        require_models(config.model_copy(update={"models": here}), cache)
+        return _forecast(bench, cache, policy)
 
 
 def policy_for(config: Config, folder: Path | None = None) -> SetPolicy:
@@ -155,6 +114,21 @@ def policy_for(config: Config, folder: Path | None = None) -> SetPolicy:
     return RestrictedPolicy(config, access)
 
 
+def _read(folder: Path, policy: SetPolicy) -> Loaded:
+    require_settings(policy.config)
+    refuse_foreign(folder)
+    return load_bench(policy)
+
+
+def _forecast(bench: Loaded, cache: Path, policy: SetPolicy) -> Forecast:
+    config, free, hidden = policy.config, policy.config.free, not policy.keeps_texts
+    scored = forecast(config.name, bench.items, config.asking, config.models, cache, restricted=hidden)
+    if free is None:
+        return scored
+    asked = [model for model in config.models if not free.models or model.name in free.models]
+    return with_words(scored, asked, prompts_in_words(free, bench.items), free.max_tokens)
+
+
 @no_collector()
 def judged(config: Config, asked: RunInput) -> Judgement:
     """Judge the answers under the rules of the config."""
@@ -169,19 +143,17 @@ def require_settings(config: Config) -> None:
         UsageError: a template or voter is unknown, no model votes, or a template shows the part that `hidden` names.
     """
     screens = [t for t in config.asking.templates() if t.view in ("choices_only", "choices_only_text")]
-    asked = {t.name for t in screens}
+    asked, names = sorted({t.name for t in screens}), sorted(m.name for m in config.models)
     if config.models:
         _require_hidden(config.hidden, screens)
-    names = {m.name for m in config.models}
     for screen in (config.screen, *config.alternatives):
         if screen.template is not None and screen.template not in asked:
             raise UsageError(
-                f"screen.template names a template that `asking` does not use; expected one of {', '.join(sorted(asked))}"
+                f"screen.template names a template that `asking` does not use; expected one of {', '.join(asked)}"
             )
-        strangers = [v for v in screen.voters if v not in names]
-        if strangers:
+        if strangers := [voter for voter in screen.voters if voter not in names]:
             raise UsageError(
-                f"screen.voters: {strangers[0]} is not a model of this config; expected {', '.join(sorted(names))}"
+                f"screen.voters: {strangers[0]} is not a model of this config; expected {', '.join(names)}"
             )
     if config.models and not config.voters and not config.screen.voters:
         raise UsageError(
@@ -220,65 +192,59 @@ def require_models(config: Config, cache: Path) -> None:
 
 
 @no_collector()
-def load_bench(config: Config, policy: SetPolicy) -> Loaded:
+def load_bench(policy: SetPolicy) -> Loaded:
     """Read the items of all sources, up to the config's limit. Items of a restricted set get keyed IDs.
 
     Raises:
         AuthorisationError: a set that is declared public is recognized as sensitive.
         UsageError: `hidden` names a passage, but no item has a passage.
     """
-    bench = policy.read()
+    bench, config = policy.read(), policy.config
     items = bench.items[: config.limit]
     if config.models and config.hidden in BEFORE_A_QUESTION and not any(i.question for i in items):
         raise UsageError(
             f"hidden is {config.hidden}, but no item has text before its question. If a column contains it, "
             "name the column: `fields: {passage: NAME}`."
         )
-    ids = {item.id for item in items}
-    defects = tuple(d for d in bench.defects if d.item in ids)
-    n = len(items)
+    ids, n = {item.id for item in items}, len(items)
     return replace(
-        bench, name=config.name, items=items, lines=bench.lines[:n], files=bench.files[:n], defects=defects
+        bench,
+        name=config.name,
+        items=items,
+        lines=bench.lines[:n],
+        files=bench.files[:n],
+        defects=tuple(d for d in bench.defects if d.item in ids),
     )
 
 
-def ask_options(config: Config, bench: Loaded, cache: Path, watch: Watch, policy: SetPolicy) -> RunInput:
-    """Answer every item from its options alone: heuristics, the probe, and the encoder. No language model is asked."""
-    tables = [guess(bench.items), Answers.of(probe(bench.items, config.probe))]
-    if config.encoder and can_audit(cache):
-        keep = policy.access is None
-        with policy.asking(), watch("encoding options", sum(item.k for item in bench.items)) as progress:
-            rows = ask_by_meaning(
-                bench.items, config.probe, cache, keep=keep, adjust=config.adjust, progress=progress
-            )
-        tables.append(Answers.of(rows))
-    in_texts = overlapping(config, bench)
+def ask_options(bench: Loaded, cache: Path, watch: Watch, policy: SetPolicy) -> RunInput:
+    """Answer every item from its options alone, and find the items in the files that `contamination` names."""
+    config, texts, found = policy.config, policy.config.contamination, None
+    with policy.asking():
+        answers = options_asked(bench.items, config, cache, keep=policy.keeps_texts, watch=watch)
+    if texts is not None:
+        found = overlap(bench.items, [Path(file) for file in texts.files], texts.ngram)
     return RunInput(
         items=bench.items,
-        facts=replace(bench_facts(bench), overlap=in_texts),
-        data=data_tree(bench, len(bench.items), in_texts),
-        answers=Answers.concat(tables),
+        facts=replace(bench_facts(bench), overlap=found),
+        data=data_tree(bench, len(bench.items), policy.notes(bench), found),
+        answers=answers,
         fingerprints={},
         templates={f"{t.view}/{t.name}": t.digest for t in config.asking.templates()},
     )
 
 
-def ask_models(
-    config: Config, bench: Loaded, asked: RunInput, cache: Path, watch: Watch, policy: SetPolicy
-) -> tuple[RunInput, list[Mapping[str, object]]]:
-    """Ask the models one after another. Return all answers, and the usage that each server reports. The usage is empty for
-    answers from the cache, so it is not part of the answers."""
-    public = policy.access is None
-    free = (
-        None if config.free is None else FreeResponse(config.free, bench.items, cache, restricted=not public)
-    )
+def ask_models(bench: Loaded, asked: RunInput, cache: Path, watch: Watch, policy: SetPolicy) -> RunInput:
+    """Ask the models one after another, and add their answers and the usage that their servers report."""
+    config, items, keep = policy.config, bench.items, policy.keeps_texts
+    free = None if config.free is None else FreeResponse(config.free, items, cache, restricted=not keep)
     asks, inferred = config.infer_question, questions_in_tables(config.infer_question)
-    planned = plan(bench.items, config.asking) if config.models else []
+    planned = plan(items, config.asking) if config.models else []
     n_requests = sum(len(p.requests) for p in planned)
     tables: list[Answers] = [asked.answers]
     fingerprints: dict[str, Mapping[str, str]] = {}
     spent: list[Mapping[str, object]] = []
-    with Replies(cache if asks is not None and public else None) as replies:
+    with Replies(cache if asks is not None and keep else None) as replies:
         for model in config.models:
             with (
                 policy.asking(),
@@ -289,13 +255,13 @@ def ask_models(
                 if free is not None:
                     free.ask(model.name, scorer, watch)
                 if asks is not None:
-                    with watch(f"{model.name}, questions from choices", len(bench.items)) as progress:
-                        inferred |= inferred_by(scorer, asks, bench.items, replies, progress)
+                    with watch(f"{model.name}, questions from choices", len(items)) as progress:
+                        inferred |= inferred_by(scorer, asks, items, replies, progress)
                 fingerprints[model.name] = scorer.fingerprint()
                 if isinstance(scorer, Metered):
                     spent.append(scorer.usage())
     refuse_twins(config, fingerprints)
-    tables.append(Answers.of(like_the_real(bench.items, inferred, cache, keep=public)))
+    tables.append(Answers.of(like_the_real(items, inferred, cache, keep=keep)))
     with policy.asking():
         graded = None if free is None else free.graded(watch)
     return replace(
@@ -303,43 +269,8 @@ def ask_models(
         facts=replace(asked.facts, free=graded),
         answers=Answers.concat(tables),
         fingerprints=fingerprints,
-    ), spent
-
-
-def log_spent(folder: Path, spent: Sequence[Mapping[str, object]]) -> None:
-    """Append one line per server to run.log: requests, tokens, and cost. The run's digests do not cover this file.
-
-    Raises:
-        ResourceError: run.log cannot be written. The run itself is complete.
-    """
-    if not spent:
-        return
-    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    file = folder / "run.log"
-    with writable(file, "the run itself is complete"), file.open("a", encoding="utf-8") as log:
-        log.writelines(json.dumps({"at": now, **usage}) + "\n" for usage in spent)
-
-
-def overlapping(config: Config, bench: Loaded) -> Overlap | None:
-    """Find the items whose text occurs in the files that `contamination` names."""
-    if config.contamination is None:
-        return None
-    files = [Path(file) for file in config.contamination.files]
-    return overlap(bench.items, files, config.contamination.ngram)
-
-
-def refuse_twins(config: Config, fingerprints: Mapping[str, Mapping[str, str]]) -> None:
-    """Refuse two voters that are the same model.
-
-    Raises:
-        UsageError: two voters have the same files.
-    """
-    twins = same_model(fingerprints, config.screen.voters or config.voters)
-    if twins is not None:
-        raise UsageError(
-            f"models: {twins[0]} and {twins[1]} are the same model (same files), so they would vote twice. Remove one "
-            "of them, or name other voters in screen.voters."
-        )
+        spent=spent,
+    )
 
 
 def rejudge(run: Run, overrides: Mapping[str, object], folder: Path) -> Run:
@@ -350,7 +281,7 @@ def rejudge(run: Run, overrides: Mapping[str, object], folder: Path) -> Run:
     """
     _require_answers(run)
     # In a run without text, only verdicts.csv has the topics. In any other run, judging rewrites that file.
-    topics = () if run.holds_text else ("verdicts.csv",)
+    topics = () if run.holds_text else (VERDICTS,)
     run.require_unchanged("answers.parquet", "quarantine.jsonl", FREE, *topics, *SPLIT_FILES)
     refuse_foreign(folder)
     tree = overridden(run.manifest["config"], overrides)
@@ -359,7 +290,7 @@ def rejudge(run: Run, overrides: Mapping[str, object], folder: Path) -> Run:
     config = parse(tree, "run.json config")
     asked = asked_again(run, config)
     with run_lock(folder):
-        return print_run(folder, config, asked, judged(config, asked))
+        return PublicPolicy(config).write(folder, asked, judged(config, asked))
 
 
 def reprint(run: Run) -> Run:
@@ -370,13 +301,11 @@ def reprint(run: Run) -> Run:
         summary = run.summary
     except DataError:
         return rejudge(run, {}, run.folder)
-    notes = run.manifest["config"].get("notes", [])
-    with (
-        run_lock(run.folder),
-        replacing(run.folder, _without_files(run), beside=run.manifest["files"]) as place,
-    ):
-        beside = {"notes": notes, "explorer": EXPLORER in run.manifest["files"]}
-        write_report(place, summary, {**_without_files(run), **beside})
+    files: Mapping[str, str] = run.manifest["files"]
+    manifest: dict[str, Any] = {name: value for name, value in run.manifest.items() if name != "files"}
+    beside = {"notes": manifest["config"].get("notes", []), "explorer": EXPLORER in files}
+    with run_lock(run.folder), replacing(run.folder, manifest, beside=files) as place:
+        write_report(place, summary, {**manifest, **beside})
     return open_run(run.folder)
 
 
@@ -386,7 +315,3 @@ def _require_answers(run: Run) -> None:
             f"{run.folder} is a restricted run, which stores no answers to single items. Run the command again, with other "
             "rules if needed. The answers come from the cache."
         )
-
-
-def _without_files(run: Run) -> dict[str, Any]:
-    return {name: value for name, value in run.manifest.items() if name != "files"}

@@ -9,7 +9,7 @@ path is recorded, so that the same inputs give the same bytes.
 
 import contextlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -30,9 +30,8 @@ from robustify.files import (
     write_json,
     write_texts,
 )
-from robustify.item import Item
+from robustify.item import Item, item_row
 from robustify.judging.free_grades import FreeGrades
-from robustify.loaders import Quarantined
 from robustify.restricted.secret_key import marked, require_seal
 from robustify.summary.result import Summary, read
 
@@ -330,14 +329,9 @@ def replacing(
         (folder / _WRITING).unlink()
 
 
-def write_items(path: Path, items: Sequence[Item]) -> None:
-    """Write items as JSON Lines: id, stem, choices, key (from 0), topic, and group if there is one."""
-    rows = (
-        {"id": i.id, "stem": i.stem, "choices": list(i.choices), "key": i.key, "topic": i.topic}
-        | ({"group": i.group} if i.group else {})
-        for i in items
-    )
-    write_lines(path, rows)
+def write_items(path: Path, items: Iterable[Item]) -> None:
+    """Write items as JSON Lines, with the cells of `item_row`."""
+    write_lines(path, map(item_row, items))
 
 
 def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -366,11 +360,6 @@ def split_items(path: Path) -> Iterator[Item]:
             raise DataError(
                 f"{path.name}:{n}: the line is not a valid item; expected the file as written by robustify"
             ) from None
-
-
-def write_quarantine(path: Path, rows: Sequence[Quarantined]) -> None:
-    """Write the location of each row that was set aside, with the reason but without the content."""
-    write_lines(path, ({"file": q.file, "line": q.line, "reason": q.reason} for q in rows))
 
 
 def _read_json(path: Path) -> Any:

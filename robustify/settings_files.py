@@ -35,6 +35,11 @@ def is_config(name: str) -> bool:
     return name.endswith((".yaml", ".yml")) or (not os.path.exists(name) and f"{name}.yaml" in _known())
 
 
+def name_of(path: str) -> str:
+    """Return a run name made from a file name."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", Path(path).stem).strip("-._")[:64] or "items"
+
+
 def find_config(name: str) -> Path:
     """Return the path of a config, given its path or the name of a shipped config.
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from robustify import files
 from robustify.errors import UsageError
 from robustify.files import neutral, original
-from robustify.policy.verdict_table import write_verdicts
+from robustify.judging.judgement import Judgement
+from robustify.policy.public import write_verdicts
 from robustify.report import render
 from robustify.run import Run
 from robustify.screen.consensus import Verdicts
@@ -35,7 +36,8 @@ def test_formula_like_ids_and_topics_are_quoted_in_verdicts_csv_and_read_back(tm
     topics = {f"{formula}#{i}": formula for i, formula in enumerate(plain)}
     path = tmp_path / "verdicts.csv"
     every = np.zeros(len(topics), dtype=np.int64)
-    write_verdicts(path, Verdicts(tuple(topics), (("robust", 0, 2, "0 of 2"),), every), {}, topics)
+    verdicts = Verdicts(tuple(topics), (("robust", 0, 2, "0 of 2"),), every)
+    write_verdicts(path, Judgement(verdicts, {}, Summary.model_construct()), topics)
     with path.open(encoding="utf-8", newline="") as file:
         cells = [cell for row in csv.reader(file) for cell in row]
     assert not [cell for cell in cells if cell[:1] in tuple("=+-@\t\r\n\uff1d")]

@@ -72,7 +72,8 @@ def folder_graph(root: Path) -> Graph:
     """Return the folders (or top-level modules) from which each folder imports."""
     out: Graph = defaultdict(set)
     for name, targets in graph(root).items():
-        out[place(name)] |= {place(t) for t in targets} - {place(name)}
+        # `__init__` names the functions of `api` for their types alone.
+        out[place(name)] |= {place(t) for t in targets if "." in name} - {place(name)}
     return dict(out)
 
 

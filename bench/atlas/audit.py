@@ -8,8 +8,10 @@ from bench.atlas.fitted import Entry, over_seeds
 from bench.atlas.sample import Data, items_of, paths_of, sampled, written
 from robustify.baselines.heuristics import guess
 from robustify.config import load, parse
+from robustify.freeform.running import Watch
 from robustify.models import cache_folder
-from robustify.pipeline import Watch, robustify, unwatched
+from robustify.pipeline import robustify
+from robustify.policy.asked import unwatched
 from robustify.run import MANIFEST, Run, open_run
 from robustify.screen.consensus import screened
 from robustify.screen.item_index import item_index

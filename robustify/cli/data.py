@@ -5,17 +5,15 @@ For a file of items, they do not import the config module, which loads scipy and
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from robustify.cli.options import output, print_result, say
-from robustify.errors import AuthorisationError, UsageError
 
 if TYPE_CHECKING:
     from robustify.loaders import FieldMap, Loaded, Source
-    from robustify.pipeline import SetPolicy
+    from robustify.policy.asked import SetPolicy
 
 
 def _given(_context: click.Context, _argument: click.Parameter, data: str) -> str:
@@ -70,29 +68,19 @@ def items_of(data: str, skip_bad: bool, columns: Sequence[str] = ()) -> "Loaded"
     return bench
 
 
-def loaded(
-    data: str, skip_bad: bool, folder: Path | None = None, columns: Sequence[str] = ()
-) -> "tuple[Loaded, SetPolicy]":
-    """Return the items of a file or config, and the policy for reading, showing, and writing them into `folder`.
+def loaded(data: str, skip_bad: bool, columns: Sequence[str] = ()) -> "tuple[Loaded, SetPolicy]":
+    """Return the items of a file or config, and the policy for showing them.
 
     Raises:
         AuthorisationError: a requirement for a restricted set is not met, or a file is recognised as sensitive.
         UsageError, DataError: a loader cannot read the items.
     """
-    if not names_config(data):
-        from robustify.policy.public import PublicPolicy
-
-        return items_of(data, skip_bad, columns), PublicPolicy()
     from robustify import config as configs
     from robustify.pipeline import load_bench, policy_for
 
-    if columns:
-        raise UsageError("--map works only with a file of items. For a config, set `fields` under `data`.")
-    settings = configs.load(configs.find_config(data))
-    if skip_bad:
-        settings = configs.skipping_bad(settings)
-    policy = policy_for(settings, folder)
-    return load_bench(settings, policy), policy
+    settings = configs.config_for(data, public=not names_config(data), fields=mapped(columns))
+    policy = policy_for(configs.skipping_bad(settings) if skip_bad else settings)
+    return load_bench(policy), policy
 
 
 @click.command()
@@ -111,15 +99,14 @@ def validate(data: str, columns: tuple[str, ...], skip_bad: bool) -> int:
         robustify validate items.jsonl --json
         robustify validate items.csv --map key=Right --map choices=One,Two,Three
     """
-    from robustify.cli.validated import plain_lines, survey_lines
+    from robustify.cli.validated import survey_lines
 
     if not names_config(data):
         description = surveyed(data, skip_bad, columns)
         return print_result(description, survey_lines(description, data))
-    bench, policy = loaded(data, skip_bad, columns=columns)
+    bench, policy = loaded(data, skip_bad, columns)
     description = policy.described(bench)
-    lines = survey_lines(description, data) if policy.access is None else plain_lines(description)
-    return print_result(description, lines)
+    return print_result(description, survey_lines(description, data))
 
 
 def surveyed(data: str, skip_bad: bool, columns: Sequence[str] = ()) -> dict[str, Any]:
@@ -170,7 +157,7 @@ def rules_alone(data: str, columns: tuple[str, ...], skip_bad: bool, items_: boo
         robustify heuristics items.jsonl --items
     """
     from robustify.baselines.heuristics import found_by, table
-    from robustify.cli.validated import is_above, item_lines, plain_lines, rule_lines
+    from robustify.cli.validated import is_above, item_lines, rule_lines
     from robustify.loaders import notes
 
     if not (items_ or names_config(data)):
@@ -179,14 +166,13 @@ def rules_alone(data: str, columns: tuple[str, ...], skip_bad: bool, items_: boo
             say(note)
         scores = table(bench.items)
         return print_result(scores, rule_lines(scores))
-    bench, policy = loaded(data, skip_bad, columns=columns)
-    for note in notes(bench) if policy.access is None else ():
+    bench, policy = loaded(data, skip_bad, columns)
+    for note in policy.notes(bench):
         say(note)
     scores = policy.features(table(bench.items))
     if not items_:
-        return print_result(scores, rule_lines(scores) if policy.access is None else plain_lines(scores))
-    if policy.access is not None:
-        raise AuthorisationError(f"{bench.name} is a restricted set. --items works only with public sets.")
+        return print_result(scores, rule_lines(scores))
+    policy.require_public()
     starred = [name for name, rate in scores["heuristics"].items() if is_above(rate)]
     rows: list[dict[str, Any]] = [
         {"item": bench.items[at].id, "line": bench.lines[at], "file": bench.files[at], "rules": rules}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
 
-from robustify.cli.data import MAP, SKIP_BAD
+from robustify.cli.data import MAP, SKIP_BAD, mapped
 from robustify.cli.options import (
     PATH,
     ROTATION,
@@ -92,7 +92,6 @@ def run(config: str, rule: dict[str, object], **given: "Unpack[Given]") -> int:
     from robustify import config as configs
     from robustify import pipeline
     from robustify.ask.forecast import Forecast
-    from robustify.cli.start import config_of
     from robustify.report.opening import forecast_lines
 
     if given["limit"] is not None:
@@ -100,7 +99,8 @@ def run(config: str, rule: dict[str, object], **given: "Unpack[Given]") -> int:
     if "screen.mode" in rule:
         rule["asking.mode"] = rule["screen.mode"]
     models = given["models"]
-    settings = config_of(config, models, rule, public=given["public"], columns=given["columns"])
+    fields = mapped(given["columns"])
+    settings = configs.config_for(config, models, rule, public=given["public"], fields=fields)
     settings = configs.with_models(settings, models, given["device"])
     if given["skip_bad"]:
         settings = configs.skipping_bad(settings)

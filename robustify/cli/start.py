@@ -1,68 +1,19 @@
-"""Configs made from a file of items, and the command `robustify init`, which writes one."""
+"""The command `robustify init`, which writes a config for a file of items."""
 
 import json
 import os
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from robustify.cli.data import DATA, MAP, SKIP_BAD, items_of, mapped, named_data, names_config
+from robustify.cli.data import DATA, MAP, SKIP_BAD, items_of, named_data, names_config
 from robustify.cli.options import PATH, output, print_lines, say
 from robustify.errors import UsageError, counted
 
 if TYPE_CHECKING:
-    from robustify.config import Config
     from robustify.loaders import Loaded
-
-
-def config_of(
-    config: str,
-    models: Sequence[str],
-    overrides: Mapping[str, object],
-    *,
-    public: bool,
-    columns: Sequence[str],
-) -> "Config":
-    """Return the config of a run, read from a file or made for a public file of items.
-
-    Raises:
-        UsageError: the file does not exist, `public` is missing for a file of items, or an option does not fit the
-            kind of file.
-    """
-    from robustify import config as configs
-
-    if names_config(config) or not os.path.isfile(config):
-        if public or columns:
-            what = "--public" if public else "--map"
-            path = configs.find_config(config)
-            raise UsageError(f"{what} works only with a file of items, but {path.name} is a config.")
-        return configs.load(configs.find_config(config), overrides)
-    name = name_of(config)
-    if not public:
-        raise UsageError(
-            f"{config} contains items, not a config. To audit it directly if its text is public, run "
-            f"`robustify {config} --public` (-m NAME adds models). To write a config, run `robustify init {config}`."
-        )
-    tree: dict[str, Any] = {"name": name, "sensitivity": "public", "data": [{"path": config}]}
-    if columns:
-        tree["data"][0]["fields"] = mapped(columns)
-    tree["asking"] = {"mode": mode_of(models)}
-    return configs.parse(configs.overridden(tree, overrides), name)
-
-
-def mode_of(models: Sequence[str]) -> str:
-    """Return the mode for asking these models. The embedded models are too small to answer by letter."""
-    from robustify.models.names import KNOWN
-
-    return "text" if any(model in KNOWN for model in models) else "letter"
-
-
-def name_of(path: str) -> str:
-    """Return a run name made from a file name."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", Path(path).stem).strip("-._")[:64] or "items"
 
 
 @click.command()
@@ -95,6 +46,7 @@ def init(
         robustify items.yaml --dry-run
     """
     from robustify.files import writable
+    from robustify.settings_files import name_of
 
     if names_config(data):
         raise UsageError(f"{data} is already a config. Pass a file of items.")
@@ -144,6 +96,8 @@ screen:
 
 def _written(bench: "Loaded", where: str, skip_bad: bool, models: Sequence[str]) -> str:
     from robustify.cli.validated import data_block
+    from robustify.config import mode_of
+    from robustify.settings_files import name_of
 
     sizes = sorted({item.k for item in bench.items})
     options = f"{sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else str(sizes[0])

@@ -34,8 +34,11 @@ _DEFECTS = {
 def survey_lines(tree: Mapping[str, Any], data: str) -> list[str]:
     """Return the description of a benchmark as lines: a verdict, one line per fact, and the data block of a config.
 
-    `tree` is the description. `data` is the path of the file, or the name of a config.
+    `tree` is the description. `data` is the path of the file, or the name of a config. A rounded description, of a
+    restricted set, is returned as lines of YAML.
     """
+    if "topics" not in tree:
+        return _yaml(tree)
     lines = [_verdict(tree), *(f"  {name:9} {says}" for name, says in _facts(tree))]
     if "data" in tree:
         lines.append(f"next: robustify heuristics {data}, or robustify {data} --public; in a config:")
@@ -105,22 +108,22 @@ def data_block(data: Mapping[str, Any]) -> list[str]:
     return _yaml({"data": data["path"] if set(data) == {"path"} else dict(data)})
 
 
-def plain_lines(tree: Mapping[str, Any]) -> list[str]:
-    """Return the description of a restricted set as lines of YAML."""
-    return _yaml(dict(tree))
-
-
 def _yaml(tree: Mapping[str, Any]) -> list[str]:
     import yaml
 
     # By default, PyYAML writes a mapping of plain values on one line.
     flow = None if any(isinstance(value, dict | list | tuple) for value in tree.values()) else False
-    text = yaml.safe_dump(tree, sort_keys=False, allow_unicode=True, default_flow_style=flow, width=10_000)
+    text = yaml.safe_dump(
+        dict(tree), sort_keys=False, allow_unicode=True, default_flow_style=flow, width=10_000
+    )
     return text.splitlines()
 
 
 def rule_lines(table: Mapping[str, Any]) -> list[str]:
-    """Return a conclusion and one line per rule, sorted by score. A star marks rules that are above chance."""
+    """Return a conclusion and one line per rule, sorted by score. A star marks rules that are above chance. A rounded
+    table, of a restricted set, has no tests and is returned as lines of YAML."""
+    if any("p_holm" not in rate for rate in table["heuristics"].values()):
+        return _yaml(table)
     rules = sorted(table["heuristics"].items(), key=lambda rule: -(rule[1]["value"] or 0.0))
     n, chance = table["n"], table["chance_accuracy"]
     lines = [

@@ -21,10 +21,10 @@ from robustify.disclosure.rounding import (
     FINE,
     Kind,
     bits,
-    interval,
     log2_choose,
     one_digit_up,
     rounded,
+    rounded_interval,
 )
 from robustify.disclosure.topics import ReleasedTopics, topic_table
 from robustify.judging.measures import MEASURES, TOPICS_RANK, Disclosed, Group, Measure
@@ -222,7 +222,7 @@ class _Page:
         else:
             value = rounded(min(1.0, max(0.0, value)), self.step)
         shown = None if n is None else size
-        ci = None if value is None or not shown else interval(value, shown)
+        ci = None if value is None or not shown else rounded_interval(value, shown)
         price = round(bits(kind, self.step), 2) if self.screened and disclosed.charged else 0.0
         return ReleasedNumber(
             name=name, group=disclosed.group, kind=kind, value=value, n=shown, ci=ci, bits=price

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict
 
-from robustify.disclosure.rounding import bits, interval, rounded
+from robustify.disclosure.rounding import bits, rounded, rounded_interval
 from robustify.summary.screened import TopicRow
 
 LONGEST, MOST_WORDS = 60, 8
@@ -42,7 +42,7 @@ class ReleasedTopics(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class TopicBlock:
     """A topic or several merged topics, with the number of items before and after the filter."""
 
     name: str
@@ -60,14 +60,14 @@ def topic_table(topics: Mapping[str, TopicRow], k: int, step: float) -> Released
     """Return the topic table, which has no rows if the topics are too small even when merged."""
     blocks = partition(
         [
-            Block(_shown_name(name, i), row.before, row.after)
+            TopicBlock(_shown_name(name, i), row.before, row.after)
             for i, (name, row) in enumerate(sorted(topics.items()), start=1)
         ],
         k,
     )
     shares = [rounded(block.after / block.before, step) for block in blocks]
     rows = [
-        ReleasedTopic(name=block.name, n=block.before, kept=kept, ci=interval(kept, block.before))
+        ReleasedTopic(name=block.name, n=block.before, kept=kept, ci=rounded_interval(kept, block.before))
         for block, kept in zip(blocks, shares, strict=True)
     ]
     # Each topic is charged for its share and for whether it is shown separately.
@@ -77,7 +77,7 @@ def topic_table(topics: Mapping[str, TopicRow], k: int, step: float) -> Released
     )
 
 
-def partition(blocks: Sequence[Block], k: int) -> list[Block]:
+def partition(blocks: Sequence[TopicBlock], k: int) -> list[TopicBlock]:
     """Merge small topics into one block "Other" of two or more topics. Return an empty list if this block is too small."""
     kept = sorted((b for b in blocks if b.least >= k), key=lambda b: (-b.least, b.name))
     small = [b for b in blocks if b.least < k]
@@ -88,9 +88,9 @@ def partition(blocks: Sequence[Block], k: int) -> list[Block]:
     return [*sorted(kept, key=lambda b: b.name), *([_merged(small)] if small else [])]
 
 
-def _merged(blocks: Sequence[Block]) -> Block:
+def _merged(blocks: Sequence[TopicBlock]) -> TopicBlock:
     before, after = sum(b.before for b in blocks), sum(b.after for b in blocks)
-    return Block(f"Other ({len(blocks)} topics)", before, after, len(blocks))
+    return TopicBlock(f"Other ({len(blocks)} topics)", before, after, len(blocks))
 
 
 def _shown_name(name: str, number: int) -> str:

@@ -6,16 +6,17 @@ Answers, verdicts and texts are not written, because the cache has what judging 
 import contextlib
 import hmac
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from robustify.ask.forecast import Forecast
 from robustify.config import Config
-from robustify.disclosure.described import described, rules
 from robustify.disclosure.record import split_of
 from robustify.disclosure.released import released
+from robustify.disclosure.rounding import described, rounded_rates
 from robustify.errors import AuthorisationError, DataError, UnaskableError
 from robustify.export.lm_eval_tasks import write_restricted_tasks
 from robustify.files import owner_only, write_json, write_text
@@ -45,6 +46,7 @@ class RestrictedPolicy:
 
     config: Config
     access: Access
+    keeps_texts: bool = False
 
     @property
     def cache_key(self) -> bytes | None:
@@ -62,13 +64,24 @@ class RestrictedPolicy:
         with muted():
             return self.access.read(skip_bad=any(source.skip_bad for source in self.config.data))
 
+    def require_public(self) -> None:
+        """Refuse the set."""
+        raise AuthorisationError(f"{self.config.name} is a restricted set; expected a public set")
+
+    def notes(self, bench: Loaded) -> Sequence[str]:
+        """Return no notes, because they may quote columns."""
+        return ()
+
+    def first_page(self, folder: Path, found: Forecast) -> None:
+        """Return None, because only finished runs have a released page."""
+
     def described(self, bench: Loaded) -> dict[str, Any]:
         """Return a description of the benchmark with counts of at least `min_cell`."""
         return described(bench, self.access.manifest.min_cell)
 
     def features(self, table: dict[str, Any]) -> dict[str, Any]:
         """Return the rates of the heuristics in whole percents."""
-        return rules(table, self.access.manifest.min_cell)
+        return rounded_rates(table, self.access.manifest.min_cell)
 
     @contextlib.contextmanager
     def asking(self) -> Iterator[None]:

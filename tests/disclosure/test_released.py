@@ -10,8 +10,8 @@ import pytest
 from robustify.disclosure import released as releasing
 from robustify.disclosure.released import MOST, Released
 from robustify.disclosure.released import released as released_page
-from robustify.disclosure.rounding import COARSE, FINE, interval, log2_choose, one_digit_up, rounded
-from robustify.disclosure.topics import Block, partition, topic_table
+from robustify.disclosure.rounding import COARSE, FINE, log2_choose, one_digit_up, rounded, rounded_interval
+from robustify.disclosure.topics import TopicBlock, partition, topic_table
 from robustify.judging.measures import MEASURES, Disclosed, Measure, PerItem
 from robustify.report.messages import label
 from robustify.report.released import write_released
@@ -94,10 +94,10 @@ def test_every_number_is_rounded_and_its_interval_follows_from_what_is_shown(exa
             assert number.value == one_digit_up(number.value)
             continue
         assert number.value == rounded(number.value, page.step)
-        assert number.ci == (None if number.n is None else interval(number.value, number.n))
+        assert number.ci == (None if number.n is None else rounded_interval(number.value, number.n))
     for topic in page.topics.rows:
         assert topic.kept == rounded(topic.kept, page.step)
-        assert topic.ci == interval(topic.kept, topic.n)
+        assert topic.ci == rounded_interval(topic.kept, topic.n)
 
 
 def scored(summary: Summary, measure: str, **parts: Score) -> Summary:
@@ -219,7 +219,13 @@ def test_a_measure_without_a_disclosure_changes_no_byte_of_the_page(
 
 
 def test_a_set_with_small_topics_shows_no_cell_below_ten_and_true_totals() -> None:
-    blocks = [Block("a", 60, 40), Block("b", 40, 12), Block("c", 30, 28), Block("d", 12, 6), Block("e", 9, 9)]
+    blocks = [
+        TopicBlock("a", 60, 40),
+        TopicBlock("b", 40, 12),
+        TopicBlock("c", 30, 28),
+        TopicBlock("d", 12, 6),
+        TopicBlock("e", 9, 9),
+    ]
     shown = partition(blocks, 10)
     assert [b.name for b in shown] == ["a", "Other (4 topics)"]
     assert all(b.least >= 10 for b in shown)

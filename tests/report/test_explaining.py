@@ -12,7 +12,7 @@ from robustify.cli import cli
 from robustify.errors import AuthorisationError, DataError, UsageError
 from robustify.files import sha256
 from robustify.pipeline import rejudge
-from robustify.policy.verdict_table import NUMBERS
+from robustify.policy.public import NUMBERS
 from robustify.report.explaining import explained, flagged
 from robustify.run import EVIDENCE, EXPLORER, Run, open_run
 from robustify.summary.screened import CUES

@@ -18,11 +18,13 @@ import warnings
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from robustify import pipeline
+from robustify.policy import asked
 from tests.restricted.world import CANARIES, OPENERS, RECORDS, N, World, forms, leaks, rows_as_json
 from tests.support import restricted_set
 from tests.support.restricted_run import Stub
@@ -153,17 +155,18 @@ def test_an_engine_that_shows_a_prompt_is_not_heard(
     assert world.call("run", "mock.yaml", "-o", "RUN") in (code, 7 if code == 0 else code)
 
 
-STEPS = ("load_bench", "require_models", "ask_models", "judged", "guess", "probe", "plan")
+STEPS = [(pipeline, step) for step in ("load_bench", "require_models", "ask_models", "judged", "plan")]
+STEPS += [(asked, "guess"), (asked, "probe")]
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(("module", "step"), STEPS)
 def test_a_bug_anywhere_shows_its_place_and_no_message(
-    world: World, monkeypatch: pytest.MonkeyPatch, step: str
+    world: World, monkeypatch: pytest.MonkeyPatch, module: ModuleType, step: str
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise KeyError(RECORDS[0]["question"])
 
-    monkeypatch.setattr(pipeline, step, fail)
+    monkeypatch.setattr(module, step, fail)
     assert world.call("run", "mock.yaml", "-o", "RUN") == 1
 
 

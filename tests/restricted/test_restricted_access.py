@@ -188,7 +188,7 @@ def test_partial_data_are_refused(mock: Path) -> None:
     access = ask(mock)
     config = configs.load(mock / "mock.yaml")
     with pytest.raises(DataError, match=f"{N - 1} records; expected {N}") as told:
-        pipeline.load_bench(config, RestrictedPolicy(config, access))
+        pipeline.load_bench(RestrictedPolicy(config, access))
     assert told.value.exit_code == 3
 
 

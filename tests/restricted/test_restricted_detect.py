@@ -157,7 +157,7 @@ def test_a_person_s_word_is_bound_to_the_content_and_lifts_no_pinned_file(
 
     def loaded() -> int:
         config = configs.load(mock / "quiz.yaml")
-        return len(pipeline.load_bench(config, PublicPolicy(config)).items)
+        return len(pipeline.load_bench(PublicPolicy(config)).items)
 
     file = public(mock, harmless(20, SPEAKS))
     vouch(file, "0" * 64)

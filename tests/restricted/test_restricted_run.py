@@ -133,10 +133,10 @@ def test_what_the_commands_say_of_a_restricted_set(mock: Path) -> None:
 
 
 def test_counts_too_small_to_be_told_are_not_told(mock: Path) -> None:
-    from robustify.disclosure.described import described
+    from robustify.disclosure.rounding import described
 
     config = configs.load(mock / "mock.yaml")
-    bench = pipeline.load_bench(config, pipeline.policy_for(config))
+    bench = pipeline.load_bench(pipeline.policy_for(config))
     few, all_ = described(bench, N), described(bench, 1)
     assert few["key_positions"] is None
     assert sum(all_["key_positions"].values()) == N
