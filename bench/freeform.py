@@ -23,8 +23,7 @@ from typing import Any, Literal, NamedTuple
 import yaml
 
 from robustify.freeform.grade.graders import grade_answer
-from robustify.freeform.llm_judge.labels import parse_labels_multi_format
-from robustify.freeform.llm_judge.verdicts import SUPPORT3, parse_score
+from robustify.freeform.llm_judge.verdicts import SUPPORT, parse_labels_multi_format, parse_score
 from robustify.freeform.schema import AnswerRow, FreeItem, Kind
 from robustify.freeform.settings import FreeSettings
 
@@ -139,7 +138,7 @@ def reasoning(i: int, rng: random.Random) -> str:
 
 def labels_reply(i: int, rng: random.Random) -> tuple[str, list[str]]:
     """Return labels of eight nuggets after some reasoning, in one of four formats."""
-    labels = rng.choices(SUPPORT3.labels, k=NUGGETS)
+    labels = rng.choices(tuple(SUPPORT), k=NUGGETS)
     numbered = json.dumps([{"id": j, "label": label} for j, label in enumerate(labels, start=1)])
     spellings = json.dumps(labels), "\n".join(f"- {label}" for label in labels), ", ".join(labels), numbered
     return reasoning(i, rng) + spellings[i % len(spellings)], labels

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from robustify.arrays import Floats, Ints, numbered
 from robustify.errors import DataError, UsageError
-from robustify.freeform.llm_judge.verdicts import SUPPORT3, majority_vote
+from robustify.freeform.llm_judge.verdicts import SUPPORT, majority_vote
 from robustify.freeform.schema import GradeResult
 from robustify.stats.agreement import agreement, krippendorff_alpha
 from robustify.stats.intervals import interval, rate
@@ -70,7 +70,7 @@ def human_from(row: Mapping[str, Any]) -> HumanLabel:
     if read is None or (word is None and read.labels is None):
         raise DataError(
             "The row is not a human label. Expected item_id, annotator, and one of verdict (correct, incorrect,"
-            f" not_attempted), score (0, 1), or labels by nugget ID ({', '.join(SUPPORT3.labels)})."
+            f" not_attempted), score (0, 1), or labels by nugget ID ({', '.join(SUPPORT)})."
         )
     verdict = _WORDS[str(word)] if read.labels is None else None
     return HumanLabel(read.item_id, read.annotator, read.model or "", verdict, read.labels, read.adjudicated)
@@ -154,7 +154,7 @@ def _calibrated(
     there = [u for u in units if u in said]
     people = {u: consensus(units[u]) for u in there}
     both = [u for u in there if people[u] is not None and said[u] is not None]
-    classes = SUPPORT3.labels if nuggets else BINARY
+    classes = tuple(SUPPORT) if nuggets else BINARY
     found = agreement(
         [str(people[u]) for u in both], [str(said[u]) for u in both], classes,
         weights="linear" if nuggets else None, groups=numbered([u[0] for u in both])[1], seed=seed,

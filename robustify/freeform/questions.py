@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from robustify.engines.protocols import Progress, Writer, no_progress
 from robustify.errors import UsageError
-from robustify.freeform.grade.numeric import whole_quantity
+from robustify.freeform.grade.numbers import whole_quantity
 from robustify.freeform.llm_judge.prompting import rendered
 from robustify.freeform.replies import Replies, replies_to
 from robustify.freeform.schema import AnswerRow, FreeItem, Kind

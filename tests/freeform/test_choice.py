@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from robustify.freeform.grade.choices import find_choice
+from robustify.freeform.grade.worded import find_choice
 from tests.freeform.scripted import grade_explanation, grade_mcq, table
 from tests.support.cost import costs_at_most
 

@@ -8,9 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustify.errors import UsageError
-from robustify.freeform.grade.findings import MOST
-from robustify.freeform.llm_judge.labels import LabelParse, parse_labels_multi_format
-from robustify.freeform.llm_judge.verdicts import SUPPORT3, Reading, majority_vote, parse_score, parse_verdict
+from robustify.freeform.grade.worded import MOST
+from robustify.freeform.llm_judge.verdicts import (
+    SUPPORT,
+    LabelParse,
+    Reading,
+    majority_vote,
+    parse_labels_multi_format,
+    parse_score,
+    parse_verdict,
+)
 from robustify.freeform.schema import FORMAT_TYPES
 from robustify.marks.final_part import split_reasoning
 from tests.freeform.scripted import table
@@ -157,7 +164,7 @@ PIECES = [*'[]{}"\\,:<>/-*|\n 10é', "support", "not_", "think", "label", "score
 def test_no_text_raises_and_no_label_is_made_up(reply: str) -> None:
     found = parse_labels_multi_format(reply, 2)
     assert found.labels is None or len(found.labels) == 2
-    assert all(label in (None, *SUPPORT3.labels) for label in found.labels or [])
+    assert all(label in (None, *SUPPORT) for label in found.labels or [])
     if found.error_type is None:
         assert None not in found.labels
         assert found.count == 2

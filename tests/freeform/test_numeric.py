@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from robustify.errors import UsageError
-from robustify.freeform.grade.numeric import NumericRule, find_numeric
+from robustify.freeform.grade.numbers import NumericRule, find_numeric
 from robustify.freeform.grade.quantities import parse_unit, read_quantity
 from tests.freeform.scripted import grade_numeric, table
 from tests.support.cost import costs_at_most
@@ -28,7 +28,7 @@ NUMBERS = {
 @pytest.mark.parametrize("text", NUMBERS)
 def test_a_whole_text_is_this_number_or_none(text: str) -> None:
     found, value = read_quantity(text), NUMBERS[text]
-    assert (None if found is None else found.value) == (None if value is None else Decimal(value))
+    assert (None if found is None else found.values[0]) == (None if value is None else Decimal(value))
 
 
 UNITS = table("numeric_units")
@@ -36,7 +36,8 @@ UNITS = table("numeric_units")
 
 @pytest.mark.parametrize(("text", "unit"), UNITS)
 def test_a_unit_is_a_product_of_words_that_pint_knows(text: str, unit: object) -> None:
-    assert parse_unit(text) == (unit and dict(map(tuple, unit)))  # type: ignore[call-overload]
+    found = parse_unit(text)
+    assert (None if found is None else [list(one) for one in sorted(found._units.items())]) == unit
 
 
 S, N, J, R, T = "scored", "no_answer", "needs_judge", "reference_error", "truncated"

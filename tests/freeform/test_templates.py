@@ -7,12 +7,12 @@ import pytest
 import yaml
 
 from robustify.errors import DataError, UsageError
-from robustify.freeform.llm_judge.labels import parse_labels_multi_format
 from robustify.freeform.llm_judge.prompting import (
     Message,
     prompt_sha256,
     rendered,
 )
+from robustify.freeform.llm_judge.verdicts import parse_labels_multi_format
 from robustify.freeform.schema import FORMAT_TYPES
 from robustify.freeform.template_store import TemplateStore, get_store, pack_text, read_pack
 

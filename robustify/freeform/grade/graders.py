@@ -5,20 +5,20 @@ Rules decide first. A judge grades the rest and never sees an answer that was tr
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from string import ascii_uppercase
 
 from robustify.errors import DataError, UsageError
-from robustify.freeform.grade.choices import find_choice, find_explanation
-from robustify.freeform.grade.findings import Finding, shown_answer
 from robustify.freeform.grade.nuggets import NUGGETS, blank_nuggets, grade_nuggets
-from robustify.freeform.grade.numeric import NumericRule, find_numeric, rivals_of, written
+from robustify.freeform.grade.numbers import NumericRule, find_numeric, rivals_of
+from robustify.freeform.grade.worded import Ruling, find_choice, find_explanation, shown_answer
 from robustify.freeform.llm_judge.asking import judged_reply, tolerance_percent
 from robustify.freeform.llm_judge.judges import Judge
 from robustify.freeform.schema import AnswerRow, FreeItem, GradedKind, GradeResult
 from robustify.freeform.settings import FreeSettings
 
 GRADERS: Mapping[GradedKind, str] = {
-    "numeric": "numeric/5", "short_text": "choice/4", "explanation": "explanation/3", "nuggets": NUGGETS,
+    "numeric": "numeric/6", "short_text": "choice/5", "explanation": "explanation/3", "nuggets": NUGGETS,
 }  # fmt: skip
 """Name and version of each grader, as recorded in a grade."""
 _CLOSED = ("truncated", "reference_error", "grader_error")
@@ -71,14 +71,14 @@ def require_judge(settings: FreeSettings, judge: object) -> str:
     return settings.who
 
 
-def _by_rules(item: FreeItem, text: str, settings: FreeSettings) -> tuple[Finding, dict[str, str]]:
+def _by_rules(item: FreeItem, text: str, settings: FreeSettings) -> tuple[Ruling, dict[str, str]]:
     """Grade an answer by rules. Return the finding and the reference text that a judge would see."""
     match item.kind:
         case "numeric":
             # The other options are known wrong values, so an answer that is nearer to one of them is wrong.
             others = [option for i, option in enumerate(item.options) if i != item.correct]
-            rel, rivals = written(settings.rel_tol), rivals_of(item.reference, others)
-            rule = NumericRule(rel, written(settings.abs_tol), item.unit, rivals)
+            rel, rivals = Decimal(str(settings.rel_tol)), rivals_of(item.reference, others)
+            rule = NumericRule(rel, Decimal(str(settings.abs_tol)), item.unit, rivals)
             with_unit = f"{item.reference} {item.unit}" if item.unit else item.reference
             words = {"reference": with_unit, "tolerance_percent": tolerance_percent(rel)}
             return find_numeric(text, item.reference, rule, item.question), words

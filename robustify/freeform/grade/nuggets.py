@@ -9,12 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 from robustify.errors import DataError, UsageError
-from robustify.freeform.grade.choices import words_of
-from robustify.freeform.grade.findings import Finding, said, shown_answer
+from robustify.freeform.grade.worded import Ruling, plain_words, said, shown_answer
 from robustify.freeform.llm_judge.asking import ask_labels, call_of, messages_of, verdict_of
 from robustify.freeform.llm_judge.judges import Judge
 from robustify.freeform.llm_judge.prompting import Message
-from robustify.freeform.llm_judge.verdicts import SUPPORT3, majority_vote
+from robustify.freeform.llm_judge.verdicts import SUPPORT, majority_vote
 from robustify.freeform.schema import (
     NUGGET_SCORES,
     FreeItem,
@@ -46,7 +45,7 @@ def grade_nuggets(
     written = settings.format_type or chosen.own_format
     _check(nuggets, chosen, written)
     text = said(answer)
-    if isinstance(text, Finding):
+    if isinstance(text, Ruling):
         # A judge may still read an answer that is too long for the rules.
         if text.status != "needs_judge":
             unread = blank_nuggets(item, model).nuggets
@@ -98,7 +97,7 @@ def _check(nuggets: Sequence[Nugget], template: PromptTemplate, format_type: str
 
 def require_distinct(nuggets: Sequence[Nugget]) -> None:
     """Raise `DataError` if two nuggets have the same words or ID."""
-    folded = {words_of(nugget.text) for nugget in nuggets}
+    folded = {plain_words(nugget.text) for nugget in nuggets}
     if min(len(folded), len({nugget.id for nugget in nuggets})) < len(nuggets):
         raise DataError(
             f"Two of the {len(nuggets)} nuggets repeat words or an ID. State each fact once, with its own ID."
@@ -152,7 +151,7 @@ def _mean(labels: Sequence[tuple[str | None, float]], strict: bool) -> dict[str,
     whole = sum(weight for _, weight in labels)
     if not whole:
         return {"value": None, "lower": None, "upper": None, "n": 0}
-    credit = {label: float(x == 1) if strict else x for label, x in SUPPORT3.scores.items()}
+    credit = {label: float(x == 1) if strict else x for label, x in SUPPORT.items()}
     known = sum(credit.get(label, 0.0) * weight for label, weight in labels if label is not None)
     missing = sum(weight for label, weight in labels if label is None)
     lower, upper = known / whole, (known + missing) / whole

@@ -1,175 +1,139 @@
-"""A whole text read as one number with a unit, as an exact decimal and a unit of pint.
+"""A whole text read as one number with a unit: its exact decimal values and a unit of pint.
 
-A number is plain digits with separators, a power of ten, a fraction or a short formula. A unit is a product of words
-that pint knows. Anything more is no quantity, so `9**9**9` costs nothing.
+A number is plain digits with separators, a power of ten, or a fraction. A formula is evaluated by math-verify. A unit is
+a product of words that pint knows. Anything more is no quantity, so `9**9**9` costs nothing.
 """
 
 import logging
 import re
-from collections.abc import Mapping
 from decimal import Context, Decimal, DecimalException
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
-from robustify.freeform.grade.findings import plain_text
+from robustify.freeform.grade.worded import plain_text
 
 LONGEST = 200
 """Longest quantity, in characters."""
-Unit = Mapping[str, int]
-"""pint's names of units with their exponents; "percent" is a unit."""
 CONTEXT = Context(prec=60)
-_CURRENCIES = {"$": "dollar", "€": "euro", "£": "sterling", "¥": "yen", "₹": "rupee"}
 _ONES = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 _POWERS = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12}
+_CURRENCIES = {"$": "dollar", "€": "euro", "£": "sterling", "¥": "yen", "₹": "rupee"}
+_PRICE = re.compile(r"([+-]?)([$€£¥₹])\s?([\d.].*)")
 _NUMBER = re.compile(
-    r"(?P<sign>[+-]\s?|[–—](?=[\d.])|(?:minus|negative)\s)?(?P<currency>[$€£¥₹]\s?)?(?:(?P<top>\d{1,30})\s?/\s?(?P<bottom>\d{1,30})"
-    r"|(?P<digits>\d{1,3}(?:,\d{3}){2,30}(?:\.\d{1,400})?|\d{1,3},\d{3}\.\d{1,400}|\d{1,3}(?:\.\d{3}){1,30},\d{1,30}"
-    r"|\d{1,3}(?:['\u2009\u202f\xa0 ]\d{3}){1,30}(?:\.\d{1,400})?|\d{1,400}(?:[.,]\d{1,400})?|\.\d{1,400})"
-    r"(?:[eE](?P<e>[+-]?\d{1,3})|\s?[x×*·]\s?10\s?(?:\^|\*\*)\s?[({]?(?P<ten>[+-]?\d{1,3})[)}]?)?)"
-    rf"(?:\s?(?P<word>{'|'.join(_POWERS)})\b)?(?![\d.,]|(?:st|nd|rd|th)\b)\s?-?(?P<unit>.*)"
+    r"(?P<sign>[+-]\s?|(?:minus|negative)\s)?(?P<digits>(?P<group>\d{1,3}(?:(?P<sep>[,.'\s])\d{3})(?:(?P=sep)\d{3}){0,30})"
+    r"(?:(?!(?P=sep))[.,]\d{1,400})?(?![.,\d])|\d{1,400}(?:[.,]\d{1,400})?|\.\d{1,400})(?:\s?/\s?(?P<below>\d{1,30}))?"
+    r"(?:[eE](?P<e>[+-]?\d{1,3})|\s?[x×*·]\s?10\s?\^\s?[({]?(?P<ten>[+-]?\d{1,3})[)}]?)?"
+    rf"(?:\s?(?P<word>{'|'.join(_POWERS)})\b)?(?![\d.,/]|(?:st|nd|rd|th)\b)\s?-?(?P<unit>.*)"
 )
-_GROUPED = re.compile(r"[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")
-_UNCLEAR = re.compile(r"\d{1,3}[.,]\d{3}")
+_LATEX = {
+    r"\times": "×", r"\cdot": "×", r"\%": "%", r"\$": "$", r"\,": " ", r"\!": "", "{,}": "", r"^\circ": "°",
+    r"^{\circ}": "°", r"\mu": "µ", r"\Omega": "Ω",
+}  # fmt: skip
+_MACRO = re.compile("|".join(map(re.escape, _LATEX)))
+_WORDS = re.compile(r"\\(?:text|mathrm|mathbf|operatorname|rm|unit|si)\s?\{([^{}]{0,80})\}")
+_BELOW = re.compile(r"\\[dt]?frac\s?\{\s?(\d{1,30})\s?\}\s?\{\s?(\d{1,30})\s?\}")
+_POWER = re.compile(r"\^\s?\{\s?([+-]?\d{1,3})\s?\}")
 
 
-class Quantity(NamedTuple):
-    """A number with its unit. `other` is its value if its separator means the other thing. `written` is the text of the
-    unit, which is one unknown word if there is no `unit`."""
+class Amount(NamedTuple):
+    """A number with its unit. `values` are its readings, the usual one first: "1,234" may be 1.234. `written` is the text
+    of the unit, which is one unknown word if there is no `unit`."""
 
-    value: Decimal
-    unit: Unit | None = None
-    other: Decimal | None = None
+    values: tuple[Decimal, ...]
+    unit: Any = None
     written: str = ""
 
 
 @lru_cache(maxsize=1024)
-def read_quantity(text: str) -> Quantity | None:
+def read_quantity(text: str) -> Amount | None:
     """Read a whole text as one quantity, or return None."""
     if len(text) > LONGEST:
         return None
-    plain = plain_text(_latex_removed(text)).rstrip(".")
-    if "π" in plain:
-        return None
+    if "\\" in text or "{" in text:
+        text = _WORDS.sub(r" \1", _BELOW.sub(r"\1/\2", _MACRO.sub(lambda m: _LATEX[m[0]], text)))
+        text = _POWER.sub(r"^\1", text)
+    plain = plain_text(text).rstrip(".").replace("–", "-").strip()
     if plain.casefold() in _ONES:
-        return Quantity(Decimal(_ONES.index(plain.casefold())))
+        return Amount((Decimal(_ONES.index(plain.casefold())),))
+    plain = _PRICE.sub(lambda m: f"{m[1]}{m[3]} {_CURRENCIES[m[2]]}", plain)
     number = _NUMBER.fullmatch(plain)
-    if number is None:
+    if number is None or "π" in plain:
         return None
     unit = number["unit"].strip()
-    if number["currency"]:
-        if unit:
-            return None
-        unit = _CURRENCIES[number["currency"].strip()]
-    digits = number["digits"] or ""
-    try:
-        value = _value(number, digits.replace(",", "") if _GROUPED.fullmatch(digits) else _decimal(digits))
-        others = _decimal(digits) if "," in digits else digits.replace(".", "")
-        other = _value(number, others) if _UNCLEAR.fullmatch(digits) else None
-    except (DecimalException, ArithmeticError):
-        return None
     known = parse_unit(unit) if unit else None
     if unit and known is None and not unit.isalpha():
         return None
-    return Quantity(value, known, other, unit)
+    try:
+        return Amount(tuple(_value(number, digits) for digits in _readings(number)), known, unit)
+    except ArithmeticError:
+        return None
 
 
-def _decimal(digits: str) -> str:
-    if re.fullmatch(r"\d{1,3}(?:\.\d{3})+,\d+", digits):
-        digits = digits.replace(".", "")
-    return re.sub(r"['\s]", "", digits).replace(",", ".")
+def _readings(number: "re.Match[str]") -> list[str]:
+    """Return the digits with a decimal point, in each reading of an unclear separator."""
+    digits, sep = number["digits"], number["sep"]
+    decimal = digits.replace(",", ".")
+    if sep is None:
+        return [decimal]
+    grouped = digits.replace(sep, "").replace(",", ".")
+    if sep not in ",." or digits.count(sep) > 1 or digits != number["group"]:
+        return [grouped]
+    return [grouped, decimal] if sep == "," and digits[0] != "0" else [decimal, grouped]
 
 
 def _value(number: "re.Match[str]", digits: str) -> Decimal:
-    value = Decimal(number["top"]) / Decimal(number["bottom"]) if number["top"] else Decimal(digits)
     power = int(number["e"] or number["ten"] or 0) + _POWERS.get(number["word"] or "", 0)
-    sign = -1 if (number["sign"] or "+")[0] in "-–—mn" else 1
-    return sign * value.scaleb(power, CONTEXT)
-
-
-_LATEX = (
-    (re.compile(r"\\[dt]?frac\s?\{\s?(\d{1,30})\s?\}\s?\{\s?(\d{1,30})\s?\}"), r"\1/\2"),
-    (re.compile(r"\\(?:text|mathrm|mathbf|operatorname|rm|unit|si)\s?\{([^{}]{0,80})\}"), r" \1"),
-    (re.compile(r"\^\s?\{\s?([+-]?\d{1,3})\s?\}"), r"^\1"),
-    (re.compile(r"\{,\}|\\[,!]"), ""),
-    (re.compile(r"\\(?:times|cdot)"), "×"),
-    (re.compile(r"\\%"), "%"),
-    (re.compile(r"\^?\s?\\circ"), "°"),
-    (re.compile(r"\\\$"), "$"),
-    (re.compile(r"\\(?=mu|Omega)"), ""),
-    (re.compile(r"(?<=[\s{])Omega\b|^Omega\b"), "Ω"),
-)
-
-
-def _latex_removed(text: str) -> str:
-    if "\\" in text or "{" in text:
-        for pattern, plain in _LATEX:
-            text = pattern.sub(plain, text)
-    return text
+    sign = -1 if (number["sign"] or "+")[0] in "-mn" else 1
+    return sign * (Decimal(digits) / Decimal(number["below"] or 1)).scaleb(power, CONTEXT)
 
 
 # Units
 
-_FACTOR = r"(?:[^\W\d_]+|[%°Ωµ]\s?[^\W\d_]*)(?:\^?\(?[+-]?\d\)?)?"
-_PRODUCT = re.compile(rf"(?:per\s)?{_FACTOR}(?:(?:\s?[*·⋅×/]\s?|\s)(?:per\s)?{_FACTOR}){{0,5}}")
-_BELOW = re.compile(r"/\s?\(([^()/]{1,40})\)")
+_UNIT = re.compile(r"(?:[^\W\d_]+\)?(?:\^?\(?[+-]?\d\)?(?![\d^]))?|[%°\s·⋅*/(]|(?<=[^\W\d])[-_](?=[^\W\d]))+")
 _WRITTEN = (
-    (re.compile(r"\b(?:degrees?|deg\.?|°)\s*(?:c|celsius)\b|°\s?C", re.IGNORECASE), "degree_Celsius"),
-    (re.compile(r"\b(?:degrees?|deg\.?|°)\s*(?:f|fahrenheit)\b|°\s?F", re.IGNORECASE), "degree_Fahrenheit"),
-    (re.compile(r"^(?:%|per ?cent|pct)\Z"), "percent"),
+    (re.compile(r"(?:°|\bdeg(?:rees?|\.)?)\s*c(?:elsius)?\b", re.IGNORECASE), "degree_Celsius"),
+    (re.compile(r"(?:°|\bdeg(?:rees?|\.)?)\s*f(?:ahrenheit)?\b", re.IGNORECASE), "degree_Fahrenheit"),
+    (re.compile(r"\bper\s?cent\b|\bpct\b"), "percent"),
     (re.compile(r"\blight[ -]years?\b"), "light_year"),
-    (re.compile(r"\b(k|M)?N-?m\b"), r"\1N m"),
+    (re.compile(r"\b([kM]?)N-?m\b"), r"\1N m"),
     (re.compile(r"\bms(?=\^?-[12]\b)"), "m s"),
-    (re.compile(r"\bkilos?\b"), "kilogram"),
-    (re.compile(r"\b([km]?)G\b|\bgauss\b"), lambda m: f"{m[1] or ''}gaussfield"),
-    (re.compile(r"\bamps?\b"), "ampere"),
     (re.compile(r"(?<=[a-z])-(?=[a-z]{3})"), " "),
-    (re.compile(r"µ"), "u"),
-    (re.compile(r"(?<=[a-zA-Z])(?=[+-]\d)"), "^"),
+    (re.compile(r"\s*\bper\b\s*"), "/"),
+    (re.compile(r"(?<=[a-zA-Z])(?=[+-]?\d)"), "^"),
+    (re.compile(r"\b[A-Z][a-z]{3,}"), lambda word: word[0].lower()),
+    (re.compile("[·⋅]"), "*"),
 )
-_UNCLEAR_SLASH = re.compile(
-    r"(?:/|\bper\b)[^/]*-\d|(?:/|\bper\b)[^/]*[^\W\d_][\s\d^+-]*[\s*·⋅×]\s*(?!per\b)[^\W\d_/]"
-)
+_UNCLEAR = re.compile(r"/[^/]*(?:[^\W\d_)][\s\d^]*[\s*]\s*[^\W\d_]|-\d)")
 
 
 @lru_cache(maxsize=1024)
-def parse_unit(text: str) -> Unit | None:
-    """Parse a whole text as a unit, or return None. "J/mol K" may mean two things and is no unit."""
-    plain = plain_text(text).strip(" .")[:80]
+def parse_unit(text: str) -> Any:
+    """Parse a whole text as a unit of pint, or return None. "J/mol K" may mean two things and is no unit."""
+    plain = plain_text(text[: LONGEST + 1]).strip(" .")
     for pattern, name in _WRITTEN:
         plain = pattern.sub(name, plain)
-    plain = _BELOW.sub(lambda m: "/" + re.sub(r"\s*[*·⋅×]\s*|\s+", "/", m[1].strip()), plain)
-    if "degree_" in plain or plain in ("percent", "light_year"):
-        return (
-            {plain: 1} if re.fullmatch(r"degree_(?:Celsius|Fahrenheit)|percent|light_year", plain) else None
-        )
-    if not _PRODUCT.fullmatch(plain) or _UNCLEAR_SLASH.search(plain):
+    unclear = _UNCLEAR.search(re.sub(r"\([^()]*\)", "x", plain))
+    if len(text) > LONGEST // 2 or not _UNIT.fullmatch(plain) or unclear or "**" in plain:
         return None
-    if plain.startswith("per "):
-        plain = "1 / " + plain[4:]
-    for written in dict.fromkeys((plain, re.sub(r"[A-Za-z]{4,}", lambda m: m[0].lower(), plain))):
-        if not all(_is_named(word) for word in re.findall(r"(?<![^\W\d_])[a-z]{4,}(?![^\W\d_])", written)):
-            continue
-        try:
-            units = registry().Unit(re.sub(r"[·⋅×]", "*", re.sub(r"\s?\bper\b\s?", "/", written)))
-        # pint raises errors of many kinds at words that it does not know.
-        except Exception:
-            continue
-        return {str(name): int(power) for name, power in units._units.items()} or None
-    return None
+    if not all(_is_named(word) for word in re.findall(r"(?<![^\W\d])[a-z]{4,}(?![^\W\d])", plain)):
+        return None
+    try:
+        unit = registry().Unit(f"1{plain}" if plain.startswith("/") else plain)
+    # pint raises errors of many kinds at words that it does not know.
+    except Exception:
+        return None
+    return unit if unit._units else None
 
 
 @cache
 def _is_named(word: str) -> bool:
-    """Return whether a word is a unit without a prefix, or with one as people write it. "kilos" are no kiloseconds."""
-    spelled = word.replace("metre", "meter").replace("litre", "liter").replace("gramme", "gram")
-    for prefix, name, _ in registry().parse_unit_name(word):
-        if (
-            not prefix
-            or spelled.removesuffix("s") == prefix + name
-            or word == registry().get_symbol(prefix + name)
-        ):
-            return True
-    return not registry().parse_unit_name(word)
+    """Return whether a word is no unit, or one as people write it: "kilometres", but no "pins" of picoinches."""
+    read = registry().parse_unit_name(word)
+    return not read or any(
+        not prefix or (word.startswith(prefix) and len(word) > len(prefix) + 2)
+        or word == registry().get_symbol(prefix + name)
+        for prefix, name, _ in read
+    )  # fmt: skip
 
 
 @cache
@@ -180,16 +144,12 @@ def registry() -> Any:
     units: Any = UnitRegistry()
     for currency in _CURRENCIES.values():
         units.define(f"{currency} = [{currency}]")
-    # In pint a gauss has another dimension than a tesla.
-    units.define("gaussfield = 1e-4 * tesla")
-    for code, currency in (("USD", "dollar"), ("EUR", "euro"), ("GBP", "sterling")):
-        units.define(f"@alias {currency} = {code}")
+    for code, name in {"USD": "dollar", "EUR": "euro", "GBP": "sterling", "amps": "ampere"}.items():
+        units.define(f"@alias {name} = {code}")
+    # In pint a gauss has another dimension than a tesla, and "kilos" are kiloseconds.
+    units.define("gaussfield = 1e-4 * tesla = G = gauss")
+    units.define("kilos = kilogram = kilo")
     return units
-
-
-def units_of(unit: Unit) -> Any:
-    """Return a unit as an object of pint."""
-    return registry().Unit(registry().UnitsContainer(dict(unit)))
 
 
 # Formulas. A sum may be a range, and a power of a power may never finish.
@@ -205,20 +165,15 @@ _ADVANCED = re.compile(r"sqrt|√|π|pi\b|\^|frac")
 def value_of(text: str) -> Decimal | None:
     """Evaluate a text that consists of one formula with `math-verify`. Return None for any other text."""
     plain = _ROOT.sub(r"\\sqrt{\1\2}", text[:LONGEST].strip(" $").rstrip("."))
-    plain = re.sub(r"π|\\?\bpi\b", r"\\pi ", plain)
-    if (
-        not _ADVANCED.search(plain)
-        or len(plain) > 60
-        or not _FORMULA.fullmatch(plain)
-        or plain.count("^") > 1
-    ):
+    plain = re.sub("[·×]", r"\\cdot ", re.sub(r"π|\\?\bpi\b", r"\\pi ", plain))
+    once = plain.count("^") < 2 and len(plain) <= 60
+    if not (once and _ADVANCED.search(plain) and _FORMULA.fullmatch(plain)):
         return None
     from math_verify import LatexExtractionConfig, parse
 
     # Its log messages would contain the text.
     for name in ("math_verify", "latex2sympy2_extended"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-    plain = re.sub("[·×]", r"\\cdot ", plain)
     found = parse(f"${plain}$", [LatexExtractionConfig()], fallback_mode="no_fallback", parsing_timeout=None)
     try:
         value = found[0].evalf(15)

@@ -12,13 +12,13 @@ from decimal import Decimal
 
 from robustify.errors import UsageError
 from robustify.freeform.llm_judge.judges import Call, Completion, Judge, JudgeCallError
-from robustify.freeform.llm_judge.labels import parse_labels_multi_format
 from robustify.freeform.llm_judge.prompting import Message, prompt_sha256, rendered
 from robustify.freeform.llm_judge.verdicts import (
-    VERDICT3,
+    VERDICTS,
     Reading,
     Vote,
     majority_vote,
+    parse_labels_multi_format,
     parse_score,
     parse_verdict,
 )
@@ -202,7 +202,7 @@ def judged_reply(
         return replace(
             graded, status="grader_error", score=None, verdict=None, reason="judge_unread", error_type=unread
         )
-    score = VERDICT3.scores[verdict] if template.reads == "verdict" else float(verdict)
+    score = VERDICTS[verdict] if template.reads == "verdict" else float(verdict)
     word = verdict if template.reads == "verdict" else verdict_of(score)
     status: Status = "no_answer" if verdict == "not_attempted" else "scored"
     return replace(graded, status=status, score=score, verdict=word, reason="judge", error_type=None)

@@ -1,60 +1,53 @@
-"""Extraction of structured values from a judge's reply: JSON, Python, YAML, XML and Markdown tables.
+"""The one walker of a judge's reply: every JSON, XML, Markdown, YAML or CSV structure in it, with its place.
 
-Reasoning is removed first. Outermost brackets are parsed as JSON, otherwise by json-repair with straight quotes.
-Objects become `Pairs`, so that repeated keys are visible. XML is read by a pattern and YAML without aliases, so that a
-reply can define no entities.
+Reasoning is removed first. Brackets are parsed as JSON, otherwise by json-repair with straight quotes. Objects become
+`Pairs`, so that repeated keys are visible. XML is read by a pattern and YAML line by line, so that a reply can define no
+entities.
 """
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Any, Literal, NamedTuple
 
-import yaml
-
-from robustify.freeform.grade.findings import MOST
+from robustify.freeform.grade.worded import MOST
 from robustify.freeform.schema import ErrorType
 from robustify.marks.final_part import split_reasoning
 from robustify.texts import compatible
 
 MOST_READ = 1000
-"""Number of bracket pairs that are read, from the end of a reply, because the last structure is the answer."""
-MOST_OPEN = 20
-"""Number of unclosed brackets, from the end, that are tried as the start of a structure with brackets in its strings."""
+"""Number of brackets, elements and tables that are read, from the end of a reply, because the last one is the answer."""
 MOST_REPAIRED = 4000
 """Characters of invalid JSON that json-repair may read. Its time is not linear."""
 MANY = 20_000
 """Largest number of brackets, lines, tags or quotes in a reply. A reply with more is `unsafe_input`."""
-MANY_TAGS = 100_000
-"""Largest number of tags before the reasoning is removed. Reasoning may be long and contain many quotations."""
 LONG = 100_000
-_BESIDE = 300
-"""Characters on either side that are searched for other words on the same lines."""
+_LONGEST_LINE = 1000
 _FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[ \t]*[\w+-]*[ \t]*$", re.MULTILINE)
+_CURLY = str.maketrans({"\u201c": '"', "\u201d": '"', "\u201e": '"', "\u2018": "'", "\u2019": "'"})
+_LEAF = re.compile(r"<([A-Za-z_]\w{0,40})((?:\s[^<>]{1,200})?)>([^<>{}\[\]]{0,400})</\1\s?>")
+_ATTRIBUTE = re.compile(r"(\w{1,40})\s?=\s?[\"']?([^\"'\s]{1,40})")
+_ROW = re.compile(r"^[ \t]*\|(.{1,2000})\|[ \t]*\n?", re.MULTILINE)
+_RULE = re.compile(r"[\s|:-]*-[\s|:-]*")
+_ITEM = re.compile(
+    r"\s*(?P<mark>[-*+\u2022]\s+)?(?:[*_`]*(?:(?:nugget|item|n)\s*#?\s*)?(?P<number>\d{1,4})[*_`]*\s{0,3}"
+    r"(?:[.):]|\s[-\u2013\u2014])[*_`]*\s+)?(?P<item>\S.*)",
+    re.IGNORECASE,
+)
+_MEMBER = re.compile(
+    r"[\"'*_`#\s]*(?:final\s)?(?P<key>[A-Za-z]\w{0,40})[\"'*_`]*\s?[:=]\s*(?P<value>[^\s\0][^\0]*)",
+    re.IGNORECASE,
+)
 _INTRO = re.compile(
     r"(?:the\s+)?(?:final\s+)?(?:labels?|answers?|results?|output)(?:\s+(?:are|is))?\s*:?|`{3,}\s*\w*",
     re.IGNORECASE,
 )
-_CURLY = str.maketrans({"\u201c": '"', "\u201d": '"', "\u201e": '"', "\u2018": "'", "\u2019": "'"})
-_LEAF = re.compile(r"<([A-Za-z_]\w{0,40})((?:\s[^<>]{1,200})?)>([^<>{}\[\]]{0,400})</\1\s?>")
-_ATTRIBUTE = re.compile(r"(\w{1,40})\s?=\s?[\"']?([^\"'\s]{1,40})")
-_ROW = re.compile(r"^[ \t]*\|(.{1,2000})\|[ \t]*$", re.MULTILINE)
-_RULE = re.compile(r"[\s|:-]*-[\s|:-]*")
-_BLOCK = re.compile(
-    r"^[ \t]{0,9}(?:-[ \t])?[\"']?[\w #.-]{1,40}[\"']?:(?:[ \t][^\n]{0,1000})?$"
-    r"(?:\n(?:[ \t]{0,9}(?:-[ \t])?[\"']?[\w #.-]{1,40}[\"']?:(?:[ \t][^\n]{0,1000})?|[ \t]{1,9}\S[^\n]{0,1000}))*$",
-    re.MULTILINE,
-)
-_NAMED = re.compile(
-    r"^[ \t-]{0,9}[\"']?(?:label|assignment|decision|verdict|score)[\"']?:", re.MULTILINE | re.IGNORECASE
-)
-_ANCHOR = re.compile(r"(?:^|[\s:-])[&*]\w", re.MULTILINE)
 INDEX_KEYS = ("id", "k", "index", "nugget", "nugget_id", "number", "no", "no.", "#", "n", "fact")
 
 
 class Pairs(tuple[tuple[str, Any], ...]):
-    """An object as key-value pairs in written order, including repeated keys."""
+    """An object as key-value pairs in written order, including repeated keys. A text without a key has the key ""."""
 
     __slots__ = ()
 
@@ -69,64 +62,73 @@ class Structure(NamedTuple):
     start: int
     end: int
     value: Any
-    format: Literal["json", "yaml", "xml", "markdown"] = "json"
-
-
-class Scan(NamedTuple):
-    """Bracketed structures found in a text, in order, and the positions of unclosed brackets."""
-
-    found: tuple[Structure, ...]
-    left_open: tuple[int, ...]
+    format: Literal["json", "yaml", "xml", "csv", "markdown"] = "json"
 
 
 _JSON = json.JSONDecoder(object_pairs_hook=Pairs, strict=False)
 
 
-def structures(text: str) -> Scan:
-    """Parse every structure of a text once, in linear time."""
-    closed, opened = _brackets(text)
-    opened = opened[-MOST_OPEN:]
-    found: list[Structure] = []
-    at, left = 0, MOST_REPAIRED
-    for start, end in sorted([*closed[-MOST_READ:], *((start, -1) for start in opened)]):
+def readable(response: str) -> tuple[str, ErrorType | None]:
+    """Return a reply without reasoning, fences and invisible characters, or the reason why it cannot be read."""
+    if len(response) > MOST or response.count("<") > 5 * MANY:
+        return "", "unsafe_input"
+    split = split_reasoning(response)
+    if split.unterminated:
+        return "", "unterminated_reasoning"
+    text = split.text
+    if any(sum(map(text.count, marks)) > MANY for marks in ("[]{}", "\n\r", "<>", "\"'", "|")):
+        return "", "unsafe_input"
+    # NFKC can turn one character into eighteen, so long replies are not normalised.
+    if len(text) <= LONG:
+        text = compatible(text)
+    text = _FENCE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    return (text, None) if text.strip() else ("", "empty")
+
+
+def structures(text: str) -> tuple[list[Structure], list[int]]:
+    """Parse every structure of a text once, in linear time. Return them in order, and the positions of open brackets."""
+    found, left_open = _brackets(text)
+    for reader in (_elements, _tables, _lines):
+        parts, at = [], 0
+        for one in sorted(found, key=_place):
+            # What is already read is hidden from the next reader.
+            parts += [text[at : one.start], "\0" * (one.end - max(one.start, at))]
+            at = one.end
+        text = "".join([*parts, text[at:]])
+        found += reader(text)
+    return sorted(found, key=_place), left_open
+
+
+def _place(one: Structure) -> tuple[int, int]:
+    return one.start, one.end
+
+
+def _brackets(text: str) -> tuple[list[Structure], list[int]]:
+    found, left_open, at, left = list[Structure](), list[int](), 0, MOST_REPAIRED
+    for start in [mark.start() for mark in re.finditer(r"[\[{]", text)][-MOST_READ:]:
         if start < at:
             continue
         try:
             value, at = _JSON.raw_decode(text, start)
         except (ValueError, RecursionError):
-            if end < 0:
+            end = _closed(text, start)
+            if end is None:
+                left_open.append(start)
                 continue
-            value, at, left = None, end, left - (end - start)
-            if left >= 0:
-                value = _repaired(text[start:end])
+            at, left = end, left - (end - start)
+            value = _repaired(text[start:end]) if left >= 0 else None
         found.append(Structure(start, at, value))
-    for one in (*_elements(text), *list(_tables(text))[-MOST_READ:], *_blocks(text)):
-        if all(one.end <= other.start or other.end <= one.start for other in found):
-            found.append(one)
-    still = [start for start in opened if not any(one.start <= start < one.end for one in found)]
-    return Scan(tuple(sorted(found, key=lambda one: one.start)), tuple(still))
+    return found, left_open
 
 
-def _brackets(text: str) -> tuple[list[tuple[int, int]], list[int]]:
-    opened: list[int] = []
-    waiting = {"[": 0, "{": 0}
-    found: list[tuple[int, int]] = []
-    for mark in re.finditer(r"[\[\]{}]", text):
-        kind = {"]": "[", "}": "{"}.get(mark[0])
-        if kind is None:
-            opened.append(mark.start())
-            waiting[mark[0]] += 1
-        elif waiting[kind]:
-            # Unclosed brackets inside this pair are dropped.
-            start = opened.pop()
-            while text[start] != kind:
-                waiting[text[start]] -= 1
-                start = opened.pop()
-            waiting[kind] -= 1
-            while found and found[-1][0] > start:
-                found.pop()
-            found.append((start, mark.end()))
-    return found, opened
+def _closed(text: str, start: int) -> int | None:
+    """Return the end of a bracketed text, or None if its bracket is not closed soon."""
+    depth = 0
+    for mark in re.compile(r"[\[\]{}]").finditer(text, start, start + MOST_REPAIRED):
+        depth += 1 if mark[0] in "[{" else -1
+        if not depth:
+            return mark.end()
+    return None
 
 
 def _repaired(written: str) -> Any:
@@ -162,81 +164,66 @@ def _elements(text: str) -> Iterator[Structure]:
 
 def _tables(text: str) -> Iterator[Structure]:
     """Yield each Markdown table as a list of rows. A row with two cells is also a key and its value."""
-    lines = list(_ROW.finditer(text))
-    breaks = [i for i in range(1, len(lines)) if lines[i].start() != lines[i - 1].end() + 1]
-    for begin, end in zip([0, *breaks], [*breaks, len(lines)], strict=True):
-        block = lines[begin:end]
-        cells = [[cell.strip(" \t*_`") for cell in line[1].split("|")] for line in block]
-        ruled = len(block) > 1 and _RULE.fullmatch(block[1][1]) is not None
-        names, rows = (cells[0], cells[2:]) if ruled else ([], cells)
-        made = []
-        for row in rows:
-            named = list(zip(names or [""] * len(row), row, strict=False))
-            made.append(Pairs([*named, (row[0], row[1])] if len(row) == 2 else named))
-        if made:
+    block: list[re.Match[str]] = []
+    for line in [*_ROW.finditer(text), None]:
+        if block and (line is None or line.start() != block[-1].end()):
+            cells = [[cell.strip(" \t*_`") for cell in row[1].split("|")] for row in block]
+            ruled = len(block) > 1 and _RULE.fullmatch(block[1][1]) is not None
+            names, rows = (cells[0], cells[2:]) if ruled else (["-"] * len(cells[0]), cells)
+            made = [
+                Pairs([*zip(names, row, strict=False), *([(row[0], row[1])] if len(row) == 2 else [])])
+                for row in rows
+            ]
             yield Structure(block[0].start(), block[-1].end(), made, "markdown")
+            block = []
+        block += [line] if line is not None else []
 
 
-def _blocks(text: str) -> Iterator[Structure]:
-    """Yield the last blocks of YAML in which a key names a label, score or verdict."""
-    left = MOST_REPAIRED
-    for block in reversed(list(_BLOCK.finditer(text))[-MOST_OPEN:]):
-        left -= len(block[0])
-        if (
-            left < 0
-            or _ANCHOR.search(block[0])
-            or block[0].strip().count("\n") < 1
-            or not _NAMED.search(block[0])
-        ):
-            continue
-        try:
-            node = yaml.compose(block[0], Loader=yaml.SafeLoader)
-        except (yaml.YAMLError, RecursionError, ValueError):
-            continue
-        yield Structure(block.start(), block.end(), _of_node(node), "yaml")
+def _kind(item: "re.Match[str] | None", member: object) -> str:
+    if item is None:
+        return ""
+    return "*" if item["mark"] else "1" if item["number"] else ":" if member else ""
 
 
-def _of_node(node: Any) -> Any:
-    if isinstance(node, yaml.MappingNode):
-        return Pairs((str(name.value), _of_node(value)) for name, value in node.value)
-    return [_of_node(one) for one in node.value] if isinstance(node, yaml.SequenceNode) else str(node.value)
+def _lines(text: str) -> Iterator[Structure]:
+    """Yield lists and blocks of `key: value`, with at most one empty line between items, and lines with commas."""
+    rows: list[list[tuple[str, Any]]] = []
+    kind, start, end, blanks, at = "", 0, 0, 0, 0
+    for line in [*text.split("\n"), "#"]:
+        found = _ITEM.match(line) if len(line) <= _LONGEST_LINE else None
+        member = _MEMBER.fullmatch(found["item"]) if found else None
+        own = _kind(found, member)
+        joins = bool(rows) and own == ":" and kind in ("*:", ":") and not blanks
+        if rows and line.strip() and not joins and (own != kind[:1] or blanks > 1):
+            yield Structure(start, end, [*map(Pairs, rows)], "yaml" if ":" in kind else "markdown")
+            rows = []
+        if found and own:
+            if not rows:
+                kind, start = own + (":" if own == "*" and member else ""), at
+            fields: list[tuple[str, Any]] = [("#", int(found["number"]))] if found["number"] else []
+            fields += [(member["key"], member["value"].strip(" \"'*_`"))] if member else []
+            fields += [("", found["item"])] if own != ":" else []
+            if joins:
+                rows[-1] += fields
+            else:
+                rows.append(fields)
+            end = at + len(line.rstrip())
+        yield from _separated(line, at)
+        blanks = 0 if line.strip() else blanks + 1
+        at += len(line) + 1
 
 
-def readable(response: str) -> tuple[str, ErrorType | None]:
-    """Return a reply without reasoning, fences and invisible characters, or the reason why it cannot be read."""
-    if len(response) > MOST or response.count("<") > MANY_TAGS:
-        return "", "unsafe_input"
-    if not response.strip():
-        return "", "empty"
-    split = split_reasoning(response)
-    if split.unterminated:
-        return "", "unterminated_reasoning"
-    text = split.text
-    if any(sum(map(text.count, marks)) > MANY for marks in ("[]{}", "\n\r", "<>", "\"'", "|")):
-        return "", "unsafe_input"
-    # NFKC can turn one character into eighteen, so long replies are not normalised.
-    if len(text) <= LONG:
-        text = compatible(text)
-    text = _FENCE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
-    return (text, None) if text.strip() else ("", "empty")
+def _separated(line: str, start: int) -> Iterator[Structure]:
+    """Yield a line of short texts with commas between them."""
+    intro = re.match(r"[\s*_`#]*(?:" + _INTRO.pattern + r")[*_`\s]*", line, re.IGNORECASE)
+    begin = intro.end() if intro else 0
+    entries = [entry.strip() for entry in line[begin:_LONGEST_LINE].strip().removesuffix(",").split(",")]
+    short = all(len(entry) <= 24 and len(entry.split()) <= 3 for entry in entries)
+    if len(entries) > 1 and short and not re.search(r"[\[{]", line):
+        yield Structure(start + begin, start + len(line.rstrip()), entries, "csv")
 
 
-def prose(text: str) -> bool:
-    """Return whether a text contains words other than introductions such as "Labels:" or "Final answer:"."""
-    return re.search(r"\w", _INTRO.sub("", text)) is not None
-
-
-def contradicted(text: str, last: tuple[int, int], others: Sequence[tuple[int, int]]) -> bool:
-    """Return whether an earlier, different structure may be the answer instead of the last one.
-
-    The last structure overrides the others unless words follow it, or it is inside a sentence and another one is not.
-    """
-    alone = any(not _words_on_same_lines(text, *other) for other in others)
-    return bool(others) and (prose(text[last[1] :]) or (alone and _words_on_same_lines(text, *last)))
-
-
-def _words_on_same_lines(text: str, start: int, end: int) -> bool:
-    # In a reply with one long line, the complete line must not be searched for each structure.
-    before = text[max(0, start - _BESIDE) : start].rpartition("\n")[2]
-    after = text[end : end + _BESIDE].partition("\n")[0]
-    return prose(before) or prose(after)
+def stands_last(text: str, start: int, end: int) -> bool:
+    """Return whether nothing but an introduction such as "Labels:" stands before a structure on its line or after it."""
+    before = text[max(0, start - _LONGEST_LINE) : start].rpartition("\n")[2]
+    return not any(re.search(r"\w", _INTRO.sub("", words)) for words in (before, text[end:]))

@@ -1,9 +1,8 @@
-"""Labels, verdicts and scores of a judge: the allowed values, their parsers, and majority votes.
+"""Labels, verdicts and scores of a judge's reply: the allowed values, how they are read, and majority votes.
 
-A label must be a complete entry, never a word in prose: "does not support" is a spelling of a label, and "supportive of
-the claim" is not. A score or verdict comes from a structure with its key, a last line such as `Score: 1`, or a reply
-that is only a score. Values outside the set or scale are errors and are not rounded. Two different values count as
-none.
+They come only from structures, never from prose or reasoning: "does not support" is a spelling of a label, and
+"supportive of the claim" is not. The last structure counts unless another one contradicts it. Values outside the set or
+scale are errors and are not rounded. A label counts only if it certainly belongs to its nugget.
 """
 
 import re
@@ -11,67 +10,38 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from robustify.errors import UsageError
-from robustify.freeform.llm_judge.structures import Pairs, Structure, contradicted, readable, structures
-from robustify.freeform.schema import ErrorType
+from robustify.freeform.llm_judge.structures import (
+    INDEX_KEYS,
+    Pairs,
+    Structure,
+    readable,
+    stands_last,
+    structures,
+)
+from robustify.freeform.schema import FORMAT_TYPES, ErrorType
 from robustify.texts import in_words
 
 T = TypeVar("T")
-LONGEST = 40
-"""Longest label, in characters. A longer entry is prose."""
-_EDGES = " \t\r\n\"'`*_.\u201c\u201d\u2018\u2019\u00ab\u00bb\u201a\u201e"
-_JOINTS = re.compile(r"[\s_-]+")
-
-_SUPPORT = {
-    "support": ("supported", "supports", "fully_supported", "full_support", "fully_support"),
-    "partial_support": (
-        "partial", "partially_supported", "partially_support", "partially_supports", "partial_supported",
-        "partly_support", "partly_supported",
-    ),
-    "not_support": ("not_supported", "no_support", "unsupported", "does_not_support", "not_supports"),
-}  # fmt: skip
-
-
-@lru_cache(maxsize=4096)
-def folded_label(text: str) -> str:
-    """Normalise a label: NFKC, case-folded, no quotes, emphasis or invisible characters, words joined by `_`."""
-    return _JOINTS.sub("_", in_words(text).strip(_EDGES)).strip("_")
-
-
-class LabelSet:
-    """Labels ordered by score, lowest first, and their accepted spellings.
-
-    `hint` matches the beginning of every known spelling, so that an entry without a match is not a label.
-    """
-
-    def __init__(self, **scores: float) -> None:
-        self.scores: Mapping[str, float] = MappingProxyType(scores)
-        self.labels = tuple(scores)
-        known = {label: label for label in scores}
-        known |= {word: label for label, words in _SUPPORT.items() for word in words if label in scores}
-        stems = sorted({re.escape(word[:4].rstrip("_")) for word in known})
-        self.hint = re.compile("|".join(stems), re.IGNORECASE)
-        self._spellings = known
-
-    def read(self, entry: str) -> str | None:
-        """Return the label that matches the complete entry, or None."""
-        if len(entry) > 4 * LONGEST or (entry.isascii() and not self.hint.search(entry)):
-            return None
-        return self._spellings.get(folded_label(entry))
-
-
-SUPPORT3 = LabelSet(not_support=0.0, partial_support=0.5, support=1.0)
-VERDICT3 = LabelSet(not_attempted=0.0, incorrect=0.0, correct=1.0)
+SUPPORT: Mapping[str, float] = {"not_support": 0.0, "partial_support": 0.5, "support": 1.0}
+VERDICTS: Mapping[str, float] = {"not_attempted": 0.0, "incorrect": 0.0, "correct": 1.0}
 SCALES: Mapping[str, tuple[float, ...]] = {"binary": (0.0, 1.0), "five": (0.0, 0.25, 0.5, 0.75, 1.0)}
-
+_SPELLINGS = {
+    **{label: label for label in (*SUPPORT, *VERDICTS)},
+    **dict.fromkeys(("supported", "supports", "fully_supported", "full_support", "fully_support"), "support"),
+    **dict.fromkeys(
+        ("partial", "partially_supported", "partially_support", "partially_supports", "partial_supported",
+         "partly_support", "partly_supported"), "partial_support",
+    ),
+    **dict.fromkeys(("not_supported", "no_support", "unsupported", "does_not_support", "not_supports"), "not_support"),
+}  # fmt: skip
+_EDGES = " \t\r\n\"'`*_.\u201c\u201d\u2018\u2019\u00ab\u00bb\u201a\u201e"
 _NUMERIC = re.compile(r"[+-]?\d{1,4}(?:\.\d{1,6})?")
-_LINE = (
-    r"[*_`#\s]{{0,9}}(?:final\s+)?{key}[*_`]{{0,3}}\s{{0,3}}[:=][*_`\s]{{0,5}}"
-    r"(?P<value>[\w.+-]{{1,40}}?)[*_`.\s]{{0,9}}"
-)
+_INDEX = re.compile(r"(?:(?:nugget|fact|label|item)[\s_]*)?#?(\d{1,4})", re.IGNORECASE)
+_SEPARATOR = re.compile(r":\s|:$|\s[-\u2013\u2014]+\s|\s*(?:->|=>|\u2192|\u21d2)\s*|\s*\(")
+_NO_REMARK = {"none", "no", "false", "0", "n/a", "na", "not"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +52,50 @@ class Reading(Generic[T]):
     error_type: ErrorType | None
 
 
+class LabelParse(NamedTuple):
+    """The labels of a reply in the order of the nuggets, or None if they cannot be aligned.
+
+    `count` is the number of valid labels. If nothing can be aligned, it is the number of entries.
+    """
+
+    labels: list[str | None] | None
+    count: int  # type: ignore[assignment]  # the documented name hides tuple.count
+    format_used: str | None
+    error_type: ErrorType | None
+
+
 class Vote(NamedTuple):
     """The majority verdict. `agreement` is its share of the requested votes."""
 
     verdict: str | None
     agreement: float
     error_type: ErrorType | None
+
+
+@lru_cache(maxsize=4096)
+def _folded(text: str) -> str:
+    return re.sub(r"[\s_-]+", "_", in_words(text).strip(_EDGES)).strip("_")
+
+
+def _label(entry: object, among: Mapping[str, float] = SUPPORT) -> str | None:
+    """Return the label that an entry is as a whole, without quotes, emphasis and invisible characters, or None."""
+    found = _SPELLINGS.get(_folded(entry)) if isinstance(entry, str) and len(entry) <= 160 else None
+    return found if found in among else None
+
+
+def majority_vote(verdicts: Sequence[str | None]) -> Vote:
+    """Return the verdict of more than half of the requested votes. A failed vote counts against it."""
+    counts = Counter(v for v in verdicts if v is not None).most_common(2)
+    if not counts:
+        return Vote(None, 0.0, "no_majority")
+    verdict, most = counts[0]
+    share = most / len(verdicts)
+    if share > 0.5:
+        return Vote(verdict, share, None)
+    return Vote(None, share, "tie" if [n for _, n in counts] == [most, most] else "no_majority")
+
+
+# Scores and verdicts
 
 
 def parse_score(response: str, *, scale: str = "binary", finish_reason: str | None = None) -> Reading[float]:
@@ -103,7 +111,7 @@ def parse_score(response: str, *, scale: str = "binary", finish_reason: str | No
         if isinstance(value, bool):
             return float(value) if scale == "binary" else None
         if isinstance(value, str):
-            value = float(value) if _NUMERIC.fullmatch(value := value.strip()) else None
+            value = float(value) if _NUMERIC.fullmatch(value := value.strip(" .")) else None
         # NaN is in no scale.
         return float(value) if isinstance(value, int | float) and value in SCALES[scale] else None
 
@@ -112,71 +120,174 @@ def parse_score(response: str, *, scale: str = "binary", finish_reason: str | No
 
 def parse_verdict(response: str, *, finish_reason: str | None = None) -> Reading[str]:
     """Parse the verdict of a reply in linear time. Never raises because of its text."""
-
-    def label(value: Any) -> str | None:
-        return VERDICT3.read(value) if isinstance(value, str) else None
-
-    return _parsed(response, "verdict", finish_reason, label, "unknown_label")
+    return _parsed(response, "verdict", finish_reason, lambda value: _label(value, VERDICTS), "unknown_label")
 
 
 def _parsed(
     response: str, key: str, finish_reason: str | None, read: Callable[[Any], T | None], unread: ErrorType
 ) -> Reading[T]:
-    """Find the value of a JSON key: in the last structure with this key, in the last line, or in the complete reply."""
+    """Find the value of a key in the last structure with this key, or in a reply that is only the value."""
     text, fault = readable(response)
     if fault is not None:
         return Reading(None, fault)
-    scan = structures(text)
-    given = [(one, values) for one in scan.found if (values := _values(one, key))]
+    found, left_open = structures(text)
+    given = [(one, values) for one in found if (values := _values(one.value, key))]
     # An object that names the key may still be open at the end.
-    cut = any(text[at] == "{" and f'"{key}"' in text[at : at + 20_000] for at in scan.left_open)
-    last_line, whole = text.rstrip().rpartition("\n")[2], text.strip().strip("*`_ ")
-    said: Any = None
-    line = re.fullmatch(_LINE.format(key=key), last_line[:200], re.IGNORECASE)
+    cut = any(text[at] == "{" and f'"{key}"' in text[at : at + 20_000] for at in left_open)
+    whole = read(text.strip("*`_ \n")) if len(text) < 60 else None
     if given:
-        *before, (last, values) = given
-        said = values[0]
+        last, values = given[-1]
         # Values are equal if their spellings are equal (NaN equals NaN, and true is not 1).
-        others = [one[:2] for one, some in before if {*map(repr, some)} != {repr(said)}]
-        # Two values on one line repeat the instruction and are not a verdict with a correction.
-        together = bool(others) and "\n" not in text[others[-1][1] : last.start]
-        contradicts = line is not None and read(line["value"]) != read(said)
-        if (
-            cut
-            or (finish_reason == "length" and last.format == "yaml")
-            or together
-            or contradicts
-            or len({*map(repr, values)}) > 1
-            or contradicted(text, last[:2], others)
-        ):
-            fault = "ambiguous"
+        others = [one for one, some in given[:-1] if {*map(repr, some)} != {repr(values[0])}]
+        if cut or len({*map(repr, values)}) > 1 or _contradicted(text, last, others):
+            return Reading(None, "ambiguous")
+        # The end of a value on a line is unknown: `Score: 0` may be the beginning of 0.75.
+        fault = "truncation" if finish_reason == "length" and last.format == "yaml" else None
+        whole = read(values[0])
+        fault = fault or (unread if whole is None else None)
     elif cut or finish_reason == "length":
-        # Without an object, the end of a value is unknown: `Score: 0` may be the beginning of 0.75.
         fault = "truncation"
-    elif line is not None:
-        said = line["value"]
-    elif len(whole) < 40 and read(whole) is not None:
-        said = whole
-    else:
+    elif whole is None:
         fault = "format_error"
-    value = None if fault else read(said)
-    return Reading(value, fault or (unread if value is None else None))
+    return Reading(None if fault else whole, fault)
 
 
-def majority_vote(verdicts: Sequence[str | None]) -> Vote:
-    """Return the verdict of more than half of the requested votes. A failed vote counts against it."""
-    counts = Counter(v for v in verdicts if v is not None).most_common(2)
-    if not counts:
-        return Vote(None, 0.0, "no_majority")
-    verdict, most = counts[0]
-    share = most / len(verdicts)
-    if share > 0.5:
-        return Vote(verdict, share, None)
-    return Vote(None, share, "tie" if [n for _, n in counts] == [most, most] else "no_majority")
-
-
-def _values(one: Structure, key: str) -> list[Any]:
+def _values(value: Any, key: str) -> list[Any]:
     """Return the values of a key in a structure: at the top level or in a list's objects, otherwise one level down."""
-    tops = [e for e in (one.value if type(one.value) is list else [one.value]) if isinstance(e, Pairs)]
+    tops = [e for e in (value if type(value) is list else [value]) if isinstance(e, Pairs)]
     inner = [value for top in tops for _, value in top if isinstance(value, Pairs)]
     return [v for top in tops for v in top.all(key)] or [v for pairs in inner for v in pairs.all(key)]
+
+
+def _contradicted(text: str, last: Structure, others: Sequence[Structure]) -> bool:
+    """Return whether an earlier, different structure may be the answer instead of the last one.
+
+    The last one overrides those of its own format if it stands alone at the end of the reply.
+    """
+    if not others:
+        return False
+    return any(one.format != last.format for one in others) or not stands_last(text, last.start, last.end)
+
+
+# Labels of nuggets
+
+_LISTS = ("labels", "label", "assignments", "answer", "result", "results", "nuggets", "facts")
+_LABEL_KEYS = ("label", "assignment", "decision", "verdict")
+Entry = tuple[int | None, Any]
+"""One entry of a list: its number, and its possible label."""
+
+
+def parse_labels_multi_format(
+    response: str, expected_count: int, *, format_type: str = "adaptive", finish_reason: str | None = None
+) -> LabelParse:
+    """Parse the labels of a reply in linear time. Never raises because of its text.
+
+    Labels in the format `format_type` are preferred.
+
+    Raises:
+        UsageError: `expected_count` is below 1, or `format_type` is unknown.
+    """
+    if expected_count < 1:
+        raise UsageError(f"expected_count is {expected_count}. Expected at least 1.")
+    if format_type not in FORMAT_TYPES:
+        raise UsageError(
+            f"format_type {format_type!r} is unknown. Expected one of {', '.join(FORMAT_TYPES)}."
+        )
+    text, fault = readable(response)
+    if fault is not None:
+        return LabelParse(None, 0, None, fault)
+    scanned, left_open = structures(text)
+    cut = finish_reason == "length" or any(text[at] == "[" for at in left_open)
+    if expected_count == 1 and _label(text.strip()):
+        scanned = [Structure(0, len(text), [text.strip()], "csv")]
+    found = [(one, entries) for one in scanned if (entries := _labelled(one, expected_count))]
+    if not found:
+        return LabelParse(None, 0, None, "truncation" if cut else "format_error")
+    own = [(one, entries) for one, entries in found if one.format == format_type]
+    *before, (last, entries) = own or found
+    others = [one for one, some in before if len(some) == expected_count and some != entries]
+    if _contradicted(text, last, others):
+        return LabelParse(None, 0, last.format, "ambiguous")
+    return _aligned(entries, last.format, expected_count, cut)
+
+
+def _labelled(one: Structure, expected: int) -> list[Entry]:
+    """Return the entries of a structure that may be the labels, or an empty list. What is no label becomes None."""
+    entries = _entries(one.value)
+    read = [(index, _label(said)) for index, said in entries]
+    listed = (
+        one.format == "json"
+        and len(entries) == expected
+        and all(isinstance(said, str) for _, said in entries)
+    )
+    return read if listed or any(label for _, label in read) else []
+
+
+def _aligned(entries: Sequence[Entry], written: str, expected: int, cut: bool) -> LabelParse:
+    known = [index for index, _ in entries if index is not None]
+    error: ErrorType | None = None
+    if len(set(known)) < len(known):
+        error = "duplicate_index"
+    elif (not known and len(entries) != expected) or any(not 1 <= index <= expected for index in known):
+        error = "truncation" if cut and len(entries) < expected else "count_mismatch"
+    if error is not None:
+        return LabelParse(None, len(entries), written, error)
+    numbered = entries if known else [(at, label) for at, (_, label) in enumerate(entries, start=1)]
+    by_number = {index: label for index, label in numbered if index is not None}
+    placed = [by_number.get(at) for at in range(1, expected + 1)]
+    if len(by_number) < expected:
+        error = "missing_index"
+    elif not all(placed):
+        error = "unknown_label"
+    return LabelParse(placed, sum(label is not None for label in placed), written, error)
+
+
+def _entries(value: Any) -> list[Entry]:
+    if isinstance(value, list):
+        return [_entry(element) for element in value]
+    if not isinstance(value, Pairs):
+        return []
+    lists = [v for v in value.all(*_LISTS) if isinstance(v, list | Pairs)]
+    if lists:
+        return _entries(lists[0]) if len(lists) == 1 else []
+    by_number = [(_index(name), _entry(said)[1]) for name, said in value]
+    if value and all(index is not None for index, _ in by_number):
+        return by_number
+    # An object of facts and labels is in the order of the facts.
+    if len(value) > 1 and all(_label(said) for _, said in value):
+        return [(None, said) for _, said in value] if len({name for name, _ in value}) == len(value) else []
+    entry = _entry(value)
+    return [entry] if entry[1] is not None else []
+
+
+def _entry(element: Any) -> Entry:
+    if not isinstance(element, Pairs):
+        return None, element
+    items = [_item_label(value) for value in element.all("") if isinstance(value, str)]
+    spelled = [value for _, value in element if _label(value)]
+    given = element.all(*_LABEL_KEYS) or items or spelled
+    numbers = [_index(value) for value in element.all(*INDEX_KEYS)]
+    numbers += [_index(name) for name, value in element if value in spelled]
+    # Two different labels are no label, because the intended one is unknown.
+    same = given[0] if given and all(one == given[0] for one in given) else None
+    return next((number for number in numbers if number is not None), None), same
+
+
+def _index(value: Any) -> int | None:
+    """Parse a nugget's number from `3`, `"3"`, `"#3"` or `"nugget 3"`, or return None."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value if 0 <= value < 10_000 else None
+    found = _INDEX.fullmatch(value.strip()) if isinstance(value, str) and len(value) < 20 else None
+    return int(found[1]) if found else None
+
+
+def _item_label(item: str) -> str | None:
+    """Return the label of a list item beside an optional remark, or None if it is contradictory or negated."""
+    parts = list(_SEPARATOR.finditer(item))
+    if (whole := _label(item)) is not None or not parts:
+        return whole
+    before, after = _label(item[: parts[0].start()]), _label(item[parts[-1].end() :].rstrip(") "))
+    if before is not None and after is not None:
+        return before if before == after else None
+    remark = item[parts[0].end() :] if before is not None else item[: parts[-1].start()]
+    return None if remark.strip(" *_`.()\"'").casefold() in _NO_REMARK else before or after
