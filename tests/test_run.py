@@ -11,7 +11,7 @@ import pytest
 from robustify import pipeline
 from robustify.config import Config, parse
 from robustify.errors import DataError, ResourceError, RobustifyError, UsageError
-from robustify.export.dataset import export as export_dataset
+from robustify.export.dataset import export_dataset
 from robustify.files import sha256
 from robustify.item import Item
 from robustify.policy import public as printing

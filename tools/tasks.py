@@ -3,8 +3,8 @@
 import tempfile
 from pathlib import Path
 
-from robustify.export.lm_eval import export_lm_eval
 from robustify.export.lm_eval_tasks import TASKS, task_tree, write_yaml
+from robustify.export.tasks import export_lm_eval
 from robustify.run import open_run
 
 ROOT = Path(__file__).parents[1]

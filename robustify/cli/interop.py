@@ -137,13 +137,13 @@ class _Exports(click.Group):
     @cached_property
     def commands(self) -> dict[str, click.Command]:  # type: ignore[override]
         """Commands by name."""
-        from robustify.export.exporters import EXPORTERS
+        from robustify.export import exporters
 
-        made = {name: _export_command(name, exporter) for name, exporter in EXPORTERS.items()}
+        made = {name: _export_command(exporter) for name, exporter in exporters().items()}
         return {**made, "published": published}
 
 
-def _export_command(name: str, exporter: "Exporter") -> click.Command:
+def _export_command(exporter: "Exporter") -> click.Command:
     def command(run: "Run", out: Path, **options: Any) -> int:
         lines = exporter.export(run, out, **options)
         if "trim" in options and not options.get("upstream"):
@@ -153,7 +153,7 @@ def _export_command(name: str, exporter: "Exporter") -> click.Command:
         return print_lines(*lines)
 
     made = output(command)
-    for option, about in reversed([*exporter.OPTIONS.items()]):
+    for option, about in reversed([*exporter.options.items()]):
         kind: dict[str, Any] = {"metavar": about.metavar}
         if about.required:
             kind |= {"multiple": True, "required": True, "type": PATH}
@@ -163,7 +163,7 @@ def _export_command(name: str, exporter: "Exporter") -> click.Command:
             kind = {"is_flag": True}
         kind |= {} if about.default is None else {"default": about.default}
         made = click.option(f"--{option}", help=about.says, **kind)(made)
-    return click.command(name, help=exporter.HELP)(RUN(out_option(exporter.OUT)(made)))
+    return click.command(exporter.name, help=exporter.help)(RUN(out_option(exporter.out)(made)))
 
 
 @click.group(cls=_Exports)

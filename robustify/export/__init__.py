@@ -1,1 +1,14 @@
 """Exports of a run to other tools, with the same prompts as the run."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from robustify.export.writing import Exporter
+
+
+def exporters() -> "dict[str, Exporter]":
+    """Return all exporters of runs by the name of their command. They are imported only here."""
+    from robustify.export import dataset, instruct, sarif, tasks
+
+    found = (tasks.LM_EVAL, tasks.INSPECT, dataset.DATASET, instruct.INSTRUCT, sarif.SARIF)
+    return {exporter.name: exporter for exporter in found}

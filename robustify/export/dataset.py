@@ -9,8 +9,18 @@ from pathlib import Path
 import numpy as np
 
 from robustify.errors import DataError
-from robustify.export.heading import ENVIRONMENT, one_line
-from robustify.export.writing import FORCE, SPLITS, TRIM, Option, exporting, files_of, items_of
+from robustify.export.writing import (
+    ENVIRONMENT,
+    FORCE,
+    SPLITS,
+    TRIM,
+    Exporter,
+    Option,
+    exported_items,
+    exporting,
+    files_of,
+    one_line,
+)
 from robustify.files import original, write_text
 from robustify.judging.measures import CHOICES_ONLY, FULL
 from robustify.run import WEIGHTS, Run, write_items
@@ -24,44 +34,27 @@ SAYS = {
 }
 
 
-HELP = r"""Write a dataset folder with a card and one JSON Lines file per split.
-
-In addition to the splits, `balanced.jsonl` contains the largest subset found in which no cue of the adjusted
-score predicts the key. Nothing is uploaded.
-
-\b
-Example:
-    robustify export dataset results/demo -o dataset --licence mit
-"""
-OUT = "Write the files into this new or empty folder."
-OPTIONS = {
-    "force": FORCE,
-    "trim": TRIM,
-    "licence": Option("State this licence of the items, e.g. cc-by-4.0.", "ID", default=""),
-}
-
-
-def export(run: Run, folder: Path, force: bool = False, licence: str = "", trim: bool = False) -> list[Path]:
+def export_dataset(
+    run: Run, folder: Path, force: bool = False, licence: str = "", trim: bool = False
+) -> list[Path]:
     """Write `SPLIT.jsonl` for each nonempty split, and `README.md`. Return their paths."""
     with exporting(run, folder, force) as (staging, heading):
         splits = []
         for name in SPLITS:
-            if items := items_of(run, name, trim):
+            if items := exported_items(run, name, trim):
                 write_items(staging / f"{name}.jsonl", items)
                 splits.append({"name": name, "n": len(items), "says": SAYS[name]})
         if WEIGHTS in run.manifest["files"]:
-            n, off = write_balanced(run, staging / "balanced.jsonl", trim)
+            n, off = _write_balanced(run, staging / "balanced.jsonl", trim)
             says = f"no listed cue predicts the key: imbalance at most {off:.2f} deviations"
             splits.append({"name": "balanced", "n": n, "says": says})
         if not splits:
             raise DataError(
                 f"{run.folder}: all splits are empty, so there is nothing to export. Choose another run."
             )
+        named = {"name": heading.benchmark, "warning": heading.warning, "signature": heading.signature}
         text = ENVIRONMENT.get_template("card.md.j2").render(
-            name=one_line(heading.benchmark),
-            warning=one_line(heading.warning) if heading.warning else "",
-            signature=one_line(heading.signature),
-            licence=one_line(licence) if licence else "",
+            **{name: words and one_line(words) for name, words in {**named, "licence": licence}.items()},
             splits=splits,
             screen=run.summary.screen,
             models=run.summary.models,
@@ -72,17 +65,36 @@ def export(run: Run, folder: Path, force: bool = False, licence: str = "", trim:
     return files_of(folder)
 
 
-def write_balanced(run: Run, path: Path, trim: bool = False) -> tuple[int, float]:
+def _write_balanced(run: Run, path: Path, trim: bool) -> tuple[int, float]:
     """Write the items of a balanced subset. Return their number and the largest imbalance of a cue, in deviations."""
     import pandas as pd  # type: ignore[import-untyped]
 
     run.require_unchanged(WEIGHTS)
     table = pd.read_csv(
         run.folder / WEIGHTS, dtype={"item": str}, keep_default_na=False, na_values={"adjusted_weight": [""]}
-    )
-    table = table[table["adjusted_weight"].notna()]
+    ).dropna(subset="adjusted_weight")
     taken, off = balanced_subset(table.drop(columns=["item", "adjusted_weight"]).to_numpy(dtype=np.float64))
     chosen = set(map(original, table["item"][taken]))
     items = [item.trimmed() if trim else item for item in run.items or () if item.id in chosen]
     write_items(path, items)
     return len(items), off
+
+
+DATASET = Exporter(
+    "dataset",
+    r"""Write a dataset folder with a card and one JSON Lines file per split.
+
+    In addition to the splits, `balanced.jsonl` contains the largest subset found in which no cue of the adjusted
+    score predicts the key. Nothing is uploaded.
+
+    \b
+    Example:
+        robustify export dataset results/demo -o dataset --licence mit
+    """,
+    export_dataset,
+    {
+        "force": FORCE,
+        "trim": TRIM,
+        "licence": Option("State this licence of the items, e.g. cc-by-4.0.", "ID", default=""),
+    },
+)

@@ -6,12 +6,12 @@ answer that they cannot decide has no score. It is counted beside the accuracy a
 truncated reply if the other tool reports the truncation, as Inspect does.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from robustify.export.heading import Heading
 from robustify.export.lm_eval_tasks import (
     VERSION,
     Function,
@@ -21,6 +21,7 @@ from robustify.export.lm_eval_tasks import (
     task_name,
     write_yaml,
 )
+from robustify.export.writing import Heading
 from robustify.freeform.grade.graders import grade_answer
 from robustify.freeform.questions import convert_item, prompt_of
 from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult
@@ -45,7 +46,7 @@ class FreeRows:
 
     rows: tuple[dict[str, Any], ...]
     n_items: int
-    left_out: dict[str, int]
+    left_out: Mapping[str, int]
 
     def __repr__(self) -> str:
         return f"FreeRows({len(self.rows)} of {self.n_items})"
@@ -59,22 +60,20 @@ class FreeRows:
 
 def free_rows(items: Sequence[Item]) -> FreeRows:
     """Convert the items that can be asked without options and graded by rules, in order."""
-    rows, left_out = list[dict[str, Any]](), dict[str, int]()
-    for item in items:
-        free = convert_item(item)
-        if free.excluded_reason:
-            left_out[free.excluded_reason] = left_out.get(free.excluded_reason, 0) + 1
-            continue
-        row: dict[str, Any] = {"id": item.id, "prompt": prompt_of(free, _RULES), "question": free.question}
-        row |= {"kind": free.kind, "reference": free.reference, "choices": [*item.choices], "key": item.key}
-        rows.append({**row, "topic": item.topic})
+    asked = [convert_item(item) for item in items]
+    rows = (
+        {"id": one.id, "prompt": prompt_of(one, _RULES), "question": one.question, "kind": one.kind,
+         "reference": one.reference, "choices": [*one.options], "key": one.correct, "topic": one.topic}
+        for one in asked if not one.excluded_reason
+    )  # fmt: skip
+    left_out = Counter(one.excluded_reason for one in asked if one.excluded_reason)
     return FreeRows(tuple(rows), len(items), left_out)
 
 
-def write_free_task(folder: Path, heading: Heading, free: FreeRows) -> list[Path]:
-    """Write the lm-eval task for `robust_free.jsonl` in the parent folder, if it has rows. Return its path."""
+def write_free_task(folder: Path, heading: Heading, free: FreeRows) -> None:
+    """Write the lm-eval task for `robust_free.jsonl` in the parent folder, if it has rows."""
     if not free.rows:
-        return []
+        return
     name = task_name(heading.benchmark, "robust_free_graded")
     says = heading.lines(f"the robust items without options, answered in words; {free.says}.", *_GRADED)
     tree = {
@@ -89,7 +88,7 @@ def write_free_task(folder: Path, heading: Heading, free: FreeRows) -> list[Path
         "metric_list": accuracies("acc", "decided", "acc_low", "acc_high"),
         "metadata": {"version": VERSION},
     }
-    return [write_yaml(folder / f"{name}.yaml", [*says, *starting(folder.name, name)], tree)]
+    write_yaml(folder / f"{name}.yaml", [*says, *starting(folder.name, name)], tree)
 
 
 # Grading

@@ -7,8 +7,16 @@ from typing import Literal
 
 from robustify.errors import DataError
 from robustify.export.free_grading import free_rows
-from robustify.export.heading import Heading
-from robustify.export.writing import FORCE, SPLITS, Option, exporting, files_of, items_of
+from robustify.export.writing import (
+    FORCE,
+    SPLITS,
+    Exporter,
+    Heading,
+    Option,
+    exported_items,
+    exporting,
+    files_of,
+)
 from robustify.files import write_text
 from robustify.item import Item
 from robustify.orders import own
@@ -23,32 +31,12 @@ _MARKS = re.compile(r"\[/?INST\]|</?s>", re.IGNORECASE)
 """Mistral's format markers. An item that contains one would end the instruction early."""
 
 
-HELP = r"""Write a split as training instructions.
-
-The text format of Mistral is included. Do not evaluate a model on items that it was trained on.
-
-\b
-Example:
-    robustify export instruct results/demo -o train --form free
-"""
-OUT = "Write the files into this new or empty folder."
-OPTIONS = {
-    "force": FORCE,
-    "form": Option(
-        "Write questions with choices (mcq), or with free-text answers (free).",
-        values=("mcq", "free"),
-        default="mcq",
-    ),
-    "split": Option("Write this split.", values=SPLITS, default="robust"),
-}
-
-
-def export(
+def export_instruct(
     run: Run, folder: Path, force: bool = False, *, form: Form = "mcq", split: str = "robust"
 ) -> list[Path]:
     """Write a split as training instructions, as separate fields and in Mistral's format. Return the paths."""
     with exporting(run, folder, force) as (staging, heading):
-        write_instruct(staging, heading, items_of(run, split), form)
+        write_instruct(staging, heading, exported_items(run, split), form)
     return files_of(folder)
 
 
@@ -65,28 +53,48 @@ def write_instruct(folder: Path, heading: Heading, items: Sequence[Item], form: 
     the question, and the output is the text of the correct choice. Items that cannot be asked without choices are
     omitted. Raise `DataError` if no item is left, or if an item contains a marker of Mistral's format.
     """
-    free = free_rows(items)
-    in_words = [(row["id"], row["question"].strip(), "", row["reference"]) for row in free.rows]
-    rows = _by_letter(items) if form == "mcq" else in_words
+    if form == "mcq":
+        rows, says = list(map(_by_letter, items)), f"{len(items)} of {len(items)} items"
+    else:
+        free = free_rows(items)
+        rows = [(row["id"], row["question"].strip(), "", row["reference"]) for row in free.rows]
+        says = free.says
     if not rows:
         raise DataError(f"{heading.benchmark}: this split has no suitable item. Choose another --split.")
-    marked = [id_ for id_, *parts in rows if any(_MARKS.search(part) for part in parts)]
-    if marked:
+    if marked := [id_ for id_, *parts in rows if any(map(_MARKS.search, parts))]:
         raise DataError.gather([f"{i}: contains a marker of Mistral's format. Remove it." for i in marked])
-    fields = [{"id": i, "instruction": said, "input": given, "output": out} for i, said, given, out in rows]
-    texts = [{"id": i, "text": mistral(said, given, out)} for i, said, given, out in rows]
-    says = f"{len(rows)} of {len(items)} items" if form == "mcq" else free.says
     lines = [*heading.lines(f"{says} as instructions."), WARNING]
-    write_text(folder / "README.md", "\n\n".join(in_markdown(line) for line in lines) + "\n")
+    write_text(folder / "README.md", "\n\n".join(map(in_markdown, lines)) + "\n")
+    fields = ({"id": i, "instruction": said, "input": given, "output": out} for i, said, given, out in rows)
     write_lines(folder / "instruct.jsonl", fields)
-    write_lines(folder / "mistral.jsonl", texts)
+    write_lines(folder / "mistral.jsonl", ({"id": i, "text": mistral(*parts)} for i, *parts in rows))
 
 
-def _by_letter(items: Sequence[Item]) -> list[tuple[str, str, str, str]]:
+def _by_letter(item: Item) -> tuple[str, str, str, str]:
     full = template("full")
-    rows = []
-    for item in items:
-        requests = full.requests(item, own(item.k))
-        shown = requests[0].context.removeprefix(full.description)
-        rows.append((item.id, BY_LETTER, shown, requests[item.key].continuation.strip()))
-    return rows
+    requests = full.requests(item, own(item.k))
+    shown = requests[0].context.removeprefix(full.description)
+    return item.id, BY_LETTER, shown, requests[item.key].continuation.strip()
+
+
+INSTRUCT = Exporter(
+    "instruct",
+    r"""Write a split as training instructions.
+
+    The text format of Mistral is included. Do not evaluate a model on items that it was trained on.
+
+    \b
+    Example:
+        robustify export instruct results/demo -o train --form free
+    """,
+    export_instruct,
+    {
+        "force": FORCE,
+        "form": Option(
+            "Write questions with choices (mcq), or with free-text answers (free).",
+            values=("mcq", "free"),
+            default="mcq",
+        ),
+        "split": Option("Write this split.", values=SPLITS, default="robust"),
+    },
+)

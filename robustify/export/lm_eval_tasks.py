@@ -10,7 +10,7 @@ items in the reader's copy of the set with the reader's key. If either is missin
 import re
 import string
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from robustify.errors import DataError
-from robustify.export.heading import Heading, commented
+from robustify.export.writing import Heading, commented
 from robustify.judging.cloze import Profile
 from robustify.views import DEFAULT_TEMPLATE, View, template
 
@@ -31,7 +31,7 @@ _LETTER_LIST = f"{{{{ '{string.ascii_uppercase}'[:choices | length] | list }}}}"
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class SplitTask:
     """An lm-eval task: splits of a run, asked under one view."""
 
     ending: str
@@ -41,40 +41,38 @@ class Task:
 
 
 TASKS = (
-    Task("all", _ALL, "full", "all items, full question, answered by letter"),
-    Task("robust", ("robust",), "full", "the robust items, full question, answered by letter"),
-    Task("shortcut", ("shortcut",), "full", "the shortcut items, full question, answered by letter"),
-    Task(
-        "robust_choices_only",
-        ("robust",),
-        "choices_only",
-        "the robust items without their question, in the benchmark's own order",
-    ),
-    Task("cloze", ("cloze",), "cloze", "the items that can be asked without choices, by their texts"),
-)
+    SplitTask("all", _ALL, "full", "all items, full question, answered by letter"),
+    SplitTask("robust", ("robust",), "full", "the robust items, full question, answered by letter"),
+    SplitTask("shortcut", ("shortcut",), "full", "the shortcut items, full question, answered by letter"),
+    SplitTask("robust_choices_only", ("robust",), "choices_only",
+              "the robust items without their question, in the benchmark's own order"),
+    SplitTask("cloze", ("cloze",), "cloze", "the items that can be asked without choices, by their texts"),
+)  # fmt: skip
 
 
-def write_tasks(folder: Path, benchmark: str, *, signature: str, warning: str = "") -> list[Path]:
-    """Write one YAML file per task, with the `warning` in its heading, for the split files in the parent folder. Raise
-    `DataError` if all of them are missing or empty."""
-    tasks = [(task, data) for task in TASKS if (data := _data(folder.parent, task))]
-    if not tasks:
-        raise DataError(
-            f"{folder.parent}: contains no split file with items. Expected robust.jsonl or cloze.jsonl of a run."
-        )
+def write_tasks(folder: Path, heading: Heading) -> None:
+    """Write one YAML file per task for the split files in the parent folder. Raise `DataError` if all of them are missing
+    or empty."""
+    written, tag = False, task_name(heading.benchmark, "robustify")
     folder.mkdir(parents=True, exist_ok=True)
-    heading, tag, written = Heading(benchmark, signature, warning), task_name(benchmark, "robustify"), []
-    for task, data in tasks:
-        name, used = task_name(benchmark, task.ending), template(task.view)
-        tree = task_tree(name, task, data, tag=tag)
+    for task in TASKS:
+        # A task over several splits needs all of their files, but empty files add nothing.
+        paths = [folder.parent / f"{split}.jsonl" for split in task.splits]
+        data = [p.name for p in paths if p.stat().st_size] if all(p.is_file() for p in paths) else []
+        if not data:
+            continue
+        written, name, used = True, task_name(heading.benchmark, task.ending), template(task.view)
         prompt = f"Prompt: template {used.view}/{used.name}, sha256 {used.digest}."
         head = [*heading.lines(f"{task.says}.", prompt), *starting(folder.name, name)]
         whole = f"All tasks of this run at once: --tasks {tag}"
-        written.append(write_yaml(folder / f"{name}.yaml", [*head, whole], tree))
-    return written
+        write_yaml(folder / f"{name}.yaml", [*head, whole], task_tree(name, task, data, tag=tag))
+    if not written:
+        raise DataError(
+            f"{folder.parent}: contains no split file with items. Expected robust.jsonl or cloze.jsonl of a run."
+        )
 
 
-def write_yaml(path: Path, head: list[str], tree: Mapping[str, Any]) -> Path:
+def write_yaml(path: Path, head: Sequence[str], tree: Mapping[str, Any]) -> Path:
     """Write a tree to a YAML file, below header comments. Return its path."""
     body = yaml.dump(tree, Dumper=_Quoted, sort_keys=False, allow_unicode=False, width=10_000)
     path.write_text(commented(head) + body, encoding="utf-8", newline="\n")
@@ -86,12 +84,6 @@ def task_name(benchmark: str, ending: str) -> str:
     return f"{re.sub(r'[^a-z0-9]+', '_', benchmark.lower()).strip('_') or 'benchmark'}_{ending}"
 
 
-def _data(folder: Path, task: Task) -> list[str]:
-    # A task over several splits needs all of their files, but empty files add nothing.
-    paths = [folder / f"{split}.jsonl" for split in task.splits]
-    return [p.name for p in paths if p.stat().st_size] if all(p.is_file() for p in paths) else []
-
-
 def starting(folder: str, name: str) -> list[str]:
     """Return instructions for running a task of this folder."""
     return [
@@ -101,10 +93,10 @@ def starting(folder: str, name: str) -> list[str]:
     ]
 
 
-def task_tree(name: str, task: Task, data: Sequence[str], *, tag: str = "") -> dict[str, Any]:
+def task_tree(name: str, task: SplitTask, data: Sequence[str], *, tag: str = "") -> dict[str, Any]:
     """Build the YAML tree of a task. `data` are files in lm-eval's working directory, and `tag` groups tasks."""
-    words = _words(task.view)
-    by_letter = template(task.view).by_letter
+    source = files("robustify") / "templates" / task.view / f"{DEFAULT_TEMPLATE[task.view]}.yaml"
+    words, by_letter = yaml.safe_load(source.read_bytes()), template(task.view).by_letter
     return {
         "task": name,
         **({"tag": [tag]} if tag else {}),
@@ -130,11 +122,6 @@ def data_of(files: Sequence[str]) -> dict[str, Any]:
 def accuracies(*metrics: str) -> list[dict[str, Any]]:
     """Build an lm-eval list of metrics that are averaged and for which higher is better."""
     return [{"metric": m, "aggregation": "mean", "higher_is_better": True} for m in metrics]
-
-
-def _words(view: View) -> dict[str, str]:
-    path = files("robustify") / "templates" / view / f"{DEFAULT_TEMPLATE[view]}.yaml"
-    return {str(k): str(v) for k, v in yaml.safe_load(path.read_bytes()).items()}
 
 
 class _Quoted(yaml.SafeDumper):
@@ -165,29 +152,26 @@ HEAD = (
 
 def write_restricted_tasks(
     folder: Path, benchmark: str, *, signature: str, there: Collection[str], profile: Profile
-) -> list[Path]:
-    """Write the lm-eval tasks of a restricted run whose splits are in `there` (those in `../splits`). Return their paths.
+) -> None:
+    """Write the lm-eval tasks of a restricted run whose splits are in `there` (those in `../splits`).
 
     The task over all items states if the undecided are missing. Cloze has no split, so its task names all items and the
     `profile`, by which the loader skips items. The profile `labels` has none: human decisions are not exported.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    asked = [replace(task, splits=_ALL) if task.view == "cloze" else task for task in TASKS]
-    for task in [task for task in asked if task.view != "cloze" or profile != "labels"]:
-        present = [name for name in task.splits if name in there]
-        if not present or set(task.splits) - set(present) - {"undecided"}:
+    for task in TASKS:
+        cloze, says = task.view == "cloze", f"{task.says}."
+        missing = [split for split in (_ALL if cloze else task.splits) if split not in there]
+        present = [split for split in (_ALL if cloze else task.splits) if split in there]
+        if (cloze and profile == "labels") or not present or set(missing) - {"undecided"}:
             continue
+        if missing:
+            says = f"{task.says}, but for the undecided, too few to be shown."
         name = task_name(benchmark, task.ending)
         tree = task_tree(name, task, [], tag=task_name(benchmark, "robustify"))
         # Instead of reading `dataset_path`, lm-eval calls the loader with these arguments.
         del tree["dataset_path"], tree["dataset_kwargs"]
-        kwargs: dict[str, object] = {"splits": [f"splits/{s}.json" for s in present]}
-        kwargs |= {"cloze": profile} if task.view == "cloze" else {}
+        kwargs = {"splits": [f"splits/{s}.json" for s in present], **({"cloze": profile} if cloze else {})}
         tree |= {"custom_dataset": LOADER, "dataset_kwargs": kwargs}
         run = f"  {_START} {folder.name} --tasks {name} --model hf --model_args ..."
-        whole = len(present) == len(task.splits)
-        says = task.says if whole else f"{task.says}, but for the undecided, too few to be shown"
-        head = Heading(benchmark, signature).lines(f"{says}.", *HEAD, run)
-        written.append(write_yaml(folder / f"{name}.yaml", head, tree))
-    return written
+        write_yaml(folder / f"{name}.yaml", Heading(benchmark, signature).lines(says, *HEAD, run), tree)

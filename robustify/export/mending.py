@@ -58,10 +58,11 @@ class Mended:
 
 def mended(items: Sequence[Item], seed: int) -> Mended:
     """Shuffle the options of each item by its ID and the seed, and list the remaining problems."""
-    bound = tuple(at for at, item in enumerate(items) if _depends_on_order(item))
-    kept = set(bound)
+    # Options that refer to each other, or that the stem names by letter, depend on their order.
+    fixed = [cross_reference(item) is not None or bool(_LETTER.search(item.stem)) for item in items]
     orders = tuple(
-        tuple(range(item.k) if at in kept else base(item.id, item.k, seed)) for at, item in enumerate(items)
+        tuple(range(item.k) if kept else base(item.id, item.k, seed))
+        for kept, item in zip(fixed, items, strict=True)
     )
     scores = table(items)["heuristics"]
     p = {name: scores[name]["p_holm"] for name in _LENGTHS}
@@ -70,17 +71,13 @@ def mended(items: Sequence[Item], seed: int) -> Mended:
     return Mended(
         items=tuple(item.trimmed().permuted(order) for item, order in zip(items, orders, strict=True)),
         orders=orders,
-        bound=bound,
+        bound=tuple(at for at, kept in enumerate(fixed) if kept),
         rule=rule,
         right=scores[rule]["value"] * len(items) if rule else 0.0,
         expected=math.fsum(1 / item.k for item in items),
         uneven=tuple(_uneven(items, rule)) if rule else (),
         trimmed=sum(item.trimmed().choices != item.choices for item in items),
     )
-
-
-def _depends_on_order(item: Item) -> bool:
-    return cross_reference(item) is not None or _LETTER.search(item.stem) is not None
 
 
 def _uneven(items: Sequence[Item], rule: str) -> Iterator[Uneven]:
@@ -98,33 +95,36 @@ def write_mended(result: Mended, path: Path, bench: Loaded, source: Path) -> Non
     `DataError` if CSV would change the items, and `ResourceError` if the file cannot be written.
     """
     with writable(path), staging(path.parent, ".mending-") as place:
-        part = place / path.name
+        part, ids = place / path.name, True
         match path.suffix.lower():
             case ".jsonl":
                 write_items(part, result.items)
             case ".csv":
-                rows = _rows_of_source(result, bench, source)
-                if rows:
-                    _write_rows(part, rows)
-                if not rows or _content(_read_back(part), ids=False) != _content(result.items, ids=False):
+                _write_rows(part, _rows_of_source(result, bench, source))
+                if _reads_back(part, result.items, ids=False):
+                    ids = bench.recognised[0].fields.get("id") is not None
+                else:
                     _write_rows(part, _standard_rows(result.items))
-                elif bench.recognised[0].fields.get("id") is None:
-                    move_up(place, path.parent, path.name)
-                    return
             case ending:
                 raise UsageError(f"-o {path.name}: ends in {ending!r}. Expected .csv or .jsonl.")
-        if _content(_read_back(part)) != _content(result.items):
+        if not _reads_back(part, result.items, ids=ids):
             raise DataError(
                 f"{path}: CSV would change some items. Use -o FILE.jsonl, which keeps all fields."
             )
         move_up(place, path.parent, path.name)
 
 
-def _read_back(path: Path) -> tuple[Item, ...]:
+def _reads_back(path: Path, items: Sequence[Item], *, ids: bool) -> bool:
+    """Return whether the file contains these items, with the same IDs if `ids`."""
     try:
-        return tuple(load(Source(path=str(path))).items)
+        back = load(Source(path=str(path))).items
     except DataError:
-        return ()
+        return False
+    one, two = (
+        [(i.id if ids else "", i.stem, i.choices, i.key, i.topic, i.group) for i in of]
+        for of in (back, items)
+    )
+    return one == two
 
 
 def _rows_of_source(result: Mended, bench: Loaded, source: Path) -> list[list[str]]:
@@ -163,7 +163,3 @@ def _standard_rows(items: Sequence[Item]) -> Iterator[list[str]]:
 def _write_rows(path: Path, rows: Iterable[Sequence[str]]) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows(rows)
-
-
-def _content(items: Sequence[Item], *, ids: bool = True) -> list[tuple[object, ...]]:
-    return [(i.id if ids else "", i.stem, i.choices, i.key, i.topic, i.group) for i in items]

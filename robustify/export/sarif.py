@@ -11,7 +11,7 @@ from typing import Any
 
 from robustify import __version__
 from robustify.errors import DataError
-from robustify.export.writing import Option, require_public
+from robustify.export.writing import Exporter, Option, refuse_restricted
 from robustify.files import write_json
 from robustify.loaders import Loaded, Source, load_many
 from robustify.report.explaining import evidence_of
@@ -22,59 +22,39 @@ from robustify.run import Run
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 FLAGGED, DEFECT = "shortcut", "defect"
 SAYS = {
-    **{
-        f"{FLAGGED}/{cue}": f"Flagged as a shortcut; first cue: {says}."
-        for cue, says in cue_words("label").items()
-    },
-    **{f"{DEFECT}/{kind}": f"{says[:1].upper()}{says[1:]}." for kind, says in catalogue()["defects"].items()},
-}
+    f"{FLAGGED}/{cue}": f"Flagged as a shortcut; first cue: {says}."
+    for cue, says in cue_words("label").items()
+} | {f"{DEFECT}/{kind}": f"{says[:1].upper()}{says[1:]}." for kind, says in catalogue()["defects"].items()}
 """Description of each rule."""
 Finding = tuple[str, str, str]
 """A finding: rule, item ID and message."""
 
 
-HELP = r"""Write findings as SARIF, which code hosts display beside the lines of a file.
-
-\b
-Example:
-    robustify export sarif results/demo --data items.jsonl -o robustify.sarif
-"""
-OUT = "Write this SARIF file."
-OPTIONS = {
-    "data": Option(
-        "Name the audited file by its path in the repository (repeatable).", "ITEMS", required=True
-    ),
-}
-
-
-def export(run: Run, path: Path, data: Sequence[Path]) -> list[str]:
+def export_sarif(run: Run, path: Path, data: Sequence[Path]) -> list[str]:
     """Write the findings of a public run on the files that it audited. Return a line with their number. Raise
     `AuthorisationError` for a restricted run, and `DataError` for other files or a run without evidence."""
-    require_public(run)
+    refuse_restricted(run)
     bench = load_many([Source(path=str(file), skip_bad=True) for file in data])
     if bench.sha256 != run.manifest["data"]["sha256"]:
         raise DataError(
             f"{', '.join(file.name for file in data)}: differs from the data that {run.folder} audited, so lines are "
             "unknown. Expected the audited files."
         )
-    found = [*_flagged(run), *_defects(run)]
-    write_json(path, sarif(found, _locations(bench, data)))
+    found = list(_findings(run))
+    write_json(path, _sarif(found, _locations(bench, data)))
     return [f"{path}: findings {len(found)}"]
 
 
-def _flagged(run: Run) -> Iterator[Finding]:
-    hidden = run.manifest["config"].get("hidden", "question")
+def _findings(run: Run) -> Iterator[Finding]:
+    """Yield the flagged items, then the defects of the file."""
+    hidden, labels = run.manifest["config"].get("hidden", "question"), cue_words("label")
     for row in evidence_of(run):
-        if row["verdict"] != FLAGGED:
-            continue
-        cue = (row.get("cues") or [{"cue": "none"}])[0]
-        says = cue.get("says") or cue_words("label")[cue["cue"]]
-        chance, says = row.get("p_shortcut"), f"Can be answered without its {hidden}: {plain(says, 600)}."
-        sure = "" if chance is None else f" A shortcut gave it away with probability {percent(chance)}."
-        yield f"{FLAGGED}/{cue['cue']}", row["item"], says + sure
-
-
-def _defects(run: Run) -> Iterator[Finding]:
+        if row["verdict"] == FLAGGED:
+            cue = (row.get("cues") or [{"cue": "none"}])[0]
+            chance, cause = row.get("p_shortcut"), plain(cue.get("says") or labels[cue["cue"]], 600)
+            sure = "" if chance is None else f" A shortcut gave it away with probability {percent(chance)}."
+            says = f"Can be answered without its {hidden}: {cause}.{sure}"
+            yield f"{FLAGGED}/{cue['cue']}", row["item"], says
     for defect in run.manifest["data"]["defects"]:
         rule = f"{DEFECT}/{defect['kind']}"
         yield rule, defect["item"], SAYS.get(rule, rule)
@@ -84,13 +64,11 @@ def _locations(bench: Loaded, data: Sequence[Path]) -> dict[str, tuple[str, int]
     """Return the file, as named by the user, and the one-based line number of each item."""
     named = {file.name: file.as_posix() for file in data}
     files = bench.files or (data[0].name,) * len(bench.items)
-    return {
-        item.id: (named.get(Path(file).name, file), line)
-        for item, file, line in zip(bench.items, files, bench.lines, strict=True)
-    }
+    places = zip(bench.items, files, bench.lines, strict=True)
+    return {item.id: (named.get(Path(file).name, file), line) for item, file, line in places}
 
 
-def sarif(findings: Sequence[Finding], locations: Mapping[str, tuple[str, int]]) -> dict[str, Any]:
+def _sarif(findings: Sequence[Finding], locations: Mapping[str, tuple[str, int]]) -> dict[str, Any]:
     """Build the SARIF log of the findings. An item without a known location gets none."""
     rules = list(dict.fromkeys(rule for rule, _, _ in findings))
     driver = {
@@ -98,23 +76,37 @@ def sarif(findings: Sequence[Finding], locations: Mapping[str, tuple[str, int]])
         "version": __version__,
         "rules": [{"id": r, "shortDescription": {"text": SAYS.get(r, r)}} for r in rules],
     }
-    results = [_result(finding, rules, locations.get(finding[1])) for finding in findings]
+    results = []
+    for rule, item, says in findings:
+        result = {
+            "ruleId": rule,
+            "ruleIndex": rules.index(rule),
+            "level": "warning",
+            "message": {"text": f"{plain(item)}: {says}"},
+        }
+        if item in locations:
+            file, line = locations[item]
+            place = {"artifactLocation": {"uri": file}, "region": {"startLine": line}}
+            result["locations"] = [{"physicalLocation": place}]
+        # A finding keeps its identity if its item moves to another line.
+        digest = hashlib.sha256(f"{rule}\0{item}".encode()).hexdigest()
+        results.append({**result, "partialFingerprints": {"robustifyItem/v1": digest}})
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
 
 
-def _result(finding: Finding, rules: Sequence[str], location: tuple[str, int] | None) -> dict[str, Any]:
-    rule, item, says = finding
-    where = {} if location is None else {
-        "locations": [
-            {"physicalLocation": {"artifactLocation": {"uri": location[0]}, "region": {"startLine": location[1]}}}
-        ]
-    }  # fmt: skip
-    return {
-        "ruleId": rule,
-        "ruleIndex": rules.index(rule),
-        "level": "warning",
-        "message": {"text": f"{plain(item)}: {says}"},
-        **where,
-        # A finding keeps its identity if its item moves to another line.
-        "partialFingerprints": {"robustifyItem/v1": hashlib.sha256(f"{rule}\0{item}".encode()).hexdigest()},
-    }
+SARIF = Exporter(
+    "sarif",
+    r"""Write findings as SARIF, which code hosts display beside the lines of a file.
+
+    \b
+    Example:
+        robustify export sarif results/demo --data items.jsonl -o robustify.sarif
+    """,
+    export_sarif,
+    {
+        "data": Option(
+            "Name the audited file by its path in the repository (repeatable).", "ITEMS", required=True
+        )
+    },
+    out="Write this SARIF file.",
+)

@@ -17,6 +17,7 @@ import numpy as np
 from robustify.ask.forecast import Forecast
 from robustify.config import Config
 from robustify.export.lm_eval_tasks import write_tasks
+from robustify.export.writing import Heading
 from robustify.files import neutral, writable, write_json
 from robustify.item import Item
 from robustify.judging.evidence import Evidence
@@ -126,7 +127,7 @@ class PublicPolicy:
             beside = {"notes": notes, "explorer": (staged / EXPLORER).is_file()}
             write_report(staged, summary, {**manifest, **beside})
             if asked.items is not None and not summary.halting:
-                write_tasks(staged / "lm_eval_tasks", config.name, signature=manifest["signature"])
+                write_tasks(staged / "lm_eval_tasks", Heading(config.name, manifest["signature"]))
         _log(folder / "run.log", asked.spent)
         return open_run(folder)
 

@@ -104,7 +104,7 @@ def joined(*parts: str) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def rate(q: Quantity | None) -> str:
+def rated(q: Quantity | None) -> str:
     """Format a rate with n and its interval: `31.8 % (n = 360, 27.2 to 36.8)`."""
     return _written(q, percent)
 

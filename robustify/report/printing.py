@@ -21,7 +21,7 @@ MOST_WORDS = 6
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~$#])")
 
 
-def environment(package: str, folder: str, *, autoescape: bool) -> jinja2.Environment:
+def jinja(package: str, folder: str, *, autoescape: bool) -> jinja2.Environment:
     """Return a strict Jinja environment for one of our folders. The filter `md` escapes Markdown."""
     made = jinja2.Environment(
         loader=jinja2.PackageLoader(package, folder),
@@ -43,8 +43,8 @@ def in_markdown(text: str) -> str:
 @cache
 def templates(*, autoescape: bool) -> jinja2.Environment:
     """Return the Jinja environment of the report templates, with our filters and functions."""
-    env = environment("robustify.report", "", autoescape=autoescape)
-    written = (format.percent, format.count, format.counted, format.plain, format.spaced, format.rate, format.points,
+    env = jinja("robustify.report", "", autoescape=autoescape)
+    written = (format.percent, format.count, format.counted, format.plain, format.spaced, format.rated, format.points,
                format.in_points, format.by_mode, format.letter, format.likely, format.p_value, format.added, sentence,
                short)  # fmt: skip
     env.filters |= {one.__name__: one for one in written}

@@ -9,8 +9,8 @@ import yaml
 
 from robustify.baselines.heuristics import listed_credit
 from robustify.errors import AuthorisationError, DataError
-from robustify.export.dataset import export as export_dataset
-from robustify.export.lm_eval import export_sample_numbers
+from robustify.export.dataset import export_dataset
+from robustify.export.tasks import export_lm_eval
 from robustify.item import Item
 from robustify.logs import LogPath
 from robustify.policy.from_logs import import_logs
@@ -93,7 +93,7 @@ def numbers(paths: list[Path]) -> dict[str, list[int]]:
 
 
 def test_sample_numbers_are_the_rows_of_the_audited_file(run: Run, tmp_path: Path) -> None:
-    found = numbers(export_sample_numbers(run, tmp_path / "out", UPSTREAM))
+    found = numbers(export_lm_eval(run, tmp_path / "out", upstream=UPSTREAM))
     items = made_up()
     for split, rows in found.items():
         assert {items[row].id for row in rows} == {i for i, v in run.verdicts.items() if v == split}
@@ -102,7 +102,7 @@ def test_sample_numbers_are_the_rows_of_the_audited_file(run: Run, tmp_path: Pat
 def test_rows_that_may_not_be_lm_eval_s_are_refused(run: Run, tmp_path: Path) -> None:
     bare = made_run(tmp_path / "bare", text=False)
     with pytest.raises(DataError, match="was imported from logs"):
-        export_sample_numbers(bare, tmp_path / "out", UPSTREAM)
+        export_lm_eval(bare, tmp_path / "out", upstream=UPSTREAM)
     lines = (run.folder.parent / "items.jsonl").read_text("utf-8")
     (tmp_path / "items.jsonl").write_text("{}\n" + lines, encoding="utf-8")
     from robustify.logs import LogOptions
@@ -112,10 +112,12 @@ def test_rows_that_may_not_be_lm_eval_s_are_refused(run: Run, tmp_path: Path) ->
         options=LogOptions(skip_bad=True), overrides={"screen.criterion": "majority"},
     )  # fmt: skip
     with pytest.raises(DataError, match="set 1 rows aside"):
-        export_sample_numbers(mended, tmp_path / "out", UPSTREAM)
+        export_lm_eval(mended, tmp_path / "out", upstream=UPSTREAM)
     config = {**run.manifest["config"], "sensitivity": "restricted"}
     with pytest.raises(AuthorisationError):
-        export_sample_numbers(Run(run.folder, {**run.manifest, "config": config}), tmp_path / "out", UPSTREAM)
+        export_lm_eval(
+            Run(run.folder, {**run.manifest, "config": config}), tmp_path / "out", upstream=UPSTREAM
+        )
 
 
 @pytest.mark.skipif(not HAS_LM_EVAL, reason="lm-eval is not installed")
@@ -131,7 +133,7 @@ def test_lm_eval_asks_the_items_of_these_numbers(run: Run, tmp_path: Path) -> No
     }  # fmt: skip
     (tmp_path / "lm_eval_tasks").mkdir()
     (tmp_path / "lm_eval_tasks" / "upstream.yaml").write_text(yaml.safe_dump(tree))
-    export_sample_numbers(run, tmp_path / "numbers", UPSTREAM)
+    export_lm_eval(run, tmp_path / "numbers", upstream=UPSTREAM)
     file = str(tmp_path / "numbers" / f"{UPSTREAM}_robust.json")
     lm_eval(tmp_path, "--model", "dummy", "--samples", file, tasks=[UPSTREAM])
     asked = {row["doc"]["code"] for row in logged(tmp_path, UPSTREAM)}

@@ -10,8 +10,11 @@ from click.testing import CliRunner
 
 from robustify.cli import cli
 from robustify.errors import AuthorisationError, DataError, GuardrailError, ResourceError, UsageError
-from robustify.export import dataset, inspect_tasks, instruct, lm_eval
-from robustify.export.heading import Heading, commented, one_line
+from robustify.export import tasks
+from robustify.export.dataset import export_dataset
+from robustify.export.instruct import export_instruct
+from robustify.export.tasks import export_inspect, export_lm_eval
+from robustify.export.writing import Heading, commented, one_line
 from robustify.logs import LogPath
 from robustify.pipeline import rejudge
 from robustify.policy.from_logs import import_logs
@@ -20,8 +23,8 @@ from tests.support.exported_run import made_run, made_up
 from tests.support.fake_logs import jsonl
 
 Export = Callable[..., list[Path]]
-EXPORTS: tuple[Export, ...] = (lm_eval.export, inspect_tasks.export, dataset.export, instruct.export)
-every = pytest.mark.parametrize("export", EXPORTS, ids=lambda e: e.__module__)
+EXPORTS: tuple[Export, ...] = (export_lm_eval, export_inspect, export_dataset, export_instruct)
+every = pytest.mark.parametrize("export", EXPORTS)
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +135,7 @@ def test_a_folder_that_holds_something_is_refused_and_left_alone(
 def test_an_empty_folder_and_what_a_killed_export_left_are_taken(run: Run, tmp_path: Path) -> None:
     (tmp_path / "out" / ".writing-1").mkdir(parents=True)
     (tmp_path / "out" / ".writing-1" / "half.jsonl").touch()
-    paths = instruct.export(run, tmp_path / "out")
+    paths = export_instruct(run, tmp_path / "out")
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == sorted(p.name for p in paths)
 
 
@@ -142,13 +145,13 @@ def test_an_export_that_fails_leaves_nothing(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(inspect_tasks, "write_inspect", full)
+    monkeypatch.setattr(tasks, "write_inspect", full)
     with pytest.raises(ResourceError, match="No space left"):
-        inspect_tasks.export(run, tmp_path / "a" / "out")
+        export_inspect(run, tmp_path / "a" / "out")
     assert not (tmp_path / "a" / "out").exists()
     (tmp_path / "out").mkdir()
     with pytest.raises(ResourceError):
-        inspect_tasks.export(run, tmp_path / "out")
+        export_inspect(run, tmp_path / "out")
     assert list((tmp_path / "out").iterdir()) == []
 
 
@@ -160,7 +163,7 @@ def test_a_folder_that_cannot_be_written_is_named(run: Run, tmp_path: Path) -> N
         if _can_write(locked):
             pytest.skip("this user may write anywhere")
         with pytest.raises(ResourceError, match="cannot be written"):
-            dataset.export(run, locked / "out")
+            export_dataset(run, locked / "out")
     finally:
         locked.chmod(stat.S_IRWXU)
 

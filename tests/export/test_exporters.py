@@ -1,41 +1,39 @@
-"""The contract of exporters: a new one is one module and one entry, and its command follows."""
+"""The contract of exporters: a new one is one value and one entry, and its command follows."""
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
+from robustify import export
 from robustify.cli import cli
-from robustify.export.exporters import EXPORTERS
-from robustify.export.writing import FORCE, Option, exporting, files_of
+from robustify.export.writing import FORCE, Exporter, Option, exporting, files_of
 from robustify.files import write_text
 from robustify.run import Run
 from tests.support.command import invoked
 
 
-def export(run: Run, out: Path, force: bool = False, case: str = "lower") -> list[Path]:
+def write_name(
+    run: Run, out: Path, force: bool = False, case: str = "lower", note: str | None = None
+) -> list[Path]:
     with exporting(run, out, force) as (staging, heading):
         write_text(staging / "name.txt", heading.benchmark.upper() if case == "upper" else heading.benchmark)
     return files_of(out)
 
 
-MADE_UP = SimpleNamespace(
-    HELP="Write the name of the benchmark.",
-    OUT="Write the name here.",
-    OPTIONS={
-        "force": FORCE,
+MADE_UP = Exporter(
+    "name", "Write the name of the benchmark.", write_name,
+    {
+        "force": FORCE, "note": Option("Ignore this text.", "TEXT"),
         "case": Option("Write it in this case.", values=("lower", "upper"), default="lower"),
-        "note": Option("Ignore this text.", "TEXT"),
     },
-    export=lambda run, out, note=None, **options: export(run, out, **options),
-)
+)  # fmt: skip
 
 
-def test_a_made_up_exporter_is_one_module_and_one_entry(
+def test_a_made_up_exporter_is_one_value_and_one_entry(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(EXPORTERS, "name", MADE_UP)
+    monkeypatch.setattr(export, "exporters", lambda: {"name": MADE_UP})
     group = cli.commands["export"]
     monkeypatch.delitem(group.__dict__, "commands", raising=False)
     try:
@@ -53,6 +51,6 @@ def test_a_made_up_exporter_is_one_module_and_one_entry(
 
 def test_every_exporter_is_a_command_with_its_options() -> None:
     commands = cli.commands["export"].commands  # type: ignore[attr-defined]
-    assert set(commands) == {*EXPORTERS, "published"}
-    for name, exporter in EXPORTERS.items():
-        assert set(exporter.OPTIONS) <= {parameter.name for parameter in commands[name].params}
+    assert set(commands) == {*export.exporters(), "published"}
+    for name, exporter in export.exporters().items():
+        assert set(exporter.options) <= {parameter.name for parameter in commands[name].params}

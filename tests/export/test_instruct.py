@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from robustify.errors import DataError
-from robustify.export.heading import Heading
-from robustify.export.instruct import BY_LETTER, WARNING, mistral, write_instruct
-from robustify.export.instruct import export as export_instruct
+from robustify.export.instruct import BY_LETTER, WARNING, export_instruct, mistral, write_instruct
+from robustify.export.writing import Heading
 from robustify.freeform.questions import convert_item
 from robustify.run import Run, split_items
 from tests.support.exported_run import lines, made_up

@@ -14,8 +14,8 @@ import pytest
 import yaml
 
 from robustify.export.free_grading import free_rows, grade, process_results, write_free_task
-from robustify.export.heading import Heading
 from robustify.export.lm_eval_tasks import task_name, write_tasks
+from robustify.export.writing import Heading
 from robustify.item import Item
 from robustify.orders import own
 from robustify.run import write_items
@@ -60,7 +60,8 @@ def put(folder: Path, *names: str) -> Path:
 
 
 def tasks_of(folder: Path) -> dict[str, dict[str, Any]]:
-    paths = write_tasks(folder / "lm_eval_tasks", "Demo-benign", signature="set:demo|n:6")
+    write_tasks(folder / "lm_eval_tasks", HEADING)
+    paths = (folder / "lm_eval_tasks").iterdir()
     return {p.stem.removeprefix("demo_benign_"): yaml.safe_load(p.read_text("utf-8")) for p in paths}
 
 
@@ -88,10 +89,8 @@ def test_a_split_without_items_has_no_task_and_all_is_never_a_part(tmp_path: Pat
 
 
 def test_the_head_says_where_to_start_what_was_asked_and_what_to_beware_of(tmp_path: Path) -> None:
-    paths = write_tasks(
-        put(tmp_path) / "tasks", "demo", signature="set:demo\nrun: evil", warning="FORCED\nall: {}"
-    )
-    for path in paths:
+    write_tasks(put(tmp_path) / "tasks", Heading("demo", "set:demo\nrun: evil", "FORCED\nall: {}"))
+    for path in (tmp_path / "tasks").iterdir():
         text = path.read_text("utf-8")
         head = [line for line in text.splitlines() if line.startswith("#")]
         assert f"cd RUN && lm_eval run --include_path tasks --tasks {path.stem} " in text

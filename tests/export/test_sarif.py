@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from robustify.errors import AuthorisationError, DataError
-from robustify.export.sarif import export as export_sarif
+from robustify.export.sarif import export_sarif
 from robustify.run import Run, open_run
 
 

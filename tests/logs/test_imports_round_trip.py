@@ -16,7 +16,7 @@ from robustify.ask import Planned, ask
 from robustify.config import parse, shipped
 from robustify.engines import open_scorer
 from robustify.engines.settings import HFModel
-from robustify.export.lm_eval import export_lm_eval
+from robustify.export.tasks import export_lm_eval
 from robustify.logs import LogPath
 from robustify.models import cache_folder
 from robustify.orders import own

@@ -12,7 +12,7 @@ import robustify as rb
 from robustify.disclosure import released as releasing
 from robustify.disclosure.released import released
 from robustify.disclosure.rounding import rounded
-from robustify.export.dataset import export as export_dataset
+from robustify.export.dataset import export_dataset
 from robustify.files import sha256
 from robustify.judging.measures import CHOICES_ONLY
 from robustify.pipeline import rejudge

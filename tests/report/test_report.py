@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustify.report import first_screen, render, write_report
-from robustify.report.format import percent, plain, rate, signed
+from robustify.report.format import percent, plain, rated, signed
 from robustify.report.opening import closing, opening
 from robustify.report.printing import MOST_WORDS
 from robustify.report.tables import ABSENT, Cell, cell, p_cell, table, value_table
@@ -138,7 +138,7 @@ SHOWN = ("measures/*/all", "measures/model/full/*", "measures/model/choices_only
 def test_the_quantities_of_the_demo_are_shown_with_what_they_rest_on() -> None:
     shown = html.unescape(printed()["report.html"])
     found = {
-        "/".join(path): rate(Quantity.model_validate(q, extra="ignore")).removesuffix(")")
+        "/".join(path): rated(Quantity.model_validate(q, extra="ignore")).removesuffix(")")
         for path, q in quantities(DEMO)
         if q["value"] is not None
     }

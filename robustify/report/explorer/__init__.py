@@ -24,7 +24,7 @@ from robustify.report.explaining import Row, said_of, with_item
 from robustify.report.explorer.transcripts import Record, askings
 from robustify.report.format import likely, plain
 from robustify.report.messages import cue_words
-from robustify.report.printing import environment, styles
+from robustify.report.printing import jinja, styles
 from robustify.run import EVIDENCE, EXPLORER
 from robustify.screen.consensus import Verdicts
 
@@ -61,7 +61,7 @@ def page(tree: Mapping[str, Any]) -> str:
     """Return the HTML page of the given JSON values."""
     style = styles("palette", "explorer/explorer")
     script = Markup((files("robustify.report") / "explorer/page.js").read_text("utf-8"))
-    template = environment("robustify.report", "explorer", autoescape=True).get_template("explorer.html.j2")
+    template = jinja("robustify.report", "explorer", autoescape=True).get_template("explorer.html.j2")
     return template.render(
         name=plain(tree["name"]),
         style=style,
