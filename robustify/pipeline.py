@@ -19,7 +19,7 @@ from robustify.errors import AuthorisationError, DataError, UsageError
 from robustify.freeform.replies import Replies
 from robustify.freeform.running import FreeResponse, Watch, prompts_in_words, require_free
 from robustify.item import no_collector
-from robustify.judging.cloze import read_labels
+from robustify.judging.cloze import cloze_labels
 from robustify.judging.judgement import Judgement, judge
 from robustify.loaders import Loaded
 from robustify.ngrams.overlap import overlap
@@ -160,7 +160,7 @@ def require_settings(config: Config) -> None:
             "models: no model votes, because all have `role: under_test`. Set `role: voter` for at least one."
         )
     if config.cloze.labels is not None:
-        read_labels(Path(config.cloze.labels))
+        cloze_labels(Path(config.cloze.labels))
     if config.contamination is not None:
         require_files([Path(file) for file in config.contamination.files])
     if config.free is not None:

@@ -31,7 +31,7 @@ from robustify.files import (
     write_texts,
 )
 from robustify.item import Item, item_row
-from robustify.judging.free_grades import FreeGrades
+from robustify.judging.free_response import FreeGrades
 from robustify.restricted.secret_key import marked, require_seal
 from robustify.summary.result import Summary, read
 

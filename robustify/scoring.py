@@ -17,6 +17,11 @@ Norm = Literal["chars", "tokens", "bytes", "sum", "pmi"]
 NORMS: tuple[Norm, ...] = ("chars", "tokens", "bytes", "sum", "pmi")
 BY_TEXT = ("choices_only_text", "full_text", "cloze")
 """Views in which the text of each choice is scored."""
+Mode = Literal["letter", "text"]
+TextNorm = Literal["chars", "tokens", "bytes", "sum"]
+VIEW_OF: dict[Mode, str] = {"letter": "choices_only", "text": "choices_only_text"}
+FULL_OF: dict[Mode, str] = {"letter": "full", "text": "full_text"}
+"""View of the full question, by mode."""
 
 
 def normalised(block: "Block", norm: Norm, unconditional: "Block | None" = None) -> Floats:

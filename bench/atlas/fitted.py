@@ -19,10 +19,10 @@ from robustify.judging.audit.fresh import FreshProbe, everything, kept_by
 from robustify.judging.context import Facts, Rules, context
 from robustify.judging.evidence import CUE_OF, SURFACE
 from robustify.scoring import best, credit
-from robustify.screen.consensus import SHORTCUT
 from robustify.screen.item_index import item_index
 from robustify.screen.ranking import Ranking
 from robustify.screen.screen_rules import ScreenRules
+from robustify.screen.votes import SHORTCUT
 from robustify.stats.intervals import FEWEST_CLUSTERS, Rate, bootstrap, clusters, rate
 
 SEEDS = 10

@@ -29,8 +29,8 @@ from robustify.judging.measures import CHOICES_ONLY
 from robustify.judging.screening import flag_fields
 from robustify.logs import LogOptions, LogPath
 from robustify.policy.from_logs import import_logs
-from robustify.screen.consensus import SHORTCUT
 from robustify.screen.screen_rules import FDR, ScreenRules, criterion_words
+from robustify.screen.votes import SHORTCUT
 from robustify.stats.intervals import rate
 from robustify.views import Hidden
 

@@ -18,11 +18,11 @@ from bench.simulate.parameters import Simulation
 from robustify.answers import Answers
 from robustify.item import Item
 from robustify.judging.context import Facts, Rules, context
-from robustify.screen.consensus import SHORTCUT
 from robustify.screen.decoy_filter import Decision, flags
 from robustify.screen.item_index import item_index
 from robustify.screen.ranking import Ranker
 from robustify.screen.screen_rules import ScreenRules
+from robustify.screen.votes import SHORTCUT
 from robustify.stats.intervals import wilson
 
 Q = 0.1
@@ -96,7 +96,8 @@ def filtered(scenario: Scenario, seed: int) -> Filtered:
     flagged = found.outcome == SHORTCUT
     clean = np.array([kind == "clean" for kind in drawn.kind])
     return Filtered(
-        int(flagged.sum()), int((flagged & clean).sum()), int((~clean).sum()), found.cut.estimate, found.cut.interval
+        int(flagged.sum()), int((flagged & clean).sum()), int((~clean).sum()), found.cutoff.false_share.value,
+        found.cutoff.false_share.ci
     )  # fmt: skip
 
 

@@ -20,8 +20,7 @@ from robustify.errors import DataError, RequestError, UnaskableError
 from robustify.item import Item
 from robustify.orders import Order
 from robustify.redaction import muted
-from robustify.scoring import per_character
-from robustify.screen.screen_rules import FULL_OF, Mode
+from robustify.scoring import FULL_OF, Mode, per_character
 from robustify.settings_files import Settings
 from robustify.views import Request, Template, View, template
 

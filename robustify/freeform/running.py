@@ -22,7 +22,7 @@ from robustify.freeform.replies import Replies
 from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult
 from robustify.freeform.settings import FreeSettings
 from robustify.item import Item
-from robustify.judging.free_grades import FreeGrades
+from robustify.judging.free_response import FreeGrades
 
 Watch = Callable[[str, int], AbstractContextManager[Progress]]
 NOT_ASKED = "limit"

@@ -1,13 +1,11 @@
-"""Credits of each model by view, their means on all, kept and flagged items, and paired comparisons of models.
+"""Credits of each model by view, and paired comparisons of models.
 
-The kept items are a part of all items, so `removal_effects` compares them with random removals of the same size and topic
-mix. A view that a model was not asked is None, not zero. Two models are compared by an exact McNemar test on the items that
-both answered.
+A view that a model was not asked is None, not zero. Two models are compared by an exact McNemar test on the items that both
+answered.
 """
 
-import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from itertools import combinations, product
 
 import numpy as np
@@ -15,23 +13,22 @@ import numpy as np
 from robustify.answers import Answers, Block
 from robustify.arrays import Bools, Floats, Ints
 from robustify.judging.adjusted import Balanced
-from robustify.judging.context import Context, Parts
-from robustify.scoring import NORMS, Norm, credit, normalised, picks
+from robustify.judging.context import Context
+from robustify.scoring import FULL_OF, NORMS, VIEW_OF, Mode, Norm, credit, normalised, picks
 from robustify.screen.item_index import ItemIndex
-from robustify.screen.screen_rules import FULL_OF, VIEW_OF, Mode, TextNorm
+from robustify.screen.screen_rules import ScreenRules
 from robustify.screen.votes import averaged, first_block, first_template, models_asked
-from robustify.stats.intervals import FEWEST_CLUSTERS, clusters, interval, rate, resampled
+from robustify.stats.intervals import FEWEST_CLUSTERS, clusters, interval, resampled
 from robustify.stats.tests import (
     LEVEL,
     Difference,
     detectable,
     holm,
     independent_difference,
-    minimum_detectable_difference,
     paired_difference,
     sign_flip,
 )
-from robustify.summary.quantity import Measured, Quantity, Score
+from robustify.summary.quantity import Quantity, Score
 from robustify.summary.scored import Pair, Paired, PairView
 
 PAIRED = ("full", "cloze_chars")
@@ -40,20 +37,6 @@ PAIRED = ("full", "cloze_chars")
 Credits = Mapping[str, Floats | None]
 """Credits (n,) by view, None for a view that was not asked. `choices_only` is in the screen's mode, and the other mode is
 `choices_only_by_letter` or `choices_only_by_text`."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScoredBy:
-    """How a run scores answers: the mode of the full question (`full`), and the mode, template and norm of its screen.
-
-    PMI needs scores of choices without any question, which a screen that hides only a passage or image lacks (`pmi`).
-    """
-
-    full: Mode = "letter"
-    screen: Mode = "letter"
-    template: str | None = None
-    norm: TextNorm = "chars"
-    pmi: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,34 +51,40 @@ class Scored:
 
 
 def scored(
-    answers: Answers, index: ItemIndex, model: str, by: ScoredBy, voted: Bools | None = None
+    answers: Answers, index: ItemIndex, model: str, full: Mode, rules: ScreenRules, voted: Bools | None = None
 ) -> Scored:
-    """Return one model's tie-fair credits by view.
+    """Return one model's tie-fair credits by view, with the mode of the `full` question and the rules of the screen.
 
     `full` and the cloze use the first row of each item, which shows its original order. The choices-only views average
     over rotations. Texts are scored per character, and in the screen by its norm. `voted` (n, K) marks the choices that
     share a voter's best score in the screen, which need not be computed again.
     """
-    other: Mode = "letter" if by.screen == "text" else "text"
-    norm = by.norm if by.screen == "text" else "chars"
+    other: Mode = "letter" if rules.mode == "text" else "text"
+    question = first_block(answers, FULL_OF[full], model).first()
+    cloze = first_block(answers, "cloze", model).first()
+    alone = first_block(answers, "choices_only_text", model)
     if voted is None:
-        voted = _choices_only_best(answers, index, model, by.screen, by.template, norm)
-    dropped = {} if by.pmi else {"cloze_pmi": None}
+        voted = _choices_only(answers, index, model, rules)
+    by_other = _choices_only(answers, index, model, ScreenRules(mode=other))
     won = {
-        **_with_question(answers, index, model, by.full),
-        "choices_only": _credit(voted, index),
-        f"choices_only_by_{other}": _credit(_choices_only_best(answers, index, model, other), index),
-        **dropped,
+        "full": index.spread(question, question.correct) if len(question) else None,
+        **{f"cloze_{norm}": _cloze(cloze, norm, alone, index) for norm in NORMS},
+        "choices_only": None if voted is None else credit(voted, index.key),
+        f"choices_only_by_{other}": None if by_other is None else credit(by_other, index.key),
     }
-    return Scored(model, answers, index, FULL_OF[by.full], won)
+    return Scored(model, answers, index, FULL_OF[full], won)
 
 
 def all_scored(ctx: Context, names: Iterable[str]) -> dict[str, Scored]:
     """Return the credits of every model named, as the run scores them."""
-    votes, rules, screen = ctx.votes, ctx.rules, ctx.rules.screen
-    by = ScoredBy(ctx.mode, screen.mode, votes.template, screen.norm, rules.hidden == "question")
+    votes, hidden = ctx.votes, ctx.rules.hidden
+    rules = ctx.rules.screen.model_copy(update={"template": votes.template})
     best = {name: votes.best[:, m] for m, name in enumerate(votes.voters)}
-    return {name: scored(ctx.answers, ctx.index, name, by, best.get(name)) for name in names}
+    found = {name: scored(ctx.answers, ctx.index, name, ctx.mode, rules, best.get(name)) for name in names}
+    if hidden == "question":
+        return found
+    # PMI needs scores of choices without any question, which a screen that hides less lacks.
+    return {name: replace(one, credits={**one.credits, "cloze_pmi": None}) for name, one in found.items()}
 
 
 def heuristic_gap(won: Floats, longest: Floats, groups: Ints | None = None) -> Score | None:
@@ -124,32 +113,14 @@ def heuristic_gap(won: Floats, longest: Floats, groups: Ints | None = None) -> S
     return Score.of(found, mde=found.mde)
 
 
-def _with_question(answers: Answers, index: ItemIndex, model: str, mode: Mode) -> dict[str, Floats | None]:
-    full = first_block(answers, FULL_OF[mode], model).first()
-    won = {"full": index.spread(full, full.correct) if len(full) else None}
-    block = first_block(answers, "cloze", model).first()
-    alone = first_block(answers, "choices_only_text", model)
-    return won | {f"cloze_{norm}": _cloze(block, norm, alone, index) for norm in NORMS}
-
-
-def _choices_only_best(
-    answers: Answers,
-    index: ItemIndex,
-    model: str,
-    mode: Mode,
-    template: str | None = None,
-    norm: TextNorm = "chars",
-) -> Bools | None:
+def _choices_only(answers: Answers, index: ItemIndex, model: str, rules: ScreenRules) -> Bools | None:
     """Return the choices (n, K) that share a model's best choices-only score, or None if the model was not asked."""
-    view = VIEW_OF[mode]
+    view, template = VIEW_OF[rules.mode], rules.template
     if template is None or model not in models_asked(answers, view, template):
         template = first_template(answers, view, (model,))
     block = answers.block(view, model, template)
-    return averaged(block, mode, index, norm) if len(block) else None
-
-
-def _credit(best: Bools | None, index: ItemIndex) -> Floats | None:
-    return None if best is None else credit(best, index.key)
+    norm = rules.norm if rules.mode == "text" else "chars"
+    return averaged(block, rules.mode, index, norm) if len(block) else None
 
 
 def _cloze(block: Block, norm: Norm, alone: Block, index: ItemIndex) -> Floats | None:
@@ -160,28 +131,6 @@ def _cloze(block: Block, norm: Norm, alone: Block, index: ItemIndex) -> Floats |
         # An imported log may contain picks without scores.
         won = np.where(np.isnan(won) & np.isnan(block.scores).all(axis=1), block.correct, won)
     return None if np.isnan(won).all() else index.spread(block, won)
-
-
-def on_parts(parts: Parts, inside: Bools, of: Callable[[Bools], Score]) -> Measured:
-    """Return a measure on all items, the kept ones and the flagged ones. `of` computes it for a mask (n,)."""
-    return Measured(all=of(inside), kept=of(inside & parts.robust), flagged=of(inside & parts.shortcut))
-
-
-def against_chance(won: Floats, k: Ints | None, groups: Ints | None = None) -> Score:
-    """Return a rate with its chance level, mean(1/k), and whether a score test finds that the two differ.
-
-    The test is valid for any fixed picks under exchangeable keys. `groups` affects only the interval. If the difference is
-    not significant, `mde` is the increase detectable with 80 % power. The residual audit accounts for chance after
-    selection.
-    """
-    measured, alone = rate(won, groups), rate(won).ci
-    if k is None or alone is None:
-        return Score.of(measured)
-    chance = float(np.mean(1 / k[~np.isnan(won)]))
-    significant = not alone[0] <= chance <= alone[1]
-    rise = math.nan if significant else minimum_detectable_difference(measured.n, chance)
-    mde = None if math.isnan(rise) else rise
-    return Score.of(measured, chance=chance, significant=significant, mde=mde)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +168,7 @@ def pairs(
     """
     parts, voters = ctx.parts, ctx.votes.voters
     models = [m for m in ctx.names if any(credits[m].get(view) is not None for view in PAIRED)]
-    leaves: dict[tuple[str, str, str, str], Compared] = {}
+    compared: dict[tuple[str, str, str, str], Compared] = {}
     for (a, b), view in product(combinations(models, 2), PAIRED):
         one, two = credits[a].get(view), credits[b].get(view)
         if one is None or two is None:
@@ -227,11 +176,12 @@ def pairs(
         inside = parts.cloze if view == "cloze_chars" else np.ones(len(one), dtype=bool)
         for split, mask in (("all", inside), ("robust", inside & parts.robust)):
             groups = None if parts.groups is None else parts.groups[mask]
-            leaves[a, b, view, split] = compare_pair(one[mask], two[mask], groups)
-    tested = {place: leaf.p for place, leaf in leaves.items() if leaf.p is not None}
-    adjusted = dict(zip(tested, holm(list(tested.values())), strict=True))
-    level = 1 - LEVEL / max(1, len(tested))
-    entries = {place: leaf.entry(adjusted.get(place), level) for place, leaf in leaves.items()}
+            compared[a, b, view, split] = compare_pair(one[mask], two[mask], groups)
+    tests = [one.p for one in compared.values() if one.p is not None]
+    corrected, level = iter(holm(tests)), 1 - LEVEL / max(1, len(tests))
+    entries = {
+        place: one.entry(None if one.p is None else next(corrected), level) for place, one in compared.items()
+    }
     table = {}
     for a, b in combinations(models, 2):
         views = {
@@ -239,13 +189,10 @@ def pairs(
             for view in PAIRED
             if (a, b, view, "all") in entries
         }
-        one, two = credits[a].get("full"), credits[b].get("full")
-        table[f"{a} vs {b}"] = Pair(
-            models=(a, b),
-            is_voter=a in voters or b in voters,
-            adjusted=None if balance is None else balance.difference(one, two),
-            **views,
-        )
+        full = credits[a].get("full"), credits[b].get("full")
+        adjusted = None if balance is None else balance.difference(*full)
+        voted = a in voters or b in voters
+        table[f"{a} vs {b}"] = Pair(models=(a, b), is_voter=voted, adjusted=adjusted, **views)
     return table or None
 
 
@@ -257,13 +204,9 @@ def compare_pair(one: Floats, two: Floats, groups: Ints | None = None) -> Compar
     """
     there = ~np.isnan(one) & ~np.isnan(two)
     one, two = one[there], two[there]
-    whole = _untied(one) & _untied(two)
+    whole = np.isin(one, (0, 1)) & np.isin(two, (0, 1))
     better = np.where(whole, np.sign(one - two), 0.0).astype(np.int64)
     b, c = int(np.count_nonzero(better > 0)), int(np.count_nonzero(better < 0))
     together = None if groups is None else groups[there]
     p = sign_flip(better, together) if whole.any() else None
     return Compared(b, c, int(np.count_nonzero(~whole)), paired_difference(one, two, together), p)
-
-
-def _untied(credit: Floats) -> Bools:
-    return np.asarray((credit == 0) | (credit == 1))

@@ -43,10 +43,6 @@ MOST_AUDITED = 5_000
 _HOTTEST = 3.0
 
 
-_Gain = tuple[float, int, tuple[float, float], float, float]
-"""Weighted gain of an auditor, number of items, interval, unweighted gain, and one-sided p-value."""
-
-
 @dataclass(frozen=True, eq=False)
 class Balanced:
     """Balancing weights of n items, with their summary entry.
@@ -94,40 +90,33 @@ def balanced(ctx: Context) -> Balanced | None:
     if meant is not None:
         scores = replace(scores, known=scores.known & ~np.isnan(meant))
     known = scores.known
-    columns = listed_cues(ctx, scores, {} if meant is None else {"meaning_logit": meant[known]})
-    weight = np.full(len(known), np.nan)
-    weight[known] = weights(columns.values, balancing(columns.values))
+    cues = listed_cues(ctx, scores, {} if meant is None else {"meaning_logit": meant[known]})
+    columns = np.column_stack([np.empty((np.count_nonzero(known), 0)), *cues.values()])
+    weight, table = np.full(len(known), np.nan), np.full((len(known), len(cues)), np.nan)
+    weight[known], table[known] = weights(columns, balancing(columns)), columns
     found = weight[known]
     n, items, largest = len(found), worth(found), float(found.max() / found.sum())
     reason = _withheld(n, items, largest)
-    left = {} if reason else _remaining_gains(ctx, scores, columns.values)
+    left = {} if reason else _remaining_gains(ctx, scores, columns)
+    partly = any(one.p_holm <= LEVEL for one in left.values())
     part = Adjustment(
-        status="withheld" if reason else "partly adjusted" if _significant(left) else "adjusted",
+        status="withheld" if reason else "partly adjusted" if partly else "adjusted",
         n=n,
         worth=items,
         largest_share=largest,
-        columns=columns.names,
+        columns=tuple(cues),
         left=left,
         reason=reason,
     )
-    cues = np.full((len(known), len(columns.names)), np.nan)
-    cues[known] = columns.values
-    return Balanced(weight, ctx.parts.groups, part, cues)
+    return Balanced(weight, ctx.parts.groups, part, table)
 
 
-@dataclass(frozen=True, eq=False)
-class ListedCues:
-    """Gains over chance (n, c) of c strategies that see only the choices, scaled to unit standard deviation."""
+def listed_cues(ctx: Context, scores: OptionScores, more: Mapping[str, Floats]) -> dict[str, Floats]:
+    """Return the cue columns (n,) by name for items with a known key, leaving out constant columns.
 
-    names: tuple[str, ...]
-    values: Floats
-
-
-def listed_cues(ctx: Context, scores: OptionScores, more: Mapping[str, Floats]) -> ListedCues:
-    """Return the cue columns for items with a known key, leaving out constant columns.
-
-    The columns are the scorer's centered logit of the key, its probability and its pick over chance, the contributions of
-    the key's form and words, the tie-fair credits of four length heuristics over chance, and the `more` columns.
+    Each is the gain over chance of a strategy that sees only the choices, scaled to unit standard deviation: the scorer's
+    centered logit of the key, its probability and its pick, the contributions of the key's form and words, the tie-fair
+    credits of four length heuristics, and the `more` columns.
     """
     known, there = scores.known, scores.there
     rows, key, chance = np.flatnonzero(known), ctx.index.key[known], 1 / there[known].sum(axis=1)
@@ -138,12 +127,12 @@ def listed_cues(ctx: Context, scores: OptionScores, more: Mapping[str, Floats]) 
         "scorer_probability": np.exp(log_p[at]) - chance,
         # By logits, because a temperature near 0 would make all options tie.
         "scorer_pick": credit(_picked(scores.logits[known], there[known]), key) - chance,
-        **{name: part[rows, key] for name, part in (("form", scores.surface), ("words", scores.words))},
+        "form": scores.surface[rows, key],
+        "words": scores.words[rows, key],
         **{name: won[known] - chance for name, won in listed_credit(ctx.items or (), RULES).items()},
         **more,
     }
-    kept = {name: column / column.std() for name, column in found.items() if column.std() > ROUNDING}
-    return ListedCues(tuple(kept), np.column_stack([np.empty((len(rows), 0)), *kept.values()]))
+    return {name: column / column.std() for name, column in found.items() if column.std() > ROUNDING}
 
 
 def tempered(scores: OptionScores, key: Ints) -> Floats:
@@ -203,16 +192,20 @@ def _remaining_gains(ctx: Context, scores: OptionScores, columns: Floats) -> dic
         (name, "probe", credit(_picked(logits, there), key)) for name, logits in probes
     ]
     auditors += [(name, kind, won[rows]) for name, kind, won in _asked_auditors(ctx)]
-    kinds: dict[str, AuditorKind] = {}
-    found: dict[str, _Gain] = {}
+    found: dict[str, LeftToFind] = {}
     for name, kind, won in auditors:
         if (answered := ~np.isnan(won)).any():
-            kinds[name] = kind
-            found[name] = _gain((won - chance)[answered], weight[answered], groups[answered])
-    corrected = holm([p for *_, p in found.values()])
+            beyond = (won - chance)[answered]
+            value, error = weighted_mean(beyond, weight[answered], groups[answered])
+            p = float(ndtr(-value / error)) if error else 1.0
+            ci, before = (value - Z * error, value + Z * error), float(beyond.mean())
+            found[name] = LeftToFind(
+                kind=kind, value=value, n=len(beyond), ci=ci, before=before, p=p, p_holm=p
+            )
+    corrected = holm([one.p for one in found.values()])
     return {
-        name: LeftToFind(kind=kinds[name], value=value, n=n, ci=ci, before=before, p=p, p_holm=p_holm)
-        for (name, (value, n, ci, before, p)), p_holm in zip(found.items(), corrected, strict=True)
+        name: one.model_copy(update={"p_holm": p_holm})
+        for (name, one), p_holm in zip(found.items(), corrected, strict=True)
     }
 
 
@@ -232,13 +225,3 @@ def _asked_auditors(ctx: Context) -> Iterator[tuple[str, AuditorKind, Floats]]:
 
 def _picked(logits: Floats, there: Bools) -> Bools:
     return best(log_probabilities(logits, there), there.sum(axis=1))
-
-
-def _gain(beyond: Floats, weight: Floats, groups: Ints) -> _Gain:
-    value, error = weighted_mean(beyond, weight, groups)
-    p = float(ndtr(-value / error)) if error else 1.0
-    return value, len(beyond), (value - Z * error, value + Z * error), float(beyond.mean()), p
-
-
-def _significant(left: Mapping[str, LeftToFind]) -> bool:
-    return any(found.p_holm <= LEVEL for found in left.values())

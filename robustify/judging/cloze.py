@@ -1,19 +1,18 @@
 """Selection of items that can be asked as cloze, that is, without showing their choices. Every exclusion has a reason."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from robustify.baselines.wording import points_elsewhere
 from robustify.errors import DataError
 from robustify.files import text_lines
 from robustify.item import Item
 
-Profile = Literal["cross-ref", "seed", "strict", "labels"]
+Profile = Literal["cross-ref", "strict", "labels"]
 
 DECISION = '{"id": "...", "is_mcqa_only": true or false}'
 LONG_ANSWER = 200
@@ -42,7 +41,7 @@ def excluded(items: Sequence[Item], settings: ClozeSettings) -> dict[str, str]:
         UsageError: the file of labels does not exist.
         DataError: the file of labels is invalid or does not cover every item.
     """
-    labels = None if settings.labels is None else read_labels(Path(settings.labels))
+    labels = None if settings.labels is None else cloze_labels(Path(settings.labels))
     missing = [] if labels is None else [item.id for item in items if item.id not in labels]
     if missing:
         raise DataError(
@@ -57,9 +56,8 @@ def exclusion(item: Item, profile: Profile, labels: Mapping[str, bool] | None = 
     """Return why an item is excluded from cloze under a profile, or None if it is kept.
 
     Every profile excludes `empty_choice` and `repeated_key_text`, because no score of texts can tell such choices apart.
-    `cross-ref` adds choices that refer to other choices. `seed` adds the four phrases of the first draft of this protocol,
-    in stem or choices. `strict` adds every stem that may need its choices. `labels` uses given decisions by item ID instead
-    (true: cannot be cloze).
+    `cross-ref` adds choices that refer to other choices. `strict` adds every stem that may need its choices. `labels` uses
+    given decisions by item ID instead (true: cannot be cloze).
     """
     if not all(c.strip() for c in item.choices):
         return "empty_choice"
@@ -68,8 +66,6 @@ def exclusion(item: Item, profile: Profile, labels: Mapping[str, bool] | None = 
     match profile:
         case "cross-ref":
             return cross_reference(item)
-        case "seed":
-            return _seed(item)
         case "strict":
             return cross_reference(item) or _strict(item)
         case "labels":
@@ -109,16 +105,6 @@ def _names_choices(text: str, k: int) -> bool:
     return all(ord(c) - ord("A") < k for c in re.findall(r"\b[A-Z]\b", text.upper()))
 
 
-_SEED_STEM = re.compile(r"\bwhich of the following\b", re.IGNORECASE)
-_SEED_CHOICE = re.compile(r"\b(?:all|none) of the above\b|\bboth \(?a\)? and \(?b\b", re.IGNORECASE)
-
-
-def _seed(item: Item) -> str | None:
-    if any(_SEED_CHOICE.search(text) for text in (item.stem, *item.choices)):
-        return "cross_reference"
-    return "stem_refers_to_choices" if _SEED_STEM.search(item.stem) else None
-
-
 _DEIXIS = re.compile(
     r"\bwhich (?:one |ones |two |pair )?of (?:the |these |those )"
     r"|\b(?:which|what) (?:statement|option|choice|answer|pair|phrase|sentence|combination|example)s?\b"
@@ -147,7 +133,14 @@ def _strict(item: Item) -> str | None:
     return None
 
 
-def read_labels(path: Path) -> Mapping[str, bool]:
+class _Decision(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    id: str
+    is_mcqa_only: bool
+
+
+def cloze_labels(path: Path) -> Mapping[str, bool]:
     """Read JSON lines `{"id": ..., "is_mcqa_only": true}` as a mapping from item ID to whether the item is unsuited to
     cloze.
 
@@ -162,24 +155,14 @@ def read_labels(path: Path) -> Mapping[str, bool]:
     for number, line in enumerate(text_lines(path, "the labels of cloze.labels"), start=1):
         if not line.strip():
             continue
-        match _decision(line):
-            case (name, _) if name in labels:
-                faults.append(f"{path}:{number}: the ID repeats that of an earlier line. Remove one of them.")
-            case (name, decided):
-                labels[name] = decided
-            case _:
-                faults.append(f"{path}:{number}: not a decision. Expected {DECISION}.")
+        try:
+            decision = _Decision.model_validate_json(line)
+        except ValidationError:
+            faults.append(f"{path}:{number}: not a decision. Expected {DECISION}.")
+            continue
+        if decision.id in labels:
+            faults.append(f"{path}:{number}: the ID repeats that of an earlier line. Remove one of them.")
+        labels.setdefault(decision.id, decision.is_mcqa_only)
     if faults:
         raise DataError.gather(faults)
     return labels
-
-
-def _decision(line: str) -> tuple[str, bool] | None:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    match row:
-        case {"id": str(name), "is_mcqa_only": bool(decided)}:
-            return name, decided
-    return None

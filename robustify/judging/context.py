@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import repeat
 
 import numpy as np
 
@@ -13,32 +12,34 @@ from robustify.baselines.artifact_probe import ProbeSettings
 from robustify.errors import DataError, UsageError
 from robustify.item import Item
 from robustify.judging.cloze import ClozeSettings, excluded
-from robustify.judging.free_grades import FreeGrades
+from robustify.judging.free_response import FreeGrades
 from robustify.judging.guardrails import Limits
 from robustify.ngrams.overlap import Overlap
-from robustify.scoring import as_compared
+from robustify.scoring import FULL_OF, VIEW_OF, Mode, as_compared
 from robustify.screen.chance import Chance
-from robustify.screen.consensus import ROBUST, SHORTCUT, UNDECIDED, Screened, Verdicts, screened
-from robustify.screen.decoy_filter import Decision, flagging, flags
+from robustify.screen.consensus import Screened, Verdicts, screened
+from robustify.screen.decoy_filter import Decision, flags
 from robustify.screen.item_index import ItemIndex, item_index
 from robustify.screen.ranking import Ranker, Ranking
-from robustify.screen.screen_rules import FDR, FULL_OF, VIEW_OF, Mode, ScreenRules
+from robustify.screen.screen_rules import FDR, ScreenRules
 from robustify.screen.votes import (
+    PROBE,
+    ROBUST,
+    SHORTCUT,
+    UNDECIDED,
     Votes,
     cast_votes,
     first_block,
     first_template,
-    full_mode,
     models_asked,
     who_votes,
 )
 from robustify.summary.scored import Adjust
-from robustify.views import Hidden
+from robustify.views import VIEWS, Hidden
 
 LONGEST = "longest_answer"
 UNNAMED = "(none)"
 """Topic name for items without a topic."""
-VIEWS = ("full", "full_text", "choices_only", "choices_only_text", "cloze")
 
 
 @dataclass(frozen=True)
@@ -126,8 +127,7 @@ class Context:
         alike = votes.voters == self.votes.voters and rules.fdr_exact == run.fdr_exact
         asked = run.model_copy(update={"voters": votes.voters, "fdr_exact": rules.fdr_exact})
         ranking = self.ranking if alike else self.ranker.rank(asked)
-        decision = flags(ranking, self.index.key, rules.fdr, exact=rules.fdr_exact)
-        return screened(votes, rules, flagging(ranking, decision, self.index.width))
+        return screened(votes, rules, flags(ranking, self.index.key, rules.fdr, exact=rules.fdr_exact))
 
     @property
     def was_screened(self) -> bool:
@@ -148,8 +148,10 @@ class Context:
 
     @cached_property
     def mode(self) -> Mode:
-        """Mode in which the full question was asked."""
-        return full_mode(self.answers, self.rules.mode)
+        """Mode in which the full question was asked. If it was asked in both, the rules choose."""
+        asked, wanted = {view for view, _, _ in self.answers.askings()}, self.rules.mode
+        other: Mode = "text" if wanted == "letter" else "letter"
+        return other if FULL_OF[wanted] not in asked and FULL_OF[other] in asked else wanted
 
     @property
     def full(self) -> str:
@@ -159,7 +161,7 @@ class Context:
     @cached_property
     def topic_of(self) -> list[str]:
         """Topic of each item, or "" if it has none."""
-        return topics_of(self.index, self.facts)
+        return [self.facts.topics.get(item, "") for item in self.index.items]
 
     def first_rows(self, view: str, model: str) -> Block:
         """Return a model's first answer to each item under a view, with text scores per character."""
@@ -190,8 +192,7 @@ def context(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] 
     ranker = Ranker(answers, index, items, rules.probe, facts.groups)
     ranking = ranker.rank(rules.screen.model_copy(update={"voters": votes.voters}))
     decision = flags(ranking, index.key, rules.screen.fdr, exact=rules.screen.fdr_exact)
-    by_ranking = flagging(ranking, decision, index.width) if rules.screen.criterion == FDR else None
-    found = screened(votes, rules.screen, by_ranking)
+    found = screened(votes, rules.screen, decision)
     code, verdicts = _undecide_conflicts(found.outcome, found.verdicts(), facts)
     no_cloze = {} if items is None else excluded(items, rules.cloze)
     longest = answers.block("heuristic", LONGEST).first()
@@ -200,18 +201,13 @@ def context(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] 
         robust=code == ROBUST,
         cloze=np.array([name not in no_cloze for name in index.items], dtype=bool),
         longest=index.spread(longest, longest.correct),
-        topic=numbered(topics_of(index, facts))[1],
+        topic=numbered([facts.topics.get(item, "") for item in index.items])[1],
         groups=group_numbers(index.items, facts.groups) if facts.groups else None,
         k=index.k,
     )
     return Context(
         answers, index, items, facts, rules, ranker, votes, ranking, decision, found, verdicts, parts, no_cloze
     )  # fmt: skip
-
-
-def topics_of(index: ItemIndex, facts: Facts) -> list[str]:
-    """Return the topic of each item, or "" if it has none."""
-    return list(map(facts.topics.get, index.items, repeat("")))
 
 
 def _undecide_conflicts(code: Ints, verdicts: Verdicts, facts: Facts) -> tuple[Ints, Verdicts]:
@@ -242,9 +238,8 @@ def _index(answers: Answers, items: Sequence[Item] | None) -> ItemIndex:
 def _check_rules(answers: Answers, rules: ScreenRules) -> None:
     """Raise UsageError if the answers cannot satisfy the rules. Without a screen, any model with answers may be a voter."""
     askings, view = answers.askings(), VIEW_OF[rules.mode]
-    views, known = {v for v, _, _ in askings}, {m for _, m, _ in askings}
     templates = sorted({t for v, _, t in askings if v == view})
-    if rules.probe_vote != "none" and first_template(answers, "probe") is None:
+    if rules.probe_vote != "none" and first_template(answers, PROBE) is None:
         raise UsageError(
             f"screen.probe_vote: {rules.probe_vote} needs a probe, but the answers contain none. Set `none`."
         )
@@ -255,15 +250,14 @@ def _check_rules(answers: Answers, rules: ScreenRules) -> None:
             )
         template, _ = who_votes(answers, rules)
         there = models_asked(answers, view, template)
-        absent = [name for name in rules.voters if name not in there]
-        if absent:
+        if absent := [name for name in rules.voters if name not in there]:
             raise UsageError(
                 f"screen.voters: {', '.join(absent)} did not answer {view} with template {template}. "
                 f"Choose from {', '.join(there)}."
             )
         return
-    strangers = sorted(set(rules.voters) - known)
-    other = next((mode for mode, asked in VIEW_OF.items() if asked in views), None)
+    strangers = sorted(set(rules.voters) - {m for _, m, _ in askings})
+    other = next((mode for mode, asked in VIEW_OF.items() if models_asked(answers, asked)), None)
     if rules.template is not None or strangers or (rules.voters and other is not None):
         named = f"voters: {', '.join(strangers or rules.voters)}"
         setting = named if rules.voters else f"template: {rules.template}"

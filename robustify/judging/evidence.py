@@ -15,6 +15,9 @@ from robustify.arrays import Bools, Floats, Ints
 from robustify.baselines.likeness import LEAST, TEMPLATES, VIEW
 from robustify.item import Item
 from robustify.judging.context import Context
+from robustify.screen.decoy_filter import Decision
+from robustify.screen.ranking import Ranking
+from robustify.screen.votes import Votes, models_asked
 from robustify.stats.intervals import rate
 from robustify.summary import screened as entries
 from robustify.summary.quantity import Quantity
@@ -58,30 +61,26 @@ TEXTUAL = tuple(c for c in CUES if c not in ("text_votes", "letter_votes", "none
 
 @dataclass(frozen=True, repr=False)
 class Evidence:
-    """Evidence on n items, from m voters and c cues.
+    """Evidence on n items: their ranking without the question, the decision on it, the votes, and c cues.
 
-    `pick` (n,) is the option picked without the question, -1 for none or -2 for a tie. `p_pick` (n,) is W, the scorer's
-    probability of the pick. `p_key` (n,) is its probability of the key. `chance` (n,) is the probability that the pick is
-    the key of an item without a shortcut. `posterior` (n,) is h(W). `shortcut` (n,) is P(shortcut | hit), NaN if the pick
-    is not the key. `carried` (n, c) is each cue's contribution to the pick's logit, relative to the mean of the options.
-    `likeness` has (n,) by kind, the similarity of the real question to those that models inferred from the options.
+    `carried` (n, c) is each cue's contribution to the pick's logit, relative to the mean of the options, and `features` has
+    (n,) by surface feature. `likeness` has (n,) by kind, the similarity of the real question to those that models inferred
+    from the options.
     """
 
-    items: tuple[str, ...]
-    key: Ints
-    pick: Ints
-    p_pick: Floats
-    chance: Floats
-    posterior: Floats
-    shortcut: Floats
-    voters: tuple[str, ...]
-    choice: Ints
+    ranking: Ranking
+    decision: Decision
+    votes: Votes
     cues: tuple[CueCode, ...]
     carried: Floats
     features: Mapping[str, Floats]
-    group: Ints
-    p_key: Floats
     likeness: Mapping[str, Floats] = field(default_factory=dict)
+
+    @property
+    def p_key(self) -> Floats:
+        """Probability that the scorer gives to the key (n,)."""
+        key = np.maximum(self.votes.key, 0)
+        return np.exp(np.take_along_axis(self.ranking.log_p, key[:, None], axis=1)[:, 0])
 
     @property
     def inferred(self) -> Floats:
@@ -89,16 +88,12 @@ class Evidence:
         kind = next(iter(self.likeness))
         return np.where(np.isnan(self.likeness[kind]), np.nan, self.likeness[kind] >= LEAST[kind])
 
-    @property
-    def hit(self) -> Bools:
-        """Whether the pick is the key (n,)."""
-        return np.asarray((self.pick >= 0) & (self.pick == self.key))
-
     @cached_property
     def picked_by(self) -> tuple[tuple[str, ...], ...]:
         """Voters that agree with the ranking's pick, for each item."""
-        agree = (self.pick >= 0)[:, None] & (self.choice == self.pick[:, None])
-        return tuple(tuple(compress(self.voters, row)) for row in agree.tolist())
+        pick = self.ranking.top[:, None]
+        agree = (pick >= 0) & (self.votes.choice == pick)
+        return tuple(tuple(compress(self.votes.voters, row)) for row in agree.tolist())
 
     @cached_property
     def named(self) -> Ints:
@@ -122,7 +117,7 @@ class Evidence:
         out[:, : order.shape[1]] = np.where(there, order, NO_CUE)
         return out
 
-    @property
+    @cached_property
     def leading(self) -> tuple[CueCode, ...]:
         """First reported cue of each item."""
         # Index -1 gives "none".
@@ -134,48 +129,32 @@ def evidence(ctx: Context) -> Evidence | None:
 
     If the item texts are known, features that grow with length (`BY_LENGTH`) count as length for a much longer pick.
     """
-    ranking, decision, votes, items = ctx.ranking, ctx.decision, ctx.votes, ctx.items
-    pick = ranking.top
+    ranking, items, pick = ctx.ranking, ctx.items, ctx.ranking.top
     if not (pick >= 0).any():
         return None
     features = {name: _at_pick(table, pick) for name, table in ranking.surface.items()}
-    long = np.zeros(len(pick), dtype=bool) if items is None else _much_longer(items, pick)
     parts = {name: _at_pick(table, pick) for name, table in ranking.parts.items() if name != SURFACE}
-    by_cue: list[tuple[CueCode, Floats]] = []
-    for code, name, values in (
-        *((CUE_OF[name], name, values) for name, values in features.items()),
-        *((PART_OF[name], name, values) for name, values in parts.items()),
-    ):
+    long = np.zeros(len(pick), dtype=bool) if items is None else _much_longer(items, pick)
+    total: dict[CueCode, Floats] = {}
+    # A feature and a part share a name.
+    named = [(CUE_OF[n], n, v) for n, v in features.items()] + [(PART_OF[n], n, v) for n, v in parts.items()]
+    for cue, name, values in named:
         brought = long & (name in BY_LENGTH)
-        by_cue.append((code, np.where(brought, 0.0, values)))
+        total[cue] = total.get(cue, 0.0) + np.where(brought, 0.0, values)
         if brought.any():
-            by_cue.append(("length", np.where(brought, values, 0.0)))
-    cues, carried = _sums(by_cue, len(pick))
-    return Evidence(
-        items=ranking.items,
-        key=votes.key,
-        pick=pick,
-        p_pick=ranking.p_pick,
-        chance=ranking.null,
-        posterior=decision.posterior,
-        shortcut=np.where(decision.hit, decision.shortcut, np.nan),
-        voters=votes.voters,
-        choice=votes.choice,
-        cues=cues,
-        carried=carried,
-        features=features,
-        group=ranking.group,
-        p_key=np.exp(np.take_along_axis(ranking.log_p, np.maximum(votes.key, 0)[:, None], axis=1)[:, 0]),
-        likeness=likenesses(ctx),
-    )
+            total["length"] = total.get("length", 0.0) + np.where(brought, values, 0.0)
+    cues = tuple(cue for cue in CUES if cue in total)
+    carried = np.column_stack([np.empty((len(pick), 0)), *(total[cue] for cue in cues)])
+    return Evidence(ranking, ctx.decision, ctx.votes, cues, carried, features, _likenesses(ctx))
 
 
-def likenesses(ctx: Context) -> Mapping[str, Floats]:
+def _likenesses(ctx: Context) -> Mapping[str, Floats]:
     """Return the similarity (n,) of each item's question to the closest inferred one, by kind. NaN if none was inferred."""
     found: dict[str, Floats] = {}
     for kind, template in TEMPLATES.items():
-        asked = [model for view, model, name in ctx.answers.askings() if (view, name) == (VIEW, template)]
-        blocks = [ctx.answers.block(VIEW, model, template) for model in asked]
+        blocks = [
+            ctx.answers.block(VIEW, model, template) for model in models_asked(ctx.answers, VIEW, template)
+        ]
         if blocks:
             found[kind] = np.fmax.reduce([ctx.index.spread(block, block.correct) for block in blocks])
     return found
@@ -185,33 +164,30 @@ def inference(found: Evidence, flagged: Bools) -> entries.Inference | None:
     """Return how often models inferred the question of flagged (n,) and of other items, or None if no model tried."""
     if not found.likeness:
         return None
-    inferred, asked = found.inferred, ~np.isnan(found.inferred)
-    kind = next(iter(found.likeness))
-    one, other = (Quantity.of(rate(inferred[part & asked])) for part in (flagged, ~flagged))
-    return entries.Inference(
-        by=kind, least=LEAST[kind], flagged=one, others=other, unasked=int(np.count_nonzero(~asked))
-    )
+    inferred, kind = found.inferred, next(iter(found.likeness))
+    one, other = (Quantity.of(rate(inferred[part])) for part in (flagged, ~flagged))
+    unasked = int(np.count_nonzero(np.isnan(inferred)))
+    return entries.Inference(by=kind, least=LEAST[kind], flagged=one, others=other, unasked=unasked)
 
 
 def cue_counts(found: Evidence, flagged: Bools) -> entries.CueCounts:
     """Count the flagged items (n,) by leading cue, and list those most likely to contain a shortcut."""
-    leading, names = found.named[:, 0], (*found.cues, "none")
-    among = flagged & (found.pick >= 0)
-    codes = {cue: (at if at < len(found.cues) else NO_CUE) for at, cue in enumerate(names)}
-    shares = {cue: rate((leading[among] == codes[cue]).astype(np.float64)) for cue in CUES if cue in codes}
-    shown = {cue: Quantity.of(share) for cue, share in shares.items() if share.value}
-    likely = np.where(flagged, np.nan_to_num(found.shortcut, nan=-1.0), -1.0)
-    order = np.lexsort((-np.nan_to_num(found.p_pick), -likely))[:LISTED].tolist()
+    among = flagged & (found.ranking.top >= 0)
+    first: dict[CueCode, Bools] = {cue: found.named[among, 0] == at for at, cue in enumerate(found.cues)}
+    first["none"] = found.named[among, 0] == NO_CUE
+    shown = {cue: Quantity.of(rate(first[cue].astype(np.float64))) for cue in CUES if cue in first}
+    p_shortcut = found.decision.shortcut
+    likely = np.where(flagged, np.nan_to_num(p_shortcut, nan=-1.0), -1.0)
+    order = np.lexsort((-np.nan_to_num(found.ranking.p_pick), -likely))[:LISTED].tolist()
+    rows = [
+        (found.ranking.items[at], float(p_shortcut[at]), found.leading[at]) for at in order if likely[at] > 0
+    ]
     return entries.CueCounts(
         n=int(np.count_nonzero(among)),
-        cues=dict(sorted(shown.items(), key=lambda one: -(one[1].value or 0.0))),
-        likeliest=tuple(
-            entries.LikelyItem(
-                item=found.items[at], p_shortcut=float(found.shortcut[at]), cue=names[leading[at]]
-            )
-            for at in order
-            if likely[at] > 0
+        cues=dict(
+            sorted(((c, q) for c, q in shown.items() if q.value), key=lambda one: -(one[1].value or 0.0))
         ),
+        likeliest=tuple(entries.LikelyItem(item=item, p_shortcut=p, cue=cue) for item, p, cue in rows),
     )
 
 
@@ -228,12 +204,3 @@ def _much_longer(items: Sequence[Item], pick: Ints) -> Bools:
             own = sizes.pop(p)
             out[at] = own >= max(MUCH_LONGER * max(sizes), max(sizes) + MORE_CHARACTERS)
     return out
-
-
-def _sums(parts: Sequence[tuple[CueCode, Floats]], n: int) -> tuple[tuple[CueCode, ...], Floats]:
-    """Return the distinct cues in `parts`, in the order of `CUES`, and the sum of each cue's values (n, c)."""
-    total: dict[CueCode, Floats] = {}
-    for cue, values in parts:
-        total[cue] = total[cue] + values if cue in total else values
-    cues = tuple(cue for cue in CUES if cue in total)
-    return cues, np.stack([total[cue] for cue in cues], axis=1) if cues else np.empty((n, 0))

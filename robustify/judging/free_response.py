@@ -1,18 +1,20 @@
-"""Graded free responses of each model: accuracy, bounds and coverage on a part of the items.
+"""Graded free responses of each model, read from a run: accuracy, bounds and coverage on a part of the items.
 
 A response without a score is not counted as wrong, but it widens the bounds. Nothing is asked or graded here.
 """
 
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from robustify.arrays import Bools, Floats
-from robustify.judging.context import Context
-from robustify.judging.free_grades import FreeGrades, FreeRow
+from robustify.errors import DataError
 from robustify.screen.item_index import ItemIndex
 from robustify.stats.intervals import rate
 from robustify.summary.quantity import Score
@@ -21,6 +23,68 @@ from robustify.summary.scored import FreeFacts
 LEAST_COVERAGE = 0.8
 """Minimum share of scored responses for an accuracy. Below it, only the bounds are given."""
 LOW = "coverage below 80 %"
+
+
+@dataclass(frozen=True, slots=True)
+class FreeRow:
+    """Grade of one free response. `score` is None if it is undecided, and `judge` is None if rules decided it."""
+
+    item: str
+    model: str
+    kind: str
+    status: str
+    score: float | None
+    judge: str | None = None
+    self_judging: bool = False
+
+    def __post_init__(self) -> None:
+        if self.score is not None and not 0 <= self.score <= 1:
+            raise DataError(f"grade of {self.item}: score {self.score} is out of range. Expected 0 to 1.")
+
+
+@dataclass(frozen=True, repr=False)
+class FreeGrades:
+    """Grades of the free responses of a run.
+
+    `lines` are the rows of free.jsonl, at most one per model and item. The other fields come from `free` in run.json.
+    `calibration` describes the judge's agreement with people (`{"status": "uncalibrated"}`), and `left_out` counts the
+    items that were not asked by reason.
+
+    Raises:
+        DataError: some lines are not grades.
+    """
+
+    lines: tuple[Mapping[str, Any], ...]
+    calibration: Mapping[str, Any]
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+    @cached_property
+    def rows(self) -> list[FreeRow]:
+        """Grades as typed rows."""
+        try:
+            return [_row(line) for line in self.lines]
+        except (KeyError, TypeError):
+            raise DataError(
+                "free.jsonl: some lines are not grades. Restore the file that robustify wrote."
+            ) from None
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 digest of the grades."""
+        lines = sorted(json.dumps(line, sort_keys=True) for line in self.lines)
+        return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
+
+    def about(self) -> dict[str, Any]:
+        """Return the `free` entry of run.json."""
+        return {"calibration": dict(self.calibration), "left_out": dict(self.left_out)}
+
+
+def _row(line: Mapping[str, Any]) -> FreeRow:
+    judge = line["judge"]["model"] if line["judge"] and line["method"] != "deterministic" else None
+    return FreeRow(
+        line["item_id"], line["model"], line["kind"], line["status"], line["score"], judge,
+        "self_judging" in line["flags"],
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,47 +119,33 @@ class FreeGraded:
         return Score.of(rate(self.judged[scored].astype(np.float64)))
 
 
-def free_responses(ctx: Context) -> dict[str, FreeGraded]:
-    """Return the free responses of every model that gave any."""
-    free = ctx.facts.free
-    if free is None:
-        return {}
-    found = {name: free_graded(free, name, ctx.index) for name in free.models}
-    return {name: graded for name, graded in found.items() if graded is not None}
+def free_responses(grades: FreeGrades | None, index: ItemIndex) -> dict[str, FreeGraded]:
+    """Return the free responses of every model that gave any, in order of first appearance."""
+    by_model: dict[str, list[FreeRow]] = {}
+    for row in () if grades is None else grades.rows:
+        by_model.setdefault(row.model, []).append(row)
+    return {} if grades is None else {m: _graded(grades, rows, index) for m, rows in by_model.items()}
 
 
-def free_graded(grades: FreeGrades, model: str, index: ItemIndex) -> FreeGraded | None:
-    """Return one model's graded responses, or None if it gave no free responses."""
-    rows = [row for row in grades.rows if row.model == model]
-    if not rows:
-        return None
+def _graded(grades: FreeGrades, rows: Sequence[FreeRow], index: ItemIndex) -> FreeGraded:
     judges = sorted({row.judge for row in rows if row.judge is not None})
+    # The judge's agreement with people is on verdicts, or on nuggets as a fallback.
+    parts = (grades.calibration.get(name) for name in ("verdicts", "nuggets"))
+    kappa = next((p["kappa"] for p in parts if isinstance(p, Mapping) and p.get("kappa")), None)
     facts = FreeFacts(
         statuses=dict(sorted(Counter(row.status for row in rows).items())),
         kinds=dict(sorted(Counter(row.kind for row in rows).items())),
         left_out=dict(grades.left_out),
         judges=tuple(judges),
         judge_status=str(grades.calibration.get("status")) if judges else None,
-        judge_kappa=_kappa(grades.calibration) if judges else None,
+        judge_kappa=kappa if judges else None,
         self_judging=sum(row.self_judging for row in rows),
     )
-    return FreeGraded(*_by_item(rows, index), facts)
-
-
-def _by_item(rows: Sequence[FreeRow], index: ItemIndex) -> tuple[Floats, Bools, Bools]:
-    """Return the score of each item (NaN if none), whether it was asked, and whether a judge graded it."""
     at_item = {name: i for i, name in enumerate(index.items)}
+    at = [at_item[row.item] for row in rows]
     score = np.full(len(index), np.nan)
     asked, judged = np.zeros(len(index), dtype=bool), np.zeros(len(index), dtype=bool)
-    for row in rows:
-        at = at_item[row.item]
-        asked[at] = True
-        if row.score is not None:
-            score[at], judged[at] = row.score, row.judge is not None
-    return score, asked, judged
-
-
-def _kappa(calibration: Mapping[str, Any]) -> Any:
-    """Return the judge's agreement with people on verdicts, or on nuggets as a fallback. None without labels."""
-    parts = (calibration.get(name) for name in ("verdicts", "nuggets"))
-    return next((part["kappa"] for part in parts if isinstance(part, Mapping) and part.get("kappa")), None)
+    asked[at] = True
+    score[at] = [np.nan if row.score is None else row.score for row in rows]
+    judged[at] = [row.score is not None and row.judge is not None for row in rows]
+    return FreeGraded(score, asked, judged, facts)

@@ -4,7 +4,7 @@ A check never changes anything. A check that cannot be evaluated passes and says
 certificate's job.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -39,22 +39,25 @@ class Limits(BaseModel):
     excess_p: float = Field(default=0.05, gt=0, lt=1)
 
 
+_Result = tuple[bool, float | str | None, float, Reason] | str
+"""Whether the check passed, its value, its limit and its reason, or the code of why it was not evaluated."""
+
+
 def guardrails(summary: Summary, limits: Limits) -> tuple[Guardrail, ...]:
     """Return the results of all guardrails in a fixed order."""
-    return (
-        topic_collapse(summary, limits),
-        topic_drift(summary, limits),
-        enough_robust_items(summary, limits),
-        unanswered_share(summary, limits),
-        ties_share(summary, limits),
-        voters_by_position(summary, limits),
-        undecided_share(summary, limits),
-        excess_above_chance(summary, limits),
-        residual_shortcuts(summary, limits),
-    )
+    out = []
+    for name, (check, limit, halts) in GUARDRAILS.items():
+        found = check(summary, limits)
+        if isinstance(found, str):
+            found = True, None, getattr(limits, limit), Reason.of("not_judged", why=found)
+        passed, value, at, reason = found
+        out.append(
+            Guardrail(name=name, passed=passed, value=value, limit=at, reason=reason, halts_export=halts)
+        )
+    return tuple(out)
 
 
-def topic_collapse(summary: Summary, limits: Limits) -> Guardrail:
+def topic_collapse(summary: Summary, limits: Limits) -> _Result:
     """Check that no topic lost significantly more than `topic_loss` of its items.
 
     Only topics with at least `min_topic_n` items can fail. The upper Clopper-Pearson bound decides, because small topics
@@ -62,10 +65,9 @@ def topic_collapse(summary: Summary, limits: Limits) -> Guardrail:
     """
     limit = 1 - limits.topic_loss
     if summary.topics is None:
-        why = "no_topics" if _screened(summary) else "no_screen"
-        return _not_judged("topic_collapse", limits.topic_loss, why, halts=True)
+        return "no_topics" if _screened(summary) else "no_screen"
     if not summary.splits.robust:
-        return _not_judged("topic_collapse", limits.topic_loss, "nothing_kept", halts=True)
+        return "nothing_kept"
     rows = {name: row for name, row in summary.topics.by_topic.items() if row.before}
     low = {name: row for name, row in rows.items() if row.after / row.before < limit}
     lost = {
@@ -75,53 +77,51 @@ def topic_collapse(summary: Summary, limits: Limits) -> Guardrail:
         and clopper_pearson(row.after / row.before * (n := row.units or row.before), n)[1] < limit
     }
     worst = min((row.after / row.before for row in rows.values()), default=None)
-    reason = Reason.of("topics_kept", share=limit)
-    if low:
-        named = (
-            Reason.of("topic_count", name=name, before=row.before, after=row.after)
-            for name, row in (lost or low).items()
-        )
-        reason = Reason.of("topics_lost" if lost else "topics_small", topics=tuple(named))
-    return _outcome("topic_collapse", not lost, worst, limit, reason, halts=True)
+    if not low:
+        return True, worst, limit, Reason.of("topics_kept", share=limit)
+    named = tuple(
+        Reason.of("topic_count", name=name, before=row.before, after=row.after)
+        for name, row in (lost or low).items()
+    )
+    return not lost, worst, limit, Reason.of("topics_lost" if lost else "topics_small", topics=named)
 
 
-def topic_drift(summary: Summary, limits: Limits) -> Guardrail:
+def topic_drift(summary: Summary, limits: Limits) -> _Result:
     """Check that the topic mix shifted by at most `max_kl` nats, unless random removal often shifts it as far."""
     topics = summary.topics
     if topics is None or topics.kl_nats is None or topics.p is None:
-        return _not_judged("topic_drift", limits.max_kl, "no_topics", halts=True)
+        return "no_topics"
     drifted = topics.kl_nats > limits.max_kl and topics.p < limits.kl_p
     reason = Reason.of("topic_drift", kl=topics.kl_nats, null=topics.kl_null, p=topics.p)
-    return _outcome("topic_drift", not drifted, topics.kl_nats, limits.max_kl, reason, halts=True)
+    return not drifted, topics.kl_nats, limits.max_kl, reason
 
 
-def enough_robust_items(summary: Summary, limits: Limits) -> Guardrail:
+def enough_robust_items(summary: Summary, limits: Limits) -> _Result:
     """Check that the robust split has at least `min_robust` items."""
     n, least = summary.splits.robust, limits.min_robust
     if not _screened(summary):
-        return _not_judged("enough_robust_items", least, "no_screen", halts=True)
-    reason = Reason.of("robust_items", n=n, least=least)
-    return _outcome("enough_robust_items", n >= least, float(n), least, reason, halts=True)
+        return "no_screen"
+    return n >= least, float(n), least, Reason.of("robust_items", n=n, least=least)
 
 
-def unanswered_share(summary: Summary, limits: Limits) -> Guardrail:
+def unanswered_share(summary: Summary, limits: Limits) -> _Result:
     """Check that missing answers affect at most `max_unanswered` of the items.
 
     The larger of two shares decides: items left undecided by missing answers, and items that one voter did not answer. If
     the other voters disagree, no item is undecided because of a failed voter, and everything is kept.
     """
-    screen = summary.screen
+    screen, limit = summary.screen, limits.max_unanswered
     if screen is None or not screen.asked:
-        return _not_judged("unanswered_share", limits.max_unanswered, "no_item_screened")
+        return "no_item_screened"
     counts = [(voter.unanswered, name) for name, voter in screen.voters.items()]
     missing, voter = max(counts, key=lambda one: one[0], default=(0, ""))
     open_, asked = screen.unanswered, screen.asked
-    reason = Reason.of("unanswered", open=open_, asked=asked, voter=voter, missing=missing)
     share = max(open_, missing) / asked
-    return _outcome("unanswered_share", share <= limits.max_unanswered, share, limits.max_unanswered, reason)
+    reason = Reason.of("unanswered", open=open_, asked=asked, voter=voter, missing=missing)
+    return share <= limit, share, limit, reason
 
 
-def ties_share(summary: Summary, limits: Limits) -> Guardrail:
+def ties_share(summary: Summary, limits: Limits) -> _Result:
     """Check that no voter has tied best choices in more than `max_ties` of its answers.
 
     Many ties indicate coarse arithmetic: in public bfloat16 logs, one answer in seven was a tie. A tie is not a vote.
@@ -132,12 +132,12 @@ def ties_share(summary: Summary, limits: Limits) -> Guardrail:
         if (n := voter.answered)
     ]
     if not counted:
-        return _not_judged("ties_share", limits.max_ties, "no_ties_counted")
+        return "no_ties_counted"
     share, reason = max(counted, key=lambda one: one[0])
-    return _outcome("ties_share", share <= limits.max_ties, share, limits.max_ties, reason)
+    return share <= limits.max_ties, share, limits.max_ties, reason
 
 
-def voters_by_position(summary: Summary, limits: Limits) -> Guardrail:
+def voters_by_position(summary: Summary, limits: Limits) -> _Result:
     """Check that no voter always picks the same position, unless letters are forced.
 
     A voter fails if the lower bound of its share at a position is above `max_one_place`, and the lower bound of its excess
@@ -145,40 +145,33 @@ def voters_by_position(summary: Summary, limits: Limits) -> Guardrail:
     """
     screen, limit = summary.screen, limits.max_one_place
     if screen is None or not screen.asked or screen.mode != "letter":
-        return _not_judged("voters_by_position", limit, "no_letters", halts=True)
-    found: list[tuple[float, Reason]] = []
+        return "no_letters"
+    forced, found = screen.force_letters, []
     for name, at in ((name, voter.favoured) for name, voter in screen.voters.items()):
         picked, excess = (None, None) if at is None else (at.picked.ci, at.excess.ci)
         if at is not None and picked and excess and picked[0] > limit and excess[0] > 0:
             share = {"picked": at.picked.value, "n": at.picked.n, "low": picked[0], "keys": at.keys}
-            forced = screen.force_letters
-            found.append(
-                (
-                    picked[0],
-                    Reason.of("one_position", voter=name, position=at.position, **share, forced=forced),
-                )
-            )
+            reason = Reason.of("one_position", voter=name, position=at.position, **share, forced=forced)
+            found.append((picked[0], reason))
     worst = max((low for low, _ in found), default=None)
-    reason = Reason.of("voters_by_position", voters=tuple(one for _, one in found))
-    passed = screen.force_letters or not found
-    return _outcome("voters_by_position", passed, worst, limit, reason, halts=True)
+    voters = Reason.of("voters_by_position", voters=tuple(one for _, one in found))
+    return forced or not found, worst, limit, voters
 
 
-def undecided_share(summary: Summary, limits: Limits) -> Guardrail:
+def undecided_share(summary: Summary, limits: Limits) -> _Result:
     """Check that at most `max_undecided` of the items are undecided, because undecided items are in neither split.
 
     The check also fails if nobody voted and the items with known text are too few to rank.
     """
     undecided, n, limit = summary.splits.undecided, summary.splits.all, limits.max_undecided
     if summary.screen is None and summary.splits.cloze is not None and n < FEWEST_ITEMS:
-        return _outcome("undecided_share", False, 1.0, limit, Reason.of("too_few", n=n, least=FEWEST_ITEMS))
+        return False, 1.0, limit, Reason.of("too_few", n=n, least=FEWEST_ITEMS)
     if not _screened(summary) or not n:
-        return _not_judged("undecided_share", limit, "no_item_screened")
-    share, reason = undecided / n, Reason.of("undecided", n=undecided, of=n)
-    return _outcome("undecided_share", share <= limit, share, limit, reason)
+        return "no_item_screened"
+    return undecided / n <= limit, undecided / n, limit, Reason.of("undecided", n=undecided, of=n)
 
 
-def excess_above_chance(summary: Summary, limits: Limits) -> Guardrail:
+def excess_above_chance(summary: Summary, limits: Limits) -> _Result:
     """Check that the screen flagged significantly more items than expected by chance.
 
     The p-value must be at most `excess_p`, and the interval above zero. Under `criterion: fdr`, any flag passes, because
@@ -187,27 +180,38 @@ def excess_above_chance(summary: Summary, limits: Limits) -> Guardrail:
     screen = summary.screen
     if screen is not None and screen.cut is not None:
         hits, q = screen.cut.hits, screen.cut.q
-        reason = Reason.of("bounded_false_flags", hits=hits, q=q)
-        return _outcome("excess_above_chance", hits > 0, None, q, reason)
+        return hits > 0, None, q, Reason.of("bounded_false_flags", hits=hits, q=q)
     # If a voter could see positions, the null that knows the key positions decides.
     excess = None if screen is None else (screen.by_position or screen).excess_over_chance
     if excess is None or excess.value is None or excess.p is None:
-        return _not_judged("excess_above_chance", limits.excess_p, "no_screen")
+        return "no_screen"
     passed = significantly_positive(excess.p, excess.ci, limits.excess_p)
     doubt = None if passed else "no_interval" if excess.ci is None else "not_significant"
     reason = Reason.of("excess", value=excess.value, p=excess.p, level=limits.excess_p, doubt=doubt)
-    return _outcome("excess_above_chance", passed, excess.p, limits.excess_p, reason)
+    return passed, excess.p, limits.excess_p, reason
 
 
-def residual_shortcuts(summary: Summary, limits: Limits) -> Guardrail:
+def residual_shortcuts(summary: Summary, limits: Limits) -> _Result:
     """Check that the residual audit found no shortcuts. An inconclusive audit passes with its reasons."""
-    audit, limit = summary.residual, limits.residual_margin
-    if audit is None:
-        return _not_judged("residual_shortcuts", limit, "no_audit")
-    if not summary.splits.robust:
-        return _not_judged("residual_shortcuts", limit, "nothing_kept")
+    audit = summary.residual
+    if audit is None or not summary.splits.robust:
+        return "no_audit" if audit is None else "nothing_kept"
     reason = Reason.of("audit", verdict=audit.verdict, reasons=audit.reasons)
-    return _outcome("residual_shortcuts", audit.verdict != "not certified", audit.verdict, limit, reason)
+    return audit.verdict != "not certified", audit.verdict, limits.residual_margin, reason
+
+
+GUARDRAILS: dict[str, tuple[Callable[[Summary, Limits], _Result], str, bool]] = {
+    "topic_collapse": (topic_collapse, "topic_loss", True),
+    "topic_drift": (topic_drift, "max_kl", True),
+    "enough_robust_items": (enough_robust_items, "min_robust", True),
+    "unanswered_share": (unanswered_share, "max_unanswered", False),
+    "ties_share": (ties_share, "max_ties", False),
+    "voters_by_position": (voters_by_position, "max_one_place", True),
+    "undecided_share": (undecided_share, "max_undecided", False),
+    "excess_above_chance": (excess_above_chance, "excess_p", False),
+    "residual_shortcuts": (residual_shortcuts, "residual_margin", False),
+}
+"""Check of each guardrail, its limit if it was not evaluated, and whether a failure stops every export."""
 
 
 def trial_run(summary: Summary, limits: Limits, *, part: bool) -> Reason | None:
@@ -244,16 +248,6 @@ def certificate(
         verdict = "not certified" if halted else "inconclusive"
         reasons = [*by_guardrails, *audit.reasons]
     return Certificate(verdict=verdict, reasons=(*reasons, *placed, *under_test))
-
-
-def _outcome(
-    name: str, passed: bool, value: float | str | None, limit: float, reason: Reason, *, halts: bool = False
-) -> Guardrail:
-    return Guardrail(name=name, passed=passed, value=value, limit=limit, reason=reason, halts_export=halts)
-
-
-def _not_judged(name: str, limit: float, why: str, *, halts: bool = False) -> Guardrail:
-    return _outcome(name, True, None, limit, Reason.of("not_judged", why=why), halts=halts)
 
 
 def _screened(summary: Summary) -> int:

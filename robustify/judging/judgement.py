@@ -11,18 +11,16 @@ from robustify.arrays import Floats
 from robustify.item import Item
 from robustify.judging.accuracy import pairs
 from robustify.judging.adjusted import Balanced
-from robustify.judging.audit.doubts import contamination, label_noise
-from robustify.judging.audit.item_analysis import item_analysis
+from robustify.judging.audit.doubts import contamination, item_analysis, label_noise
 from robustify.judging.audit.residual import residual
 from robustify.judging.calibration import calibrations
 from robustify.judging.context import Context, Facts, Rules, context
 from robustify.judging.evidence import Evidence, cue_counts, evidence, inference
 from robustify.judging.guardrails import certificate, guardrails, trial_run
 from robustify.judging.measures import Judged, measures
-from robustify.judging.permutation import permutation
-from robustify.judging.positions import position_biases
+from robustify.judging.positions import permutation, position_biases
 from robustify.judging.removal_effects import random_removals, topic_table
-from robustify.judging.screening import benchmark, other_rules, screen, splits
+from robustify.judging.screening import benchmark, other_rules, screen, split_sizes
 from robustify.screen.consensus import Verdicts
 from robustify.summary.result import Summary
 from robustify.summary.scored import Model
@@ -64,7 +62,7 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
     summary = Summary(
         benchmark=benchmark(ctx),
         screen=screen(ctx) if ctx.was_screened else None,
-        splits=splits(ctx),
+        splits=split_sizes(ctx),
         full_mode=ctx.mode,
         adjustment=None if balance is None else balance.part,
         models={

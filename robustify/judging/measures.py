@@ -5,6 +5,7 @@ field reference follow from this table. A measure is not released unless it has 
 `report/messages.yaml` under its name.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -12,15 +13,8 @@ from typing import Literal
 
 import numpy as np
 
-from robustify.arrays import Bools, Floats
-from robustify.judging.accuracy import (
-    Credits,
-    Scored,
-    against_chance,
-    all_scored,
-    heuristic_gap,
-    on_parts,
-)
+from robustify.arrays import Bools, Floats, Ints
+from robustify.judging.accuracy import Credits, Scored, all_scored, heuristic_gap
 from robustify.judging.adjusted import Balanced, balanced
 from robustify.judging.context import LONGEST, Context, Parts
 from robustify.judging.free_response import FreeGraded, free_responses
@@ -28,7 +22,7 @@ from robustify.judging.screening import rule_scores
 from robustify.scoring import best
 from robustify.screen.votes import first_picks
 from robustify.stats.intervals import rate
-from robustify.stats.tests import paired_difference
+from robustify.stats.tests import minimum_detectable_difference, paired_difference
 from robustify.summary.quantity import Measured, Measures, Quantity, Score
 from robustify.summary.result import AuditorResult, Summary
 from robustify.summary.screened import Screen
@@ -69,7 +63,7 @@ class Judged:
     @classmethod
     def of(cls, ctx: Context) -> "Judged":
         """Return the answers of every model that answered any view or gave free responses."""
-        free = free_responses(ctx)
+        free = free_responses(ctx.facts.free, ctx.index)
         return cls(ctx, all_scored(ctx, dict.fromkeys((*ctx.names, *free))), free, balanced(ctx))
 
     @property
@@ -151,8 +145,7 @@ class Measure:
 
     def mean(self, values: Floats, parts: Parts) -> Measured:
         """Return the mean of the values (n,) on each part, compared with chance if they are credits."""
-        every = np.ones(len(values), dtype=bool)
-        inside = parts.cloze if isinstance(self.compute, PerItem) and self.compute.cloze else every
+        fit = parts.cloze if isinstance(self.compute, PerItem) and self.compute.cloze else None
 
         def on(mask: Bools) -> Score:
             k, groups = (None if of is None else of[mask] for of in (parts.k, parts.groups))
@@ -160,7 +153,29 @@ class Measure:
                 return against_chance(values[mask], k, groups)
             return Score.of(rate(values[mask], groups))
 
-        return on_parts(parts, inside, on)
+        return _on_parts(parts, on, fit)
+
+
+def _on_parts(parts: Parts, of: Callable[[Bools], Score], fit: Bools | None = None) -> Measured:
+    """Return a measure on all items, the kept ones and the flagged ones, of those that are `fit`."""
+    inside = np.ones(len(parts.robust), dtype=bool) if fit is None else fit
+    return Measured(all=of(inside), kept=of(inside & parts.robust), flagged=of(inside & parts.shortcut))
+
+
+def against_chance(won: Floats, k: Ints | None, groups: Ints | None = None) -> Score:
+    """Return a rate with its chance level, mean(1/k), and whether a score test finds that the two differ.
+
+    The test is valid for any fixed picks under exchangeable keys. `groups` affects only the interval. If the difference is
+    not significant, `mde` is the increase detectable with 80 % power. The residual audit accounts for chance after
+    selection.
+    """
+    measured, alone = rate(won, groups), rate(won).ci
+    if k is None or alone is None:
+        return Score.of(measured)
+    chance = float(np.mean(1 / k[~np.isnan(won)]))
+    significant = not alone[0] <= chance <= alone[1]
+    rise = math.nan if significant else minimum_detectable_difference(measured.n, chance)
+    return Score.of(measured, chance=chance, significant=significant, mde=None if math.isnan(rise) else rise)
 
 
 def measures(judged: Judged) -> Measures:
@@ -232,8 +247,7 @@ def _longest_picks(model: Scored) -> Floats | None:
 def _free(of: Callable[[FreeGraded, Bools], Score]) -> Whole:
     def found(judged: Judged) -> dict[str, Measured]:
         parts = judged.ctx.parts
-        every = np.ones(len(parts.cloze), dtype=bool)
-        return {name: on_parts(parts, every, partial(of, graded)) for name, graded in judged.free.items()}
+        return {name: _on_parts(parts, partial(of, graded)) for name, graded in judged.free.items()}
 
     return Whole(found)
 

@@ -1,19 +1,39 @@
-"""Position bias: how much more often a model picks a position than the key occupies it.
+"""Effect of the order of choices: position bias, and how accuracy and picks vary over orders.
 
-The share of picks alone is not a bias, because a model that is always right picks the positions of the keys.
+Position bias is how much more often a model picks a position than the key occupies it. The share of picks alone is not a
+bias, because a model that is always right picks the positions of the keys. Statistics of orders use only the items answered
+in every order of a set. Items asked once are ignored.
 """
+
+import math
+from collections.abc import Iterable
+from typing import Literal
 
 import numpy as np
 
 from robustify.answers import Block
 from robustify.arrays import Bools, Floats, Ints
 from robustify.judging.context import Context
-from robustify.scoring import best
-from robustify.stats.intervals import FEWEST_CLUSTERS, Interval, bootstrap, clopper_pearson, clusters, rate
+from robustify.scoring import as_compared, best
+from robustify.screen.votes import first_block
+from robustify.stats.intervals import (
+    FEWEST_CLUSTERS,
+    Interval,
+    bootstrap,
+    clopper_pearson,
+    clusters,
+    effective_size,
+    rate,
+    wilson,
+)
 from robustify.stats.tests import holm, sign_flip
 from robustify.summary.quantity import Quantity
-from robustify.summary.scored import OnePosition, PositionBias
+from robustify.summary.scored import Moved, OnePosition, Orders, Permutation, PositionBias, Stability
 from robustify.summary.screened import FavouredPosition
+
+_EVERY = 1 << 30
+SAME_SCORE = 1e-3
+"""Tolerance in nats for a continuation's score in two orders, because other batches round differently."""
 
 
 def position_biases(ctx: Context) -> dict[str, PositionBias | None]:
@@ -40,8 +60,12 @@ def picked_by_position(rows: Block) -> Floats:
 
 def position_share(block: Block) -> list[float] | None:
     """Return the share of picks at each displayed position, or None without picks. Tied picks share equally."""
-    there = block.where((block.pick >= 0) & ((block.order >= 0).sum(axis=1) > block.pick))
+    there = block.where(_shown(block))
     return [float(share) for share in picked_by_position(there).mean(axis=0)] if len(there) else None
+
+
+def _shown(block: Block) -> Bools:
+    return np.asarray((block.pick >= 0) & ((block.order >= 0).sum(axis=1) > block.pick))
 
 
 def favoured_position(block: Block, groups: Ints | None = None) -> FavouredPosition | None:
@@ -51,7 +75,7 @@ def favoured_position(block: Block, groups: Ints | None = None) -> FavouredPosit
     item are dependent, so n counts items (Wilson). `keys` is the corresponding share of keys, and `excess` is the
     difference. `groups`, by row of the block, are resampled together.
     """
-    there = (block.pick >= 0) & ((block.order >= 0).sum(axis=1) > block.pick)
+    there = _shown(block)
     rows = block.where(there)
     if not len(rows):
         return None
@@ -86,31 +110,19 @@ def position_bias(block: Block, groups: Ints | None = None) -> PositionBias | No
     rows = rows.where(answered)
     if not len(rows):
         return None
-    picked, there = picked_by_position(rows), rows.order >= 0
-    key = (rows.order == rows.key[:, None]) & there
-    whole = picked.max(axis=1) == 1
-    tests = [_mcnemar(picked[:, j], key[:, j], whole & there[:, j], together) for j in range(picked.shape[1])]
-    positions = tuple(
-        _at_position(picked[:, j], key[:, j], there[:, j], p_holm, together)
-        for j, p_holm in enumerate(holm(tests))
-    )
-    return PositionBias(n=len(rows), positions=positions)
-
-
-def _mcnemar(picked: Floats, key: Bools, among: Bools, groups: Ints | None) -> float:
-    apart = (picked[among] == 1).astype(np.int64) - key[among]
-    return sign_flip(apart, None if groups is None else groups[among])
-
-
-def _at_position(picked: Floats, key: Bools, there: Bools, p_holm: float, groups: Ints | None) -> OnePosition:
-    gap = picked[there] - key[there]
-    ci = _gap_interval(gap, None if groups is None else groups[there])
-    return OnePosition(
-        picked=Quantity.of(rate(picked[there])),
-        key=float(key[there].mean()) if len(gap) else None,
-        excess=Quantity(value=float(gap.mean()) if len(gap) else None, n=len(gap), ci=ci),
-        p_holm=p_holm,
-    )
+    picked, shown = picked_by_position(rows), rows.order >= 0
+    key, single = (rows.order == rows.key[:, None]) & shown, picked.max(axis=1) == 1
+    tests, found = [], []
+    for at, theirs, there in zip(picked.T, key.T, shown.T, strict=True):
+        apart = ((at == 1).astype(np.int64) - theirs)[single & there]
+        tests.append(sign_flip(apart, None if together is None else together[single & there]))
+        gap = at[there] - theirs[there]
+        ci = _gap_interval(gap, None if together is None else together[there])
+        excess = Quantity(value=float(gap.mean()) if len(gap) else None, n=len(gap), ci=ci)
+        share = float(theirs[there].mean()) if len(gap) else None
+        found.append(OnePosition(picked=Quantity.of(rate(at[there])), key=share, excess=excess, p_holm=1.0))
+    positions = (one.model_copy(update={"p_holm": p}) for one, p in zip(found, holm(tests), strict=True))
+    return PositionBias(n=len(rows), positions=tuple(positions))
 
 
 def _gap_interval(gap: Floats, groups: Ints | None) -> Interval | None:
@@ -122,3 +134,139 @@ def _gap_interval(gap: Floats, groups: Ints | None) -> Interval | None:
     # Resampling constant values gives no interval, so bound the share of unseen picks instead.
     value, unseen = float(gap[0]), clopper_pearson(0, units)[1]
     return max(-1.0, value - unseen), min(1.0, value + unseen)
+
+
+def permutation(ctx: Context) -> Permutation:
+    """Return the effect of the order of choices on each model that was asked the full question."""
+    out: dict[str, Stability | None] = {}
+    for name in ctx.names:
+        block = as_compared(first_block(ctx.answers, ctx.full, name), ctx.full)
+        if len(block):
+            here = block.where(ctx.index.index_of[block.item] >= 0)
+            out[name] = stability(here, ctx.row_groups(here), is_voter=name in ctx.votes.voters)
+    cloze = [first_block(ctx.answers, "cloze", name) for name in ctx.names]
+    return Permutation(by_model=out, cloze_invariance=cloze_invariance(cloze))
+
+
+def stability(block: Block, groups: Ints | None = None, *, is_voter: bool | None = None) -> Stability | None:
+    """Return how a model's accuracy and picks vary with the order of choices, or None if too few orders were answered.
+
+    The main fields describe the random orders, including the original order, or the rotations if there are no random
+    orders. `groups` (r,) marks clustered rows, which widen the intervals.
+    """
+    spread, turned = orders_asked(block)
+    several = int(np.count_nonzero(np.bincount(block.item) >= 2))
+    random, rotations = (moved(block, rows, several, groups) for rows in (spread, turned))
+    top = random or rotations
+    if top is None:
+        return None
+    own = {name: getattr(top, name) for name in Orders.model_fields}
+    return Stability(**own, is_voter=is_voter, rotations=rotations)
+
+
+def moved(block: Block, rows: Ints, asked: int, groups: Ints | None = None) -> Orders | None:
+    """Return how much answers vary over a set of orders, or None if no item was answered in every order.
+
+    `rows` (items, orders) is padded with -1. The accuracy of an order counts the items that have an order of that rank.
+    `flip_rate` is the share of other orders whose pick differs from the first. `consistency` is the share of items with the
+    same pick in all orders. A tied pick agrees with no pick.
+    """
+    rows = rows[((block.pick[rows] >= 0) | (rows < 0)).all(axis=1)]
+    rows = rows[:, : int((rows >= 0).sum(axis=1).max(initial=0))]
+    if not len(rows):
+        return None
+    n, orders = rows.shape
+    there = rows >= 0
+    won = np.where(there, block.correct[rows], 0.0)
+    accuracy = won.sum(axis=0) / there.sum(axis=0)
+    together = None if groups is None else groups[rows[:, 0]]
+    size = effective_size(won.sum(axis=1) / there.sum(axis=1), together)
+    pick, sure = block.pick[rows], block.tie[rows] == 1
+    same = (pick == pick[:, :1]) & sure & sure[:, :1] & there
+    mean = float(accuracy.mean())
+    return Orders(
+        mean=mean,
+        mean_ci=None if size is None else wilson(mean * size, size),
+        sd=float(accuracy.std(ddof=1)),
+        min=float(accuracy.min()),
+        max=float(accuracy.max()),
+        flip_rate=Quantity.of(rate(1 - same[:, 1:].sum(axis=1) / there[:, 1:].sum(axis=1), together)),
+        consistency=Quantity.of(rate((same | ~there).all(axis=1).astype(np.float64), together)),
+        orders=orders,
+        n=n,
+        asked=asked,
+    )
+
+
+def orders_asked(block: Block) -> tuple[Ints, Ints]:
+    """Return the rows of each item's random orders (items, orders) and rotations (items, K), padded with -1.
+
+    Both begin with the item's own order (rotation 0). A random order may also be a rotation.
+    If rotations were asked as well, the random set has the first order and all orders that are not rotations. Rotations
+    fill it up to the size of a set without overlap.
+    """
+    if not len(block):
+        return np.zeros((0, 0), dtype=np.int64), np.zeros((0, 0), dtype=np.int64)
+    _, item, asked = np.unique(block.item, return_inverse=True, return_counts=True)
+    k = np.zeros(len(asked), dtype=np.int64)
+    k[item] = block.k
+    turn, in_ring = block.rotation, block.rotation >= 0
+    turned = np.full((len(asked), int(k.max())), -1)
+    # Assign in reverse, so that the earliest of equal rows remains.
+    rows = np.flatnonzero(in_ring)[::-1]
+    turned[item[rows], turn[rows]] = rows
+    whole = ((turned >= 0) | (np.arange(turned.shape[1]) >= k[:, None])).all(axis=1) & (k >= 2)
+    outside = 1 + np.bincount(item, weights=~in_ring, minlength=len(asked)).astype(np.int64)
+    outside = np.where(asked == _orders_due(_EVERY, k), asked, outside)
+    many = (k >= 4) & (asked >= 2)
+    # With 4 or more choices, five random orders contain all rotations of an item less than once in 400.
+    besides = bool(many.any() and whole[many].mean() >= 0.5)
+    met = outside[many & whole & (outside > 1)]
+    several = besides and len(met) > 0
+    available = np.where((k > 2) & (besides and not several), 1, asked)
+    # Not the maximum, because one item that was asked more often must not exclude all others.
+    size = int(np.quantile(met, 0.95, method="lower")) if several else _most_used(available, k)
+    last = in_ring if besides else np.zeros(len(item), dtype=bool)
+    by_item = np.lexsort((np.where(turn == 0, 0, 1 + last), item))
+    due = _orders_due(size, k)
+    full = (due >= 2) & (available >= due)
+    there = np.arange(size) < due[full, None]
+    starts = (np.cumsum(asked) - asked)[full, None]
+    return np.where(there, by_item[np.where(there, starts + np.arange(size), 0)], -1), turned[whole]
+
+
+def _most_used(available: Ints, k: Ints) -> int:
+    """Return the number of orders per item that leaves the fewest rows out of complete sets. Prefer the larger in a tie."""
+    sizes = range(2, max(3, int(available.max()) + 1))
+    used = [(int(due[available >= due].sum()), size) for size in sizes for due in (_orders_due(size, k),)]
+    return max(used)[1]
+
+
+def _orders_due(size: int, k: Ints) -> Ints:
+    """Return how many orders each item (n,) contributes to a set of this size, at most k!."""
+    most = np.array([min(size, math.factorial(options)) for options in range(int(k.max()) + 1)])
+    return np.asarray(most[k], dtype=np.int64)
+
+
+def cloze_invariance(blocks: Iterable[Block]) -> Literal["inert"] | Moved | None:
+    """Return "inert" if cloze did not depend on the order of choices, otherwise how many items changed.
+
+    This tests the program. An item of a model's block changes if its pick differs between two orders, or a score differs by
+    more than 1e-3 nats. None if no item was answered in two orders.
+    """
+    changed = n = 0
+    for block in blocks:
+        rows = block.where(block.pick >= 0)
+        if not len(rows):
+            continue
+        start, item = np.unique(rows.item, return_index=True, return_inverse=True)[1:]
+        first = start[item]
+        other = (rows.order != rows.order[first]).any(axis=1)
+        # A score that exists in one order only has changed too. -inf in both orders has not.
+        alike = np.isclose(rows.scores, rows.scores[first], rtol=0, atol=SAME_SCORE, equal_nan=True)
+        differs = (rows.pick != rows.pick[first]) | ~alike.all(axis=1)
+        n += len(np.unique(item[other]))
+        changed += len(np.unique(item[other & differs]))
+    if not n:
+        return None
+    return Moved(n_changed=changed, n=n) if changed else "inert"

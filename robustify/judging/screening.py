@@ -1,23 +1,24 @@
 """Composition of the benchmark, scores of heuristics, sizes of the splits, and results of the screen."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from robustify.answers import Answers, Block
-from robustify.arrays import Bools, Floats, Ints
+from robustify.answers import Answers
+from robustify.arrays import Ints
 from robustify.baselines.heuristics import heuristic_scores
 from robustify.judging.context import UNNAMED, Context
 from robustify.judging.positions import favoured_position, position_share
+from robustify.scoring import VIEW_OF
 from robustify.screen.chance import Chance
-from robustify.screen.consensus import SHORTCUT, d4_votes
-from robustify.screen.decoy_filter import Cut, cuts_at
-from robustify.screen.item_index import KeyPositions, shares_by_options, where_keys_are
-from robustify.screen.screen_rules import FDR, VIEW_OF, ScreenRules, criterion_words, votes_needed
+from robustify.screen.consensus import d4_votes
+from robustify.screen.decoy_filter import cutoffs
+from robustify.screen.item_index import KeyPositions, where_keys_are
+from robustify.screen.screen_rules import FDR, ScreenRules, criterion_words, votes_needed
 from robustify.screen.voters import independence, redrawn, voter_agreement
-from robustify.screen.votes import PROBE, UNANSWERED, Votes, cast_votes, first_template, who_votes
+from robustify.screen.votes import PROBE, SHORTCUT, UNANSWERED, Votes, cast_votes, first_template, who_votes
 from robustify.stats.intervals import rate
 from robustify.summary import screened as entries
 from robustify.summary.quantity import Quantity, Score
@@ -34,6 +35,9 @@ def benchmark(ctx: Context) -> entries.Benchmark:
     asked = index.k > 0
     k, key = index.k[asked], index.key[asked]
     positions = np.bincount(key, minlength=index.width)
+    faulty: dict[str, list[str]] = {}
+    for defect in facts.defects:
+        faulty.setdefault(str(defect["kind"]), []).append(str(defect["item"]))
     return entries.Benchmark(
         name=facts.name,
         n_items=len(index),
@@ -43,31 +47,30 @@ def benchmark(ctx: Context) -> entries.Benchmark:
         topics=dict(sorted(Counter(t or UNNAMED for t in topic_of).items())) if any(topic_of) else {},
         key_positions=tuple(float(n / len(k)) for n in positions) if len(k) else None,
         key_spread=key_spread(index.key, index.k),
-        defects=_defects(facts.defects),
+        defects={
+            k: entries.DefectCount(n=len(i), items=tuple(dict.fromkeys(i))[:LISTED_DEFECTS])
+            for k, i in faulty.items()
+        },
     )
 
 
 def key_spread(key: Ints, k: Ints) -> entries.KeySpread:
     """Return a test of whether keys (n,) are spread evenly over positions. Items without rows are left out."""
     there = (k > 0) & (key >= 0)
-    key, k = key[there], k[there]
-    positions = where_keys_are(key, k)
-    if positions is None:
+    found = where_keys_are(key[there], k[there])
+    if found is None:
         return entries.KeySpread(n=0)
     return entries.KeySpread(
-        n=positions.n,
-        shares=positions.shares,
-        by_options={
-            str(options): entries.KeysAmong(n=n, shares=shares)
-            for options, (n, shares) in shares_by_options(key, k).items()
-        },
-        p=positions.p,
-        test="drawn" if positions.exact else "chi-square",
-        off=_off(positions),
+        n=found.n,
+        shares=found.shares,
+        by_options={str(k): entries.KeysAmong(n=n, shares=s) for k, (n, s) in found.by_options.items()},
+        p=found.p,
+        test="drawn" if found.exact else "chi-square",
+        off=_off(found),
     )
 
 
-def splits(ctx: Context) -> entries.Splits:
+def split_sizes(ctx: Context) -> entries.Splits:
     """Return the size of each split, with counts of the reasons for exclusion from cloze."""
     parts, n = ctx.parts, len(ctx.index)
     shortcut, robust = int(parts.shortcut.sum()), int(parts.robust.sum())
@@ -89,18 +92,17 @@ def rule_scores(ctx: Context) -> dict[str, dict[str, Score]]:
     if first_template(ctx.answers, "heuristic") is None:
         return {}
     parts, screened = ctx.parts, ctx.screened
-    masks = {
-        "all": (np.ones(len(ctx.index), dtype=bool), None),
-        "kept": (parts.robust, screened.would_keep),
-        "flagged": (parts.shortcut, screened.would),
-        "cloze": (parts.cloze, None),
-    }
     out: dict[str, dict[str, Score]] = {}
-    for part, (mask, could) in masks.items():
-        keep = ctx.in_table(mask)
-        options = None if could is None else ctx.in_table(could)
-        for name, row in (heuristic_scores(ctx.answers, keep, options) if keep.any() else {}).items():
-            out.setdefault(name, {})[part] = Score.model_validate(row)
+    for part, mask, could in (
+        ("all", np.ones(len(ctx.index), dtype=bool), None),
+        ("kept", parts.robust, screened.would_keep),
+        ("flagged", parts.shortcut, screened.would),
+        ("cloze", parts.cloze, None),
+    ):
+        if mask.any():
+            options = None if could is None else ctx.in_table(could)
+            for name, row in heuristic_scores(ctx.answers, ctx.in_table(mask), options).items():
+                out.setdefault(name, {})[part] = Score.model_validate(row)
     return out
 
 
@@ -110,7 +112,9 @@ def screen(ctx: Context) -> entries.Screen:
     # Tied items are undecided too, but lack no answer.
     missing = ~ctx.ranking.complete if rules.criterion == FDR else ctx.screened.missing > 0
     unanswered = int(np.count_nonzero(missing & ~ctx.screened.measurable))
-    by_accuracy, by_chance = independence(_mean(votes.credit()), ctx.index.k[ctx.index.k > 0])
+    credit = votes.credit()
+    accuracy = np.array([rate(own).value for own in credit.T], dtype=np.float64)
+    by_accuracy, by_chance = independence(accuracy, ctx.index.k[ctx.index.k > 0])
     agreement = voter_agreement(votes.choice, votes.key, votes.k)
     return entries.Screen(
         criterion=rules.criterion,
@@ -128,7 +132,7 @@ def screen(ctx: Context) -> entries.Screen:
         asked=len(ctx.index),
         answered=len(ctx.index) - unanswered,
         unanswered=unanswered,
-        cut=cut_entry(ctx.decision.cut, rules) if rules.criterion == FDR else None,
+        cut=_cutoff(ctx) if rules.criterion == FDR else None,
         cuts=_cuts(ctx),
         independence=entries.Independence(unanimous_by_accuracy=by_accuracy, unanimous_by_chance=by_chance),
         **flag_fields(chance),
@@ -144,46 +148,45 @@ def _cuts(ctx: Context) -> tuple[entries.CutAt, ...]:
     if rules.fdr_exact or not (ctx.ranking.top >= 0).any():
         return ()
     shares = sorted({*SHARES, rules.fdr})
-    found = cuts_at(ctx.ranking, ctx.index.key, shares)
     return tuple(
-        entries.CutAt(q=q, flagged=cut.hits, by_chance=cut.decoys if cut.hits else 0.0)
-        for q, cut in zip(shares, found, strict=True)
+        entries.CutAt(q=q, flagged=found.hits, by_chance=found.decoys if found.hits else 0.0)
+        for q, found in zip(shares, cutoffs(ctx.ranking, ctx.index.key, shares), strict=True)
     )
 
 
-def cut_entry(cut: Cut, rules: ScreenRules) -> entries.DecoyCut:
-    """Return the summary entry of the cutoff."""
-    share = Quantity(value=cut.estimate, n=cut.hits, ci=cut.interval)
+def _cutoff(ctx: Context) -> entries.DecoyCut:
+    rules, found = ctx.rules.screen, ctx.decision.cutoff
     return entries.DecoyCut(
         q=rules.fdr,
         exact=rules.fdr_exact,
-        ranked=cut.n,
-        threshold=cut.threshold,
-        hits=cut.hits,
-        misses=cut.misses,
-        decoys=cut.decoys,
-        false_share=share if cut.hits else Quantity(n=0),
+        ranked=found.n,
+        threshold=found.threshold,
+        hits=found.hits,
+        misses=found.misses,
+        decoys=found.decoys,
+        false_share=Quantity.of(found.false_share),
     )
 
 
 def _chance_fields(chance: Chance) -> dict[str, Any]:
     """Return the fields that `Flags` and `ByPosition` have in common."""
     # The latent rate is undefined if chance alone could explain every flag.
-    known = chance.latent is not None
+    latent = (
+        Quantity(n=0)
+        if chance.latent is None
+        else Quantity(value=chance.latent, n=chance.n, ci=chance.latent_ci)
+    )
     excess = entries.ExcessOverChance(value=chance.excess, ci=chance.excess_ci, p=chance.p)
     return {
         "expected_flags": Quantity(value=chance.expected, ci=chance.expected_ci) if chance.n else None,
         "excess_over_chance": None if chance.excess is None else excess,
-        "latent_shortcut_rate": Quantity(
-            value=chance.latent, n=chance.n if known else 0, ci=chance.latent_ci if known else None
-        ),
+        "latent_shortcut_rate": latent,
     }
 
 
 def flag_fields(chance: Chance) -> dict[str, Any]:
     """Return the fields of `Flags`."""
-    by, positions = chance.by_position, chance.positions
-    off = None if positions is None else _off(positions)
+    by, off = chance.by_position, _off(chance.positions)
     return {
         # Share of the items whose outcome depends on no missing answer.
         "flagged": Quantity.of(chance.share),
@@ -194,33 +197,24 @@ def flag_fields(chance: Chance) -> dict[str, Any]:
     }
 
 
-def _off(positions: KeyPositions) -> entries.OffPosition | None:
-    if positions.off is None:
+def _off(positions: KeyPositions | None) -> entries.OffPosition | None:
+    if positions is None or positions.off is None:
         return None
     position, share, even = positions.off
     return entries.OffPosition(position=position, share=share, even=even)
 
 
 def _voters(ctx: Context) -> dict[str, entries.Voter]:
-    votes, rules, groups = ctx.votes, ctx.rules.screen, ctx.parts.groups
-    credit = votes.credit()
+    votes, credit, groups = ctx.votes, ctx.votes.credit(), ctx.parts.groups
     out: dict[str, entries.Voter] = {}
     for m, name in enumerate(votes.voters):
-        shares = favoured = sampled = None
-        if rules.mode == "letter":
-            block = ctx.answers.block(VIEW_OF[rules.mode], name, votes.template)
-            shares = position_share(block)
-            judged = block.where(ctx.index.index_of[block.item] >= 0)
-            favoured = favoured_position(judged, ctx.row_groups(judged))
-            sampled = _sampled(ctx, judged, votes.choice[:, m])
+        by_letter = {} if ctx.rules.screen.mode == "text" else _by_letter(ctx, name, votes.choice[:, m])
         out[name] = entries.Voter(
             answered=int(np.count_nonzero(~np.isnan(credit[:, m]))),
-            position_share=None if shares is None else tuple(shares),
-            favoured=favoured,
             unanswered=int(np.count_nonzero(votes.choice[:, m] == UNANSWERED)),
             ties=int(np.count_nonzero(votes.best[:, m].sum(axis=1) > 1)),
             kind="model",
-            sampled=sampled,
+            **{"position_share": None, **by_letter},
         )
     if votes.probe is not None:
         block = ctx.answers.block(PROBE, PROBE).first()
@@ -236,11 +230,17 @@ def _voters(ctx: Context) -> dict[str, entries.Voter]:
     return out
 
 
-def _sampled(ctx: Context, block: Block, choice: Ints) -> entries.SampledVoter | None:
-    again = redrawn(block, choice, ctx.index, ctx.parts.groups)
-    if again is None:
-        return None
-    return entries.SampledVoter(replies=int(block.draws.max()), redrawn=Quantity.of(again))
+def _by_letter(ctx: Context, name: str, choice: Ints) -> dict[str, Any]:
+    """Return the fields of a voter that answered by letter."""
+    block = ctx.answers.block(VIEW_OF["letter"], name, ctx.votes.template)
+    rows = block.where(ctx.index.index_of[block.item] >= 0)
+    shares, again = position_share(block), redrawn(rows, choice, ctx.index, ctx.parts.groups)
+    sampled = again and entries.SampledVoter(replies=int(rows.draws.max()), redrawn=Quantity.of(again))
+    return {
+        "position_share": None if shares is None else tuple(shares),
+        "favoured": favoured_position(rows, ctx.row_groups(rows)),
+        "sampled": sampled,
+    }
 
 
 def _d4(ctx: Context) -> entries.D4Rule | None:
@@ -264,29 +264,24 @@ def other_rules(ctx: Context) -> tuple[OtherRule, ...]:
     for name, rule, votes in _rules(ctx):
         found = ctx.screen(votes, rule)
         chance = found.chance(ctx.parts.groups)
-        alike = jaccard(removed, found.outcome == SHORTCUT) if chance.n else None
+        theirs = found.outcome == SHORTCUT
+        either = int((removed | theirs).sum())
+        alike = int((removed & theirs).sum()) / either if chance.n and either else None
         expected = _chance_fields(chance)["expected_flags"]
         rows.append(OtherRule(name=name, flagged=Quantity.of(chance.share), expected=expected, jaccard=alike))
     return tuple(rows)
 
 
-def jaccard(a: Bools, b: Bools) -> float | None:
-    """Return the Jaccard index of two masks (n,), or None if both are empty."""
-    either = int((a | b).sum())
-    return int((a & b).sum()) / either if either else None
-
-
-def rule_name(rule: ScreenRules) -> str:
-    """Return a short description of a rule."""
+def _rule_name(rule: ScreenRules) -> str:
     if rule.criterion == FDR:
         return criterion_words(rule)
-    rotation = (
-        "" if rule.rotation == "averaged" else f", {rule.rotation} rotation{'s' * (rule.rotation == 'most')}"
-    )
-    norm = "" if rule.mode == "letter" or rule.norm == "chars" else f", {rule.norm}"
-    probe = "" if rule.probe_vote == "none" else f", probe {rule.probe_vote}"
-    template = "" if rule.template is None else f", template {rule.template}"
-    return f"{rule.criterion} {rule.mode}{rotation}{norm}{probe}{template}"
+    named = {
+        f", {rule.rotation} rotation{'s' * (rule.rotation == 'most')}": rule.rotation != "averaged",
+        f", {rule.norm}": rule.mode == "text" and rule.norm != "chars",
+        f", probe {rule.probe_vote}": rule.probe_vote != "none",
+        f", template {rule.template}": rule.template is not None,
+    }
+    return f"{rule.criterion} {rule.mode}{''.join(words for words, named_so in named.items() if named_so)}"
 
 
 def _rules(ctx: Context) -> Iterator[tuple[str, ScreenRules, Votes]]:
@@ -298,7 +293,7 @@ def _rules(ctx: Context) -> Iterator[tuple[str, ScreenRules, Votes]]:
         yield "D.4", *d4
     always = ("unanimous", "majority") if votes.voters else ()
     named = [(name, run.model_copy(update={"criterion": name})) for name in always]
-    for name, rule in [*named, *((rule_name(rule), rule) for rule in ctx.rules.alternatives)]:
+    for name, rule in [*named, *((_rule_name(rule), rule) for rule in ctx.rules.alternatives)]:
         if (mark := _identity(ctx.answers, rule)) in known:
             continue
         known.add(mark)
@@ -316,19 +311,3 @@ def _identity(answers: Answers, rule: ScreenRules) -> ScreenRules:
     return rule.model_copy(
         update={"criterion": criterion, "template": template, "voters": tuple(sorted(voters))}
     )
-
-
-def _defects(defects: Sequence[Mapping[str, object]]) -> dict[str, entries.DefectCount]:
-    by_kind: dict[str, list[str]] = {}
-    for d in defects:
-        by_kind.setdefault(str(d["kind"]), []).append(str(d["item"]))
-    return {
-        kind: entries.DefectCount(n=len(names), items=tuple(dict.fromkeys(names))[:LISTED_DEFECTS])
-        for kind, names in by_kind.items()
-    }
-
-
-def _mean(credit: Floats) -> Floats:
-    answered = ~np.isnan(credit)
-    n = answered.sum(axis=0)
-    return np.where(n > 0, np.where(answered, credit, 0.0).sum(axis=0) / np.maximum(n, 1), np.nan)

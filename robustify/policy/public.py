@@ -200,6 +200,6 @@ def _evidence(found: Evidence | None, n: int) -> dict[str, Iterable[object]]:
     if found is None:
         return dict.fromkeys(names, [""] * n)
     by = [neutral("; ".join(voters)) for voters in found.picked_by]
-    picks = [pick if pick >= 0 else "" for pick in found.pick.tolist()]
-    shares = (found.p_pick, found.chance, found.posterior, found.shortcut)
+    picks = [pick if pick >= 0 else "" for pick in found.ranking.top.tolist()]
+    shares = (found.ranking.p_pick, found.ranking.null, found.decision.posterior, found.decision.shortcut)
     return dict(zip(names, (picks, *shares, by, found.leading, found.p_key), strict=True))

@@ -19,7 +19,7 @@ from robustify.report.format import plain
 from robustify.report.messages import cue_words
 from robustify.report.printing import markdown
 from robustify.run import EVIDENCE, VERDICTS, Run, json_values, split_items
-from robustify.screen.consensus import Verdict
+from robustify.screen.consensus import Verdicts
 from robustify.summary.screened import CueCode
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ LEAST_SHOWN = 0.05
 _LISTED = 3
 
 
-def evidence_rows(found: Evidence, verdicts: Sequence[Verdict], items: Sequence[Item]) -> Iterator[Row]:
+def evidence_rows(found: Evidence, verdicts: Verdicts, items: Sequence[Item]) -> Iterator[Row]:
     """Yield one row of evidence per item, in the order of the run.
 
     - `votes`: the option that each voter picked without the question, or null if there is no single pick.
@@ -48,19 +48,20 @@ def evidence_rows(found: Evidence, verdicts: Sequence[Verdict], items: Sequence[
     """
     names, adds = list(found.features), _rounded(found.carried)
     features = _rounded(np.stack([found.features[name] for name in names], axis=1)) if names else None
-    numbers = list(map(_rounded, (found.p_pick, found.chance, found.posterior, found.shortcut)))
+    ranking, decision, votes = found.ranking, found.decision, found.votes
+    numbers = list(map(_rounded, (ranking.p_pick, ranking.null, decision.posterior, decision.shortcut)))
     p_key, likeness = _rounded(found.p_key), {kind: _rounded(like) for kind, like in found.likeness.items()}
     inferred = _rounded(found.inferred) if likeness else []
-    words = KeyWords(items, found.group) if "words" in found.cues else None
-    pick, named, choice = found.pick.tolist(), found.named.tolist(), found.choice.tolist()
-    group, sizes = found.group.tolist(), np.bincount(found.group).tolist()
+    words = KeyWords(items, ranking.group) if "words" in found.cues else None
+    pick, named, choice = ranking.top.tolist(), found.named.tolist(), votes.choice.tolist()
+    group, sizes = ranking.group.tolist(), np.bincount(ranking.group).tolist()
     for i, verdict in enumerate(verdicts):
-        row: Row = {"item": verdict.item, "verdict": verdict.verdict, "key": int(found.key[i])}
+        row: Row = {"item": verdict.item, "verdict": verdict.verdict, "key": int(votes.key[i])}
         row["votes"] = {
-            voter: (own if own >= 0 else None) for voter, own in zip(found.voters, choice[i], strict=True)
+            voter: (own if own >= 0 else None) for voter, own in zip(votes.voters, choice[i], strict=True)
         }
         if sizes[group[i]] > 1:
-            row["alike"] = found.items[group[i]]
+            row["alike"] = ranking.items[group[i]]
         if likeness:
             row["likeness"] = {kind: like[i] for kind, like in likeness.items()}
             row["inferred"] = None if inferred[i] is None else bool(inferred[i])

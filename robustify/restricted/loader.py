@@ -112,10 +112,10 @@ def documents(splits: Sequence[Split], cloze: str | None = None) -> list[dict[st
 
 def _profile(name: str) -> ClozeSettings:
     match name:
-        case "cross-ref" | "seed" | "strict":
+        case "cross-ref" | "strict":
             return ClozeSettings(profile=name)
         case _:
-            raise DataError(f"cloze: {name[:40]!a} is not a profile; expected cross-ref, seed or strict.")
+            raise DataError(f"cloze: {name[:40]!a} is not a profile; expected cross-ref or strict.")
 
 
 def require_silence(argv: Sequence[str]) -> None:

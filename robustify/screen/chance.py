@@ -7,7 +7,7 @@ the choices.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
@@ -28,6 +28,7 @@ from robustify.stats.intervals import (
 )
 
 _Z2 = NormalDist().inv_cdf(0.975) ** 2
+_NO_RATE = Rate(None, 0, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +42,17 @@ class Chance:
     keys, or None if no voter could see positions.
     """
 
-    n: int
-    flagged: int
-    share: Rate
-    false_share: Rate
-    expected: float
-    expected_ci: Interval
-    p: float | None
-    excess: float | None
-    excess_ci: Interval | None
-    latent: float | None
-    latent_ci: Interval | None
+    n: int = 0
+    flagged: int = 0
+    share: Rate = _NO_RATE
+    false_share: Rate = _NO_RATE
+    expected: float = 0.0
+    expected_ci: Interval = (0.0, 0.0)
+    p: float | None = None
+    excess: float | None = None
+    excess_ci: Interval | None = None
+    latent: float | None = None
+    latent_ci: Interval | None = None
     by_position: "Chance | None" = None
     positions: KeyPositions | None = None
 
@@ -60,58 +61,61 @@ class Chance:
         """Comparison that decides: the one that uses key positions if voters could see positions, otherwise this one."""
         return self if self.by_position is None else self.by_position
 
-    @property
-    def rate(self) -> float | None:
-        """Share of items that are flagged under the null."""
-        return self.expected / self.n if self.n else None
 
-
-_NO_RATE = Rate(None, 0, None)
-_NONE = Chance(0, 0, _NO_RATE, _NO_RATE, 0.0, (0.0, 0.0), None, None, None, None, None)
-
-
-def chance(flagged: Bools, would: Bools, k: Ints, groups: Ints | None = None) -> Chance:
+def chance(
+    flagged: Bools, would: Bools, k: Ints, groups: Ints | None = None, by_position: Ints | None = None
+) -> Chance:
     """Compare the flags of a filter with those expected under the null.
 
     `would` (n, K) marks the options that would be flagged if they were the key. `groups` (n,) are resampled together. Item
     i is flagged with probability A_i / k_i, where A_i counts the options that would be flagged, so the number of flags is
     Poisson-binomial. A shortcut is always flagged and adds 1 - 1/k_i: the latent rate is the mean of (F_i - A_i / k_i) / (1
     - 1/k_i).
+
+    With the keys (n,) as `by_position`, a key is at position j with the share of keys at j among items with as many
+    options. The Poisson-binomial variance is at least (n - 1) / n times that of permuted keys, so p is conservative. The
+    excess is adjusted for the share of flags at each position (double centering), which only widens its interval. The
+    latent rate excludes numbers of options whose keys are all at one position.
     """
     if not len(flagged):
-        return _NONE
+        return Chance()
     options = would.sum(axis=1)
-    false = false_share(flagged, (options - flagged) / (k - 1), 1 / (k - 1))
-    found = _counts(flagged, options / k, false, groups)
-    return _drop_ambiguous_latent(_add_rates(found, flagged - options / k, 1 - 1 / k, k, groups), would)
-
-
-def chance_by_position(
-    flagged: Bools, would: Bools, key: Ints, k: Ints, groups: Ints | None = None
-) -> Chance:
-    """Compare the flags of a filter with those expected under a null that uses the positions of the keys.
-
-    A key is at position j with the share of keys at j among items with as many options. The Poisson-binomial variance is at
-    least (n - 1) / n times that of permuted keys, so p is conservative. The excess is adjusted for the share of flags at
-    each position (double centering), which only widens its interval. The latent rate excludes numbers of options whose keys
-    are all at one position.
-    """
-    if not len(flagged):
-        return _NONE
-    share = key_shares(key, k, would.shape[1])
-    probability = np.minimum((would * share).sum(axis=1), 1.0)
-    drawn = np.zeros(would.shape)
-    for options in np.unique(k).tolist():
-        drawn[k == options] = would[k == options].mean(axis=0)
-    at = key[:, None]
-    here = np.take_along_axis(drawn, at, axis=1)[:, 0] - (drawn * share).sum(axis=1)
-    even = (share**2).sum(axis=1)
-    room = 1 + even - 2 * np.take_along_axis(share, at, axis=1)[:, 0]
-    # If all keys are at one position, no other option can be the key or a decoy.
-    ratio = np.where(share < 1, share / np.maximum(1 - share, ROUNDING), 0.0)
-    decoys = (would & (np.arange(would.shape[1]) != at)) * ratio
-    found = _counts(flagged, probability, false_share(flagged, decoys.sum(axis=1), ratio.max(axis=1)), groups)
-    return _drop_ambiguous_latent(_add_rates(found, flagged - probability - here, room, k, groups), would)
+    null, room, ratio = options / k, 1 - 1 / k, 1 / (k - 1)
+    over, decoys = flagged - null, (options - flagged) / (k - 1)
+    if by_position is not None:
+        at = by_position[:, None]
+        share = key_shares(by_position, k, would.shape[1])
+        null = np.minimum((would * share).sum(axis=1), 1.0)
+        drawn = np.zeros(would.shape)
+        for size in np.unique(k).tolist():
+            drawn[k == size] = would[k == size].mean(axis=0)
+        over = flagged - null - (np.take_along_axis(drawn, at, axis=1)[:, 0] - (drawn * share).sum(axis=1))
+        room = 1 + (share**2).sum(axis=1) - 2 * np.take_along_axis(share, at, axis=1)[:, 0]
+        # If all keys are at one position, no other option can be the key or a decoy.
+        odds = np.where(share < 1, share / np.maximum(1 - share, ROUNDING), 0.0)
+        decoys = ((would & (np.arange(would.shape[1]) != at)) * odds).sum(axis=1)
+        ratio = odds.max(axis=1)
+    pmf, count = poisson_binomial(null), int(flagged.sum())
+    latent = excess_ci = latent_ci = None
+    rated = _latent_contributions(over, room, k)
+    if (knows := ~np.isnan(rated)).any():
+        latent = _clipped(float(rated[knows].mean()))
+        excess_ci, latent_ci = _intervals(over, rated, float(room.mean()), groups, count > 0)
+    if (options > 1).any():
+        latent = latent_ci = None
+    return Chance(
+        n=len(flagged),
+        flagged=count,
+        share=rate(flagged.astype(np.float64), groups),
+        false_share=false_share(flagged, decoys, ratio),
+        expected=float(null.sum()),
+        expected_ci=central(pmf),
+        p=upper_tail(pmf, count),
+        excess=float(over.mean()),
+        excess_ci=excess_ci,
+        latent=latent,
+        latent_ci=latent_ci,
+    )
 
 
 def false_share(hits: Bools, decoys: Floats, ratio: Floats) -> Rate:
@@ -138,53 +142,35 @@ def false_share(hits: Bools, decoys: Floats, ratio: Floats) -> Rate:
     return Rate(_clipped(by_chance / n), n, (_clipped((middle - half) / n), _clipped((middle + half) / n)))
 
 
-def _counts(flagged: Bools, probability: Floats, false: Rate, groups: Ints | None) -> Chance:
-    pmf, count = poisson_binomial(probability), int(flagged.sum())
-    share = rate(flagged.astype(np.float64), groups)
-    return Chance(len(flagged), count, share, false, float(probability.sum()), central(pmf), upper_tail(pmf, count),
-                  None, None, None, None)  # fmt: skip
-
-
-def _drop_ambiguous_latent(found: Chance, would: Bools) -> Chance:
-    """Drop the latent rate if two options of an item would be flagged."""
-    return replace(found, latent=None, latent_ci=None) if (would.sum(axis=1) > 1).any() else found
-
-
-def _add_rates(found: Chance, over: Floats, room: Floats, k: Ints, groups: Ints | None) -> Chance:
-    """Add the excess and the latent rate, given each item's excess (`over`) and the excess of a shortcut (`room`)."""
-    rated = _latent_contributions(over, room, k)
-    found = replace(found, excess=float(over.mean()))
-    knows = ~np.isnan(rated)
-    if not knows.any():
-        return found
-    excess_ci = latent_ci = None
-    drawn = clusters(len(over), groups)
+def _intervals(
+    over: Floats, rated: Floats, room: float, groups: Ints | None, any_flag: bool
+) -> tuple[Interval | None, Interval | None]:
+    """Return the intervals of the excess and of the latent rate, given the items' contributions (n,) to both."""
+    excess: Interval | None = None
+    latent: Interval | None = None
+    knows, drawn = ~np.isnan(rated), clusters(len(over), groups)
     if drawn >= FEWEST_CLUSTERS:
         means = resampled(np.column_stack([over, np.where(knows, rated, 0.0), knows]), groups)
         with np.errstate(invalid="ignore"):
-            excess_ci, latent_ci = interval(means[:, 0]), interval(means[:, 1] / means[:, 2])
+            excess, latent = interval(means[:, 0]), interval(means[:, 1] / means[:, 2])
     # Resampling constant values gives zero width, so allow for the flags that may have been missed.
-    unseen, left = clopper_pearson(0, drawn)[1], float(room.mean())
-    if np.abs(over).max() < ROUNDING:
-        excess_ci = wilson(0, drawn)
-    elif excess_ci is not None and np.ptp(over) < ROUNDING:
-        excess_ci = max(-1.0, float(over[0]) - unseen), min(1.0, float(over[0]) + unseen)
-    if np.abs(over).max() < ROUNDING or not found.flagged:
-        latent_ci = 0.0, unseen / left
-    elif latent_ci is not None and np.ptp(rated[knows]) < ROUNDING:
-        latent_ci = float(rated[knows][0]) - unseen / left, float(rated[knows][0]) + unseen / left
-    return replace(
-        found,
-        excess_ci=excess_ci,
-        latent=_clipped(float(rated[knows].mean())),
-        latent_ci=None if latent_ci is None else (_clipped(latent_ci[0]), _clipped(latent_ci[1])),
-    )
+    unseen, none_over = clopper_pearson(0, drawn)[1], bool(np.abs(over).max() < ROUNDING)
+    if none_over:
+        excess = wilson(0, drawn)
+    elif excess is not None and np.ptp(over) < ROUNDING:
+        excess = max(-1.0, float(over[0]) - unseen), min(1.0, float(over[0]) + unseen)
+    if none_over or not any_flag:
+        latent = 0.0, unseen / room
+    elif latent is not None and np.ptp(rated[knows]) < ROUNDING:
+        latent = float(rated[knows][0]) - unseen / room, float(rated[knows][0]) + unseen / room
+    return excess, None if latent is None else (_clipped(latent[0]), _clipped(latent[1]))
 
 
 def _latent_contributions(over: Floats, room: Floats, k: Ints) -> Floats:
     """Return each item's contribution (n,) to the latent rate, an item-weighted mean of the rates by number of options.
 
-    For one number of options, the rate is sum of `over` / sum of `room`, or NaN if the latter is 0.
+    `room` (n,) is the excess of a shortcut. For one number of options, the rate is sum of `over` / sum of `room`, or NaN if
+    the latter is 0.
     """
     out = np.full(len(over), np.nan)
     for options in np.unique(k).tolist():

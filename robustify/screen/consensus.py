@@ -4,10 +4,10 @@ The rule is also applied to every other option as a hypothetical key, which give
 whose outcome could change with a missing answer is undecided, never silently robust.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, TypeVar, overload
+from typing import Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,14 +15,22 @@ import numpy.typing as npt
 from robustify.answers import Answers
 from robustify.arrays import Bools, Ints
 from robustify.errors import UsageError
-from robustify.screen.chance import Chance, chance, chance_by_position
+from robustify.screen.chance import Chance, chance
+from robustify.screen.decoy_filter import Decision
 from robustify.screen.item_index import ItemIndex, where_keys_are
 from robustify.screen.screen_rules import FDR, ScreenRules, require_voters, votes_needed
-from robustify.screen.votes import UNANSWERED, Flagging, Votes, cast_votes, models_asked
+from robustify.screen.votes import (
+    ROBUST,
+    SHORTCUT,
+    UNANSWERED,
+    UNDECIDED,
+    Votes,
+    cast_votes,
+    models_asked,
+)
 
 T = TypeVar("T", bound=np.generic)
 
-SHORTCUT, ROBUST, UNDECIDED = 1, 0, -1
 Word = Literal["shortcut", "robust", "undecided"]
 WORDS: dict[int, Word] = {SHORTCUT: "shortcut", ROBUST: "robust", UNDECIDED: "undecided"}
 
@@ -39,8 +47,8 @@ class Verdict:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Verdicts(Sequence[Verdict]):
-    """Sequence of the verdicts on n items. `which` (n,) indexes the distinct `kinds` of verdict."""
+class Verdicts:
+    """Verdicts on n items, in order. `which` (n,) indexes the distinct `kinds` of verdict."""
 
     items: tuple[str, ...]
     kinds: tuple[tuple[Word, int, int, str], ...]
@@ -49,15 +57,7 @@ class Verdicts(Sequence[Verdict]):
     def __len__(self) -> int:
         return len(self.items)
 
-    @overload
-    def __getitem__(self, at: int) -> Verdict: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> "Verdicts": ...
-
-    def __getitem__(self, at: int | slice) -> "Verdict | Verdicts":
-        if isinstance(at, slice):
-            return Verdicts(self.items[at], self.kinds, self.which[at])
+    def __getitem__(self, at: int) -> Verdict:
         return Verdict(self.items[at], *self.kinds[self.which[at]])
 
     def __iter__(self) -> Iterator[Verdict]:
@@ -66,11 +66,11 @@ class Verdicts(Sequence[Verdict]):
 
     def undecided(self, mask: Bools, reason: str) -> "Verdicts":
         """Return the verdicts with the items in `mask` (n,) set to undecided for this reason."""
-        kinds: list[tuple[Word, int, int, str]] = [
-            *self.kinds,
-            *(("undecided", votes, of, reason) for _, votes, of, _ in self.kinds),
+        open_: list[tuple[Word, int, int, str]] = [
+            ("undecided", votes, of, reason) for _, votes, of, _ in self.kinds
         ]
-        return Verdicts(self.items, tuple(kinds), np.where(mask, self.which + len(self.kinds), self.which))
+        which = np.where(mask, self.which + len(self.kinds), self.which)
+        return Verdicts(self.items, (*self.kinds, *open_), which)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ class Screened:
 
     `right` (n, K) counts votes, and `missing` (n,) counts absent votes, of `voters`. `options` (n, K) marks the options
     that exist. `would` (n, K) marks options for which the available answers would flag the item, and `open` (n, K) those
-    for which only missing answers still could. `by_ranking` has the flags of `criterion: fdr`, or None if votes count.
+    for which only missing answers still could. `by_ranking` is the decision of `criterion: fdr`, or None if votes count.
     """
 
     votes: Votes
@@ -90,7 +90,7 @@ class Screened:
     would: Bools
     open: Bools
     voters: int
-    by_ranking: Flagging | None
+    by_ranking: Decision | None
 
     @cached_property
     def measurable(self) -> Bools:
@@ -145,16 +145,18 @@ class Screened:
         together = None if groups is None else groups[there]
         found = chance(flagged, would, k, together)
         if self.by_ranking is not None:
-            return _of_ranking(found, flagged, self.by_ranking)
+            # The scorer and the cutoff were fitted to these keys, so a p-value of the counts would be too small.
+            found = replace(found, p=None, false_share=self.by_ranking.cutoff.false_share)
+            # If nothing is flagged, no cutoff reached q, which does not bound the rate of shortcuts.
+            return found if found.flagged else replace(found, latent=None, latent_ci=None)
         positions = where_keys_are(key, k) if self.votes.placed else None
         if positions is None:
             return found
-        known = chance_by_position(flagged, would, key, k, together)
-        return replace(found, by_position=known, positions=positions)
+        return replace(found, by_position=chance(flagged, would, k, together, key), positions=positions)
 
 
-def screened(votes: Votes, rules: ScreenRules, by_ranking: Flagging | None = None) -> Screened:
-    """Apply a rule to the votes. `by_ranking` has the flags of `criterion: fdr`.
+def screened(votes: Votes, rules: ScreenRules, by_ranking: Decision | None = None) -> Screened:
+    """Apply a rule to the votes. `by_ranking` is the decision of `criterion: fdr`.
 
     Raises:
         UsageError: the criterion needs a different number of voters than voted or were left out since.
@@ -169,16 +171,16 @@ def screened(votes: Votes, rules: ScreenRules, by_ranking: Flagging | None = Non
     for column in choice.T:
         right += column[:, None] == options
     missing = (choice == UNANSWERED).sum(axis=1)
-    if rules.criterion == FDR:
-        if by_ranking is None:
-            raise UsageError(
-                "screen.criterion: `fdr` needs a ranking of all items, but none was given. Pass its flags."
-            )
-        would, open_ = by_ranking.would, by_ranking.open
-    else:
-        due = votes_needed(rules.criterion, m)
+    if rules.criterion != FDR:
+        by_ranking, due = None, votes_needed(rules.criterion, m)
         would = np.asarray(right >= due)
         open_ = np.ones_like(would) if m == 0 else ~would & (right + missing[:, None] >= due)
+    elif by_ranking is not None:
+        would, open_ = by_ranking.would, by_ranking.open
+    else:
+        raise UsageError(
+            "screen.criterion: `fdr` needs a ranking of all items, but none was given. Pass its flags."
+        )
     there = options < votes.k[:, None]
     return Screened(votes, rules, right, missing, there, would & there, open_ & there, m, by_ranking)
 
@@ -200,16 +202,6 @@ def d4_votes(
     return (d4, cast) if cast.template is not None and set(cast.voters) <= set(asked) else None
 
 
-def _of_ranking(found: Chance, flagged: Bools, ranked: Flagging) -> Chance:
-    """Return the chance results under `criterion: fdr`: the false share is that of the cutoff, and there is no p-value.
-
-    The scorer and the cutoff were fitted to these keys, so a p-value of the counts would be too small. If nothing is
-    flagged, no cutoff reached q, which does not bound the rate of shortcuts.
-    """
-    found = replace(found, p=None, false_share=ranked.false_share)
-    return found if flagged.any() else replace(found, latent=None, latent_ci=None)
-
-
 def _at_key(table: npt.NDArray[T], key: Ints) -> npt.NDArray[T]:
     """Return each row's entry in the column of its key, or in the first column if the key is unknown."""
     return np.take_along_axis(table, np.maximum(key, 0)[:, None], axis=1)[:, 0]
@@ -218,12 +210,8 @@ def _at_key(table: npt.NDArray[T], key: Ints) -> npt.NDArray[T]:
 def _reason(code: int, votes: int, missing: int, voters: int, rules: ScreenRules) -> str:
     said = f"{votes} of {voters} voters right" if voters else "no voter was asked"
     if rules.criterion == FDR:
-        ranked = {
-            SHORTCUT: "hit above the cut",
-            ROBUST: "no hit above the cut",
-            UNDECIDED: "tied or unanswered",
-        }
-        return f"{ranked[code]}, {said}"
+        ranked = {SHORTCUT: "hit above the cut", ROBUST: "no hit above the cut"}
+        return f"{ranked.get(code, 'tied or unanswered')}, {said}"
     if code == UNDECIDED and voters:
         return f"{said}, {missing} of {voters} unanswered" if missing else f"{said}, no answer at all"
     return f"{said}, {missing} unanswered" if missing and voters else said

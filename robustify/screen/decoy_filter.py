@@ -17,28 +17,28 @@ from scipy.optimize import isotonic_regression
 from scipy.special import betainc
 
 from robustify.arrays import ROUNDING, Bools, Floats, Ints
-from robustify.screen.consensus import ROBUST, SHORTCUT, UNDECIDED
 from robustify.screen.ranking import Ranking
-from robustify.screen.votes import Flagging
+from robustify.screen.votes import ROBUST, SHORTCUT, UNDECIDED
 from robustify.stats.intervals import Interval, Rate
+
+_NO_HIT = Rate(None, 0, None)
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class Cutoff:
     """Cutoff of a ranking of `n` items, with `hits` and `misses` above it.
 
     An item is above the cutoff if its strength is at least `threshold` (None: no item is). `decoys` D is the number of
-    chance hits that the misses represent, plus a safety margin of one miss per cutoff. `estimate` D / H is the share of
+    chance hits that the misses represent, plus a safety margin of one miss per cutoff. `false_share` D / H is the share of
     hits due to chance, at most the requested q, with an interval (`false_share_interval`).
     """
 
     n: int
-    threshold: float | None
-    hits: int
-    misses: int
-    decoys: float
-    estimate: float | None
-    interval: Interval | None
+    threshold: float | None = None
+    hits: int = 0
+    misses: int = 0
+    decoys: float = 0.0
+    false_share: Rate = _NO_HIT
 
 
 def hits_per_miss(null: Floats) -> Floats:
@@ -47,17 +47,17 @@ def hits_per_miss(null: Floats) -> Floats:
         return np.asarray(np.where(null < 1, null / (1 - null), np.inf))
 
 
-def decoy_cut(strength: Floats, hit: Bools, rho: Floats, q: float) -> Cut:
+def lowest_cutoff(strength: Floats, hit: Bools, rho: Floats, q: float) -> Cutoff:
     """Return the lowest cutoff at which D / H is at most q. Ties of the strength are never split.
 
     `strength`, `hit` and `rho` are (n,). D is the largest rho of all items plus the sum of rho over the misses above. The
     false discovery rate is at most q in finite samples if all rho are equal and the ranking was made without these items'
     keys (Barber and Candes 2015, theorem 3). For unequal rho, the same follows at a fixed cutoff, but only simulations show
-    it at the selected one. `exact_cut` makes them equal.
+    it at the selected one. `exact_cutoff` makes them equal.
     """
     n = len(strength)
     if not n:
-        return Cut(0, None, 0, 0, 0.0, None, None)
+        return Cutoff(0)
     order = np.argsort(-strength, kind="stable")
     ranked, won = strength[order], hit[order]
     hits = np.cumsum(won)
@@ -65,12 +65,13 @@ def decoy_cut(strength: Floats, hit: Bools, rho: Floats, q: float) -> Cut:
     last = np.append(ranked[1:] < ranked[:-1], True)
     at = np.flatnonzero(last & (hits > 0) & (decoys <= q * hits + ROUNDING))
     if not len(at):
-        return Cut(n, None, 0, 0, float(rho.max()), None, None)
+        return Cutoff(n, decoys=float(rho.max()))
     end = int(at[-1])
     h, d = int(hits[end]), float(decoys[end])
     misses = end + 1 - h
     ratio = (d - float(rho.max())) / misses if misses else float(rho[order[: end + 1]].mean())
-    return Cut(n, float(ranked[end]), h, misses, d, d / h, false_share_interval(h, misses, ratio))
+    share = Rate(d / h, h, false_share_interval(h, misses, ratio))
+    return Cutoff(n, float(ranked[end]), h, misses, d, share)
 
 
 def false_share_interval(hits: int, misses: int, rho: float, cuts: int = 1) -> Interval:
@@ -95,36 +96,36 @@ def _negative_binomial(level: float, misses: int, c: float) -> int:
     return bisect_left(range(1 << 31), level, key=lambda v: float(betainc(misses, v + 1, 1 - c)))
 
 
-def exact_cut(
+def exact_cutoff(
     strength: Floats, hit: Bools, rho: Floats, fold: Ints, content: Floats, q: float
-) -> tuple[dict[int, float], Cut]:
+) -> tuple[dict[int, float], Cutoff]:
     """Return thresholds by fold that keep the false discovery rate at most q in finite samples, and the combined cutoff.
 
-    The ranking of a fold must come from fits without its keys. Hits above a fold's `decoy_cut` at q / 2 get the e-value n_f
-    / (rho (1 + M_f)), and e-BH flags at q under any dependence between folds (Wang and Ramdas 2022; Ren and Barber 2024).
-    If rho differs, misses are thinned by the hash of the item's `content`, which makes all rho equal to the largest.
+    The ranking of a fold must come from fits without its keys. Hits above a fold's `lowest_cutoff` at q / 2 get the e-value
+    n_f / (rho (1 + M_f)), and e-BH flags at q under any dependence between folds (Wang and Ramdas 2022; Ren and Barber
+    2024). If rho differs, misses are thinned by the hash of the item's `content`, which makes all rho equal to the largest.
     """
     if not len(strength):
-        return {}, Cut(0, None, 0, 0, 0.0, None, None)
+        return {}, Cutoff(0)
     n, largest = len(strength), float(rho.max(initial=0.0))
     left_in = hit | (content * largest < rho) if np.ptp(rho) > 0 else np.ones(n, dtype=bool)
-    cuts: list[tuple[float, int, Cut]] = []
+    found: list[tuple[float, int, float, Cutoff]] = []
     for f in np.unique(fold).tolist():
         of = (fold == f) & left_in
-        cut = decoy_cut(strength[of], hit[of], np.full(np.count_nonzero(of), largest), q / 2)
-        if cut.threshold is not None:
-            cuts.append((np.count_nonzero(fold == f) / (largest * (1 + cut.misses)), f, cut))
-    cuts.sort(key=lambda one: -one[0])
-    hits = np.cumsum([cut.hits for _, _, cut in cuts], dtype=np.int64)
-    enough = [m for m, (e, _, _) in enumerate(cuts) if e * hits[m] >= n / q * (1 - ROUNDING)]
+        one = lowest_cutoff(strength[of], hit[of], np.full(np.count_nonzero(of), largest), q / 2)
+        if one.threshold is not None:
+            e_value = np.count_nonzero(fold == f) / (largest * (1 + one.misses))
+            found.append((e_value, f, one.threshold, one))
+    found.sort(key=lambda one: -one[0])
+    hits = np.cumsum([one.hits for *_, one in found], dtype=np.int64)
+    enough = [m for m, (e, *_) in enumerate(found) if e * hits[m] >= n / q * (1 - ROUNDING)]
     if not enough:
-        return {}, Cut(n, None, 0, 0, largest, None, None)
-    flagged = cuts[: enough[-1] + 1]
-    h, missed = int(hits[enough[-1]]), sum(cut.misses for _, _, cut in flagged)
+        return {}, Cutoff(n, decoys=largest)
+    flagged = found[: enough[-1] + 1]
+    h, missed = int(hits[enough[-1]]), sum(one.misses for *_, one in flagged)
     d = largest * (len(flagged) + missed)
-    thresholds = {f: cut.threshold for _, f, cut in flagged if cut.threshold is not None}
-    interval = false_share_interval(h, missed, largest, len(flagged))
-    return thresholds, Cut(n, None, h, missed, d, d / h, interval)
+    share = Rate(d / h, h, false_share_interval(h, missed, largest, len(flagged)))
+    return {f: least for _, f, least, _ in flagged}, Cutoff(n, None, h, missed, d, share)
 
 
 def shortcut_share(strength: Floats, hit: Bools, null: Floats, at: Floats) -> Floats:
@@ -157,18 +158,19 @@ def shortcut_probability(h: Floats, null: Floats) -> Floats:
 class Decision:
     """Outcome of the filter on n items.
 
-    `outcome` (n,) is 1 shortcut, 0 robust or -1 undecided. `cut` counts the items that entered. Under the exact rule it has
-    no threshold, because each fold has its own. `above` (n,) marks items above their cutoff, and `hit` (n,) items whose top
-    is the key. `open` (n, K) marks options for which a missing answer could still flag the item, or for which this is
-    unknown. `posterior` (n,) is h, the probability that the top is the key at this strength, from items of other folds.
-    `shortcut` (n,) is the probability of a shortcut given a hit. Both are NaN without a top.
+    `outcome` (n,) is 1 shortcut, 0 robust or -1 undecided. `cutoff` counts the items that entered. Under the exact rule it
+    has no threshold, because each fold has its own. `would` (n, K) marks the option for which the item would be flagged if
+    it were the key. `open` (n, K) marks options for which a missing answer could still flag the item, or for which this is
+    unknown. `hit` (n,) marks items whose top is the key. `posterior` (n,) is h, the probability that the top is the key at
+    this strength, from items of other folds, NaN without a top. `shortcut` (n,) is the probability of a shortcut, NaN
+    without a hit.
     """
 
     outcome: Ints
-    cut: Cut
-    above: Bools
-    hit: Bools
+    cutoff: Cutoff
+    would: Bools
     open: Bools
+    hit: Bools
     posterior: Floats
     shortcut: Floats
 
@@ -176,23 +178,19 @@ class Decision:
 def flags(ranking: Ranking, key: Ints, q: float, *, exact: bool = False) -> Decision:
     """Flag items so that the expected share due to chance is at most `q`. `key` (n,) is -1 if unknown.
 
-    `exact` selects the finite-sample rule (`exact_cut`).
+    `exact` selects the finite-sample rule (`exact_cutoff`).
     """
-    n = len(ranking.items)
-    # If positions alone always give the key, no answer can be distinguished from chance.
-    ranked = (ranking.top >= 0) & (key >= 0) & (ranking.null < 1)
-    hit = ranked & (ranking.top == key)
-    enter = np.flatnonzero(ranked & (ranking.group == np.arange(n)))
+    n, (ranked, hit, enter) = len(key), _entered(ranking, key)
     strength, won, null = ranking.strength[enter], hit[enter], ranking.null[enter]
-    rho = hits_per_miss(null)
     threshold = np.full(n, np.inf)
     if exact:
-        by_fold, cut = exact_cut(strength, won, rho, ranking.fold[enter], ranking.content[enter], q)
+        folds = ranking.fold[enter], ranking.content[enter]
+        by_fold, cutoff = exact_cutoff(strength, won, hits_per_miss(null), *folds, q)
         for f, least in by_fold.items():
             threshold[ranking.fold == f] = least
     else:
-        cut = decoy_cut(strength, won, rho, q)
-        threshold[:] = np.inf if cut.threshold is None else cut.threshold
+        cutoff = lowest_cutoff(strength, won, hits_per_miss(null), q)
+        threshold[:] = np.inf if cutoff.threshold is None else cutoff.threshold
     above = ranked & (ranking.strength >= threshold)
     share = np.full(n, np.nan)
     for f in np.unique(ranking.fold).tolist():
@@ -200,27 +198,26 @@ def flags(ranking: Ranking, key: Ints, q: float, *, exact: bool = False) -> Deci
         mine, others = ranked & (ranking.fold == f), ranking.fold[enter] != f
         share[mine] = shortcut_share(strength[others], won[others], null[others], ranking.strength[mine])
     posterior = share + (1 - share) * ranking.null
+    would = above[:, None] & (np.arange(ranking.log_p.shape[1]) == ranking.top[:, None])
     # Without a cutoff, a missing answer could have created one.
     reached = np.where(np.isfinite(threshold), threshold, 0.0)[:, None]
-    open_ = (ranking.reachable >= reached) | (ranking.null >= 1)[:, None]
+    open_ = ((ranking.reachable >= reached) | (ranking.null >= 1)[:, None]) & ~would
     at_key = open_[np.arange(n), np.maximum(key, 0)] | (key < 0)
     outcome = np.where(above & hit, SHORTCUT, np.where(at_key, UNDECIDED, ROBUST))
-    return Decision(outcome, cut, above, hit, open_, posterior, shortcut_probability(posterior, ranking.null))
+    shortcut = np.where(hit, shortcut_probability(posterior, ranking.null), np.nan)
+    return Decision(outcome, cutoff, would, open_, hit, posterior, shortcut)
 
 
-def cuts_at(ranking: Ranking, key: Ints, shares: Sequence[float]) -> list[Cut]:
+def cutoffs(ranking: Ranking, key: Ints, shares: Sequence[float]) -> list[Cutoff]:
     """Return the cutoff for each requested false share. `key` is (n,)."""
-    enter = np.flatnonzero(
-        (ranking.top >= 0) & (key >= 0) & (ranking.null < 1) & (ranking.group == np.arange(len(key)))
-    )
-    strength, hit = ranking.strength[enter], ranking.top[enter] == key[enter]
-    return [decoy_cut(strength, hit, hits_per_miss(ranking.null[enter]), q) for q in shares]
+    _, hit, enter = _entered(ranking, key)
+    rho = hits_per_miss(ranking.null[enter])
+    return [lowest_cutoff(ranking.strength[enter], hit[enter], rho, q) for q in shares]
 
 
-def flagging(ranking: Ranking, made: Decision, width: int) -> Flagging:
-    """Return the flags of a decision, computed for every option as if it were the key (n, width)."""
-    at = np.flatnonzero(made.above)
-    would = np.zeros((len(made.above), width), dtype=bool)
-    would[at, ranking.top[at]] = True
-    share = Rate(made.cut.estimate, made.cut.hits, made.cut.interval)
-    return Flagging(would, made.open & ~would, share)
+def _entered(ranking: Ranking, key: Ints) -> tuple[Bools, Bools, Ints]:
+    """Return the ranked items and the hits (n,), and the indices of the items that count for the cutoff."""
+    # If positions alone always give the key, no answer can be distinguished from chance.
+    ranked = (ranking.top >= 0) & (key >= 0) & (ranking.null < 1)
+    enter = np.flatnonzero(ranked & (ranking.group == np.arange(len(key))))
+    return ranked, ranked & (ranking.top == key), enter

@@ -1,15 +1,14 @@
 """Index of the judged items, validation of their rows, and the positions of their keys.
 
-Rows are compared as arrays, a million items at a time. Contradictory or duplicate rows are refused, never repaired. A voter
-that always picks the first option is right whenever the key is first, which says nothing about shortcuts. The module
-therefore also measures how evenly keys are spread over positions.
+Contradictory or duplicate rows are refused, never repaired. A voter that always picks the first option is right whenever
+the key is first, which says nothing about shortcuts. The module therefore also measures how evenly keys are spread over
+positions.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,9 +17,6 @@ from robustify.arrays import ROUNDING, Floats, Ints
 from robustify.errors import DataError
 from robustify.stats.tests import LEVEL
 
-Words = npt.NDArray[np.uint64]
-
-_CHUNK = 1 << 19
 FEWEST_PER_POSITION = 5
 """Expected keys per position below which keys are simulated, because the chi-square limit is unreliable."""
 DRAWS = 9999
@@ -68,8 +64,7 @@ def item_index(answers: Answers, items_order: Sequence[str]) -> ItemIndex:
         there = pa.array(answers.items, pa.string())
         found = pc.index_in(there, value_set=pa.array(items, pa.string()))
         index = np.asarray(pc.fill_null(found, -1), dtype=np.int64)
-    item = answers.item_of
-    at = index[item]
+    at = index[answers.item_of]
     known = at >= 0
     keys = np.asarray(answers.table["key"], dtype=np.int64)[known]
     ks = np.asarray(pc.list_value_length(answers.table["order"]), dtype=np.int64)[known]
@@ -83,88 +78,51 @@ def item_index(answers: Answers, items_order: Sequence[str]) -> ItemIndex:
             f"answer table: the rows of item {items[at[wrong[0]]]} disagree on its key or number of choices, or the key "
             f"is out of range ({n} such items). Ask or import the items again."
         )
-    refuse_repeats(answers, item)
+    _refuse_repeated_rows(answers)
     return ItemIndex(items, key, k, index)
 
 
-def refuse_repeats(answers: Answers, item: Ints) -> None:
-    """Check that no two rows have the same item, view, model, template and order.
-
-    `item` (rows,) indexes `answers.items`.
-
-    Raises:
-        DataError: a row is repeated. The error names the first such row and the number of all.
-    """
-    marks = _marks(answers.table, item)
-    ranked = np.sort(marks)
-    if not (ranked[1:] == ranked[:-1]).any():
-        return
-    by_mark = np.argsort(marks, kind="stable")
-    same = np.flatnonzero(marks[by_mark[1:]] == marks[by_mark[:-1]])
-    # Equal hashes do not prove equal rows, so find the first pair that is really equal.
-    for pair in same[np.argsort(by_mark[same + 1], kind="stable")]:
-        first, again = int(by_mark[pair]), int(by_mark[pair + 1])
-        row = _asking(answers.table, again)
-        if row == _asking(answers.table, first):
-            times = int(np.count_nonzero(marks == marks[again]))
-            raise DataError(
-                f"answer table: item {row['item']} has {times} rows for {row['model']} under {row['view']} "
-                f"({row['template']}) in the same order ({len(same)} surplus rows in all). "
-                "Import each log only once."
-            )
-
-
-def _marks(table: pa.Table, item: Ints) -> Words:
-    """Return a 64-bit hash of each row, which is equal for rows with the same item, view, model, template and order."""
-    rng = np.random.default_rng(0)
-    lengths = pc.list_value_length(table["order"])
-    width = int(pc.max(lengths).as_py() or 0)
-    weights: Words = _odd(rng, width + 4)
-    marks: Words = item.astype(np.uint64) * weights[0]
-    for column, weight in zip(("view", "model", "template"), weights[1:4], strict=True):
-        marks += _codes(table[column]) * weight
-    for start in range(0, len(marks), _CHUNK):
-        marks[start : start + _CHUNK] += _order_marks(table["order"].slice(start, _CHUNK), weights[4:])
-    return marks
-
-
-def _order_marks(orders: pa.ChunkedArray, weights: Words) -> Words:
-    lengths = np.asarray(pc.list_value_length(orders), dtype=np.int64)
-    flat = np.asarray(pc.list_flatten(orders), dtype=np.int64).astype(np.uint64) + np.uint64(1)
-    ends = np.cumsum(lengths)
-    position = np.arange(len(flat)) - np.repeat(ends - lengths, lengths)
-    # Sums wrap around at 2^64, so the difference of two running sums is exact.
-    running = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(flat * weights[position])])
-    return np.asarray(running[ends] - running[ends - lengths], dtype=np.uint64)
-
-
-def _odd(rng: np.random.Generator, n: int) -> Words:
-    drawn: Words = rng.integers(0, 1 << 64, size=n, dtype=np.uint64)
-    return np.asarray(drawn | np.uint64(1), dtype=np.uint64)
-
-
-def _codes(column: pa.ChunkedArray) -> Words:
-    return np.asarray(pc.index_in(column, value_set=pc.unique(column)), dtype=np.int64).astype(np.uint64)
-
-
-def _asking(table: pa.Table, row: int) -> dict[str, object]:
-    return dict(table.select(["item", "view", "model", "template", "order"]).slice(row, 1).to_pylist()[0])
+def _refuse_repeated_rows(answers: Answers) -> None:
+    """Raise DataError if two rows have the same item, view, model, template and order."""
+    surplus, first = 0, ""
+    for view, model, template in answers.askings():
+        block = answers.block(view, model, template)
+        if (block.item[1:] > block.item[:-1]).all():
+            continue
+        weights = np.random.default_rng(0).integers(0, 1 << 64, block.order.shape[1] + 1, dtype=np.uint64) | 1
+        marks = block.item.astype(np.uint64) * weights[0]
+        for position, weight in zip(block.order.T, weights[1:], strict=True):
+            marks += position.astype(np.uint64) * weight
+        kinds, counts = np.unique(marks, return_counts=True)
+        if len(kinds) == len(marks):
+            continue
+        # Equal hashes do not prove equal rows.
+        alike = np.isin(marks, kinds[counts > 1])
+        rows, times = np.unique(np.column_stack([block.item, block.order])[alike], axis=0, return_counts=True)
+        surplus += int((times - 1).sum())
+        if surplus and not first:
+            item, n = answers.items[rows[times > 1][0, 0]], times[times > 1][0]
+            first = f"item {item} has {n} rows for {model} under {view} ({template})"
+    if surplus:
+        raise DataError(
+            f"answer table: {first} in the same order ({surplus} surplus rows in all). Import each log only once."
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class KeyPositions:
     """Distribution of the keys of `n` items over positions.
 
-    `shares` are by position, up to the largest number of options. `p` tests for keys spread evenly within each item, by a
-    chi-square statistic with `df` degrees of freedom summed over numbers of options. `exact` is true if keys were simulated
-    because counts were too small for the limit. `off` is the position (from 0) that deviates most, with its share of keys
-    and its even share, or None if the deviation is not significant.
+    `shares` are by position, up to the largest number of options, and `by_options` has the number of items and the shares
+    for each number of options. `p` tests for keys spread evenly within each item, by a chi-square statistic summed over
+    numbers of options. `exact` is true if keys were simulated because counts were too small for the limit. `off` is the
+    position (from 0) that deviates most, with its share of keys and its even share, or None if the deviation is not
+    significant.
     """
 
     n: int
     shares: tuple[float, ...]
-    chi_square: float
-    df: int
+    by_options: dict[int, tuple[int, tuple[float, ...]]]
     p: float
     exact: bool
     off: tuple[int, float, float] | None
@@ -179,24 +137,23 @@ def where_keys_are(key: Ints, k: Ints) -> KeyPositions | None:
     counts = {options: _counts(key, k, options) for options in np.unique(k).tolist()}
     chi = sum(_chi_square(c[None, :])[0] for c in counts.values())
     df = sum(len(c) - 1 for c in counts.values())
-    exact = any(c.sum() / len(c) < FEWEST_PER_POSITION for c in counts.values())
-    if df == 0:
-        p, exact = 1.0, True
-    else:
+    exact = not df or any(c.sum() / len(c) < FEWEST_PER_POSITION for c in counts.values())
+    p = 1.0
+    if df:
         p = _drawn(list(counts.values()), float(chi)) if exact else float(chdtrc(df, chi))
-    width = max(counts)
-    total, even = np.zeros(width), np.zeros(width)
+    total, even = np.zeros(max(counts)), np.zeros(max(counts))
     for c in counts.values():
         total[: len(c)] += c
         even[: len(c)] += c.sum() / len(c)
-    off = _off(total, even, len(key)) if p < LEVEL else None
-    return KeyPositions(len(key), tuple((total / len(key)).tolist()), float(chi), df, p, exact, off)
-
-
-def shares_by_options(key: Ints, k: Ints) -> dict[int, tuple[int, tuple[float, ...]]]:
-    """Return the number of items and the share of keys at each position, by number of options."""
-    counts = {options: _counts(key, k, options) for options in np.unique(k).tolist()}
-    return {options: (int(c.sum()), tuple((c / c.sum()).tolist())) for options, c in counts.items()}
+    most = int(np.abs((total - even) / np.sqrt(np.maximum(even, 1e-300))).argmax())
+    return KeyPositions(
+        n=len(key),
+        shares=tuple((total / len(key)).tolist()),
+        by_options={o: (int(c.sum()), tuple((c / c.sum()).tolist())) for o, c in counts.items()},
+        p=p,
+        exact=exact,
+        off=(most, float(total[most] / len(key)), float(even[most] / len(key))) if p < LEVEL else None,
+    )
 
 
 def key_shares(key: Ints, k: Ints, width: int) -> Floats:
@@ -229,8 +186,3 @@ def _drawn(counts: list[Ints], chi: float) -> float:
         draws += _chi_square(rng.multinomial(int(c.sum()), np.full(len(c), 1 / len(c)), size=DRAWS))
     # The observed keys are one of the draws, so p is never 0 (Davison and Hinkley 1997, 4.2).
     return float((1 + np.count_nonzero(draws >= chi - ROUNDING)) / (1 + DRAWS))
-
-
-def _off(found: Floats, even: Floats, n: int) -> tuple[int, float, float]:
-    position = int(np.abs((found - even) / np.sqrt(np.maximum(even, 1e-300))).argmax())
-    return position, float(found[position] / n), float(even[position] / n)

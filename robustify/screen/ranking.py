@@ -38,7 +38,7 @@ from robustify.item import Item
 from robustify.screen.item_index import ItemIndex, key_shares
 from robustify.screen.screen_rules import ScreenRules
 from robustify.screen.strength import CrossFit, mean_logits, reachable_strengths, strengths, top_options
-from robustify.screen.voter_preferences import MeanPreferences, VoterPreferences
+from robustify.screen.voters import MeanPreferences, VoterPreferences
 from robustify.screen.votes import TIED
 
 RIDGE = 1.0

@@ -11,14 +11,10 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from robustify.errors import UsageError
+from robustify.scoring import Mode, TextNorm
 
-Mode = Literal["letter", "text"]
-TextNorm = Literal["chars", "tokens", "bytes", "sum"]
 Rotation = Literal["averaged", "every", "most"]
 
-VIEW_OF: dict[Mode, str] = {"letter": "choices_only", "text": "choices_only_text"}
-FULL_OF: dict[Mode, str] = {"letter": "full", "text": "full_text"}
-"""View of the full question, by mode."""
 FDR = "fdr"
 FORMS = "fdr, unanimous, majority or k-of-n such as 2-of-3"
 

@@ -6,34 +6,20 @@ score that is not finite, are unanswered. `consensus` decides how many votes are
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 from scipy.special import log_softmax
 
 from robustify.answers import Answers, Block
 from robustify.arrays import ROUNDING, Bools, Floats, Ints
-from robustify.scoring import best, credit, normalised
+from robustify.scoring import VIEW_OF, Mode, TextNorm, best, credit, normalised
 from robustify.screen.item_index import ItemIndex
-from robustify.screen.screen_rules import FULL_OF, VIEW_OF, Mode, ScreenRules, TextNorm
-from robustify.stats.intervals import Rate
+from robustify.screen.screen_rules import ScreenRules
 
 PROBE = "probe"
 UNANSWERED, TIED = -1, -2
-
-
-@dataclass(frozen=True, repr=False)
-class Flagging:
-    """Flags of a rule that does not count votes.
-
-    `would` (n, K) marks options for which the item would be flagged if they were the key. `open` (n, K) marks options for
-    which a missing answer could still flag it, or for which this is unknown. `false_share` is the share of the flags due to
-    chance, from the misses above the cutoff.
-    """
-
-    would: Bools
-    open: Bools
-    false_share: Rate
+SHORTCUT, ROBUST, UNDECIDED = 1, 0, -1
+"""Outcomes of the screen."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,13 +67,12 @@ def cast_votes(answers: Answers, rules: ScreenRules, index: ItemIndex, *, plain:
     for m, name in enumerate(voters):
         block = answers.block(view, name, template)
         block = block.first() if plain else block
-        at, preference = preferences(block, rules.mode, index, rules.norm)
-        best[:, m] = mean_best(at, preference, index, not_shown(block, index))
+        best[:, m] = averaged(block, rules.mode, index, rules.norm)
         match rules.rotation:
             case "averaged":
                 choice[:, m] = one_pick(best[:, m])
             case "every" | "most":
-                choice[:, m] = agreed(at, preference, index, rules.rotation)
+                choice[:, m] = _same_picks(block, rules, index)
         orders = max(orders, int(np.bincount(block.item).max(initial=0)))
         placed |= rules.mode == "letter" and in_own_order(block)
     probe = None if rules.probe_vote == "none" else _confident(answers, rules.probe_confidence, index)
@@ -120,13 +105,6 @@ def first_picks(answers: Answers, index: ItemIndex, view: str, model: str) -> In
     return np.where(np.isnan(pick), UNANSWERED, pick).astype(np.int64)
 
 
-def full_mode(answers: Answers, wanted: Mode = "letter") -> Mode:
-    """Return the mode in which the full question was asked, preferring the wanted mode."""
-    asked = {view for view, _, _ in answers.askings()}
-    other: Mode = "text" if wanted == "letter" else "letter"
-    return other if FULL_OF[wanted] not in asked and FULL_OF[other] in asked else wanted
-
-
 def models_asked(answers: Answers, view: str, template: str | None = None) -> tuple[str, ...]:
     """Return the models that were asked a view, for one template if given, in order of first appearance."""
     return tuple(dict.fromkeys(m for v, m, t in answers.askings() if v == view and template in (None, t)))
@@ -135,30 +113,30 @@ def models_asked(answers: Answers, view: str, template: str | None = None) -> tu
 def preferences(block: Block, mode: Mode, index: ItemIndex, norm: TextNorm = "chars") -> tuple[Ints, Floats]:
     """Return the item index (r,) and the preferences (r, width) of each row that belongs to a judged item."""
     at = index.index_of[block.item]
-    rows = block if (at >= 0).all() else block.where(at >= 0)
-    preference = row_preferences(rows, mode, norm)
-    width = index.width
-    return at[at >= 0], np.pad(preference, ((0, 0), (0, max(0, width - preference.shape[1]))))[:, :width]
+    found = row_preferences(block.where(at >= 0), mode, norm, index.width)
+    return at[at >= 0], found[:, : index.width]
 
 
 def averaged(block: Block, mode: Mode, index: ItemIndex, norm: TextNorm = "chars") -> Bools:
-    """Return the choices (n, K) with the best mean preference over an item's rows, or no choice if a row is unanswered."""
-    return mean_best(*preferences(block, mode, index, norm), index, not_shown(block, index))
+    """Return the choices (n, K) with the best mean preference over an item's rows.
 
-
-def mean_best(at: Ints, preference: Floats, index: ItemIndex, bounded: Bools | None = None) -> Bools:
-    """Return the choices (n, K) with the best mean preference, given the item index `at` (r,) of each row.
-
-    There are none if the best one relies on an upper bound, marked in `bounded` (r, width).
+    There are none if a row is unanswered, or if the best one relies on an upper bound, because a server reported no score.
     """
+    at, preference = preferences(block, mode, index, norm)
     top = best(item_means(at, preference, index), index.k)
-    if bounded is None:
+    if np.isnan(block.at_most).all():
         return top
+    rows = block.where(index.index_of[block.item] >= 0)
+    hidden = np.isnan(_widened(rows.scores, index.width)) & ~np.isnan(rows.at_most)[:, None]
+    bounded = hidden[:, : index.width] & (np.arange(index.width) < rows.k[:, None])
     return np.asarray(top & ~(top & (_sums(at, bounded, index) > 0)).any(axis=1, keepdims=True))
 
 
 def item_means(at: Ints, values: Floats, index: ItemIndex) -> Floats:
-    """Return the mean of the values (r, K) over the rows of each item (n, K), NaN for an item without rows."""
+    """Return the mean of the values (r, K) over the rows of each item (n, K), NaN for an item without rows.
+
+    `at` (r,) is the item of each row.
+    """
     asked = np.bincount(at, minlength=len(index))[:, None]
     return np.where(asked > 0, _sums(at, values, index) / np.maximum(asked, 1), np.nan)
 
@@ -167,48 +145,40 @@ def _sums(at: Ints, values: Floats | Bools, index: ItemIndex) -> Floats:
     return np.stack([np.bincount(at, weights=column, minlength=len(index)) for column in values.T], axis=1)
 
 
-def not_shown(block: Block, index: ItemIndex) -> Bools | None:
-    """Return the choices (r, width) of judged rows for which a server reported no score, or None if all were reported."""
-    if np.isnan(block.at_most).all():
-        return None
-    rows = block.where(index.index_of[block.item] >= 0)
-    hidden = np.isnan(_widened(rows.scores, max(rows.scores.shape[1], index.width)))
-    there = np.arange(hidden.shape[1]) < rows.k[:, None]
-    return np.asarray((hidden & there & ~np.isnan(rows.at_most)[:, None])[:, : index.width])
-
-
 def one_pick(shared: Bools) -> Ints:
     """Return the only choice in `shared` (..., K), -1 if there is none, or -2 if there are several."""
     tied = shared.sum(axis=-1)
     return np.where(tied == 1, shared.argmax(axis=-1), np.where(tied > 1, TIED, UNANSWERED))
 
 
-def agreed(at: Ints, preference: Floats, index: ItemIndex, rotation: Literal["every", "most"]) -> Ints:
+def _same_picks(block: Block, rules: ScreenRules, index: ItemIndex) -> Ints:
     """Return the choice (n,) that is the pick in `every` row of an item, or in `most` of its rows (more than half).
 
     -2 means that no choice can reach this any more. -1 means that the item was not asked, or that unanswered rows could
     still decide. A tied row picks nothing.
     """
     n, width = len(index), index.width
+    at, preference = preferences(block, rules.mode, index, rules.norm)
     pick = one_pick(best(preference, index.k[at]))
     there = pick >= 0
     won = np.bincount(at[there] * width + pick[there], minlength=n * width).reshape(n, width)
     asked = np.bincount(at, minlength=n)
     lost = np.bincount(at[pick == UNANSWERED], minlength=n)
-    due = asked if rotation == "every" else asked // 2 + 1
+    due = asked if rules.rotation == "every" else asked // 2 + 1
     most = won.max(axis=1)
     open_ = np.where(most + lost >= due, UNANSWERED, TIED)
     return np.where(asked == 0, UNANSWERED, np.where(most >= due, won.argmax(axis=1), open_))
 
 
-def row_preferences(block: Block, mode: Mode, norm: TextNorm = "chars") -> Floats:
-    """Return the preference of each row for each choice (r, K), NaN if unanswered and 0 beyond its choices.
+def row_preferences(block: Block, mode: Mode, norm: TextNorm = "chars", width: int = 0) -> Floats:
+    """Return the preference of each row for each choice (r, K), NaN if unanswered and 0 beyond its choices. K is at least
+    `width`.
 
     By letter, it is the log-softmax over the letters, so that averaging over rotations cancels letter bias (PriDe). By
     text, it is the log probability by `norm`. A score that is not finite makes its row unanswered. A pick without scores
     prefers only itself.
     """
-    width = max(block.scores.shape[1], int(block.k.max(initial=0)))
+    width = max(width, block.scores.shape[1], int(block.k.max(initial=0)))
     there = np.arange(width) < block.k[:, None]
     scores = _widened(block.scores, width)
     if not np.isnan(block.at_most).all():
@@ -229,7 +199,7 @@ def row_preferences(block: Block, mode: Mode, norm: TextNorm = "chars") -> Float
 
 
 def _widened(values: Floats, width: int) -> Floats:
-    return np.pad(values, ((0, 0), (0, width - values.shape[1])), constant_values=np.nan)
+    return np.pad(values, ((0, 0), (0, max(0, width - values.shape[1]))), constant_values=np.nan)
 
 
 def in_own_order(block: Block) -> bool:
@@ -242,11 +212,7 @@ def _confident(answers: Answers, confidence: float, index: ItemIndex) -> Ints:
     block = answers.block(PROBE, PROBE).first()
     if not len(block):
         return np.full(len(index), UNANSWERED)
-    top = np.where(
-        block.k > 0,
-        np.nanmax(np.pad(block.scores, ((0, 0), (0, 1)), constant_values=-np.inf), axis=1),
-        np.nan,
-    )
+    top = np.where(block.k > 0, np.fmax.reduce(block.scores, axis=1, initial=-np.inf), np.nan)
     # The better of two choices always has at least a half. So the ratio of a pick to the mean of the other choices
     # must also be as large as for a pick of this confidence among four choices.
     p, times = np.exp(top), 3 * confidence / max(1 - confidence, ROUNDING)

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from robustify.screen.screen_rules import TextNorm
+from robustify.scoring import TextNorm
 from robustify.summary.quantity import Nats, P, Part, Quantity, Share
 
 

@@ -19,8 +19,7 @@ from robustify.errors import DataError, ModelError, UsageError
 from robustify.freeform.llm_judge.judges import Call, Completion, HttpJudge
 from robustify.freeform.llm_judge.prompting import Message
 from robustify.item import Item
-from robustify.judging.free_grades import FreeGrades
-from robustify.judging.free_response import FreeGraded
+from robustify.judging.free_response import FreeGraded, FreeGrades
 from robustify.run import Run, open_run, write_items
 from robustify.summary.scored import FreeFacts
 from tests.freeform.scripted import write_lines
@@ -275,7 +274,7 @@ LINE = {
      ("score", "high", "some lines are not grades"), ("flags", None, "some lines are not grades")],
 )  # fmt: skip
 def test_lines_that_are_not_grades_are_refused(field: str, value: object, says: str) -> None:
-    assert FreeGrades((LINE,), {}).models == ("one",)
+    assert [row.model for row in FreeGrades((LINE,), {}).rows] == ["one"]
     with pytest.raises(DataError, match=says):
         _ = FreeGrades(({**LINE, field: value},), {}).rows
 

@@ -11,15 +11,16 @@ from scipy.stats import hypergeom
 
 from robustify.answers import Answers
 from robustify.arrays import Bools, Floats
-from robustify.judging.accuracy import Credits, Parts, Scored, ScoredBy, scored
-from robustify.judging.accuracy import against_chance as judge_against_chance
+from robustify.judging.accuracy import Credits, Scored, scored
 from robustify.judging.accuracy import heuristic_gap as judge_heuristic_gap
 from robustify.judging.accuracy import pairs as judge_pairs
+from robustify.judging.context import Facts, Parts, Rules, context
 from robustify.judging.measures import CLOZE, FULL, MEASURES, Judged
-from robustify.judging.permutation import permutation as judge_permutation
+from robustify.judging.measures import against_chance as judge_against_chance
+from robustify.judging.positions import permutation as judge_permutation
 from robustify.judging.removal_effects import random_removal as judge_random_removal
 from robustify.screen.item_index import item_index
-from robustify.screen.votes import full_mode
+from robustify.screen.screen_rules import ScreenRules
 from robustify.stats.intervals import wilson
 from robustify.stats.tests import minimum_detectable_difference
 from tests.support.fake_answers import bench, rows, text_rows
@@ -68,9 +69,9 @@ def credit(*runs: tuple[float, int]) -> Floats:
 def test_the_full_question_is_read_in_the_mode_wanted_else_in_the_one_there_is(asked, wanted, mode) -> None:
     b = bench(40, 2, seed=2)
     table = Answers.of([row for view in asked for row in text_rows(b, view=view, template="made-up-v1")])
-    assert full_mode(table, wanted) == mode
+    assert context(table, Facts("m"), Rules(mode=wanted)).mode == mode
     held = item_index(table, b.ids)
-    won = scored(table, held, "v0", ScoredBy(mode)).credits
+    won = scored(table, held, "v0", mode, ScreenRules()).credits
     assert (won["full"] is None) == ("cloze" in asked)
 
 
@@ -98,7 +99,7 @@ def test_every_measure_of_a_model_has_its_chance_and_the_splits_add_up() -> None
     cloze = text_rows(b, view="cloze", template="qa-v1")
     table = Answers.of([*rows(b), *full, *cloze])
     held = item_index(table, b.ids)
-    found = scored(table, held, "v0", ScoredBy(template="d4-like-v1")).credits
+    found = scored(table, held, "v0", "letter", ScreenRules(template="d4-like-v1")).credits
     fit = np.arange(90) % 3 > 0
     where = replace(parts(np.arange(90) < 50, k=held.k), cloze=fit)
     for measure, of in ((FULL, np.ones(90, dtype=bool)), (CLOZE, fit)):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from robustify.judging.audit.auditor import AuditorRates, AuditRate, among_open
+from robustify.judging.audit.auditor import AuditorRates, AuditRate
 from robustify.judging.audit.residual import audit_verdict
 from robustify.report.messages import sentence
 from robustify.stats.intervals import clopper_pearson, rate
@@ -117,10 +117,3 @@ def test_one_tie_widens_the_bounds_and_never_narrows_them() -> None:
     assert tied.bounds() == (clopper_pearson(29, 100)[0], clopper_pearson(30, 100)[1])
     thirds = AuditRate(rate(np.full(99, 1 / 3)), 1 / 3)
     assert thirds.bounds() == clopper_pearson(33, 99)
-
-
-def test_picks_among_open_options_are_compared_with_one_over_the_open() -> None:
-    found = among_open(np.array([True, False, True, True]), np.array([2, 2, 4, 4]), np.full(4, 4), 0.03, 199)
-    assert (found.rate.value, found.rate.n, found.chance, found.even) == (0.75, 4, 0.375, 0.25)
-    assert found.rate.ci == clopper_pearson(3, 4)
-    assert (found.limit(0.2), found.alarm(0.25, 0.05), found.alarm(0.25, 0.01)) == (0.375, True, False)

@@ -10,11 +10,11 @@ from pydantic import ValidationError
 from robustify.answers import Answers, Asked, Block, answer, unanswered
 from robustify.errors import DataError, UsageError
 from robustify.item import Item
-from robustify.judging.cloze import ClozeSettings, Profile, excluded, exclusion, read_labels
+from robustify.judging.cloze import ClozeSettings, Profile, cloze_labels, excluded, exclusion
 from robustify.scoring import Norm, best, credit, normalised, picks
 
 PLAIN = ("red", "green", "blue", "grey")
-PROFILES: tuple[Profile, ...] = ("cross-ref", "seed", "strict", "labels")
+PROFILES: tuple[Profile, ...] = ("cross-ref", "strict", "labels")
 
 
 def item(
@@ -67,21 +67,6 @@ def test_choices_that_only_look_so(choice: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stem", "last", "reason"),
-    [
-        ("Which of the following is green?", "grey", "stem_refers_to_choices"),
-        ("What colour is grass?", "All of the above", "cross_reference"),
-        ("What colour is grass?", "None of the above", "cross_reference"),
-        ("What colour is grass?", "Both A and B", "cross_reference"),
-        ("Are all of the above green?", "grey", "cross_reference"),
-        ("Which is NOT green?", "I and II only", None),
-    ],
-)
-def test_the_seed_profile_knows_four_phrases(stem: str, last: str, reason: str | None) -> None:
-    assert exclusion(item(stem, ("red", "green", "blue", last)), "seed") == reason
-
-
-@pytest.mark.parametrize(
     ("stem", "reason"),
     [
         ("Which of the following is green?", "stem_refers_to_choices"),
@@ -128,7 +113,7 @@ def test_faulty_labels_are_refused_all_at_once(tmp_path: Path) -> None:
         tmp_path, '{"id": "a", "is_mcqa_only": true}\n{"id": "b"}\nnope\n{"id": "a", "is_mcqa_only": false}\n'
     )
     with pytest.raises(DataError) as error:
-        read_labels(Path(path))
+        cloze_labels(Path(path))
     assert [line.split(": ")[0].rsplit(":", 1)[1] for line in error.value.lines] == ["2", "3", "4"]
 
 
@@ -140,11 +125,11 @@ def test_labels_must_cover_every_item(tmp_path: Path) -> None:
 
 def test_missing_labels_are_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="does not exist"):
-        read_labels(tmp_path / "none.jsonl")
+        cloze_labels(tmp_path / "none.jsonl")
 
 
 @pytest.mark.parametrize(
-    "tree", [{"profile": "labels"}, {"labels": "x.jsonl"}, {"profile": "lax"}, {"profil": "seed"}]
+    "tree", [{"profile": "labels"}, {"labels": "x.jsonl"}, {"profile": "lax"}, {"profil": "strict"}]
 )
 def test_settings_that_contradict_themselves_are_refused(tree: dict[str, str]) -> None:
     with pytest.raises(ValidationError):

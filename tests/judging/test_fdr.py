@@ -13,8 +13,8 @@ from robustify.judging.judgement import Judgement, judge
 from robustify.report import render
 from robustify.report.advice import grounds, headline
 from robustify.report.messages import finding, sentence
-from robustify.screen.consensus import SHORTCUT
 from robustify.screen.screen_rules import ScreenRules
+from robustify.screen.votes import SHORTCUT
 from tests.support.fake_answers import Bench, bench, items_of, rows
 
 FDR = ScreenRules(fdr=0.1)

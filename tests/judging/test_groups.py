@@ -14,8 +14,8 @@ from robustify.answers import Answers, Asked, answer
 from robustify.arrays import Floats, Ints, group_numbers
 from robustify.judging.calibration import calibration
 from robustify.judging.context import Parts
-from robustify.judging.guardrails import Limits, topic_collapse, topic_drift
-from robustify.judging.permutation import stability
+from robustify.judging.guardrails import Limits, guardrails, topic_collapse
+from robustify.judging.positions import stability
 from robustify.judging.removal_effects import Removal, random_removal, topics
 from robustify.summary.result import Summary
 from tests.support.trees import filled
@@ -55,7 +55,7 @@ def test_removing_whole_passages_at_random_halts_no_export(together: float) -> N
             "screen": {"asked": 400},
         }
         summary = Summary.model_validate(filled(Summary, tree))
-        halted.append(not all(check(summary, Limits()).passed for check in (topic_drift, topic_collapse)))
+        halted.append(not all(g.passed for g in guardrails(summary, Limits()) if g.name.startswith("topic_")))
         rare += [row.p <= 0.05 for row in found.by_topic.values()]
     assert sum(halted) <= 3
     assert np.mean(rare) <= 0.09
@@ -73,7 +73,7 @@ def test_a_topic_that_lost_most_of_its_passages_halts_it() -> None:
     tree = filled(
         Summary, {"topics": found.tree(), "splits": {"all": 400, "robust": 310}, "screen": {"asked": 400}}
     )
-    assert not topic_collapse(Summary.model_validate(tree), Limits()).passed
+    assert not topic_collapse(Summary.model_validate(tree), Limits())[0]
 
 
 def parts_of(kept: Any, topic: Ints, group: Ints | None = None) -> Parts:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robustify.arrays import Floats
-from robustify.judging.accuracy import Parts
 from robustify.judging.accuracy import pairs as judge_pairs
+from robustify.judging.context import Parts
 from robustify.stats.tests import (
     detectable,
     holm,

@@ -10,17 +10,21 @@ import pytest
 
 from robustify import orders
 from robustify.answers import Answer, Answers, Asked, Block, answer, unanswered
-from robustify.judging.permutation import cloze_invariance as judge_cloze_invariance
-from robustify.judging.permutation import orders_asked
-from robustify.judging.permutation import permutation as judge_permutation
-from robustify.judging.permutation import stability as judge_stability
-from robustify.judging.positions import favoured_position, position_share
+from robustify.judging.positions import cloze_invariance as judge_cloze_invariance
+from robustify.judging.positions import favoured_position, orders_asked, position_share
+from robustify.judging.positions import permutation as judge_permutation
+from robustify.judging.positions import stability as judge_stability
 from robustify.screen.item_index import item_index
+from robustify.screen.votes import first_block
 from tests.support.contexts import made_up
 from tests.support.fake_answers import bench, rows, text_rows
 from tests.support.trees import in_trees
 
-cloze_invariance = in_trees(judge_cloze_invariance)
+
+def cloze_invariance(answers: Answers, names: Sequence[str]) -> Any:
+    return in_trees(judge_cloze_invariance)([first_block(answers, "cloze", name) for name in names])
+
+
 permutation = in_trees(judge_permutation)
 stability = in_trees(judge_stability)
 

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from robustify.answers import Answers
-from robustify.judging.accuracy import Credits, Parts, ScoredBy, scored
+from robustify.judging.accuracy import Credits, scored
+from robustify.judging.audit.doubts import item_analysis
 from robustify.judging.audit.doubts import label_noise as judge_label_noise
-from robustify.judging.audit.item_analysis import item_analysis
+from robustify.judging.context import Parts
 from robustify.screen.item_index import ItemIndex, item_index
+from robustify.screen.screen_rules import ScreenRules
 from tests.support.contexts import made_up
 from tests.support.fake_answers import Bench, rows
 from tests.support.trees import in_trees
@@ -43,7 +45,7 @@ def judged(b: Bench, robust: Any = None) -> dict[str, Any]:
 
 def asked(b: Bench, table: Answers) -> tuple[ItemIndex, dict[str, Credits]]:
     held = item_index(table, b.ids)
-    return held, {name: scored(table, held, name, ScoredBy()).credits for name in b.voters}
+    return held, {name: scored(table, held, name, "letter", ScreenRules()).credits for name in b.voters}
 
 
 def test_planted_wrong_keys_are_listed_and_few_others() -> None:

@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from robustify.screen.chance import Chance, chance, chance_by_position, false_share
+from robustify.screen.chance import Chance, chance, false_share
 from robustify.screen.consensus import screened
 from robustify.screen.item_index import where_keys_are
 from robustify.screen.screen_rules import ScreenRules
 from robustify.screen.voters import independence, voter_agreement
-from robustify.stats.intervals import Rate, wilson
+from robustify.stats.intervals import wilson
 from robustify.stats.tests import LEVEL, significantly_positive
 from tests.support.fake_answers import Bench, Bools, Ints, bench, placed_bench, votes_of
 from tests.support.rules import unanimous
@@ -123,8 +123,7 @@ def test_items_that_share_a_passage_widen_the_interval() -> None:
 
 def test_no_voter_is_nothing() -> None:
     none = measure(Bench(np.zeros((9, 0), dtype=np.int64), *_keys(9)))
-    nothing = Rate(None, 0, None)
-    assert none == Chance(0, 0, nothing, nothing, 0.0, (0.0, 0.0), None, None, None, None, None)
+    assert none == Chance()
 
 
 def test_a_decoy_of_k_options_stands_for_one_hit_in_k_less_one() -> None:
@@ -190,7 +189,7 @@ def test_a_decoy_at_a_place_stands_for_the_odds_of_that_place() -> None:
     key = np.repeat([0, 1], [15, 5])
     would = np.zeros((20, 4), dtype=bool)
     would[:17, 0] = True
-    found = chance_by_position(key == 0, would, key, np.full(20, 4)).false_share
+    found = chance(key == 0, would, np.full(20, 4), by_position=key).false_share
     assert (found.value, found.n) == (pytest.approx(2 * 3 / 15), 15)
 
 

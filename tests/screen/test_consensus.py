@@ -13,10 +13,11 @@ from pydantic import ValidationError
 from robustify import orders
 from robustify.answers import Answer, Answers, Asked, answer, unanswered
 from robustify.errors import DataError, UsageError
+from robustify.scoring import TextNorm
 from robustify.screen.chance import Chance
 from robustify.screen.consensus import d4_votes, screened
 from robustify.screen.item_index import item_index
-from robustify.screen.screen_rules import Rotation, ScreenRules, TextNorm, same_model
+from robustify.screen.screen_rules import Rotation, ScreenRules, same_model
 from robustify.screen.votes import TIED, UNANSWERED, cast_votes
 from tests.support.fake_answers import Bench, bench, own_rows, rows, text_rows, turned_rows, votes_of
 from tests.support.rules import collect_votes, unanimous
@@ -93,10 +94,10 @@ def test_an_item_whose_key_is_not_known_is_undecided_and_no_flag() -> None:
 def test_verdicts_made_undecided_keep_their_votes() -> None:
     verdicts = screened(votes_of(voted([[0, 0], [0, 1], [0, 0], [1, 1]])), unanimous()).verdicts()
     found = verdicts.undecided(np.array([True, True, False, False]), "two keys")
-    assert [(v.verdict, v.votes, v.reason) for v in found[:2]] == [
+    assert [(v.verdict, v.votes, v.reason) for v in list(found)[:2]] == [
         ("undecided", 2, "two keys"), ("undecided", 1, "two keys"),
     ]  # fmt: skip
-    assert list(found[2:]) == list(verdicts)[2:] == [verdicts[2], verdicts[3]]
+    assert list(found)[2:] == list(verdicts)[2:] == [verdicts[2], verdicts[3]]
 
 
 def test_a_rule_that_counts_votes_asks_no_ranking() -> None:

@@ -6,12 +6,12 @@ import pytest
 from robustify.answers import Answers
 from robustify.arrays import Bools, Floats, Ints
 from robustify.screen.decoy_filter import (
-    Cut,
-    decoy_cut,
-    exact_cut,
+    Cutoff,
+    exact_cutoff,
     false_share_interval,
     flags,
     hits_per_miss,
+    lowest_cutoff,
     shortcut_probability,
     shortcut_share,
 )
@@ -36,22 +36,22 @@ def world(
 def test_the_cut_by_hand() -> None:
     hit = np.array([1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 0, 0], dtype=bool)
     weight = np.arange(13, 0, -1) / 13
-    cut = decoy_cut(weight, hit, np.full(13, 1 / 3), 0.1)
+    cut = lowest_cutoff(weight, hit, np.full(13, 1 / 3), 0.1)
     # After 12 items: 10 hits and two misses, (1/3 + 2/3) / 10; after 13 D is 4/3.
     assert (cut.hits, cut.misses, cut.n) == (10, 2, 13)
     assert cut.decoys == pytest.approx(1)
-    assert cut.estimate == pytest.approx(0.1)
+    assert cut.false_share.value == pytest.approx(0.1)
     assert cut.threshold == weight[11]
-    assert decoy_cut(weight, hit, np.full(13, 1 / 3), 0.09).estimate == pytest.approx(2 / 30)
-    assert decoy_cut(weight, hit, np.full(13, 1 / 3), 0.05).threshold is None
+    assert lowest_cutoff(weight, hit, np.full(13, 1 / 3), 0.09).false_share.value == pytest.approx(2 / 30)
+    assert lowest_cutoff(weight, hit, np.full(13, 1 / 3), 0.05).threshold is None
 
 
 def test_no_item_and_a_sure_null_flag_nothing() -> None:
-    nothing = Cut(0, None, 0, 0, 0.0, None, None)
-    assert decoy_cut(np.empty(0), np.empty(0, dtype=bool), np.empty(0), 0.1) == nothing
+    nothing = Cutoff(0)
+    assert lowest_cutoff(np.empty(0), np.empty(0, dtype=bool), np.empty(0), 0.1) == nothing
     empty, no_fold = np.empty(0), np.zeros(0, dtype=np.int64)
-    assert exact_cut(empty, np.empty(0, dtype=bool), empty, no_fold, empty, 0.1) == ({}, nothing)
-    sure = decoy_cut(np.ones(50), np.ones(50, dtype=bool), hits_per_miss(np.ones(50)), 0.1)
+    assert exact_cutoff(empty, np.empty(0, dtype=bool), empty, no_fold, empty, 0.1) == ({}, nothing)
+    sure = lowest_cutoff(np.ones(50), np.ones(50, dtype=bool), hits_per_miss(np.ones(50)), 0.1)
     assert sure.threshold is None
     assert sure.hits == 0
 
@@ -68,10 +68,10 @@ def test_the_share_of_false_flags_is_at_most_q(k: tuple[int, ...], s: float, exa
         flagged: Bools
         if exact:
             fold = rng.integers(0, 5, 360)
-            found, _ = exact_cut(weight, hit, hits_per_miss(null), fold, content, q)
+            found, _ = exact_cutoff(weight, hit, hits_per_miss(null), fold, content, q)
             flagged = hit & (weight >= np.array([found.get(f, np.inf) for f in fold.tolist()]))
         else:
-            cut = decoy_cut(weight, hit, hits_per_miss(null), q)
+            cut = lowest_cutoff(weight, hit, hits_per_miss(null), q)
             flagged = hit & (weight >= (np.inf if cut.threshold is None else cut.threshold))
         shares.append(float((flagged & ~real).sum() / max(1, flagged.sum())))
     error = np.std(shares) / np.sqrt(len(shares))
@@ -141,9 +141,9 @@ def test_thinning_makes_all_rho_the_largest() -> None:
     null = np.where(np.arange(n) % 2, 1 / 2, 1 / 6)
     fold: Ints = np.zeros(n, dtype=np.int64)
     hit = rng.random(n) < null
-    found, cut = exact_cut(rng.normal(size=n), hit, hits_per_miss(null), fold, rng.random(n), 0.1)
+    found, cut = exact_cutoff(rng.normal(size=n), hit, hits_per_miss(null), fold, rng.random(n), 0.1)
     assert not found
-    assert cut.estimate is None
+    assert cut.false_share.value is None
 
 
 @pytest.mark.parametrize(("n", "q", "flagged"), [(63, 0.1, 20), (63, 0.0999, 0), (64, 0.1, 0)])
@@ -151,7 +151,7 @@ def test_the_exact_rule_flags_at_its_bound_and_not_above(n: int, q: float, flagg
     """Twenty hits below one miss in a fold of 21 have the e-value 21 / (2/3): twenty times that is 63 / 0.1."""
     at = np.arange(n)
     hit = (at > 0) & (at < 21)
-    found, cut = exact_cut(-1.0 * at, hit, np.full(n, 1 / 3), (at > 20) * 1, np.zeros(n), q)
+    found, cut = exact_cutoff(-1.0 * at, hit, np.full(n, 1 / 3), (at > 20) * 1, np.zeros(n), q)
     assert cut.decoys == pytest.approx((cut.misses + 1) / 3)
     assert cut.hits == flagged
     assert found == ({0: -20.0} if flagged else {})

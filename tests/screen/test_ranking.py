@@ -12,13 +12,12 @@ from robustify.baselines.conditional_logit import fitted, log_probabilities, nes
 from robustify.baselines.features import NAMES
 from robustify.item import Item
 from robustify.scoring import picks
-from robustify.screen.consensus import ROBUST, SHORTCUT, UNDECIDED
 from robustify.screen.decoy_filter import flags
 from robustify.screen.item_index import ItemIndex, item_index
 from robustify.screen.ranking import Ranker, Ranking
 from robustify.screen.screen_rules import ScreenRules
 from robustify.screen.strength import top_options
-from robustify.screen.votes import TIED
+from robustify.screen.votes import ROBUST, SHORTCUT, TIED, UNDECIDED
 from tests.support.fake_answers import Bench, bench, items_of, rows, text_rows
 
 RULES = ScreenRules()
@@ -207,7 +206,7 @@ def test_a_copy_counts_once_for_the_cut_and_is_flagged_by_its_own_key() -> None:
     ranking, index = ranked(doubled, copies)
     assert (ranking.group[100:] == ranking.group[:100]).all()
     found = flags(ranking, index.key, 0.3)
-    assert found.cut.n <= 100
+    assert found.cutoff.n <= 100
     flagged = found.outcome == SHORTCUT
     assert flagged.any()
     assert (ranking.top == index.key)[flagged].all()
@@ -237,7 +236,7 @@ def test_voters_who_see_places_are_compared_with_where_keys_are() -> None:
     made = [replace(r, order=(0, 1, 2, 3)) for r in rows(b, rotations=False, bias=0.0)]
     ranking, index = ranked(b, made=made)
     assert ranking.null == pytest.approx(np.full(300, (b.key == 0).mean()))
-    assert flags(ranking, index.key, 0.1).cut.hits == 0
+    assert flags(ranking, index.key, 0.1).cutoff.hits == 0
     turned, _ = ranked(b, made=rows(b))
     assert turned.null == pytest.approx(np.full(300, 0.25))
 
@@ -247,9 +246,8 @@ def test_the_exact_rule_flags_less_and_says_what() -> None:
     b, items, has = cued(600, 0.5)
     ranking, index = ranked(b, items)
     exact = flags(ranking, index.key, 0.1, exact=True)
-    assert exact.cut.threshold is None
-    assert exact.cut.hits == np.count_nonzero((exact.outcome == SHORTCUT)[ranking.group == np.arange(600)])
-    assert ((exact.above & exact.hit) == (exact.outcome == SHORTCUT)).all()
+    assert exact.cutoff.threshold is None
+    assert exact.cutoff.hits == np.count_nonzero((exact.outcome == SHORTCUT)[ranking.group == np.arange(600)])
     assert (exact.outcome[has == 1] == SHORTCUT).mean() > 0.6
 
 

@@ -123,13 +123,6 @@ def audited(best: Bools, key: Ints, k: Ints, would: Bools) -> AuditRate:
     return AuditRate(rate(won), float(chance.mean()), float(np.mean(1 / k)), int(np.count_nonzero(open_)))
 
 
-def among_open(hit: Bools, size: Ints, k: Ints, p: float, refits: int) -> AuditRate:
-    """Return the audit rate of an auditor that picks one of `size` open choices per item. Arrays are (n,), with n >= 1."""
-    n, hits = len(hit), int(np.count_nonzero(hit))
-    found = Rate(hits / n, n, clopper_pearson(hits, n))
-    return AuditRate(found, float(np.mean(1 / size)), float(np.mean(1 / k)), p=p, refits=refits)
-
-
 def _exact(right: float, n: int, level: float = 0.95) -> Interval:
     low = clopper_pearson(math.floor(right + 1e-6), n, level)[0]
     return low, clopper_pearson(min(math.ceil(right - 1e-6), n), n, level)[1]

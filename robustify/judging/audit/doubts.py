@@ -1,28 +1,32 @@
-"""Doubtful items: keys that all strong models contradict, and items found in text files.
+"""Doubtful items: keys that all strong models contradict, items that better models get wrong, and items in text files.
 
-Neither is proof, because models share errors and only the given files are searched. Items are not corrected or moved.
+None is proof, because models share errors and only the given files are searched. Items are not corrected or moved.
 """
 
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from robustify.arrays import Bools, Floats
+from robustify.arrays import ROUNDING, Bools, Floats
 from robustify.errors import DataError
 from robustify.judging.accuracy import Credits
 from robustify.judging.context import Context
+from robustify.judging.measures import against_chance
 from robustify.ngrams.overlap import PARTS, Overlap
 from robustify.screen.item_index import ItemIndex
 from robustify.screen.votes import UNANSWERED, first_picks
 from robustify.stats.intervals import rate, wilson
 from robustify.summary.quantity import Quantity, Reason
 from robustify.summary.result import Contamination, ShortMode, TextFile, TextOverlap
-from robustify.summary.scored import LabelNoise
+from robustify.summary.scored import ItemAnalysis, ItemDiscrimination, LabelNoise
 
-FEWEST = 2
+FEWEST_STRONG = 2
 LISTED = 1_000
 """Maximum number of listed items. `flagged` counts all of them."""
+FEWEST_MODELS = 5
+"""Minimum number of models per item for its analysis. A correlation over fewer models is uninformative."""
+LISTED_LOWEST = 20
 
 
 def label_noise(
@@ -36,34 +40,83 @@ def label_noise(
     most keys. Items with the lowest `discrimination` (n,) are listed first.
     """
     index, parts = ctx.index, ctx.parts
-    asked = [name for name, c in credits.items() if c.get("full") is not None]
-    if not asked:
+    full = {name: won for name, of in credits.items() if (won := of.get("full")) is not None}
+    if not full:
         return None
-    strong = tuple(name for name in asked if _is_strong(credits[name], index))
-    if len(strong) < FEWEST:
-        return LabelNoise(
-            strong=strong, reason=Reason.of("few_strong_models", strong=len(strong), asked=len(asked))
-        )
+    accuracy = {name: against_chance(won[index.k > 0], index.k[index.k > 0]) for name, won in full.items()}
+    strong = tuple(name for name, a in accuracy.items() if a.ci and a.ci[0] > (a.chance or 0.0))
+    if len(strong) < FEWEST_STRONG:
+        few = Reason.of("few_strong_models", strong=len(strong), asked=len(full))
+        return LabelNoise(strong=strong, reason=few)
     found = (first_picks(ctx.answers, index, ctx.full, name) for name in strong)
     picks = np.column_stack([pick for pick in found if pick is not None])
     there = (picks != UNANSWERED).all(axis=1) & (index.key >= 0)
     wrong = there & (picks >= 0).all(axis=1) & (picks != index.key[:, None]).all(axis=1)
     flagged = wrong & (picks == picks[:, :1]).all(axis=1)
-    by_chance = (index.k[wrong] - 1.0) ** (1 - len(strong))
     listed = np.flatnonzero(flagged)
     if discrimination is not None:
         listed = listed[np.argsort(discrimination[listed], kind="stable")]
-    ids = tuple(index.items[i] for i in listed[:LISTED].tolist())
     return LabelNoise(
         strong=strong,
         n=int(np.count_nonzero(there)),
         flagged=_rate(flagged[there]),
         all_wrong=int(np.count_nonzero(wrong)),
-        expected=float(by_chance.sum()),
+        expected=float(((index.k[wrong] - 1.0) ** (1 - len(strong))).sum()),
         in_robust=_rate(flagged[there & parts.robust]),
         in_shortcut=_rate(flagged[there & parts.shortcut]),
-        items=ids,
+        items=tuple(index.items[i] for i in listed[:LISTED].tolist()),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class AnalysedItems:
+    """Difficulty and discrimination of each item (n,), NaN if undefined, with a summary."""
+
+    difficulty: Floats
+    discrimination: Floats
+    part: ItemAnalysis
+
+
+def item_analysis(ctx: Context, credits: Mapping[str, Credits]) -> AnalysedItems | None:
+    """Return the item analysis for the full question, or for cloze if the full question was not asked. None below five
+    models.
+
+    Difficulty is the share of models that are right. Discrimination is the correlation, over models, of the credit for an
+    item with the mean credit for all other items (corrected item-total correlation), undefined if credits do not vary.
+    """
+    views = ("full", "cloze_chars")
+    answered = {
+        view: {m: c for m, of in credits.items() if (c := of.get(view)) is not None} for view in views
+    }
+    view = next((view for view, won in answered.items() if len(won) >= FEWEST_MODELS), None)
+    if view is None:
+        return None
+    won = np.column_stack(list(answered[view].values()))
+    there = ~np.isnan(won) & (np.sum(~np.isnan(won), axis=1, keepdims=True) >= FEWEST_MODELS)
+    n = there.sum(axis=1)
+    won = np.where(there, won, 0.0)
+    rest = (won.sum(axis=0) - won) / np.maximum(there.sum(axis=0) - 1, 1)
+
+    def deviations(x: Floats) -> Floats:
+        mean = np.where(there, x, 0.0).sum(axis=1) / np.maximum(n, 1)
+        return np.where(there, x - mean[:, None], 0.0)
+
+    a, b = deviations(won), deviations(rest)
+    size = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
+    found = np.where(size > ROUNDING, (a * b).sum(axis=1) / np.maximum(size, ROUNDING), np.nan)
+    difficulty = np.where(n > 0, won.sum(axis=1) / np.maximum(n, 1), np.nan)
+    worst = [i for i in np.argsort(found, kind="stable")[:LISTED_LOWEST].tolist() if found[i] < 0]
+    rows = tuple(
+        ItemDiscrimination(item=ctx.index.items[i], difficulty=difficulty[i], discrimination=found[i])
+        for i in worst
+    )
+    part = ItemAnalysis(
+        models=tuple(answered[view]),
+        view="full" if view == "full" else "cloze_chars",
+        negative=Quantity.of(rate(np.where(np.isnan(found), np.nan, found < 0))),
+        lowest=rows,
+    )
+    return AnalysedItems(difficulty, found, part)
 
 
 def contamination(ctx: Context) -> Contamination | None:
@@ -109,22 +162,13 @@ def overlapped(found: Overlap, index: ItemIndex, robust: Bools, shortcut: Bools)
     )
 
 
-def _among(index: ItemIndex, names: tuple[str, ...] | frozenset[str]) -> Bools:
+def _among(index: ItemIndex, names: Collection[str]) -> Bools:
     wanted = frozenset(names)
     return np.array([name in wanted for name in index.items], dtype=bool)
 
 
 def _share(x: int, n: int) -> Quantity:
     return Quantity(value=x / n, n=n, ci=wilson(x, n)) if n else Quantity(n=0)
-
-
-def _is_strong(credits: Credits, index: ItemIndex) -> bool:
-    won = credits["full"]
-    if won is None:
-        return False
-    there = ~np.isnan(won) & (index.k > 0)
-    accuracy = rate(won[there])
-    return accuracy.ci is not None and accuracy.ci[0] > float(np.mean(1 / index.k[there]))
 
 
 def _rate(credit: Floats | Bools) -> Quantity:

@@ -5,7 +5,7 @@ fit on all other blocks. Cross-fitted hits have no simple null distribution, so 
 (Ojala and Garriga 2010). The ridge has a closed form, and all refits are matrix products.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -21,9 +21,11 @@ from robustify.baselines.conditional_logit import FEWEST_ITEMS
 from robustify.baselines.features import matrix
 from robustify.baselines.near_duplicates import fold_groups, near_duplicates
 from robustify.item import Item
-from robustify.judging.audit.auditor import AuditRate, among_open
-from robustify.screen.consensus import ROBUST, Screened
+from robustify.judging.audit.auditor import AuditRate
+from robustify.screen.consensus import Screened
 from robustify.screen.item_index import ItemIndex
+from robustify.screen.votes import ROBUST
+from robustify.stats.intervals import Rate, clopper_pearson
 
 BLOCKS = 10
 RIDGE = 50.0
@@ -57,33 +59,31 @@ class Design:
         return cls(np.asarray(raw - np.repeat(mean, size, axis=0)), size, block, drawn)
 
     @cached_property
-    def starts(self) -> Ints:
+    def _starts(self) -> Ints:
         """Row of each item's first open choice (n,)."""
         return np.asarray(np.cumsum(self.size) - self.size)
 
     @cached_property
-    def _blocks(self) -> list[tuple[slice, slice]]:
-        """Slice of the items and slice of the feature rows, for each block."""
+    def _blocks(self) -> list[tuple[slice, slice, Any]]:
+        """Slice of the items, slice of the feature rows, and Cholesky factor of the penalized Gram matrix of all other
+        blocks, for each block.
+        """
         edge = np.searchsorted(self.block, np.arange(BLOCKS + 1))
-        row = np.append(self.starts, len(self.x))[edge]
-        return [(slice(*edge[b : b + 2]), slice(*row[b : b + 2])) for b in range(BLOCKS)]
-
-    @cached_property
-    def _factors(self) -> list[Any]:
-        """Cholesky factor of the penalized Gram matrix of all other blocks, for each block."""
-        products = [self.x[rows].T @ self.x[rows] for _, rows in self._blocks]
+        row = np.append(self._starts, len(self.x))[edge]
+        places = [(slice(*edge[b : b + 2]), slice(*row[b : b + 2])) for b in range(BLOCKS)]
+        products = [self.x[rows].T @ self.x[rows] for _, rows in places]
         total = sum(products) + RIDGE * np.eye(self.x.shape[1])
-        return [cho_factor(total - one) for one in products]
+        return [(*place, cho_factor(total - one)) for place, one in zip(places, products, strict=True)]
 
     def hits(self, key: Ints) -> Bools:
         """Return whether each item's pick, by a fit on all other blocks, is its key (n, c).
 
         `key` (n, c) gives the position of each item's key among its open choices, for c assignments of keys.
         """
-        at, out = self.starts[:, None] + key, np.zeros(key.shape, dtype=bool)
-        sums = [self._summed(rows, at[items]) for items, rows in self._blocks]
+        at, out = self._starts[:, None] + key, np.zeros(key.shape, dtype=bool)
+        sums = [self._summed(rows, at[items]) for items, rows, _ in self._blocks]
         total = np.sum(sums, axis=0)
-        for (items, rows), factor, mine in zip(self._blocks, self._factors, sums, strict=True):
+        for (items, rows, factor), mine in zip(self._blocks, sums, strict=True):
             out[items] = self._right(items, rows, cho_solve(factor, total - mine), at)
         return out
 
@@ -96,7 +96,7 @@ class Design:
     def _right(self, items: slice, rows: slice, weights: Floats, at: Ints) -> Bools:
         # Scores are rounded so that options with equal features tie on any machine.
         scores = np.round(self.x[rows] @ weights, 9) + 1e-10 * self.tiebreak[rows, None]
-        first, size = self.starts[items] - rows.start, self.size[items]
+        first, size = self._starts[items] - rows.start, self.size[items]
         top = scores[first]
         # A loop over options is many times faster than `np.maximum.reduceat` along columns.
         for option in range(1, int(size.max(initial=0))):
@@ -113,19 +113,12 @@ def refitted(design: Design, key: Ints, refits: int = 999, seed: int = 0) -> tup
     """
     hits = design.hits(key[:, None])[:, 0]
     n = int(np.clip(_CELLS // max(1, len(design.x)), min(FEWEST_REFITS, refits), refits))
-    found = int(np.count_nonzero(hits))
-    reached = sum(int(np.count_nonzero(some >= found)) for some in permuted(design, n, seed))
+    rng, step, reached = np.random.default_rng(seed), max(1, _AT_ONCE // max(1, len(design.x))), 0
+    for start in range(0, n, step):
+        drawn = rng.random((len(design.size), min(step, n - start)))
+        under_null = design.hits((drawn * design.size[:, None]).astype(np.int64)).sum(axis=0)
+        reached += int(np.count_nonzero(under_null >= np.count_nonzero(hits)))
     return hits, (1 + reached) / (1 + n), n
-
-
-def permuted(design: Design, refits: int, seed: int) -> Iterator[Ints]:
-    """Yield the numbers of hits under permuted keys, in batches of refits."""
-    rng = np.random.default_rng(seed)
-    step = max(1, _AT_ONCE // max(1, len(design.x)))
-    for start in range(0, refits, step):
-        drawn = rng.random((len(design.size), min(step, refits - start)))
-        key = (drawn * design.size[:, None]).astype(np.int64)
-        yield design.hits(key).sum(axis=0)
 
 
 def hash_rank(items: Sequence[Item], groups: Ints, seed: int) -> Ints:
@@ -133,17 +126,16 @@ def hash_rank(items: Sequence[Item], groups: Ints, seed: int) -> Ints:
     smallest: dict[int, str] = {}
     for item, group in zip(items, groups.tolist(), strict=True):
         smallest[group] = min(item.id, smallest.get(group, item.id))
+
+    def mark(name: str) -> bytes:
+        return sha256(f"forward/{seed}/{name}".encode("utf-8", "surrogatepass")).digest()
+
     marks = [
-        (_hash(smallest[group], seed), _hash(item.id, seed))
-        for item, group in zip(items, groups.tolist(), strict=True)
+        (mark(smallest[group]), mark(item.id)) for item, group in zip(items, groups.tolist(), strict=True)
     ]
     rank = np.empty(len(marks), dtype=np.int64)
     rank[sorted(range(len(marks)), key=marks.__getitem__)] = np.arange(len(marks))
     return rank
-
-
-def _hash(name: str, seed: int) -> bytes:
-    return sha256(f"forward/{seed}/{name}".encode("utf-8", "surrogatepass")).digest()
 
 
 def blocks(groups: Ints) -> Ints:
@@ -205,18 +197,15 @@ class FreshProbe:
 
     def of(self, kept: Kept) -> AuditRate | None:
         """Return the audit rate of a probe fitted on the kept items, or None if texts are unknown or items are too few."""
-        if not kept.items or not self.knows(kept):
-            return None
         found = self.fitted(kept)
         if found is None:
             return None
         design, at, key = found
         hits, p, refits = refitted(design, key, self.settings.refits, self.settings.seed)
-        return among_open(hits, design.size, kept.k[at], p, refits)
-
-    def knows(self, kept: Kept) -> bool:
-        """Return whether the texts of all kept items are known."""
-        return bool(self.items) and all(name in self.number for name in kept.items)
+        n, right = len(hits), int(np.count_nonzero(hits))
+        rate = Rate(right / n, n, clopper_pearson(right, n))
+        chance, even = float(np.mean(1 / design.size)), float(np.mean(1 / kept.k[at]))
+        return AuditRate(rate, chance, even, p=p, refits=refits)
 
     def first(self, kept: Kept) -> Bools:
         """Return a mask (n,) that selects one item of each group of near-duplicates, or all items if no text is known.
@@ -224,9 +213,9 @@ class FreshProbe:
         The selected item has the most closed choices and, among equals, the first rank in hash order. A choice that is
         closed for one copy is not the key of another copy either.
         """
-        if not self.knows(kept):
+        at_all = self._places(kept)
+        if at_all is None:
             return np.ones(len(kept.key), dtype=bool)
-        at_all = np.array([self.number[name] for name in kept.items], dtype=np.int64)
         rank, duplicates, _ = (table[at_all] for table in self._order)
         order = np.lexsort((rank, -kept.would.sum(axis=1)))
         out = np.zeros(len(at_all), dtype=bool)
@@ -235,7 +224,9 @@ class FreshProbe:
 
     def fitted(self, kept: Kept) -> tuple[Design, Ints, Ints] | None:
         """Return the design with its item indices and key positions (m,), or None if fewer than 50 items can be fitted."""
-        at_all = np.array([self.number[name] for name in kept.items], dtype=np.int64)
+        at_all = self._places(kept)
+        if at_all is None or not len(at_all):
+            return None
         size = kept.open.sum(axis=1)
         rank, _, groups = (table[at_all] for table in self._order)
         order = np.argsort(rank, kind="stable")
@@ -249,9 +240,13 @@ class FreshProbe:
         design = Design.of(matrix(self.items)[rows], size[at], blocks(groups[at]), self.settings.seed)
         return design, at, key
 
+    def _places(self, kept: Kept) -> Ints | None:
+        """Return the index (n,) of each kept item, or None if some text is unknown."""
+        found = [self._number.get(name, -1) for name in kept.items]
+        return None if not self.items or -1 in found else np.array(found, dtype=np.int64)
+
     @cached_property
-    def number(self) -> dict[str, int]:
-        """Index of each item by ID."""
+    def _number(self) -> dict[str, int]:
         return {item.id: i for i, item in enumerate(self.items)}
 
     @cached_property

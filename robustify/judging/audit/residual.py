@@ -18,13 +18,12 @@ from robustify.baselines.meaning import VIEW as MEANING
 from robustify.judging.audit.auditor import POWER, AuditorRates, AuditRate, audited
 from robustify.judging.audit.fresh import FreshProbe, Kept, everything, kept_by
 from robustify.judging.context import Context
-from robustify.scoring import best
-from robustify.screen.consensus import ROBUST
-from robustify.screen.screen_rules import FDR, VIEW_OF
-from robustify.screen.votes import cast_votes, first_template, models_asked
+from robustify.scoring import VIEW_OF, best
+from robustify.screen.screen_rules import FDR
+from robustify.screen.votes import ROBUST, cast_votes, first_template, models_asked
 from robustify.stats.intervals import Rate
 from robustify.stats.tests import LEVEL
-from robustify.summary.quantity import AuditorKind, Reason, Score
+from robustify.summary.quantity import AuditorKind, Reason, ReasonValue, Score
 from robustify.summary.result import AuditorResult, Residual, Verdict
 from robustify.summary.scored import WITH_MEANING
 
@@ -71,20 +70,18 @@ def non_voters(ctx: Context, task: AuditTask) -> Iterator[AuditorRates]:
 
 def by_meaning(ctx: Context, task: AuditTask) -> Iterator[AuditorRates]:
     """Yield the audit of the sentence encoder, if it was asked. Items that it did not see count as unanswered."""
-    for view, name, _ in ctx.answers.askings():
-        if view == MEANING:
-            rows = ctx.answers.block(MEANING, name).first()
-            shared, at = best(rows.scores, rows.k), ctx.index.index_of[rows.item]
-            picked = np.zeros((len(ctx.index), ctx.index.width), dtype=bool)
-            picked[at[at >= 0], : shared.shape[1]] = shared[at >= 0]
-            yield _model(ctx, "encoder", name, picked, task.kept)
+    for name in models_asked(ctx.answers, MEANING):
+        rows = ctx.answers.block(MEANING, name).first()
+        rows = rows.where(ctx.index.index_of[rows.item] >= 0)
+        shared = best(rows.scores, rows.k)[:, : ctx.index.width]
+        picked = np.zeros((len(ctx.index), ctx.index.width), dtype=bool)
+        picked[ctx.index.index_of[rows.item], : shared.shape[1]] = shared
+        yield _model(ctx, "encoder", name, picked, task.kept)
 
 
 def _model(ctx: Context, kind: AuditorKind, name: str, best: Bools, kept: Kept) -> AuditorRates:
-    index = ctx.index
-    found = audited(best[kept.mask], kept.key, kept.k, kept.would)
-    known = index.k > 0
-    before = audited(best[known], index.key[known], index.k[known], np.zeros_like(best[known]))
+    every = everything(ctx.index)
+    found, before = (audited(best[part.mask], part.key, part.k, part.would) for part in (kept, every))
     return AuditorRates(kind, name, found, kind in ("non_voter", "encoder"), before=before)
 
 
@@ -135,26 +132,26 @@ def residual(ctx: Context) -> Residual:
     chance = float(np.mean(1 / index.k[robust])) if robust.any() else None
     verdict, reasons = audit_verdict(auditors, chance, margin)
     if fitted:
-        reasons = [*reasons, Reason.of("probe_voted")]
+        reasons.append(Reason.of("probe_voted"))
     if ctx.rules.adjust == WITH_MEANING:
-        reasons = [*reasons, Reason.of("encoder_adjusts")]
+        reasons.append(Reason.of("encoder_adjusts"))
+    of_kind: dict[str, dict[str, AuditorResult]] = {}
+    for one in auditors:
+        kind = one.kind if one.kind in get_args(AuditorKind) else "others"
+        of_kind.setdefault(kind, {})[one.name] = one.entry()
     return Residual(
-        leave_one_out=_of_kind("leave_one_out", auditors),
-        non_voters=_of_kind("non_voter", auditors),
-        heuristics=_of_kind("heuristic", auditors) or None,
-        probe=next(iter(_of_kind("probe", auditors).values()), None),
-        encoder=next(iter(_of_kind("encoder", auditors).values()), None),
-        others={a.name: a.entry() for a in auditors if a.kind not in get_args(AuditorKind)} or None,
+        leave_one_out=of_kind.get("leave_one_out", {}),
+        non_voters=of_kind.get("non_voter", {}),
+        heuristics=of_kind.get("heuristic"),
+        probe=next(iter(of_kind.get("probe", {}).values()), None),
+        encoder=next(iter(of_kind.get("encoder", {}).values()), None),
+        others=of_kind.get("others"),
         probe_voted=fitted,
         chance=chance,
         margin=margin,
         verdict=verdict,
         reasons=tuple(reasons),
     )
-
-
-def _of_kind(kind: AuditorKind, auditors: Sequence[AuditorRates]) -> dict[str, AuditorResult]:
-    return {a.name: a.entry() for a in auditors if a.kind == kind}
 
 
 def audit_verdict(
@@ -171,7 +168,10 @@ def audit_verdict(
         return "inconclusive", [Reason.of("no_item_kept" if chance is None else "no_auditor")]
     against = [a for a in answered if _prevents_certificate(a, chance, margin)]
     independent = [a for a in answered if a.independent and a.kind != "heuristic"]
-    vouching = [a for a in independent if _could_reveal(a, chance, margin)]
+    # An auditor below chance would not reveal a shortcut: it learnt to avoid the keys.
+    vouching = [
+        a for a in independent if a.audit.bounds()[1] >= a.audit.limit(chance) and a.audit.could_see(margin)
+    ]
     if vouching and not against:
         below = Reason.of("below_margin", auditors=len(answered), margin=margin)
         return "certified", [below, *map(_power, vouching)]
@@ -179,18 +179,16 @@ def audit_verdict(
     if alarms := [a for a in answered if a.audit.alarm(chance, level)]:
         alarms.sort(key=lambda a: a.audit.limit(chance) - a.audit.bounds(1 - level)[0])
         return "not certified", [_above_chance(a, chance, level) for a in alarms]
-    reasons = [_not_below_margin(a, chance, margin) for a in against]
+    reasons = []
+    for a in against:
+        limit = a.audit.limit(chance) + (0 if a.kind == "heuristic" else margin)
+        found = {"high": a.audit.bounds()[1], "limit": limit, "p": a.audit.p}
+        reasons.append(Reason.of("not_below_margin", **a.reason(), **found))
     if not independent:
         return "inconclusive", [Reason.of("no_independent_auditor"), *reasons]
     blind = [a for a in independent if not vouching and a not in against]
-    return "inconclusive", reasons + [
-        Reason.of("could_not_see", **a.reason(), free=a.audit.free) for a in blind
-    ]
-
-
-def _could_reveal(a: AuditorRates, chance: float, margin: float) -> bool:
-    """Return whether an auditor would reveal a shortcut. One below chance would not: it learnt to avoid the keys."""
-    return a.audit.bounds()[1] >= a.audit.limit(chance) and a.audit.could_see(margin)
+    unseen = [Reason.of("could_not_see", **a.reason(), free=a.audit.free) for a in blind]
+    return "inconclusive", reasons + unseen
 
 
 def _power(a: AuditorRates) -> Reason:
@@ -207,21 +205,13 @@ def _prevents_certificate(a: AuditorRates, chance: float, margin: float) -> bool
 
 
 def _above_chance(a: AuditorRates, chance: float, level: float) -> Reason:
-    even = chance if a.audit.even is None else a.audit.even
-    low, limit = a.audit.bounds(1 - level)[0], a.audit.limit(chance)
     audit = a.audit
-    return Reason.of(
-        "above_chance",
-        **a.reason(),
-        low=low,
-        limit=limit,
-        even=even,
-        expected=audit.chance,
-        p=audit.p,
-        refits=audit.refits,
-    )
-
-
-def _not_below_margin(a: AuditorRates, chance: float, margin: float) -> Reason:
-    limit = a.audit.limit(chance) + (0 if a.kind == "heuristic" else margin)
-    return Reason.of("not_below_margin", **a.reason(), high=a.audit.bounds()[1], limit=limit, p=a.audit.p)
+    found: dict[str, ReasonValue] = {
+        "low": audit.bounds(1 - level)[0],
+        "limit": audit.limit(chance),
+        "even": chance if audit.even is None else audit.even,
+        "expected": audit.chance,
+        "p": audit.p,
+        "refits": audit.refits,
+    }
+    return Reason.of("above_chance", **a.reason(), **found)

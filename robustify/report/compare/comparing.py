@@ -17,13 +17,14 @@ from pydantic import Field
 
 from robustify.arrays import Floats, Ints, group_numbers
 from robustify.judging import measures
-from robustify.judging.accuracy import Scored, ScoredBy, compare_pair, scored
+from robustify.judging.accuracy import Scored, compare_pair, scored
 from robustify.judging.measures import ADJUSTED, SET, Measure, PerItem
 from robustify.report.compare.matching import SameItem, same_items
 from robustify.report.format import counted, plain
 from robustify.report.messages import label
 from robustify.run import SPLIT_FILES, VERDICTS, Run, open_run
 from robustify.screen.item_index import item_index
+from robustify.screen.screen_rules import ScreenRules
 from robustify.stats.balance import weighted_difference
 from robustify.stats.intervals import rate
 from robustify.stats.tests import LEVEL, NORMAL, detectable, holm, newcombe
@@ -119,11 +120,10 @@ class Side:
 
     def scored(self, model: str) -> Scored:
         """Return the model's credits on the matched items by view, as the run scored them."""
-        screen, answers = self.summary.screen, self.run.answers
-        by = ScoredBy(self.summary.full_mode)
+        screen, rules, answers = self.summary.screen, ScreenRules(), self.run.answers
         if screen is not None:
-            by = replace(by, screen=screen.mode, template=screen.template, norm=screen.norm or "chars")
-        return scored(answers, item_index(answers, self.items), model, by)
+            rules = ScreenRules(mode=screen.mode, template=screen.template, norm=screen.norm or "chars")
+        return scored(answers, item_index(answers, self.items), model, self.summary.full_mode, rules)
 
     def values(self, measure: Measure, model: Scored) -> Floats | None:
         """Return a measure's value for each matched item (n_items,), or None if it has none."""
