@@ -223,12 +223,8 @@ class Answers:
         """Build a table of the rows, in the given order."""
         answers = list(rows)
         # Build typed columns, because pyarrow would infer the types of nested lists row by row.
-        schema = pa.schema(
-            [
-                *SCHEMA,
-                *(f for f in OPTIONAL if any(getattr(one, f.name, None) is not None for one in answers)),
-            ]
-        )
+        given = [f for f in OPTIONAL if any(getattr(one, f.name, None) is not None for one in answers)]
+        schema = pa.schema([*SCHEMA, *given])
         columns = [pa.array(list(map(attrgetter(f.name), answers)), type=f.type) for f in schema]
         return cls(pa.table(columns, schema=schema))
 
@@ -240,11 +236,7 @@ class Answers:
 
     @classmethod
     def read(cls, path: Path) -> "Answers":
-        """Read `answers.parquet`.
-
-        Raises:
-            DataError: the file is missing, damaged, or not Parquet, or its columns do not match `SCHEMA`.
-        """
+        """Read `answers.parquet`. Raise `DataError` if it is no Parquet file or its columns do not match `SCHEMA`."""
         try:
             # ParquetFile imports far less than the reader of data sets.
             with pq.ParquetFile(path) as file:
@@ -253,21 +245,23 @@ class Answers:
             raise DataError(
                 f"{path}: the answer table cannot be read ({type(error).__name__}). Run the audit again."
             ) from None
-        missing = [f.name for f in SCHEMA if f.name not in table.column_names]
-        repeated = sorted({name for name in table.column_names if table.column_names.count(name) > 1})
+        found = table.column_names
+        missing = [name for name in SCHEMA.names if name not in found]
+        repeated = sorted({name for name in found if found.count(name) > 1})
+        fault = None
         if missing or repeated:
-            fault = f"{', '.join(missing)} are missing" if missing else f"{', '.join(repeated)} are repeated"
-            raise DataError(f"{path}: columns {fault}; expected an answer table written by robustify")
-        empty = [c for c in ("item", "view", "model", "template", "order") if table[c].null_count]
-        if empty:
-            raise DataError(f"{path}: column {empty[0]} has empty cells. Run the audit again.")
-        try:
-            schema = pa.schema([*SCHEMA, *(f for f in OPTIONAL if f.name in table.column_names)])
-            return cls(table.select(schema.names).cast(schema).combine_chunks())
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
-            raise DataError(
-                f"{path}: a column has the wrong type; expected an answer table written by robustify"
-            ) from None
+            fault = f"columns {', '.join(missing or repeated)} are {'missing' if missing else 'repeated'}"
+        elif empty := [c for c in ("item", "view", "model", "template", "order") if table[c].null_count]:
+            fault = f"column {empty[0]} has empty cells"
+        else:
+            schema = pa.schema([*SCHEMA, *(f for f in OPTIONAL if f.name in found)])
+            try:
+                return cls(table.select(schema.names).cast(schema).combine_chunks())
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
+                fault = "a column has the wrong type"
+        raise DataError(
+            f"{path}: {fault}; expected an answer table written by robustify. Run the audit again."
+        )
 
     def write(self, path: Path) -> None:
         """Write the table to a Parquet file. The same rows always give the same bytes."""

@@ -178,8 +178,7 @@ def audit(
         progress: whether to show progress on stderr.
         rule: settings of the screen, with the keys of `Rule`.
 
-    Raises:
-        RobustifyError: a setting is invalid, a step fails, or `public` or `out` is required but missing.
+    Raise `RobustifyError` if a setting is invalid, a step fails, or `public` or `out` is required but missing.
     """
     overrides = _overrides(rule)
     if "mode" in rule:
@@ -209,9 +208,7 @@ def judge(run: Audit | str | Path, *, out: str | Path | None = None, **rule: Unp
     model.
 
     The original run is unchanged. By default, the new run is in a temporary folder that is removed with the result.
-
-    Raises:
-        RobustifyError: the run is restricted, or `robustify judge` would refuse it.
+    Raise `RobustifyError` if the run is restricted, or `robustify judge` would refuse it.
     """
     found = run.run if isinstance(run, Audit) else open_run(Path(run))
     return _in(out, lambda to: pipeline.rejudge(found, _overrides(rule), to))
@@ -247,8 +244,8 @@ def adjusted(data: Data, hits: Mapping[str, Sequence[float]], *, adjust: "Adjust
         `value`, `n`, `low`, and `high` (95 %) of the adjusted score, and `raw`, the mean of all hits. `attrs` has the
         worth of the weights and the remaining cues found by auditors, in the form of `adjustment` in a run's summary.
 
-    Raises:
-        RobustifyError: the set is restricted, hits do not match the items, items are too few, or the encoder is missing.
+    Raise `RobustifyError` if the set is restricted, hits do not match the items, items are too few, or the encoder is
+    missing.
     """
     import numpy as np
     import pandas as pd
@@ -289,8 +286,7 @@ def import_logs(
         out: the folder of the run. By default, a temporary folder that is removed with the result.
         rule: `name` of the benchmark and `criterion` of the screen.
 
-    Raises:
-        RobustifyError: `robustify import` would refuse the logs.
+    Raise `RobustifyError` if `robustify import` would refuse the logs.
     """
     paths = [parse_log_path(str(log)) for log in logs]
     options = LogOptions(view=view, columns=columns or {})

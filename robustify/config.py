@@ -7,7 +7,7 @@ Validation reports all faults at once, each with its path and without its value.
 import copy
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -43,12 +43,12 @@ from robustify.settings_files import shipped as shipped
 from robustify.summary.scored import WITH_MEANING, Adjust
 from robustify.views import BEFORE_A_QUESTION, NO_PASSAGE, Hidden
 
-MOST_EXTENDED = 32
+_MOST_EXTENDED = 32
 """Maximum number of files in a chain of configs, with repeats."""
-_FILES = (
-    "cloze.labels", "contamination.files.[]", "free.answers.[]", "free.facts", "free.people",
-    "free.template_dir.[]", "infer_question.tables.[]", "data", "data.[]", "data.path", "data.[].path",
+NAMED_FILES = (
+    "contamination.files.[]", "free.answers.[]", "free.facts", "free.people", "free.template_dir.[]", "data.[].path",
 )  # fmt: skip
+_FILES = (*NAMED_FILES, "cloze.labels", "infer_question.tables.[]", "data", "data.[]", "data.path")
 """Paths of config keys whose values are file names relative to the config."""
 
 
@@ -76,6 +76,9 @@ def _listed(value: object) -> object:
     return [value] if isinstance(value, str | Mapping) else value
 
 
+_Source = Annotated[Source, BeforeValidator(lambda one: {"path": one} if isinstance(one, str) else one)]
+
+
 class Config(Settings):
     """All settings of a run."""
 
@@ -83,14 +86,7 @@ class Config(Settings):
     sensitivity: Literal["public", "restricted"]
     adapter: str | None = None
     """Adapter of a sensitive set, by name or folder, which defines its data, fields, and sensitivity."""
-    data: Annotated[
-        tuple[
-            Annotated[Source, BeforeValidator(lambda one: {"path": one} if isinstance(one, str) else one)],
-            ...,
-        ],
-        BeforeValidator(_listed),
-        Field(min_length=1),
-    ]
+    data: Annotated[tuple[_Source, ...], BeforeValidator(_listed), Field(min_length=1)]
     models: tuple[Annotated[Runnable, PlainValidator(lambda one: model_of(_named(one)))], ...] = ()
     hidden: Hidden = "question"
     """Part of an item that the screen hides: the question, or the passage or context before it."""
@@ -129,12 +125,10 @@ class Config(Settings):
     @classmethod
     def _words_without(cls, tree: Any) -> Any:
         """Make screen templates without a passage the default if passages are hidden."""
-        match tree:
-            case {"hidden": hidden} if hidden in BEFORE_A_QUESTION:
-                asking = tree.get("asking") or {}
-                if isinstance(asking, Mapping):
-                    words = {"letter_templates": [NO_PASSAGE], "text_template": NO_PASSAGE}
-                    return {**tree, "asking": {**words, **asking}}
+        asking = (tree.get("asking") or {}) if isinstance(tree, Mapping) else None
+        if isinstance(asking, Mapping) and tree.get("hidden") in BEFORE_A_QUESTION:
+            words = {"letter_templates": [NO_PASSAGE], "text_template": NO_PASSAGE}
+            return {**tree, "asking": {**words, **asking}}
         return tree
 
     @field_validator("models")
@@ -148,13 +142,9 @@ class Config(Settings):
         return models
 
     @model_validator(mode="after")
-    def _restricted_sets_are_local(self) -> "Config":
+    def _consistent(self) -> "Config":
         if self.sensitivity == "restricted" and any(source.hub for source in self.data):
             raise ValueError("a restricted set is read only from local files. Use `path` instead of `hub`.")
-        return self
-
-    @model_validator(mode="after")
-    def _meaning_needs_the_encoder(self) -> "Config":
         if self.adjust == WITH_MEANING and not self.encoder:
             raise ValueError("`adjust: form+meaning` needs the encoder. Remove `encoder: false`.")
         return self
@@ -174,12 +164,7 @@ def skipping_bad(config: Config) -> Config:
 
 def load(path: Path, overrides: Mapping[str, object] | None = None) -> Config:
     """Read a config and the configs that it extends. `overrides` maps dotted names to values that replace those in the
-    file.
-
-    Raises:
-        UsageError: the YAML is unreadable, keys are unknown (with a suggestion), or values are invalid. All faults are
-            listed.
-    """
+    file. Raise `UsageError`, with all faults, if the YAML is unreadable, or keys or values are invalid."""
     return parse(_adapted(overridden(_tree(path, (), []), overrides or {}), path.name), path.name)
 
 
@@ -192,11 +177,8 @@ def config_for(
     fields: FieldMap | None = None,
 ) -> Config:
     """Return the config that `data` names, or one made for a public file of items, of which `fields` names the columns.
-
-    Raises:
-        UsageError: the file does not exist, `public` is missing for a file of items, or an option does not fit the
-            kind of file.
-    """
+    Raise `UsageError` if the file does not exist, `public` is missing for a file of items, or an option does not fit
+    the kind of file."""
     if is_config(data) or not os.path.isfile(data):
         path = find_config(data)
         if public or fields is not None:
@@ -277,10 +259,10 @@ def _tree(path: Path, seen: tuple[Path, ...], read: list[int]) -> dict[str, Any]
         raise UsageError(f"{path.name} extends itself, directly or through another config. Remove the cycle.")
     raw = read_expected(path, "a config (keys and values in YAML)", MOST_YAML)
     read.append(len(raw))
-    if len(read) > MOST_EXTENDED or sum(read) > MOST_YAML:
+    if len(read) > _MOST_EXTENDED or sum(read) > MOST_YAML:
         raise UsageError(
             f"{path.name} is file {len(read)} of a chain of configs, {sum(read):,} bytes in total; "
-            f"expected at most {MOST_EXTENDED} files and {MOST_YAML:,} bytes"
+            f"expected at most {_MOST_EXTENDED} files and {MOST_YAML:,} bytes"
         )
     tree = read_yaml(raw, path.name)
     # A question pasted into a config must not appear in an error.
@@ -294,44 +276,30 @@ def _tree(path: Path, seen: tuple[Path, ...], read: list[int]) -> dict[str, Any]
             tree["adapter"] = str(adapters.place(_resolved(name, path)).resolve())
     if tree.get("sensitivity") != "restricted":
         for place in _FILES:
-            tree = dict(_anchored(tree, place.split("."), path))
-        match tree.get("models"):
-            case list(models):
-                tree["models"] = [_with_variable(model) for model in models]
+            tree = dict(edited(tree, place.split("."), lambda name: _resolved(name, path)))
+        # A variable that is not set is kept, because commands that use no model must not need it.
+        tree = dict(edited(tree, ["models", "[]", "model"], os.path.expandvars))
     if parent is None:
         return tree
     below: dict[str, Any] = {}
     for one in parent if isinstance(parent, list) else [parent]:
-        below = _merged(below, _tree(_parent(str(one), path), (*seen, path), read))
+        # A parent is next to the config, or shipped with the package.
+        near = [folder / str(one) for folder in (path.parent, shipped()) if (folder / str(one)).is_file()]
+        above = near[0] if near else find_config(str(one))
+        below = _merged(below, _tree(above, (*seen, path), read))
     return _merged(below, tree)
 
 
-def _parent(name: str, path: Path) -> Path:
-    """Return the path of a parent config, which is next to the config or shipped with the package."""
-    for folder in (path.parent, shipped()):
-        if (folder / name).is_file():
-            return folder / name
-    return find_config(name)
-
-
-def _anchored(node: Any, steps: Sequence[str], path: Path) -> Any:
-    """Resolve the file paths under the config keys `steps` (an entry of `_FILES`) relative to the config."""
+def edited(node: Any, steps: Sequence[str], change: Callable[[str], str]) -> Any:
+    """Return a config tree with the texts under the keys `steps` (an entry of `NAMED_FILES`, split) changed."""
     match node, steps:
         case str(), []:
-            return _resolved(node, path)
+            return change(node)
         case list(), ["[]", *rest]:
-            return [_anchored(one, rest, path) for one in node]
+            return [edited(one, rest, change) for one in node]
         case dict(), [step, *rest] if step in node:
-            return {**node, step: _anchored(node[step], rest, path)}
+            return {**node, step: edited(node[step], rest, change)}
     return node
-
-
-def _with_variable(model: object) -> object:
-    match model:
-        case {"model": str(folder), **rest} if "$" in folder:
-            # Keep an unset variable, because commands that use no model must not need it.
-            return {**rest, "model": os.path.expandvars(folder)}
-    return model
 
 
 def _resolved(where: str, path: Path) -> str:
@@ -353,27 +321,10 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
 
 
 def with_models(config: Config, names: Sequence[str], device: str | None = None) -> Config:
-    """Return a copy of a config with the named models. Models that the config already has keep their settings.
-
-    `ID=openai:URL` names a model on a server.
-
-    Raises:
-        UsageError: two models share a name, or an address is invalid.
-    """
+    """Return a copy of a config with the named models, `ID=openai:URL` for one on a server. Models that the config already
+    has keep their settings. Raise `UsageError` if two models share a name, or an address is invalid."""
     have = {m.name: m.model_dump() for m in config.models}
     models = [have.get(name) or _named(name) for name in names] or list(have.values())
     if device is not None:
         models = [{**m, "device": device} if m["engine"] == "hf" else m for m in models]
     return parse({**config.model_dump(), "models": models}, "--models")
-
-
-def require_public(config: Config) -> None:
-    """Refuse a set that is not public, as `--safe-demo` requires.
-
-    Raises:
-        AuthorisationError: the set is restricted.
-    """
-    if config.sensitivity != "public":
-        raise AuthorisationError(
-            f"{config.name} is a {config.sensitivity} set, and --safe-demo runs only public sets"
-        )

@@ -19,7 +19,6 @@ from typing import BinaryIO
 
 from robustify.errors import DataError, ResourceError, UsageError
 
-_CHUNK = 1 << 20
 OTHER_FOLDER = "choose a writable folder with -o DIR"
 """Hint for a results folder that cannot be written."""
 _FORMULA = re.compile("'*[=+\\-@\t\r\n\0\uff1d\uff0b\uff0d\uff20]")
@@ -32,7 +31,7 @@ _QUOTED = re.compile("'+[=+\\-@\t\r\n\0\uff1d\uff0b\uff0d\uff20]")
 @contextlib.contextmanager
 def writing(path: Path, *, private: bool = False, sync: bool = True) -> Iterator[BinaryIO]:
     """Open a temporary file that replaces `path` when the block ends, and is removed if the block raises. With `private`,
-    its mode is 0600. With `sync`, it is flushed to disk before it replaces `path`. Caches can skip this."""
+    its mode is 0600. With `sync`, it is flushed to disk first, which caches can skip."""
     part = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.part")
     try:
         with os.fdopen(_new(part, private=private), "wb") as file:
@@ -48,11 +47,7 @@ def writing(path: Path, *, private: bool = False, sync: bool = True) -> Iterator
 
 @contextlib.contextmanager
 def writable(what: Path | str, hint: str = "") -> Iterator[None]:
-    """Raise an error that ends with `hint` if the block fails to write `what`.
-
-    Raises:
-        ResourceError: `what` cannot be written.
-    """
+    """Raise `ResourceError`, which ends with `hint`, if the block fails to write `what`."""
     try:
         yield
     except OSError as error:
@@ -61,33 +56,28 @@ def writable(what: Path | str, hint: str = "") -> Iterator[None]:
 
 
 def write_atomic(path: Path, data: bytes, *, private: bool = False, sync: bool = True) -> None:
-    """Write a file atomically. With `private`, its mode is 0600. With `sync`, it is flushed to disk."""
+    """Write a file as `writing` does."""
     with writing(path, private=private, sync=sync) as file:
         file.write(data)
 
 
 def write_new(path: Path, text: str) -> None:
-    """Write a new file with mode 0600 and flush it to disk. A partial file is removed if writing fails.
-
-    Raises:
-        UsageError: the file already exists. It is never overwritten.
-        ResourceError: the file cannot be written.
-    """
+    """Write a new file with mode 0600 and flush it to disk. A partial file is removed if writing fails. Raise
+    `UsageError` if the file already exists. It is never overwritten. Raise `ResourceError` if the file cannot be
+    written."""
     name = f"{str(path)!a}"
-    with writable(name, "free space or choose another place"):
+    with writable(name, "free space or choose another place"), contextlib.ExitStack() as undo:
         try:
             opened = _new(path, private=True)
         except FileExistsError:
             raise UsageError(f"{name} already exists and is never overwritten. Choose a new file.") from None
-        try:
-            with os.fdopen(opened, "w", encoding="utf-8", newline="\n") as file:
-                os.fchmod(file.fileno(), 0o600)
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-        except BaseException:
-            path.unlink(missing_ok=True)
-            raise
+        undo.callback(path.unlink, missing_ok=True)
+        with os.fdopen(opened, "w", encoding="utf-8", newline="\n") as file:
+            os.fchmod(file.fileno(), 0o600)
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        undo.pop_all()
 
 
 @contextlib.contextmanager
@@ -101,12 +91,12 @@ def owner_only() -> Iterator[None]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write text as UTF-8 with LF line ends, and flush it to disk."""
+    """Write text as UTF-8 with LF line ends, and flush the file to disk."""
     write_texts(path, (text,))
 
 
 def write_texts(path: Path, texts: Iterable[str]) -> None:
-    """Write an iterable of strings as UTF-8 with LF line ends, one at a time, and flush the file to disk."""
+    """Write texts one at a time, as `write_text`."""
     with open(path, "w", encoding="utf-8", errors="surrogatepass", newline="\n") as file:
         file.writelines(texts)
         file.flush()
@@ -121,10 +111,7 @@ def write_json(path: Path, value: object) -> None:
 @contextlib.contextmanager
 def staging(folder: Path, prefix: str = ".staging-") -> Iterator[Path]:
     """Create a temporary folder inside `folder` for files that are moved up once all are written. It is removed at the
-    end.
-
-    Folders with this prefix that killed processes left behind are removed first. The caller must hold a lock on `folder`
-    or be its only writer."""
+    end, and those of killed processes first, so the caller must hold a lock on `folder` or be its only writer."""
     for left in folder.glob(f"{prefix}*"):
         shutil.rmtree(left, ignore_errors=True)
     place = Path(tempfile.mkdtemp(prefix=prefix, dir=folder))
@@ -150,12 +137,9 @@ def _new(path: Path, *, private: bool) -> int:
 
 @contextlib.contextmanager
 def locked(path: Path, *, wait: bool) -> Iterator[None]:
-    """Lock the file `path`, which is created if missing and never deleted. The lock ends with the process.
-
-    Raises:
-        BlockingIOError: another process holds the lock, and `wait` is false.
-        OSError: the file cannot be created.
-    """
+    """Lock the file `path`, which is created if missing and never deleted. The lock ends with the process. Raise
+    `BlockingIOError` if another process holds the lock, and `wait` is false, and `OSError` if the file cannot be
+    created."""
     from filelock import FileLock, Timeout  # local, because the gate only has the standard library
 
     lock = FileLock(path, timeout=-1 if wait else 0)
@@ -173,11 +157,8 @@ def locked(path: Path, *, wait: bool) -> Iterator[None]:
 
 
 def open_regular(path: str | Path, *, follow: bool = False) -> BinaryIO:
-    """Open a file for binary reading, and refuse pipes instead of waiting. `follow` allows symbolic links.
-
-    Raises:
-        OSError: the file cannot be opened. `errno` is `ELOOP` for a link and `EINVAL` for a folder, pipe, or device.
-    """
+    """Open a file for binary reading, and refuse pipes instead of waiting. `follow` allows symbolic links. Raise
+    `OSError` if the file cannot be opened. `errno` is `ELOOP` for a link and `EINVAL` for a folder, pipe, or device."""
     link = 0 if follow else os.O_NOFOLLOW
     opened = os.open(path, os.O_RDONLY | link | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
@@ -190,12 +171,7 @@ def open_regular(path: str | Path, *, follow: bool = False) -> BinaryIO:
 
 
 def read_regular(path: str | Path, most: int, *, follow: bool = False) -> bytes:
-    """Read a regular file of at most `most` bytes.
-
-    Raises:
-        OSError: the file cannot be opened. `errno` is `EFBIG` for a larger file, `ELOOP` for a link, and `EINVAL` for a
-            folder, pipe, or device.
-    """
+    """Read a regular file. Raise `OSError` as `open_regular`, and with `EFBIG` for more than `most` bytes."""
     with open_regular(path, follow=follow) as file:
         data = file.read(most + 1)
     if len(data) > most:
@@ -204,34 +180,26 @@ def read_regular(path: str | Path, most: int, *, follow: bool = False) -> bytes:
 
 
 def read_expected(path: Path, what: str, most: int) -> bytes:
-    """Read a file that the user named on the command line. `what` describes the expected file in error messages.
-
-    Raises:
-        UsageError: the file is a link, pipe, or device, is larger than `most` bytes, or cannot be read.
-    """
-    name = f"{str(path)!a}"
+    """Read a file that the user named on the command line. `what` describes the expected file in error messages. Raise
+    `UsageError` if the file is a link, pipe, or device, is larger than `most` bytes, or cannot be read."""
     try:
         return read_regular(path, most)
     except OSError as error:
         match error.errno:
             case errno.EINVAL:
-                raise UsageError(f"{name} is a folder, pipe, or device; expected {what}") from None
+                fault = "is a folder, pipe, or device"
             case errno.EFBIG:
-                size = path.stat().st_size
-                raise UsageError(
-                    f"{name} is {size:,} bytes; expected {what} no larger than {most:,} bytes"
-                ) from None
-        why = "is a symbolic link" if path.is_symlink() else f"cannot be opened ({error.strerror})"
-        raise UsageError(f"{name} {why}; expected {what}") from None
+                fault, what = f"is {path.stat().st_size:,} bytes", f"{what} no larger than {most:,} bytes"
+            case _ if path.is_symlink():
+                fault = "is a symbolic link"
+            case _:
+                fault = f"cannot be opened ({error.strerror})"
+        raise UsageError(f"{str(path)!a} {fault}; expected {what}") from None
 
 
 def text_lines(path: Path, what: str) -> list[str]:
     """Read the lines of a UTF-8 file without its byte-order mark. `what` describes the expected file in error messages.
-
-    Raises:
-        UsageError: the file does not exist.
-        DataError: the file cannot be read as UTF-8 text.
-    """
+    Raise `UsageError` if the file does not exist, and `DataError` if the file cannot be read as UTF-8 text."""
     try:
         return path.read_text(encoding="utf-8-sig").split("\n")
     except FileNotFoundError:
@@ -246,7 +214,7 @@ def sha256(path: Path) -> str:
     """Return the hexadecimal SHA-256 digest of a file."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
+        while chunk := file.read(1 << 20):
             digest.update(chunk)
     return digest.hexdigest()
 

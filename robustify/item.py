@@ -35,10 +35,8 @@ class Item(HoldsText):
 
     `choices` are in the benchmark's order, `key` is the zero-based index of the correct choice, and `topic` is the
     benchmark's category, or "". `group` names a passage that several items share, by which intervals are clustered, or
-    "". `sealed` carries unchanged text through `dataclasses.replace`. Other callers must not set it.
-
-    Raises:
-        ItemError: there are fewer than 2 or more than 26 choices, or the key is out of range.
+    "". `sealed` carries unchanged text through `dataclasses.replace`. Other callers must not set it. Raise `ItemError`
+    if there are fewer than 2 or more than 26 choices, or the key is out of range.
     """
 
     id: str

@@ -63,10 +63,8 @@ def robustify(
     """Audit the benchmark that a config defines, and write the run to a folder.
 
     Settings are checked first, then data, then models, so that cheap mistakes are reported first. `before` is called
-    before anything is asked, with the forecast and whether a first page precedes the models' answers.
-
-    Raises:
-        RobustifyError: a step failed. The folder changes only after all questions are asked.
+    before anything is asked, with the forecast and whether a first page precedes the models' answers. Raise
+    `RobustifyError` if a step failed. The folder changes only after all questions are asked.
     """
     policy = policy_for(config, folder)
     with policy.inside(folder):
@@ -87,11 +85,8 @@ def robustify(
 
 
 def foretold(config: Config, folder: Path, cache: Path) -> Forecast:
-    """Estimate the cost of a run without asking any model or writing any file.
-
-    Raises:
-        RobustifyError: the run would fail before its first question. A model that is not downloaded yet is not an error.
-    """
+    """Estimate the cost of a run without asking any model or writing any file. Raise `RobustifyError` if the run would
+    fail before its first question. A model that is not downloaded yet is not an error."""
     policy = policy_for(config, folder)
     with policy.inside(folder):
         bench = _read(folder, policy)
@@ -101,12 +96,9 @@ def foretold(config: Config, folder: Path, cache: Path) -> Forecast:
 
 
 def policy_for(config: Config, folder: Path | None = None) -> SetPolicy:
-    """Return the public or restricted policy for reading the set of a config and writing its run.
-
-    Raises:
-        AuthorisationError: a restricted set lacks a required fact, or a model would send prompts to a host that the
-            adapter does not name. No item has been read.
-    """
+    """Return the public or restricted policy for reading the set of a config and writing its run. Raise
+    `AuthorisationError` if a restricted set lacks a required fact, or a model would send prompts to a host that the
+    adapter does not name. No item has been read."""
     access = authorised(config.name, config.adapter, folder, public=config.sensitivity == "public")
     if access is None:
         return PublicPolicy(config)
@@ -137,11 +129,8 @@ def judged(config: Config, asked: RunInput) -> Judgement:
 
 
 def require_settings(config: Config) -> None:
-    """Check the settings before anything is read.
-
-    Raises:
-        UsageError: a template or voter is unknown, no model votes, or a template shows the part that `hidden` names.
-    """
+    """Check the settings before anything is read. Raise `UsageError` if a template or voter is unknown, no model votes,
+    or a template shows the part that `hidden` names."""
     screens = [t for t in config.asking.templates() if t.view in ("choices_only", "choices_only_text")]
     asked, names = sorted({t.name for t in screens}), sorted(m.name for m in config.models)
     if config.models:
@@ -180,12 +169,8 @@ def _require_hidden(hidden: Hidden, screens: Sequence[Template]) -> None:
 
 
 def require_models(config: Config, cache: Path) -> None:
-    """Check the models before the first question.
-
-    Raises:
-        UsageError: a model or the encoder is missing, or two voters are the same model.
-        ModelError: a model's files are missing or damaged.
-    """
+    """Check the models before the first question. Raise `UsageError` if a model or the encoder is missing, or two
+    voters are the same model, and `ModelError` if a model's files are missing or damaged."""
     require_encoder(config.adjust, cache)
     templates = config.asking.templates()
     refuse_twins(config, {m.name: check_model(m, cache, templates) or {} for m in config.models})
@@ -193,12 +178,9 @@ def require_models(config: Config, cache: Path) -> None:
 
 @no_collector()
 def load_bench(policy: SetPolicy) -> Loaded:
-    """Read the items of all sources, up to the config's limit. Items of a restricted set get keyed IDs.
-
-    Raises:
-        AuthorisationError: a set that is declared public is recognized as sensitive.
-        UsageError: `hidden` names a passage, but no item has a passage.
-    """
+    """Read the items of all sources, up to the config's limit. Items of a restricted set get keyed IDs. Raise
+    `AuthorisationError` if a set that is declared public is recognized as sensitive, and `UsageError` if `hidden`
+    names a passage, but no item has a passage."""
     bench, config = policy.read(), policy.config
     items = bench.items[: config.limit]
     if config.models and config.hidden in BEFORE_A_QUESTION and not any(i.question for i in items):

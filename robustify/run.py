@@ -9,7 +9,7 @@ path is recorded, so that the same inputs give the same bytes.
 
 import contextlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -69,8 +69,7 @@ class Run:
 
     @property
     def summary(self) -> Summary:
-        """Summary from `summary.json`, in this or an older format. Raises `AuthorisationError` for a restricted run,
-        which only has a released page."""
+        """Summary from `summary.json`. Raises `AuthorisationError` for a restricted run, which has only a released page."""
         if self.restricted:
             raise AuthorisationError(
                 f"{self.folder} is a restricted run. Only its released page (report.html, summary.json) can be shown; "
@@ -81,10 +80,10 @@ class Run:
     @property
     def released(self) -> "Released":
         """Released summary of a restricted run, from `summary.json`. Raises `DataError` if the file has another format."""
+        from robustify.disclosure.released import Released
+
         path = self.folder / "summary.json"
         try:
-            from robustify.disclosure.released import Released
-
             return Released.model_validate(_read_json(path))
         except ValidationError:
             raise DataError(
@@ -131,63 +130,45 @@ class Run:
 
     def _column(self, name: str) -> dict[str, str]:
         table = self.verdict_table()
-        try:
-            return dict(zip(table["item"], table[name], strict=True))
-        except KeyError:
+        if not {"item", name} <= set(table):
             raise DataError(
                 f"{self.folder / VERDICTS} has no column {name}; expected the file as written by robustify"
-            ) from None
+            )
+        return dict(zip(table["item"], table[name], strict=True))
 
     def verdict_rows(self) -> list[dict[str, str]]:
         """Return the rows of `verdicts.csv` as dictionaries."""
         return cast("list[dict[str, str]]", self.verdict_table().to_dict("records"))
 
     def verdict_table(self) -> "pd.DataFrame":
-        """Read `verdicts.csv` with every cell as text, without the quotes added for spreadsheets.
-
-        Raises:
-            DataError: the file is missing or is not such a table.
-        """
+        """Read `verdicts.csv` with every cell as text, without the quotes added for spreadsheets. Raise `DataError` if the
+        file is missing or is not such a table."""
         import pandas as pd
 
         path = self.folder / VERDICTS
         try:
             table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding_errors="surrogatepass")
         except (OSError, ValueError):
-            raise DataError(
-                f"{path} is missing or unreadable; expected the file as written by robustify"
-            ) from None
+            raise _damaged(path, "unreadable") from None
         return table.map(original)
 
     def require_unchanged(self, *names: str) -> None:
-        """Refuse to use files that changed since the run. Without `names`, check all files.
-
-        Raises:
-            DataError: a file is missing or was changed.
-        """
-        changed = [name for name in self.changed() if not names or name in names]
+        """Raise `DataError` if files, by default all, are missing or no longer have their digest in `run.json`."""
+        changed = [
+            self.folder / name
+            for name, digest in self.manifest["files"].items()
+            if (name in names or not names)
+            and not ((self.folder / name).is_file() and sha256(self.folder / name) == digest)
+        ]
         if changed:
             hint = "is missing or was changed after the run. Restore it or judge again."
-            raise DataError(*(f"{self.folder / name} {hint}" for name in changed))
-
-    def changed(self) -> list[str]:
-        """Return the names of files that are missing or no longer have the SHA-256 digest recorded in `run.json`."""
-        return [
-            name
-            for name, digest in self.manifest["files"].items()
-            if not (self.folder / name).is_file() or sha256(self.folder / name) != digest
-        ]
+            raise DataError(*(f"{path} {hint}" for path in changed))
 
 
 _part: Any = partial(create_model, __config__=ConfigDict(strict=True, extra="allow"))
 _DEFECT: Any = _part("Defect", kind=(str, ...), item=(str, ...))
 _DATA: dict[str, Any] = {"n_items": (int, ...), "layout": (str, ...)}
-_DATA_IN_FULL: dict[str, Any] = {
-    **_DATA,
-    "sha256": (str, ...),
-    "quarantined": (list[dict[str, Any]], ...),
-    "defects": (list[_DEFECT], ...),
-}
+_ROWS: dict[str, Any] = {"quarantined": (list[dict[str, Any]], ...), "defects": (list[_DEFECT], ...)}
 _PARTS: dict[str, Any] = {
     "format": (int, Field(ge=FORMAT, le=FORMAT)),
     "files": (dict[str, str], ...),
@@ -200,20 +181,16 @@ _PARTS: dict[str, Any] = {
     "free": (_part("Free", calibration=(dict[str, Any], ...), left_out=(dict[str, int], ...)) | None, None),
 }
 _RESTRICTED, _PUBLIC = (
-    _part("Manifest", data=(_part("Data", **data), ...), **_PARTS) for data in (_DATA, _DATA_IN_FULL)
+    _part("Manifest", data=(_part("Data", **data), ...), **_PARTS)
+    for data in (_DATA, {**_DATA, **_ROWS, "sha256": (str, ...)})
 )
 """Models of the required parts of `run.json`. A file without one of them is refused."""
 
 
 def open_run(folder: Path) -> Run:
-    """Open the run in a folder.
-
-    Raises:
-        UsageError: the folder does not exist, or has no `run.json` because the run is unfinished or the folder is not a
-            run.
-        DataError: `run.json` has another format.
-        AuthorisationError: the seal of a restricted run is invalid, or the key to verify it is missing.
-    """
+    """Open the run in a folder. Raise `UsageError` if the folder does not exist, or has no `run.json`, as an unfinished
+    run, `DataError` if `run.json` has another format, and `AuthorisationError` if the seal of a restricted run is
+    invalid, or the key to verify it is missing."""
     if not folder.is_dir():
         raise UsageError(f"{folder} is not a folder; expected a run folder")
     if not (folder / MANIFEST).is_file():
@@ -237,11 +214,7 @@ def open_run(folder: Path) -> Run:
 @contextlib.contextmanager
 def run_lock(folder: Path) -> Iterator[None]:
     """Lock the folder for one run, until the block or the process ends. A folder created here is removed if it stays
-    empty.
-
-    Raises:
-        ResourceError: another run holds the lock, or the folder cannot be written.
-    """
+    empty. Raise `ResourceError` if another run holds the lock, or the folder cannot be written."""
     there = folder.is_dir()
     lock = folder / ".run.lock"
     with contextlib.ExitStack() as stack:
@@ -263,11 +236,7 @@ def run_lock(folder: Path) -> Iterator[None]:
 
 
 def refuse_foreign(folder: Path) -> None:
-    """Refuse a folder that contains files but no run, so that no unrelated files are overwritten.
-
-    Raises:
-        ResourceError: the folder contains files but no `run.json`.
-    """
+    """Raise `ResourceError` if a folder contains files but no run, so that no unrelated files are overwritten."""
     if not folder.is_dir() or any((folder / name).is_file() for name in (MANIFEST, _WRITING)):
         return
     others = [p.name for p in folder.iterdir() if not p.name.startswith((".run", ".staging-"))]
@@ -280,17 +249,11 @@ def refuse_foreign(folder: Path) -> None:
 
 @contextlib.contextmanager
 def beginning(folder: Path) -> Iterator[Path]:
-    """Create a staging folder whose files move to `folder` when the block ends. The next run replaces them.
-
-    Raises:
-        ResourceError: the disk is full, or the folder cannot be written.
-    """
+    """Create a staging folder whose files move to `folder` when the block ends. The next run replaces them. Raise
+    `ResourceError` if the disk is full, or the folder cannot be written."""
     with writable(folder, "free space or choose another -o DIR"), staging(folder) as place:
         yield place
-        names = [str(p.relative_to(place)) for p in place.rglob("*") if p.is_file()]
-        write_json(place / _WRITING, {"files": names})
-        for name in (_WRITING, *names):
-            move_up(place, folder, name)
+        _move(place, folder, _files(place), set())
 
 
 @contextlib.contextmanager
@@ -302,31 +265,41 @@ def replacing(
 ) -> Iterator[Path]:
     """Create a staging folder whose files replace those of a run when the block ends, `run.json` last.
 
-    `beside` contains the digests of files to keep, when only a report is printed again. Without `beside`, files that the
-    new run does not write are removed. `finish` seals run.json once all digests are known.
-
-    Raises:
-        ResourceError: the disk is full, or the folder cannot be written. The old run is then intact or gone, never mixed
-            with the new one.
+    `beside` contains the digests of files to keep, when only a report is printed again. Without `beside`, files that
+    the new run does not write are removed. `finish` seals run.json once all digests are known. Raise `ResourceError` if
+    the disk is full, or the folder cannot be written. The old run is then intact or gone, never mixed with the new one.
     """
     with writable(folder, "free space or choose another -o DIR"), staging(folder) as place:
         yield place
         # Files listed by earlier runs in this folder, including a run that was killed while writing.
         before = {*_listed(folder / MANIFEST), *_listed(folder / _WRITING)}
-        names = sorted(str(p.relative_to(place)) for p in place.rglob("*") if p.is_file())
+        names = _files(place)
         digests = {name: sha256(place / name) for name in names}
-        # This file lists the files of the run while run.json is missing.
-        write_json(place / _WRITING, {"files": sorted(before | set(names))})
-        move_up(place, folder, _WRITING)
-        (folder / MANIFEST).unlink(missing_ok=True)
-        for name in names:
-            move_up(place, folder, name)
-        if beside is None:
-            _remove_stale(folder, before - set(names))
+        _move(place, folder, names, before)
+        # Files that only an earlier run wrote, such as tasks of a halted export, must not look current.
+        for name in sorted(before - set(names)) if beside is None else ():
+            stale = folder / name
+            if stale.resolve().is_relative_to(folder.resolve()):
+                stale.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):
+                    stale.parent.rmdir()
         digests = dict(sorted({**(beside or {}), **digests}.items()))
         write_json(place / MANIFEST, finish({**manifest, "files": digests}))
         move_up(place, folder, MANIFEST)
         (folder / _WRITING).unlink()
+
+
+def _files(place: Path) -> list[str]:
+    return sorted(str(p.relative_to(place)) for p in place.rglob("*") if p.is_file())
+
+
+def _move(place: Path, folder: Path, names: Sequence[str], before: set[str]) -> None:
+    """Move files up. While run.json is missing, a list has the files of this run and of those `before`."""
+    write_json(place / _WRITING, {"files": sorted({*before, *names})})
+    move_up(place, folder, _WRITING)
+    (folder / MANIFEST).unlink(missing_ok=True)
+    for name in names:
+        move_up(place, folder, name)
 
 
 def write_items(path: Path, items: Iterable[Item]) -> None:
@@ -366,9 +339,11 @@ def _read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
-        raise DataError(
-            f"{path} is missing or is not readable JSON; expected the file as written by robustify"
-        ) from None
+        raise _damaged(path, "is not readable JSON") from None
+
+
+def _damaged(path: Path, how: str) -> DataError:
+    return DataError(f"{path} is missing or {how}; expected the file as written by robustify")
 
 
 def _listed(path: Path) -> list[str]:
@@ -377,13 +352,3 @@ def _listed(path: Path) -> list[str]:
         return [str(name) for name in json.loads(path.read_text(encoding="utf-8"))["files"]]
     except (OSError, ValueError, KeyError, TypeError):
         return []
-
-
-def _remove_stale(folder: Path, names: set[str]) -> None:
-    # Files that only an earlier run wrote, such as tasks of a halted export, must not look current.
-    for name in sorted(names):
-        place = folder / name
-        if place.resolve().is_relative_to(folder.resolve()):
-            place.unlink(missing_ok=True)
-            with contextlib.suppress(OSError):
-                place.parent.rmdir()

@@ -14,14 +14,14 @@ from typing import Any, get_args
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from robustify.errors import UsageError
+from robustify.errors import DataError, UsageError
 
 MOST_BYTES = 1 << 20
 """Maximum size of a settings file in bytes."""
 MOST_YAML = 1 << 18
 """Maximum size of a YAML file in bytes. PyYAML needs ten seconds per megabyte."""
-MOST_DEEP = 20
-MOST_FAULTS = 20
+_MOST_DEEP = 20
+_TEXT = "tag:yaml.org,2002:str"
 
 
 class Settings(BaseModel):
@@ -41,22 +41,19 @@ def name_of(path: str) -> str:
 
 
 def find_config(name: str) -> Path:
-    """Return the path of a config, given its path or the name of a shipped config.
-
-    Raises:
-        UsageError: the config does not exist. If only a name is given, the closest shipped config is suggested.
-    """
+    """Return the path of a config, given its path or the name of a shipped config. Raise `UsageError` if the config
+    does not exist. If only a name is given, the closest shipped config is suggested."""
     # os.path accepts names that are too long for any file.
     if os.path.isfile(name):
         return Path(name)
-    if os.path.isdir(name):
-        raise UsageError(f"{name} is a folder; expected a config (a YAML file) or a file of items")
     known = _known()
-    for candidate in (name, f"{name}.yaml"):
+    for candidate in (name, f"{name}.yaml") if not os.path.isdir(name) else ():
         if candidate in known:
             return known[candidate]
-    if os.path.basename(name) != name or os.path.splitext(name)[1] not in ("", ".yaml", ".yml"):
-        raise UsageError(f"{name} does not exist; expected a config (a YAML file) or a file of items")
+    bare = os.path.basename(name) == name and os.path.splitext(name)[1] in ("", ".yaml", ".yml")
+    if os.path.isdir(name) or not bare:
+        what = "is a folder" if os.path.isdir(name) else "does not exist"
+        raise UsageError(f"{name} {what}; expected a config (a YAML file) or a file of items")
     near = difflib.get_close_matches(name, known, n=1)
     others = "Give a YAML file, a file of items, or a shipped config such as demo_benign.yaml."
     raise UsageError(f"{name} is not a known config. {f'Did you mean {near[0]}?' if near else others}")
@@ -73,47 +70,38 @@ def _known() -> dict[str, Path]:
 
 
 def read_yaml(raw: bytes, name: str, what: str = "keys and values") -> Any:
-    """Read plain values from YAML without aliases (they multiply), tags, repeated keys, or deep nesting.
-
-    Scalars follow YAML 1.2: `3:30`, `no`, and dates are text, and `010` is the number 10. `what` describes the expected
-    content in error messages.
-
-    Raises:
-        UsageError: the YAML is invalid. The message names the line.
-    """
+    """Read plain values from YAML without aliases (they multiply), tags, repeated keys, or deep nesting. `what` describes
+    the expected content in error messages. Raise `UsageError`, which names the line, if the YAML is invalid."""
     try:
         return yaml.load(raw, _Strict)
-    except yaml.MarkedYAMLError as error:
-        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
+    except (yaml.YAMLError, ValueError) as error:
+        mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
         # PyYAML's messages may repeat a word of the file.
         why = error.problem if isinstance(error, _Refused) else "syntax"
-        raise UsageError(f"{name}{line}: the YAML cannot be read ({why}); expected {what}") from None
-    except (yaml.YAMLError, UnicodeDecodeError):
-        raise UsageError(f"{name}: the YAML cannot be read (syntax); expected {what} in UTF-8") from None
+        line = f":{mark.line + 1}" if mark else ""
+        raise UsageError(f"{name}{line}: the YAML cannot be read ({why}); expected {what} in UTF-8") from None
 
 
-class _Refused(yaml.constructor.ConstructorError):
+class _Refused(yaml.MarkedYAMLError):
     """Error raised by `_Strict`, whose message repeats no values of the file."""
 
     def __init__(self, why: str, mark: Any) -> None:
-        super().__init__(None, None, why, mark)
+        super().__init__(problem=why, problem_mark=mark)
 
 
 class _Strict(yaml.SafeLoader):
     """Safe YAML loader without the features that settings do not need and attacks could exploit."""
 
-    yaml_implicit_resolvers = {}  # noqa: RUF012
     deep = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         event = self.peek_event()  # type: ignore[no-untyped-call]
-        mark = event.start_mark
         if isinstance(event, yaml.AliasEvent):
-            raise _Refused("aliases are not allowed, so repeat the value", mark)
+            raise _Refused("aliases are not allowed, so repeat the value", event.start_mark)
         if getattr(event, "tag", None) is not None:
-            raise _Refused("tags are not allowed", mark)
-        if self.deep >= MOST_DEEP:
-            raise _Refused(f"more than {MOST_DEEP} levels", mark)
+            raise _Refused("tags are not allowed", event.start_mark)
+        if self.deep >= _MOST_DEEP:
+            raise _Refused(f"more than {_MOST_DEEP} levels", event.start_mark)
         self.deep += 1
         try:
             return super().compose_node(parent, index)
@@ -123,27 +111,13 @@ class _Strict(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[str] = set()
         for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
+            if not isinstance(key, yaml.ScalarNode) or key.tag != _TEXT:
                 raise _Refused("a key that is not a plain word", key.start_mark)
             if key.value in seen:
                 shown = f" {key.value}" if re.fullmatch(r"[\w.-]{1,40}", key.value) else ""
                 raise _Refused(f"the key{shown} is repeated", key.start_mark)
             seen.add(key.value)
         return super().construct_mapping(node, deep)
-
-    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
-        return int(str(node.value).replace("_", ""))
-
-
-_Strict.add_constructor("tag:yaml.org,2002:int", _Strict.construct_yaml_int)
-_NUMBER = r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)?"
-for _kind, _form, _first in (
-    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
-    ("bool", r"true|True|TRUE|false|False|FALSE", [*"tTfF"]),
-    ("int", r"[-+]?[0-9][0-9_]{0,17}", [*"-+0123456789"]),
-    ("float", rf"{_NUMBER}|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)", [*"-+.0123456789"]),
-):
-    _Strict.add_implicit_resolver(f"tag:yaml.org,2002:{_kind}", re.compile(f"(?:{_form})\\Z"), _first)
 
 
 def faults(
@@ -152,18 +126,15 @@ def faults(
     """Format the first 20 validation errors, one per line, each with the path of its setting. Suggest the closest known
     key for an unknown key. `whole` is the path of errors without a path, and `also` lists further known keys."""
     known = {*also, *known_keys(model)}
-    found = error.errors(include_url=False, include_input=False)
-    more = [f"... and {len(found) - MOST_FAULTS} more faults"] if len(found) > MOST_FAULTS else []
-    return [_fault(dict(one), known, whole) for one in found[:MOST_FAULTS]] + more
+    lines = [_fault(dict(one), known, whole) for one in error.errors(include_url=False, include_input=False)]
+    return list(DataError.gather(lines).lines)
 
 
 def _fault(fault: dict[str, Any], known: set[str], whole: str) -> str:
     steps: Sequence[str | int] = fault["loc"]
     shown = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps]
     # A key of several words may be item text.
-    plain = [
-        step if re.fullmatch(r"[\w.\[\]-]{1,60}", step) else ".(a key that is not shown)" for step in shown
-    ]
+    plain = [one if re.fullmatch(r"[\w.\[\]-]{1,60}", one) else ".(a key that is not shown)" for one in shown]
     where = ascii("".join(plain).lstrip("."))[1:-1] or whole
     match fault["type"]:
         case "extra_forbidden":

@@ -111,11 +111,8 @@ def inferring_prompt(item: Item) -> str:
 
 @cache
 def template(view: View, name: str | None = None) -> Template:
-    """Return the template with the given name, or the default template of the view.
-
-    Raises:
-        UsageError: the template does not exist. The message lists the available ones.
-    """
+    """Return the template with the given name, or the default template of the view. Raise `UsageError` if the template
+    does not exist. The message lists the available ones."""
     wanted = name or DEFAULT_TEMPLATE[view]
     path = files("robustify") / "templates" / view / f"{wanted}.yaml"
     if wanted not in names(view):

@@ -64,12 +64,11 @@ def test_a_variable_that_is_not_set_is_named(tmp_path: Path, monkeypatch: pytest
     assert configs.load(tmp_path / "c.yaml").data[0].path == f"{tmp_path}/items.jsonl"
 
 
-def test_settings_are_the_words_that_were_written(tmp_path: Path) -> None:
-    text = PLAIN.replace("toys", "010") + "limit: 010\nnotes: [3:30, no, 2026-13-45, 1e3, 1_000, '']\n"
+def test_a_scalar_of_yaml_that_is_no_text_is_refused_where_text_is_expected(tmp_path: Path) -> None:
+    text = PLAIN.replace("toys", "010") + "limit: 10\nnotes: [3:30, no, 2026-01-01, '3:30', 'no']\n"
     shown = faults(tmp_path, text)
-    assert [line.split(": ")[1] for line in shown] == ["name", "notes[4]"]
-    config = configs.load(write(tmp_path, text.replace("name: 010", "name: x").replace(" 1_000,", "")))
-    assert (config.limit, config.notes) == (10, ("3:30", "no", "2026-13-45", "1e3", ""))
+    assert [line.split(": ")[1] for line in shown] == ["name", "notes[0]", "notes[1]", "notes[2]"]
+    assert "cannot be read (syntax)" in faults(tmp_path, PLAIN + "notes: [2026-13-45]\n")[0]
 
 
 def test_configs_that_extend_many_are_refused_before_they_multiply(tmp_path: Path) -> None:

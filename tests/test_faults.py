@@ -308,7 +308,7 @@ def test_many_faults_of_a_config_are_shown_at_once_up_to_twenty(robustify) -> No
     assert len(refusals(robustify("c.yaml"), 2)) == 4
     Path("c.yaml").write_text(CONFIG.replace(" []", "\n" + "- 1\n" * 500), encoding="utf-8")
     lines = refusals(robustify("c.yaml"), 2)
-    assert (len(lines), lines[-1]) == (21, "c.yaml: ... and 480 more faults")
+    assert (len(lines), lines[-1]) == (21, "c.yaml: ... and 480 more faults of this kind")
 
 
 COMMANDS: dict[str, tuple[list[str], int, str]] = {

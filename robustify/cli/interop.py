@@ -123,8 +123,8 @@ def published(run: "Run", out: Path, groups: tuple[str, ...]) -> int:
     """
     from robustify.policy.releases import publish
 
-    entry = publish(run, out, groups)
-    return print_lines(f"recorded at {entry.at}, {entry.release.bits:.0f} bits: {out}")
+    release = publish(run, out, groups)
+    return print_lines(f"recorded at {release.at}, {release.bits:.0f} bits: {out}")
 
 
 class _Exports(click.Group):

@@ -66,7 +66,7 @@ def check_adapter(name: str, out: Path | None) -> int:
 
     The exit code is 4 if a requirement is not met. Of the data, only the number of records and a digest are shown.
     """
-    from robustify.restricted.checking import checked
+    from robustify.restricted.access import checked
 
     facts = checked(name, out)
     lines = [f"{'yes' if one['holds'] else 'NO '} {one['fact']}: {one['says']}" for one in facts["facts"]]
@@ -118,7 +118,7 @@ def releases(file: Path | None, begins: bool) -> int:
 
     The key is in FILE, or else in $ROBUSTIFY_KEY_FILE.
     """
-    from robustify.disclosure.record import begin, entries_of, record_file
+    from robustify.disclosure.record import begin, record_file, releases_of
     from robustify.restricted.secret_key import evaluator_key
 
     made, place = evaluator_key(file), record_file(file)
@@ -126,14 +126,14 @@ def releases(file: Path | None, begins: bool) -> int:
         begin(made, place)
     rows = [
         {
-            "at": entry.at,
-            "set": entry.release.dataset,
-            "version": entry.release.version,
-            "what": entry.release.what,
-            "items": len(entry.release.of.digests),
-            "bits": entry.release.bits,
+            "at": one.at,
+            "set": one.dataset,
+            "version": one.version,
+            "what": one.what,
+            "items": len(one.of.digests),
+            "bits": one.bits,
         }
-        for entry in entries_of(made, place)
+        for one in releases_of(made, place)
     ]
     lines = [f"{place}: {len(rows)} releases under key {made.id}"]
     lines += [
@@ -244,12 +244,12 @@ def open_split(file: Path, data: str, out: Path | None) -> int:
     Example:
         robustify restricted split open robust.json --data wmdp-bio -o ~/private/robust.jsonl
     """
-    from robustify.restricted.ids import matched, read_split
+    from robustify.restricted.ids import items_in, read_split
     from robustify.restricted.loader import open_for, write_copy
 
     given = read_split(file)
     copy = open_for(given, data).read().items
-    there = matched(given, copy)
+    there = items_in(given, copy)
     if out is not None:
         write_copy(out, there)
     said = f"{given.title}: {len(there):,} of {len(given.ids):,} ids matched, among {len(copy):,} local items"

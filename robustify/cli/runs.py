@@ -25,7 +25,7 @@ from robustify.cli.options import (
     screening,
     watcher,
 )
-from robustify.errors import counted
+from robustify.errors import AuthorisationError, counted
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -104,8 +104,9 @@ def run(config: str, rule: dict[str, object], **given: "Unpack[Given]") -> int:
     settings = configs.with_models(settings, models, given["device"])
     if given["skip_bad"]:
         settings = configs.skipping_bad(settings)
-    if given["safe_demo"]:
-        configs.require_public(settings)
+    if given["safe_demo"] and settings.sensitivity != "public":
+        kind = f"{settings.name} is a {settings.sensitivity} set"
+        raise AuthorisationError(f"{kind}, and --safe-demo runs only public sets")
     folder, cache = given["out"] or Path("results") / settings.name, given["cache"]
     if given["dry_run"]:
         found = pipeline.foretold(settings, folder, cache)

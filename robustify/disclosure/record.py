@@ -22,7 +22,7 @@ import os
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +37,8 @@ from robustify.restricted.ids import canonical
 from robustify.restricted.secret_key import FILE_VARIABLE
 from robustify.restricted.terms import utc_now
 
-FORMAT = "robustify.releases/1"
-BEGIN = "robustify restricted key releases --begin"
+_FORMAT = "robustify.releases/1"
+_BEGIN = "robustify restricted key releases --begin"
 _MOST_BYTES = 256 << 20
 _DIGEST = 16
 """Number of hex digits in the digest of an item (64 bits)."""
@@ -55,7 +55,8 @@ class SplitOf:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """One publication. `what` is "page" or the name of a split, and `content` its keyed digest."""
+    """One publication. `what` is "page" or the name of a split, `content` its keyed digest, and `at` the time at which it
+    was recorded."""
 
     dataset: str
     version: str
@@ -63,25 +64,15 @@ class Release:
     content: str
     bits: float
     of: SplitOf
+    at: str = field(default="", compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A release with the time at which it was recorded."""
-
-    at: str
-    release: Release
-
-
-_ENTRIES = TypeAdapter(list[Entry])
+_RELEASE = TypeAdapter(Release)
 
 
 def split_of(key: Key, items: Sequence[Item], verdicts: Mapping[str, str]) -> SplitOf:
-    """Return the digests of items and of their split. `verdicts` maps item IDs to verdicts.
-
-    An item is identified by its choices, because a screen sees nothing else. New stems, another name, case, spaces and
-    punctuation do not change a digest.
-    """
+    """Return the digests of items and of their split. `verdicts` maps item IDs to verdicts. An item is identified by its
+    choices, because a screen sees nothing else. Stems, case, spaces and punctuation do not change a digest."""
     own = {item.id: digest(key, sorted(map(_folded, item.choices)))[:_DIGEST] for item in items}
     return SplitOf(
         items=digest(key, sorted(own)),
@@ -123,41 +114,34 @@ def refusal(new: Release, earlier: Sequence[Release], k: int, budget: float) -> 
     return None
 
 
-def record(key: Key, file: Path, release: Release, k: int, budget: float) -> Entry:
-    """Record a release before any of its files is written. The same content is recorded and charged only once.
-
-    Raises:
-        AuthorisationError: The release must not be published, or the record is damaged.
-        ResourceError: The record cannot be written.
-    """
+def record(key: Key, file: Path, release: Release, k: int, budget: float) -> Release:
+    """Record a release before any of its files is written. The same content is recorded and charged only once. Raise
+    `AuthorisationError` if the release must not be published, or the record is damaged, and `ResourceError` if the
+    record cannot be written."""
     with _writing(file):
-        lines, entries = _read(key, file)
-        for entry in entries:
-            if entry.release == release:
-                return entry
-        why = refusal(release, [entry.release for entry in entries], k, budget)
+        lines, earlier = _read(key, file)
+        if release in earlier:
+            return earlier[earlier.index(release)]
+        why = refusal(release, earlier, k, budget)
         if why is not None:
             raise AuthorisationError(f"{release.dataset} {release.version}, {release.what}: {why}")
-        entry = Entry(utc_now(), release)
-        line = _line(key, asdict(entry), lines[-1])
+        at, content = utc_now(), asdict(release)
+        del content["at"]
+        line = _line(key, {"at": at, "release": content}, lines[-1])
         write_atomic(file, "".join((*lines, line)).encode(), private=True)
-    return entry
+    return replace(release, at=at)
 
 
-def entries_of(key: Key, file: Path) -> list[Entry]:
+def releases_of(key: Key, file: Path) -> list[Release]:
     """Return the releases under a key. Raises `AuthorisationError` if the record is missing, edited, of another key, or
     readable by others."""
     return _read(key, file)[1]
 
 
 def begin(key: Key, file: Path) -> None:
-    """Create the record of a key under which nothing has been published.
-
-    Raises:
-        UsageError: The record exists already.
-        AuthorisationError: The folder is in a Git work tree.
-        ResourceError: The record cannot be written.
-    """
+    """Create the record of a key under which nothing has been published. Raise `UsageError` if the record exists
+    already, `AuthorisationError` if the folder is in a Git work tree, and `ResourceError` if the record cannot be
+    written."""
     if work_tree(file.resolve().parent) is not None:
         raise AuthorisationError(
             f"{file} is inside a Git work tree, one `git add` away from a commit. Choose another folder."
@@ -165,7 +149,7 @@ def begin(key: Key, file: Path) -> None:
     with _writing(file):
         if os.path.lexists(file):
             raise UsageError(f"{file} already exists. A record of releases is never overwritten.")
-        head = {"format": FORMAT, "key_id": key.id, "at": utc_now()}
+        head = {"format": _FORMAT, "key_id": key.id, "at": utc_now()}
         write_atomic(file, _line(key, head, "").encode(), private=True)
 
 
@@ -175,11 +159,11 @@ def record_file(key_file: Path | None = None) -> Path:
     return file.with_name(f"{file.name}.releases")
 
 
-def _read(key: Key, file: Path) -> tuple[list[str], list[Entry]]:
+def _read(key: Key, file: Path) -> tuple[list[str], list[Release]]:
     if not os.path.lexists(file):
         raise AuthorisationError(
             f"{file}, the record of releases for key {key.id}, does not exist. Restore it. If nothing was published "
-            f"with this key, run `{BEGIN}`."
+            f"with this key, run `{_BEGIN}`."
         )
     lines = read_private(str(file), str(file), _MOST_BYTES).splitlines(keepends=True)
     rows: list[Any] = []
@@ -191,9 +175,9 @@ def _read(key: Key, file: Path) -> tuple[list[str], list[Entry]]:
                 "Restore the record as robustify wrote it."
             )
         rows.append(row)
-    if not rows or rows[0].get("format") != FORMAT:
-        raise AuthorisationError(f"{file} is not a record of releases ({FORMAT}). Restore it.")
-    return lines, _ENTRIES.validate_python(rows[1:])
+    if not rows or rows[0].get("format") != _FORMAT:
+        raise AuthorisationError(f"{file} is not a record of releases ({_FORMAT}). Restore it.")
+    return lines, [_RELEASE.validate_python({**row["release"], "at": row["at"]}) for row in rows[1:]]
 
 
 @contextlib.contextmanager

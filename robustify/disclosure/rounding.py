@@ -70,17 +70,13 @@ def described(bench: Loaded, k: int) -> dict[str, Any]:
 def rounded_rates(table: Mapping[str, Any], k: int) -> dict[str, Any]:
     """Return the table of `heuristics` in whole percents and without counts of ties."""
     chance = table["chance_accuracy"]
-    return {
-        "n": table["n"],
-        "chance_accuracy": None if chance is None else rounded(chance, FINE),
-        "heuristics": {name: _rate(row, k) for name, row in table["heuristics"].items()},
-    }
-
-
-def _rate(row: Mapping[str, Any], k: int) -> dict[str, Any]:
-    n = row["n"]
-    value = None if row["value"] is None or n < k else rounded(row["value"], FINE)
-    return {"value": value, "n": n, "ci": None if value is None else list(rounded_interval(value, n))}
+    rates: dict[str, Any] = {}
+    for name, row in table["heuristics"].items():
+        value = None if row["value"] is None or row["n"] < k else rounded(row["value"], FINE)
+        ci = None if value is None else list(rounded_interval(value, row["n"]))
+        rates[name] = {"value": value, "n": row["n"], "ci": ci}
+    chance = None if chance is None else rounded(chance, FINE)
+    return {"n": table["n"], "chance_accuracy": chance, "heuristics": rates}
 
 
 def _cell(n: int, k: int) -> int | str:

@@ -43,12 +43,9 @@ def import_logs(
     """Judge the answers in logs and write a run into a folder.
 
     `data` are the files of the benchmark. Without them, items are taken from the logs. `overrides` are settings of the
-    judging by their dotted config names.
-
-    Raises:
-        UsageError: A file is missing, an option does not fit its log, or one model would vote twice.
-        DataError: Rows cannot be read or matched, or two logs are of the same run.
-        ResourceError: The folder contains files of another program, or cannot be written.
+    judging by their dotted config names. Raise `UsageError` if a file is missing, an option does not fit its log, or
+    one model would vote twice, `DataError` if rows cannot be read or matched, or two logs are of the same run, and
+    `ResourceError` if the folder contains files of another program, or cannot be written.
     """
     options = replace(options or LogOptions(), keyed=bool(data))
     refuse_foreign(folder)

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from robustify import __version__
-from robustify.config import Config
+from robustify.config import NAMED_FILES, Config, edited
 from robustify.policy.asked import RunInput, rules
 from robustify.run import FORMAT
-from robustify.screen.screen_rules import ScreenRules, criterion_words
+from robustify.screen.screen_rules import criterion_words
 from robustify.views import View, template
 
 
@@ -45,36 +45,26 @@ def manifest_of(
 
 def signature(config: Config, asked: RunInput) -> str:
     """Return a one-line recipe of every number in the run, in the style of sacrebleu's signatures."""
-    screen = rules(config).screen
+    screen, free = rules(config).screen, asked.facts.free
+    how = [criterion_words(screen).replace(" ", "-"), screen.mode]
+    how += [screen.norm] if screen.mode == "text" and screen.norm != "chars" else []
+    how += [screen.rotation] if screen.rotation != "averaged" else []
+    how += ["forced"] if screen.force_letters else []
+    voted = screen.probe_vote != "none"
     parts = {
         "set": config.name,
         "n": asked.data["n_items"],
         "data": asked.data["sha256"][:8],
         "voters": ",".join(screen.voters) or "none",
         **({} if config.hidden == "question" else {"hidden": config.hidden}),
-        "screen": "/".join(
-            [
-                criterion_words(screen).replace(" ", "-"),
-                screen.mode,
-                *_non_default_settings(screen),
-                *(["forced"] if screen.force_letters else []),
-                _screened(config, asked),
-            ]
-        ),
-        "probe": screen.probe_vote
-        if screen.probe_vote == "none"
-        else f"{screen.probe_vote}@{screen.probe_confidence}",
+        "screen": "/".join([*how, _screened(config, asked)]),
+        "probe": f"{screen.probe_vote}@{screen.probe_confidence}" if voted else "none",
         "cloze": f"chars/{config.cloze.profile}",
-        **({} if asked.facts.free is None else {"free": asked.facts.free.sha256[:8]}),
+        **({} if free is None else {"free": free.sha256[:8]}),
         **({"shots": config.asking.shots} if asked.origin is None else {"import": asked.origin["formats"]}),
         "robustify": __version__,
     }
     return "|".join(f"{name}:{value}" for name, value in parts.items())
-
-
-def _non_default_settings(screen: ScreenRules) -> list[str]:
-    text = [screen.norm] if screen.mode == "text" and screen.norm != "chars" else []
-    return [*text, *([screen.rotation] if screen.rotation != "averaged" else [])]
 
 
 def _screened(config: Config, asked: RunInput) -> str:
@@ -96,19 +86,9 @@ def _screened(config: Config, asked: RunInput) -> str:
 def _without_folders(config: Config) -> dict[str, Any]:
     # Folders differ between machines, and the digest identifies the data.
     tree = config.model_dump(mode="json")
-    tree["data"] = [{**source, "path": Path(source["path"]).name} for source in tree["data"]]
-    if tree["adapter"] is not None:
-        tree["adapter"] = Path(tree["adapter"]).name
-    if tree["contamination"] is not None:
-        tree["contamination"]["files"] = [Path(file).name for file in tree["contamination"]["files"]]
-    if tree["free"] is not None:
-        tree["free"] |= _bare_names(tree["free"])
+    for place in ("adapter", *NAMED_FILES):
+        tree = edited(tree, place.split("."), lambda name: Path(name).name)
     return tree
-
-
-def _bare_names(free: Mapping[str, Any]) -> dict[str, Any]:
-    one = {name: Path(free[name]).name for name in ("facts", "people") if free[name]}
-    return one | {name: [Path(file).name for file in free[name]] for name in ("answers", "template_dir")}
 
 
 def _versions() -> dict[str, str]:

@@ -103,11 +103,8 @@ class PublicPolicy:
         return begin
 
     def write(self, folder: Path, asked: RunInput, judgement: Judgement) -> Run:
-        """Write the run's folder. If a guardrail stops exports, tasks for lm-eval are not written.
-
-        Raises:
-            ResourceError: the folder, or run.log, which the digests of a run do not cover, cannot be written.
-        """
+        """Write the run's folder. If a guardrail stops exports, tasks for lm-eval are not written. Raise
+        `ResourceError` if the folder, or run.log, which the digests of a run do not cover, cannot be written."""
         config, manifest = self.config, public_manifest(self.config, asked)
         summary = judgement.summary.model_copy(update={"signature": manifest["signature"]})
         with replacing(folder, manifest) as staged:

@@ -95,11 +95,8 @@ class RestrictedPolicy:
         """Write the folder of a restricted run (mode 0700, files 0600).
 
         IDs in `asked` and `judgement` are keyed. Splits with fewer than `min_cell` items are not written, and neither
-        are tasks for lm-eval if a guardrail stops exports.
-
-        Raises:
-            DataError: An ID is not keyed.
-            ResourceError: The folder cannot be written.
+        are tasks for lm-eval if a guardrail stops exports. Raise `DataError` if an ID is not keyed, and `ResourceError`
+        if the folder cannot be written.
         """
         config, key = self.config, self.access.key
         k = self.access.manifest.min_cell

@@ -7,19 +7,21 @@ because looking up a model on a server already contacts it.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from robustify.engines.protocols import Runnable
-from robustify.errors import AuthorisationError, DataError, UsageError
+from robustify.errors import AuthorisationError, DataError, RobustifyError, UsageError
 from robustify.files import sha256
 from robustify.gate.key_file import Key
 from robustify.loaders import Loaded, Source, load_many
 from robustify.restricted import ids
-from robustify.restricted.adapters import Adapter, DataFile, Manifest, find_adapter
+from robustify.restricted.adapters import Adapter, DataFile, Manifest, find_adapter, unplaced
 from robustify.restricted.confinement import require_private
+from robustify.restricted.recognition import not_attested, recognised
 from robustify.restricted.secret_key import evaluator_key
 from robustify.restricted.terms import accepted, require
 
@@ -38,16 +40,15 @@ class Access:
     def read(self, *, skip_bad: bool = False) -> Loaded:
         """Return the items with keyed IDs. If `skip_bad`, rows that cannot be items are set aside. Raises `DataError` if
         the number of records differs from the manifest, or if the files cannot be loaded."""
-        bad = {"skip_bad": True} if skip_bad else {}
-        sources = [source.model_copy(update=bad) for source in self.sources]
-        bench = load_many(sources)
-        pinned = [file.records for file in self.manifest.data.files if file.records is not None]
+        about = self.manifest
+        skip_bad |= about.data.skip_bad
+        bench = load_many([source.model_copy(update={"skip_bad": skip_bad}) for source in self.sources])
+        pinned = [file.records for file in about.data.files if file.records is not None]
         found, n = len(bench.items) + len(bench.quarantined), sum(pinned)
-        if found < n or (found > n and len(pinned) == len(self.manifest.data.files)):
+        if found < n or (found > n and len(pinned) == len(about.data.files)):
             raise DataError(
-                f"{self.manifest.id} has {found:,} records; expected {n:,}, as its manifest pins. Partial data are refused."
+                f"{about.id} has {found:,} records; expected {n:,}, as its manifest pins. Partial data are refused."
             )
-        about, skip_bad = self.manifest, any(source.skip_bad for source in sources)
         return ids.keyed(bench, self.key.derived("ids"), about.id, about.version, skip_bad=skip_bad)
 
 
@@ -55,56 +56,39 @@ def authorised(name: str, adapter: str | None, folder: Path | None, *, public: b
     """Return the permission to read a set and to write into `folder`, or None for a public set.
 
     `public` is what the config claims, and `folder` is None if nothing will be written. The manifest is read again for
-    every call, and a config cannot lower its label.
-
-    Raises:
-        AuthorisationError: A restricted set has no adapter, or a requirement is not met.
-        DataError: The data differ from the pinned data.
-        UsageError: The adapter or a data file is invalid.
+    every call, and a config cannot lower its label. Raise `AuthorisationError` if a restricted set has no adapter, or a
+    requirement is not met, `DataError` if the data differ from the pinned data, and `UsageError` if the adapter or a
+    data file is invalid.
     """
     found = None if adapter is None else find_adapter(adapter)
-    if public and not (found and found.manifest.restricted):
-        changed = (found.manifest.id, found.sha256) if found else ("", "")
-        if any(row.id == changed[0] and row.manifest_sha256 != changed[1] for row in accepted()):
-            raise AuthorisationError(
-                f"{changed[0]}: The manifest now says public, but the terms were accepted for a restricted set. "
-                "Restore the manifest, or use another ID."
-            )
-        return None
-    return admitted(name, found, folder)
+    if not public or (found and found.manifest.restricted):
+        return admitted(name, found, folder)
+    if found and any(r.id == found.manifest.id and r.manifest_sha256 != found.sha256 for r in accepted()):
+        raise AuthorisationError(
+            f"{found.manifest.id}: The manifest now says public, but the terms were accepted for a restricted set. "
+            "Restore the manifest, or use another ID."
+        )
+    return None
 
 
 def admitted(name: str, adapter: Adapter | None, folder: Path | None) -> Access:
-    """Return the permission to read a restricted set, even if its adapter calls it public.
-
-    Raises:
-        AuthorisationError: The adapter is missing, or a requirement is not met.
-        DataError: The data differ from the pinned data.
-        UsageError: The adapter or a data file is invalid.
-    """
+    """Return the permission to read a restricted set, even if its adapter calls it public. Raises as `authorised`."""
     if adapter is None:
         raise AuthorisationError(
             f"{name} is a restricted set, so nothing was read. Write `adapter: NAME` into the config, and provide the "
             "licence, key and private folder (`robustify restricted adapter list`, docs/adapters.md)."
         )
     require(adapter)
-    sources = facts_present(adapter)
+    sources = _sources(adapter)
     key = evaluator_key()
     if folder is not None:
         require_private(folder)
     return Access(adapter.manifest, key, sources)
 
 
-def facts_present(adapter: Adapter) -> tuple[Source, ...]:
-    """Return the files of a set after checking that they are regular, below the root, and equal to the pinned data.
-
-    Raises:
-        AuthorisationError: The root or a file is missing.
-        UsageError: A file is a link, not regular, outside the root, or too large.
-        DataError: A file differs from the pinned data.
-    """
-    manifest = adapter.manifest
-    variable = manifest.data.root_env
+def _sources(adapter: Adapter) -> tuple[Source, ...]:
+    """Return the files of a set after checking that they are regular, below the root, and equal to the pinned data."""
+    manifest, variable = adapter.manifest, adapter.manifest.data.root_env
     root = Path(os.environ.get(variable or "") or ".")
     if not root.is_absolute() or not root.is_dir():
         fault = f"${variable} is not the absolute path of a folder" if variable else "data.root_env is null"
@@ -129,28 +113,72 @@ def _require(name: str, root: Path, file: DataFile) -> None:
 
 
 def require_inside(models: Iterable[Runnable], manifest: Manifest) -> None:
-    """Refuse models that would send prompts unencrypted, or to a host that the manifest does not name.
-
-    Traffic inside a Ray cluster is checked by the Ray engine.
-
-    Raises:
-        AuthorisationError: One line per refused model, with its host.
-    """
+    """Refuse models that would send prompts unencrypted, or to a host that the manifest does not name. Traffic inside a
+    Ray cluster is checked by the Ray engine. Raise `AuthorisationError` if one line per refused model, with its
+    host."""
     refused = []
-    for model in models:
-        address = model.host
-        if address is None:
-            continue
+    for model, address in ((model, model.host) for model in models if model.host is not None):
         bare = address.split("://")[-1]
         host = (urlsplit(f"//{bare}").hostname or bare).casefold()
+        sent = f"{model.name} would send the items of {manifest.id} to {host!a}"
         if host not in manifest.egress:
             refused.append(
-                f"{model.name} would send the items of {manifest.id} to {host!a}, which `egress` in the manifest does not "
-                "name. Use a model on this machine."
+                f"{sent}, which `egress` in the manifest does not name. Use a model on this machine."
             )
         elif urlsplit(address).scheme == "http":
-            refused.append(
-                f"{model.name} would send the items of {manifest.id} to {host!a} unencrypted; expected https."
-            )
+            refused.append(f"{sent} unencrypted; expected https.")
     if refused:
         raise AuthorisationError(*refused)
+
+
+def checked(name: str, out: Path | None) -> dict[str, Any]:
+    """Return the requirements for an adapter's set, and whether each is met, without asking a model.
+
+    Returns:
+        `{adapter, sensitivity, facts: [{fact, holds, says}], content_sha256}`.
+
+    Raise `UsageError` or `AuthorisationError` if the adapter does not exist, or its manifest is invalid.
+    """
+    adapter, content = find_adapter(name), None
+    manifest = adapter.manifest
+    if manifest.restricted:
+        facts = [
+            _fact("licence", lambda: f"accepted by {require(adapter).name}"),
+            _fact("data", lambda: f"all {len(_sources(adapter))} files match the pins"),
+            _fact("key", lambda: f"key {evaluator_key().id}"),
+        ]
+        if all(fact["holds"] for fact in facts):
+            facts.append(_fact("records", lambda: _records(adapter)))
+        if out is not None:
+            facts.append(_fact("folder", lambda: _private(out)))
+    else:
+        bench = load_many(unplaced(adapter))
+        content, called = bench.sha256, [manifest.id, *manifest.names]
+        signs = not_attested(recognised(bench, unplaced(adapter), called), bench, name)
+        terms = f"{manifest.licence.name}, {len(adapter.licence):,} characters, matches the pin"
+        plain = [] if signs else [(True, f"{len(bench.items):,} items without a sign, or attested")]
+        found = [*((False, f"looks sensitive (sign {one.code}): {one.says}") for one in signs), *plain]
+        facts = [_row("licence", True, terms), *(_row("content", *one) for one in found)]
+    about = {"adapter": manifest.id, "sensitivity": manifest.sensitivity}
+    return {**about, "facts": facts, "content_sha256": content}
+
+
+def _records(adapter: Adapter) -> str:
+    items = Access(adapter.manifest, evaluator_key(), _sources(adapter)).read().items
+    return f"{len(items):,} records, each with a distinct ID"
+
+
+def _private(out: Path) -> str:
+    require_private(out)
+    return "private"
+
+
+def _fact(name: str, ask: Callable[[], str]) -> dict[str, Any]:
+    try:
+        return _row(name, True, ask())
+    except RobustifyError as error:
+        return _row(name, False, "; ".join(error.lines))
+
+
+def _row(name: str, holds: bool, says: str) -> dict[str, Any]:
+    return {"fact": name, "holds": holds, "says": says}

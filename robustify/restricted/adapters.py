@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import date
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, ValidationError, model_validator
 
@@ -27,16 +27,13 @@ from robustify.settings_files import MOST_BYTES, MOST_YAML, Settings, faults, re
 FILE = "manifest.yaml"
 LICENCE = "licence.txt"
 FEWEST_IN_A_CELL = 5
-ID = re.compile(r"[a-z0-9][a-z0-9-]{1,39}")
-
-Sensitivity = Literal["public", "restricted"]
-Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+_VARIABLE = "ROBUSTIFY_ADAPTERS"
+_Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 def _below(path: str) -> str:
-    parts = PurePosixPath(path).parts
-    bare = path.isprintable() and "\\" not in path and not path.startswith("~")
-    if not parts or not bare or PurePosixPath(path).is_absolute() or ".." in parts:
+    bare = path.isprintable() and "\\" not in path and path[:1] not in ("~", "/")
+    if not bare or ".." in PurePosixPath(path).parts:
         raise ValueError("is outside the data folder; expected a path below it, without `..`")
     return path
 
@@ -51,24 +48,24 @@ class _Part(Settings):
     model_config = ConfigDict(strict=True)
 
 
-class Licence(_Part):
+class _Licence(_Part):
     """Terms of a set. `sha256` is the digest of `licence.txt` beside the manifest, which the user accepts."""
 
     name: str = Field(min_length=1, max_length=100)
     url: str | None = None
-    sha256: Digest
+    sha256: _Digest
 
 
 class DataFile(_Part):
     """A file below the root. `sha256` and `records` pin its content, and are null if unknown."""
 
     path: Annotated[str, Field(min_length=1, max_length=300), AfterValidator(_below)]
-    sha256: Digest | None = None
+    sha256: _Digest | None = None
     records: int | None = Field(default=None, ge=1)
     topic: str | None = None
 
 
-class Data(_Part):
+class _Data(_Part):
     """Location of the data. `root_env` names the environment variable with the user's folder, or is null for a public
     set that ships with the package. If `skip_bad`, rows that cannot be items are set aside."""
 
@@ -77,48 +74,41 @@ class Data(_Part):
     skip_bad: bool = False
 
 
-class Attestation(_Part):
+class _Attestation(_Part):
     """A person's statement that content is not sensitive although it looks so, bound to its digest."""
 
     by: str = Field(min_length=1, max_length=100)
     date: date
     reason: str = Field(min_length=10, max_length=500)
-    content_sha256: Digest
-
-
-class Attest(_Part):
-    """Attestations in a manifest."""
-
-    not_sensitive: Attestation | None = None
+    content_sha256: _Digest
 
 
 class Manifest(_Part):
-    """Manifest of an adapter (`manifest.yaml`)."""
+    """Manifest of an adapter (`manifest.yaml`). `names` are other names of the set, by which its files are recognised.
+    `columns` together identify a file of the set, and are empty if other sets have them too."""
 
     format: Literal["robustify.adapter/1"]
-    id: Annotated[str, Field(pattern=rf"^{ID.pattern}$")]
+    id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{1,39}$")]
     version: str = Field(default="1", min_length=1, max_length=40)
     title: str = Field(min_length=1, max_length=200)
-    sensitivity: Sensitivity
-    licence: Licence
-    data: Data
+    sensitivity: Literal["public", "restricted"]
+    licence: _Licence
+    data: _Data
     fields: FieldMap | None = None
-    canary_sha256: tuple[Digest, ...] = ()
+    canary_sha256: tuple[_Digest, ...] = ()
     names: tuple[str, ...] = ()
-    """Other names of the set, by which its files are recognised."""
     columns: tuple[str, ...] = ()
-    """Column names that together identify a file of the set. Empty if other sets have them too."""
     egress: tuple[Annotated[str, AfterValidator(_host)], ...] = ()
     min_cell: int = Field(default=10, ge=1, le=1000)
-    attest: Attest = Attest()
+    attest: dict[Literal["not_sensitive"], _Attestation | None] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _consistent(self) -> "Manifest":
-        if self.sensitivity == "restricted" and self.attest.not_sensitive is not None:
+        if self.restricted and self.attest.get("not_sensitive") is not None:
             raise ValueError("attest.not_sensitive: not allowed for a restricted set")
         if len(self.columns) == 1:
             raise ValueError("columns: one name does not identify a set; expected none, or at least two")
-        if self.sensitivity == "restricted" and self.data.root_env is None:
+        if self.restricted and self.data.root_env is None:
             raise ValueError("data.root_env: null for a restricted set; expected the variable of your folder")
         return self
 
@@ -129,20 +119,11 @@ class Manifest(_Part):
 
     def sources(self, root: Path) -> tuple[Source, ...]:
         """Return the files below `root` as sources with their pins."""
+        shared: dict[str, Any] = {"fields": self.fields, "name": self.id, "skip_bad": self.data.skip_bad}
         return tuple(
-            Source(
-                path=str(root / file.path),
-                sha256=file.sha256,
-                topic=file.topic,
-                fields=self.fields,
-                name=self.id,
-                skip_bad=self.data.skip_bad,
-            )
+            Source(path=str(root / file.path), sha256=file.sha256, topic=file.topic, **shared)
             for file in self.data.files
         )
-
-
-VARIABLE = "ROBUSTIFY_ADAPTERS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,13 +150,9 @@ class Adapter:
 
 
 def find_adapter(name: str) -> Adapter:
-    """Find an adapter by its name, its folder, or the path of its manifest.
-
-    Raises:
-        UsageError: The adapter does not exist, its manifest is invalid, or its ID is not the name of its folder.
-        AuthorisationError: The adapter has the ID of another, shipped adapter, or its `min_cell` is too small for a
-            restricted set.
-    """
+    """Find an adapter by its name, its folder, or the path of its manifest. Raise `UsageError` if the adapter does not
+    exist, its manifest is invalid, or its ID is not the name of its folder, and `AuthorisationError` if the adapter
+    has the ID of another, shipped adapter, or its `min_cell` is too small for a restricted set."""
     folder = place(name)
     adapter = _read(folder)
     known, own = adapter.manifest, _in(shipped("adapters")).get(adapter.manifest.id)
@@ -186,7 +163,6 @@ def find_adapter(name: str) -> Adapter:
             f"{known.id}: min_cell is {known.min_cell}; expected {FEWEST_IN_A_CELL} or more for a restricted set."
         )
     if own is not None and own.resolve() != folder.resolve():
-        # A copy could name other hosts, smaller cells or a lower label, and reuse an acceptance.
         raise AuthorisationError(
             f"{known.id} is the ID of an adapter that ships with robustify, but this manifest is in another folder. "
             f"To use the shipped adapter, write `adapter: {known.id}`. Otherwise, choose another folder name and ID."
@@ -198,28 +174,26 @@ def _read(folder: Path) -> Adapter:
     """Read the adapter in a folder. The SHA-256 is that of the bytes that were parsed."""
     what = "the manifest of an adapter (robustify.adapter/1)"
     raw = read_expected(folder / FILE, what, MOST_YAML)
-    tree = read_yaml(raw, FILE, what)
-    if not isinstance(tree, dict):
-        raise UsageError(f"{FILE} contains a {type(tree).__name__}; expected keys and values.")
     try:
-        return Adapter(folder, Manifest.model_validate_json(json.dumps(tree)), sha256(raw).hexdigest())
+        # Strict models take dates and tuples from JSON, not from Python.
+        manifest = Manifest.model_validate_json(json.dumps(read_yaml(raw, FILE, what), default=str))
     except ValidationError as error:
         lines = faults(error, Manifest, "manifest")
         raise UsageError(*(f"{folder.name}/{FILE}: {line}" for line in lines)) from None
+    return Adapter(folder, manifest, sha256(raw).hexdigest())
 
 
 def unplaced(adapter: Adapter) -> tuple[Source, ...]:
     """Return the files of a set. Paths of a restricted set are relative, because only `access` may resolve them. Raises
     `UsageError` if the folder of a public set is unknown."""
-    manifest = adapter.manifest
+    manifest, variable = adapter.manifest, adapter.manifest.data.root_env
     if manifest.restricted:
         return manifest.sources(Path())
-    if manifest.data.root_env is None:
+    if variable is None:
         return manifest.sources(shipped() / "data")
-    root = os.environ.get(manifest.data.root_env)
-    if not root:
-        raise UsageError(f"{manifest.id}: ${manifest.data.root_env} is not set. Set it to the data folder.")
-    return manifest.sources(Path(root).expanduser().absolute())
+    if not os.environ.get(variable):
+        raise UsageError(f"{manifest.id}: ${variable} is not set. Set it to the data folder.")
+    return manifest.sources(Path(os.environ[variable]).expanduser().absolute())
 
 
 def place(name: str) -> Path:
@@ -230,13 +204,13 @@ def place(name: str) -> Path:
         if not folder.is_dir():
             raise UsageError(f"adapter {name!a} does not exist. Expected a folder that contains {FILE}.")
         return folder
-    known = _named()
-    if name.replace("_", "-") in known:
-        return known[name.replace("_", "-")]
+    known, called = _named(), name.replace("_", "-")
+    if called in known:
+        return known[called]
     near = difflib.get_close_matches(name, known, n=1)
     raise UsageError(
         f"adapter {name!a} is unknown{f' (did you mean {near[0]}?)' if near else ''}. Expected a folder or one of "
-        f"{', '.join(known)}. To add folders of adapters, set ${VARIABLE}."
+        f"{', '.join(known)}. To add folders of adapters, set ${_VARIABLE}."
     )
 
 
@@ -258,17 +232,12 @@ def require_every() -> list[Adapter]:
     """Return all adapters, so that their sets can be recognized. Raises `AuthorisationError` if an adapter is unusable or a
     folder of adapters is missing, because the sets in it would not be recognized."""
     found = list(all_adapters())
-    broken = [line for one in found if isinstance(one, RobustifyError) for line in one.lines]
-    gone = [
-        f"{folder!a} is not a readable folder"
-        for folder in _own()
-        if not os.access(folder, os.R_OK | os.X_OK)
-    ]
-    if broken or gone:
-        raise AuthorisationError(
-            *(f"${VARIABLE}: {line.rstrip('.')}. A broken adapter cannot recognise its set. Repair or remove it."
-              for line in (*gone, *broken))
-        )  # fmt: skip
+    gone = [folder for folder in _own() if not os.access(folder, os.R_OK | os.X_OK)]
+    broken = [f"{folder!a} is not a readable folder" for folder in gone]
+    broken += [line for one in found if isinstance(one, RobustifyError) for line in one.lines]
+    if broken:
+        end = "A broken adapter cannot recognise its set. Repair or remove it."
+        raise AuthorisationError(*(f"${_VARIABLE}: {line.rstrip('.')}. {end}" for line in broken))
     return [one for one in found if isinstance(one, Adapter)]
 
 
@@ -280,12 +249,10 @@ def _named() -> dict[str, Path]:
 
 
 def _own() -> list[str]:
-    return [folder for folder in os.environ.get(VARIABLE, "").split(os.pathsep) if folder]
+    return [folder for folder in os.environ.get(_VARIABLE, "").split(os.pathsep) if folder]
 
 
 def _in(folder: Path) -> dict[str, Path]:
     """Return the adapters in a folder by ID. A folder name may have underscores for hyphens."""
-    folders = (path.parent for path in sorted(folder.glob(f"*/{FILE}")))
-    return {
-        place.name.replace("_", "-"): place for place in folders if re.fullmatch(r"[a-z0-9_-]+", place.name)
-    }
+    places = (path.parent for path in sorted(folder.glob(f"*/{FILE}")))
+    return {one.name.replace("_", "-"): one for one in places if re.fullmatch(r"[a-z0-9_-]+", one.name)}

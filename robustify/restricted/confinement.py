@@ -30,9 +30,9 @@ OFFLINE = {
     "VLLM_NO_USAGE_STATS": "1",
     "RAY_USAGE_STATS_ENABLED": "0",
 }
-SECRETS = (VARIABLE, IDS_VARIABLES[1])
+_SECRETS = (VARIABLE, IDS_VARIABLES[1])
 """Variables that contain a key, not the name of a key file."""
-PROXIES = tuple(f"{kind}_proxy" for kind in ("http", "https", "all", "ws", "wss"))
+_PROXIES = tuple(f"{kind}_proxy" for kind in ("http", "https", "all", "ws", "wss"))
 """Variables, in lower or upper case, that would route traffic for a permitted host through another host."""
 TEMPORARY = ".run-tmp-"
 _NOT_PRIVATE = {
@@ -45,22 +45,9 @@ _NOT_PRIVATE = {
 }
 """Names of folders whose files are published or copied to other machines."""
 _OTHER_TREES = (".hg", ".svn", ".jj", ".bzr")
-RESULTS = ("run.json", "summary.json", "splits/robust.json", "lm_eval_tasks/robust.yaml")
+_RESULTS = ("run.json", "summary.json", "splits/robust.json", "lm_eval_tasks/robust.yaml")
 """Files that a run may contain."""
-_SUFFIXES = (
-    "",
-    ".json",
-    ".jsonl",
-    ".html",
-    ".md",
-    ".yaml",
-    ".csv",
-    ".parquet",
-    ".svg",
-    ".png",
-    ".log",
-    ".tmp",
-)
+_ENDS = ("json", "jsonl", "html", "md", "yaml", "csv", "parquet", "svg", "png", "log", "tmp")
 """File extensions that a run may contain."""
 
 
@@ -69,10 +56,8 @@ def confined(folder: Path) -> Iterator[None]:
     """Disable model hubs, proxies and core dumps for the process, and hide keys from child processes.
 
     New files are readable only by their owner. Temporary files are in `folder`, which is created if necessary, and
-    removed afterwards if it is empty. On exit, everything but the limit on core dumps is restored.
-
-    Raises:
-        ResourceError: The folder cannot be written.
+    removed afterwards if it is empty. On exit, everything but the limit on core dumps is restored. Raise
+    `ResourceError` if the folder cannot be written.
     """
     folder = folder.resolve()
     was_there = folder.is_dir()
@@ -83,7 +68,7 @@ def confined(folder: Path) -> Iterator[None]:
             folder.mkdir(parents=True, exist_ok=True)
             own = stack.enter_context(tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=folder))
         changed = {**OFFLINE, "TMPDIR": own}
-        without = [*SECRETS, *(name for proxy in PROXIES for name in (proxy, proxy.upper()))]
+        without = [*_SECRETS, *(name for proxy in _PROXIES for name in (proxy, proxy.upper()))]
         try:
             tempfile.tempdir = own
             os.environ.update(changed)
@@ -94,22 +79,19 @@ def confined(folder: Path) -> Iterator[None]:
             tempfile.tempdir = temporary
             for name in (*changed, *without):
                 os.environ.pop(name, None)
-                if name in before:
-                    os.environ[name] = before[name]
+            os.environ.update({name: before[name] for name in (*changed, *without) if name in before})
             stack.close()
             if not was_there:
                 with contextlib.suppress(OSError):
                     folder.rmdir()
 
 
-def require_private(folder: Path, names: Iterable[str] = RESULTS) -> None:
+def require_private(folder: Path, names: Iterable[str] = _RESULTS) -> None:
     """Refuse a folder that is not private enough for the results of a restricted set. Nothing is created or changed.
 
-    `names` are the files that are or will be in the folder.
-
-    Raises:
-        AuthorisationError: The folder is a link or not a folder, others may enter or replace it, Git does not ignore it,
-            it is synchronised with other machines, or it is on a web root.
+    `names` are the files that are or will be in the folder. Raise `AuthorisationError` if the folder is a link or not a
+    folder, others may enter or replace it, Git does not ignore it, it is synchronised with other machines, or it is on
+    a web root.
     """
     if fault := _fault(folder, list(names)):
         raise AuthorisationError(f"{str(folder)!a} {fault}. Choose a private folder that you own (`-o DIR`).")
@@ -148,7 +130,7 @@ def _fault(folder: Path, names: Sequence[str]) -> str:
 def _ignored(tree: Path, place: Path, names: Iterable[str]) -> bool:
     """Return whether Git ignores the folder for any file name and tracks no file in it."""
     unknown = f"r{secrets.token_hex(8)}"
-    asked = [f"{unknown}{suffix}" for suffix in _SUFFIXES] + [f"{unknown}/{unknown}", *names]
+    asked = [unknown, *(f"{unknown}.{end}" for end in _ENDS), f"{unknown}/{unknown}", *names]
     paths = b"".join(os.fsencode(place / name) + b"\0" for name in asked)
     said = _git(tree, "check-ignore", "-z", "--stdin", given=paths)
     return said == paths and _git(tree, "ls-files", "-z", "--", str(place)) == b""
@@ -157,13 +139,11 @@ def _ignored(tree: Path, place: Path, names: Iterable[str]) -> bool:
 def _git(tree: Path, *asked: str, given: bytes = b"") -> bytes | None:
     """Return the output of Git with hooks and programs of the repository switched off, or None if Git fails."""
     # A GIT_ variable may name another repository than the one that contains the folder.
-    given_here = {name for name in os.environ if name.startswith("GIT_")}
-    without = {*SECRETS, *given_here, "GIT_LITERAL_PATHSPECS"}
+    without = {*_SECRETS, *(name for name in os.environ if name.startswith("GIT_")), "GIT_LITERAL_PATHSPECS"}
     clean = {name: value for name, value in environment().items() if name not in without}
+    run = command(["-C", str(tree), *asked])
     try:
-        done = subprocess.run(
-            command(["-C", str(tree), *asked]), env=clean, input=given, capture_output=True, timeout=20
-        )
+        done = subprocess.run(run, env=clean, input=given, capture_output=True, timeout=20)
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout if done.returncode == 0 else None

@@ -27,61 +27,47 @@ from robustify.restricted.adapters import FEWEST_IN_A_CELL
 from robustify.texts import identity
 
 PREFIX = "rb1_"
-LENGTH = 16
-"""Number of bytes in an ID (128 bits)."""
-CANON = "rbcanon-1"
+NAMES = ("robust", "shortcut", "undecided")
+_CANON = "rbcanon-1"
 """Name of the canonical form: NFKC, no default-ignorable characters, and a single space for each run of white space."""
-UNICODE = unicodedata.unidata_version
-"""Unicode version of this Python. A code point that is unassigned here may be assigned elsewhere."""
+_UNSTABLE = {"Cs": "a lone surrogate", "Cn": "an unassigned code point"}
+_MOST_BYTES = 64 << 20
 
 
 def canonical(text: str) -> str:
     """Return the canonical form of a text. A canonical text is returned unchanged. Raises `ItemError`, which names only
     the code point, for a lone surrogate, NUL, or an unassigned code point."""
-    if not text.isascii() or "\0" in text:
-        _refuse(text)
-    return identity(text)
-
-
-def _refuse(text: str) -> None:
-    kinds = {"Cs": "a lone surrogate", "Cn": "an unassigned code point"}
-    for char in text:
-        category = unicodedata.category(char)
-        if char == "\0" or category in kinds:
-            kind = kinds.get(category, "NUL")
+    for char in text if not text.isascii() or "\0" in text else "":
+        kind = "NUL" if char == "\0" else _UNSTABLE.get(unicodedata.category(char))
+        if kind is not None:
+            # A code point that is unassigned in this Python may be assigned elsewhere.
             raise ItemError(
-                f"text contains {kind} (U+{ord(char):04X}), which has no canonical form; expected Unicode {UNICODE}"
+                f"text contains {kind} (U+{ord(char):04X}), which has no canonical form; expected Unicode "
+                f"{unicodedata.unidata_version}"
             )
+    return identity(text)
 
 
 def item_id(key: bytes, dataset: str, version: str, stem: str, choices: Sequence[str]) -> str:
     """Return the keyed ID of an item: `rb1_` and 26 letters.
 
-    The letters are base32 of the first 16 bytes of HMAC-SHA256 over length-prefixed parts: "item", the set, its version,
-    the canonical stem, the number of choices, and the sorted canonical choices. `key` is the subkey for IDs.
-
-    Raises:
-        ItemError: A text has no canonical form.
+    The letters are base32 of the first 16 bytes of HMAC-SHA256 over length-prefixed parts: "item", the set, its
+    version, the canonical stem, the number of choices, and the sorted canonical choices. `key` is the subkey for IDs.
+    Raise `ItemError` if a text has no canonical form.
     """
-    asked = (canonical(stem), str(len(choices)), *sorted(canonical(c) for c in choices))
-    parts = ("item", dataset, version, *asked)
-    digest = hmac.digest(key, b"".join(map(prefixed, parts)), "sha256")[:LENGTH]
+    asked = (canonical(stem), str(len(choices)), *sorted(map(canonical, choices)))
+    raw = (part.encode() for part in ("item", dataset, version, *asked))
+    # Lengths in 8 bytes make different lists of parts different bytes.
+    parts = b"".join(len(part).to_bytes(8, "big") + part for part in raw)
+    digest = hmac.digest(key, parts, "sha256")[:16]
     return PREFIX + base64.b32encode(digest).decode().rstrip("=").lower()
-
-
-def prefixed(part: str) -> bytes:
-    """Prefix a part with its length in 8 bytes, so that different lists of parts give different bytes."""
-    raw = part.encode()
-    return len(raw).to_bytes(8, "big") + raw
 
 
 def keyed(bench: Loaded, key: bytes, dataset: str, version: str, *, skip_bad: bool = False) -> Loaded:
     """Return the benchmark with keyed IDs in items and defects, and with numbers in place of passages.
 
-    If `skip_bad`, repeated items and items without a canonical form are set aside.
-
-    Raises:
-        DataError: Items have the same ID or no canonical form. Their line numbers are given, but not their text.
+    If `skip_bad`, repeated items and items without a canonical form are set aside. Raise `DataError` if items have the
+    same ID or no canonical form. Their line numbers are given, but not their text.
     """
     first: dict[str, int] = {}
     faults: dict[int, str] = {}
@@ -95,16 +81,14 @@ def keyed(bench: Loaded, key: bytes, dataset: str, version: str, *, skip_bad: bo
             faults[at] = _same(bench, at, twin)
     if faults and not (skip_bad and first):
         raise DataError.gather([f"{bench.files[at]}:{bench.lines[at]}: {why}" for at, why in faults.items()])
-    groups = {g: f"p{n:04d}" for n, g in enumerate(dict.fromkeys(i.group for i in bench.items if i.group), 1)}
-    items = [
-        replace(bench.items[at], id=name, group=groups.get(bench.items[at].group, ""))
-        for name, at in first.items()
-    ]
-    new = {bench.items[at].id: name for name, at in first.items()}
+    passages = dict.fromkeys(item.group for item in bench.items if item.group)
+    groups = {"": "", **{name: f"p{n:04d}" for n, name in enumerate(passages, 1)}}
+    kept = [(name, bench.items[at]) for name, at in first.items()]
+    new = {item.id: name for name, item in kept}
     aside = [Quarantined(bench.lines[at], why, bench.files[at]) for at, why in faults.items()]
     return replace(
         bench,
-        items=tuple(items),
+        items=tuple(replace(item, id=name, group=groups[item.group]) for name, item in kept),
         lines=tuple(bench.lines[at] for at in first.values()),
         files=tuple(bench.files[at] for at in first.values()),
         defects=tuple(replace(d, item=new[d.item]) for d in bench.defects if d.item in new),
@@ -113,16 +97,11 @@ def keyed(bench: Loaded, key: bytes, dataset: str, version: str, *, skip_bad: bo
 
 
 def _same(bench: Loaded, at: int, twin: int) -> str:
-    here, there = bench.items[at], bench.items[twin]
-    same = canonical(here.choices[here.key]) == canonical(there.choices[there.key])
+    here, there = (canonical(item.choices[item.key]) for item in (bench.items[at], bench.items[twin]))
     return (
-        f"the same item as {bench.files[twin]}:{bench.lines[twin]}, {'with the same key' if same else 'with another key'}"
+        f"the same item as {bench.files[twin]}:{bench.lines[twin]}, with {'the same' if here == there else 'another'} key"
         "; expected each item once (to set later ones aside, use `data: skip_bad: true` in the manifest)"
     )
-
-
-NAMES = ("robust", "shortcut", "undecided")
-MOST_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +123,7 @@ class Split:
     def text(self) -> str:
         """Content of the split file: JSON with only the keys of the format."""
         tree = {"format": SPLIT, "dataset": self.dataset, "dataset_version": self.version, "split": self.name,
-                "canon": CANON, "key_id": self.key_id, "n": len(self.ids), "ids": self.ids}  # fmt: skip
+                "canon": _CANON, "key_id": self.key_id, "n": len(self.ids), "ids": self.ids}  # fmt: skip
         return json.dumps(tree, indent=1) + "\n"
 
 
@@ -158,19 +137,15 @@ def hashed(dataset: str, version: str, name: str, key_id: str, ids: Iterable[str
 
 
 def read_split(path: Path) -> Split:
-    """Read a hashed split.
-
-    Raises:
-        DataError: The file has another format, invalid IDs, a wrong number of IDs, or fewer IDs than a cell.
-        UsageError: The file is not a regular file, or is larger than 64 MiB.
-    """
-    raw = read_expected(path, f"a hashed split ({SPLIT})", MOST_BYTES)
+    """Read a hashed split. Raise `DataError` if the file has another format, invalid IDs, a wrong number of IDs, or
+    fewer IDs than a cell, and `UsageError` if the file is not a regular file, or is larger than 64 MiB."""
+    raw = read_expected(path, f"a hashed split ({SPLIT})", _MOST_BYTES)
     try:
         tree = json.loads(raw)
     except (ValueError, RecursionError):
         raise DataError(f"{path.name} is not JSON; expected a hashed split ({SPLIT}).") from None
     # `is_split`, which the gate uses too, does not check the canonical form.
-    if not is_split(tree) or tree["canon"] != CANON:
+    if not is_split(tree) or tree["canon"] != _CANON:
         raise DataError(f"{path.name} is not a hashed split ({SPLIT}) as robustify writes it. Restore it.")
     if tree["n"] < FEWEST_IN_A_CELL:
         raise DataError(
@@ -180,7 +155,7 @@ def read_split(path: Path) -> Split:
     return Split(tree["dataset"], tree["dataset_version"], tree["split"], tree["key_id"], tuple(tree["ids"]))
 
 
-def matched(split: Split, items: Sequence[Item]) -> tuple[Item, ...]:
+def items_in(split: Split, items: Sequence[Item]) -> tuple[Item, ...]:
     """Return the items of a split, in the order of the data. Raises `DataError`, with two counts, if some of the IDs match
     no item."""
     wanted = set(split.ids)

@@ -14,21 +14,18 @@ from typing import Any
 
 from robustify.errors import AuthorisationError, DataError
 from robustify.files import write_new
-from robustify.item import Item
+from robustify.item import Item, item_row
 from robustify.judging.cloze import ClozeSettings, excluded
 from robustify.restricted.access import Access, admitted
 from robustify.restricted.adapters import find_adapter
 from robustify.restricted.confinement import require_private
-from robustify.restricted.ids import Split, matched, read_split
+from robustify.restricted.ids import Split, items_in, read_split
 
 
 def open_for(split: Split, adapter: str) -> Access:
-    """Return the permission to read the set of a split.
-
-    Raises:
-        AuthorisationError: A requirement is not met, the split has another key, or it is smaller than a cell of the set.
-        DataError: The split belongs to another set or version.
-    """
+    """Return the permission to read the set of a split. Raise `AuthorisationError` if a requirement is not met, the
+    split has another key, or it is smaller than a cell of the set, and `DataError` if the split belongs to another
+    set or version."""
     found = find_adapter(adapter)
     manifest = found.manifest
     if (manifest.id, manifest.version) != (split.dataset, split.version):
@@ -51,26 +48,18 @@ def open_for(split: Split, adapter: str) -> Access:
 
 
 def write_copy(path: Path, chosen: Iterable[Item]) -> None:
-    """Write items as labelled JSON lines into a new file of mode 0600 in a private folder.
-
-    Raises:
-        AuthorisationError: The folder is not private.
-        UsageError: The file exists already.
-        ResourceError: The file cannot be written.
-    """
+    """Write items as labelled JSON lines into a new file of mode 0600 in a private folder. Raise `AuthorisationError`
+    if the folder is not private, `UsageError` if the file exists already, and `ResourceError` if the file cannot be
+    written."""
     require_private(path.absolute().parent, [path.name])
-    rows = (
-        {"sensitivity": "restricted", "id": i.id, "stem": i.stem, "choices": list(i.choices), "key": i.key,
-         "topic": i.topic} | ({"group": i.group} if i.group else {})
-        for i in chosen
-    )  # fmt: skip
+    rows = ({"sensitivity": "restricted", **item_row(item)} for item in chosen)
     write_new(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
-WRITES = ("--log_samples", "--predict_only", "--write_out", "--use_cache", "--cache_requests", "--wandb_args",
+_WRITES = ("--log_samples", "--predict_only", "--write_out", "--use_cache", "--cache_requests", "--wandb_args",
           "--hf_hub_log_args")  # fmt: skip
 """Options with which lm-eval saves text or its digests, or sends them to a service."""
-SHORT = "sxwc"
+_SHORT = "sxwc"
 """Short forms of these options. lm-eval accepts several in one argument with a value (`-ws`), so these letters are
 refused anywhere in such an argument."""
 
@@ -78,11 +67,9 @@ refused anywhere in such an argument."""
 def local_items(splits: Sequence[str], cloze: str | None = None, **_given: object) -> Mapping[str, Any]:
     """Return `{"test": dataset}` with the items of all hashed splits in the given files. The items stay in memory.
 
-    `cloze` names a profile that excludes items which cannot be asked without their choices.
-
-    Raises:
-        AuthorisationError: The licence, data or key is missing, or lm-eval would save text.
-        DataError: The splits belong to several sets, or IDs match no local item.
+    `cloze` names a profile that excludes items which cannot be asked without their choices. Raise `AuthorisationError`
+    if the licence, data or key is missing, or lm-eval would save text, and `DataError` if the splits belong to several
+    sets, or IDs match no local item.
     """
     from datasets import Dataset
 
@@ -95,36 +82,21 @@ def documents(splits: Sequence[Split], cloze: str | None = None) -> list[dict[st
     sets = {(s.dataset, s.version) for s in splits}
     if len(sets) != 1:
         raise DataError(f"Found splits of {len(sets)} sets; expected hashed splits of one set.")
-    access = None
-    for split in splits:
-        access = open_for(split, split.dataset)
-    assert access is not None
-    copy = access.read().items
-    wanted = {item.id for split in splits for item in matched(split, copy)}
-    if cloze is not None:
-        wanted -= set(excluded(copy, _profile(cloze)))
-    return [
-        {"id": i.id, "stem": i.stem, "choices": list(i.choices), "key": i.key, "topic": i.topic}
-        for i in copy
-        if i.id in wanted
-    ]
-
-
-def _profile(name: str) -> ClozeSettings:
-    match name:
+    copy = [open_for(split, split.dataset) for split in splits][-1].read().items
+    wanted = {item.id for split in splits for item in items_in(split, copy)}
+    match cloze:
         case "cross-ref" | "strict":
-            return ClozeSettings(profile=name)
-        case _:
-            raise DataError(f"cloze: {name[:40]!a} is not a profile; expected cross-ref or strict.")
+            wanted -= set(excluded(copy, ClozeSettings(profile=cloze)))
+        case str():
+            raise DataError(f"cloze: {cloze[:40]!a} is not a profile; expected cross-ref or strict.")
+    return [item_row(item) for item in copy if item.id in wanted]
 
 
 def require_silence(argv: Sequence[str]) -> None:
     """Refuse an lm-eval call that saves prompts or answers, through an option (even abbreviated) or through its log.
 
-    A config file of lm-eval (`--config`) or a program that calls lm-eval is not checked.
-
-    Raises:
-        AuthorisationError: An option or the log level would save text.
+    A config file of lm-eval (`--config`) or a program that calls lm-eval is not checked. Raise `AuthorisationError` if
+    an option or the log level would save text.
     """
     if logging.getLogger("lm_eval.api.task").isEnabledFor(logging.DEBUG):
         raise AuthorisationError(
@@ -136,7 +108,7 @@ def require_silence(argv: Sequence[str]) -> None:
         name = given.split("=")[0]
         full = len(name) > 2 and name.startswith("--")
         short = re.fullmatch(r"-[^-].*", name, re.DOTALL) is not None
-        if (full and any(o.startswith(name) for o in WRITES)) or (short and set(SHORT) & set(name)):
+        if (full and any(o.startswith(name) for o in _WRITES)) or (short and set(_SHORT) & set(name)):
             raise AuthorisationError(
                 f"{name} makes lm-eval save text of a restricted set, or digests of it. Remove this option."
             )

@@ -20,7 +20,7 @@ from robustify.restricted.terms import accepted
 
 FEW, LEXICON_SHARE = 5, 0.05
 """Number and share of records on controlled categories that together exceed chance."""
-MOST_READ = 20_000
+_MOST_READ = 20_000
 """Maximum number of records to search with the lexicon. A larger set is sampled evenly."""
 _TOKEN = re.compile(rb"[0-9A-Za-z][0-9A-Za-z_-]{11,127}")
 _WORDS = re.compile(r"[a-z0-9]+")
@@ -70,7 +70,7 @@ def recognised(bench: Loaded, sources: Sequence[Source], names: Iterable[str] = 
 
 def not_attested(found: Sequence[Sign], bench: Loaded, adapter: str | None) -> list[Sign]:
     """Return the signs that remain after the adapter's attestation for this content."""
-    word = None if adapter is None else find_adapter(adapter).manifest.attest.not_sensitive
+    word = None if adapter is None else find_adapter(adapter).manifest.attest.get("not_sensitive")
     vouched = word is not None and word.content_sha256 == bench.sha256
     return [sign for sign in found if not (vouched and sign.attestable)]
 
@@ -82,8 +82,16 @@ def _signs(items: Sequence[Item], paths: Sequence[Path], names: Sequence[str]) -
         files = sorted([*path.glob("*.arrow"), *path.glob("*.parquet")]) if path.is_dir() else [path]
         for file in filter(Path.is_file, files):
             yield from _in_a_file(file, known)
-    yield from _named([*names, *(part for p in paths for part in (p.name, p.absolute().parent.name))], known)
-    yield from _lexical(items)
+    called = [_spaced(one) for p in paths for one in (p.name, p.absolute().parent.name)]
+    called += map(_spaced, names)
+    named = [one.id for one in known if any(own in name for own in _own_names(one) for name in called)]
+    if named:
+        yield Sign("S4", f"the name of a file, its folder or the set contains that of {', '.join(named)}")
+    some = items[:: -(-len(items) // _MOST_READ) or 1]
+    texts = ("\n".join((item.stem, *item.choices)) for item in some)
+    n = sum(terms_named(streams(text)[0]) >= LEAST_TERMS for text in texts)
+    if n >= FEW and n >= LEXICON_SHARE * len(some):
+        yield Sign("S5", f"{n:,} of {len(some):,} records name controlled categories")
 
 
 def _restricted() -> list[Manifest]:
@@ -115,29 +123,13 @@ def _in_a_file(file: Path, known: Sequence[Manifest]) -> Iterator[Sign]:
         yield Sign("S2", f"a file contains the canary of {name}")
 
 
-def _named(names: Iterable[str], known: Sequence[Manifest]) -> Iterator[Sign]:
-    called = list(map(_spaced, names))
-    found = [
-        manifest.id
-        for manifest in known
-        for own in [set(map(_spaced, (manifest.id, *manifest.names))) - {_spaced("")}]
-        if any(one in name for one in own for name in called)
-    ]
-    if found:
-        yield Sign("S4", f"the name of a file, its folder or the set contains that of {', '.join(found)}")
+def _own_names(manifest: Manifest) -> set[str]:
+    return set(map(_spaced, (manifest.id, *manifest.names))) - {_spaced("")}
 
 
 def _spaced(name: str) -> str:
     """Return the words of a name, surrounded by spaces so that a search finds only complete words."""
     return f" {' '.join(_WORDS.findall(name.lower()))} "
-
-
-def _lexical(items: Sequence[Item]) -> Iterator[Sign]:
-    some = items[:: -(-len(items) // MOST_READ) or 1]
-    texts = ("\n".join((item.stem, *item.choices)) for item in some)
-    n = sum(terms_named(streams(text)[0]) >= LEAST_TERMS for text in texts)
-    if n >= FEW and n >= LEXICON_SHARE * len(some):
-        yield Sign("S5", f"{n:,} of {len(some):,} records name controlled categories")
 
 
 def _refuse(name: str, found: Sequence[Sign]) -> None:
@@ -146,7 +138,6 @@ def _refuse(name: str, found: Sequence[Sign]) -> None:
         if all(sign.attestable for sign in found)
         else "Use the adapter of the set (`robustify restricted adapter list`)."
     )
-    if found:
-        raise AuthorisationError(
-            *(f"{name} looks sensitive (sign {sign.code}): {sign.says}. {remedy}" for sign in found)
-        )
+    lines = [f"{name} looks sensitive (sign {sign.code}): {sign.says}. {remedy}" for sign in found]
+    if lines:
+        raise AuthorisationError(*lines)

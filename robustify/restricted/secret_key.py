@@ -9,6 +9,7 @@ can change a label, number or digest undetected. The seal does not prevent readi
 further.
 """
 
+import contextlib
 import hmac
 import json
 import os
@@ -23,17 +24,14 @@ from robustify.gate.git import work_tree
 from robustify.gate.key_file import Key
 
 FILE_VARIABLE = key_file.IDS_VARIABLES[0]
-MAC = "mac"
-LABELS = ("sensitivity", "key_id", "adapter", "release", MAC)
+_MAC = "mac"
+_LABELS = ("sensitivity", "key_id", "adapter", "release", _MAC)
 
 
 def evaluator_key(path: Path | str | None = None) -> Key:
-    """Load the key from a file, by default from `$ROBUSTIFY_KEY_FILE`.
-
-    Raises:
-        AuthorisationError: The variable is not set, or the key is unsafe: its file is a link or not regular, belongs to
-            another user, is readable by others or is in a Git work tree; the key is damaged, weak, or the gate's key.
-    """
+    """Load the key from a file, by default from `$ROBUSTIFY_KEY_FILE`. Raise `AuthorisationError` if the variable is
+    not set, or the key is unsafe: its file is a link or not regular, belongs to another user, is readable by others
+    or is in a Git work tree; the key is damaged, weak, or the gate's key."""
     named = str(path or os.environ.get(FILE_VARIABLE) or "")
     key = key_file.load_key(named) if named else None
     if key is None:
@@ -41,7 +39,10 @@ def evaluator_key(path: Path | str | None = None) -> Key:
             f"${FILE_VARIABLE} is not set; expected the path of a key file of mode 0600. "
             "To make a key, run `robustify restricted key new --out FILE`."
         )
-    if key.id == _gate_key_id():
+    gate = None
+    with contextlib.suppress(AuthorisationError):  # the gate itself reports a fault of its key
+        gate = key_file.load_key()
+    if gate is not None and key.id == gate.id:
         raise AuthorisationError(
             f"The key {key.id} is the gate's key too, so anyone who scans with it could open the lists of IDs. "
             "Make a separate key with `robustify restricted key new --out FILE`."
@@ -50,13 +51,9 @@ def evaluator_key(path: Path | str | None = None) -> Key:
 
 
 def new_key(out: Path) -> Key:
-    """Create a key in a new file of mode 0600.
-
-    Raises:
-        AuthorisationError: The folder is in a Git work tree.
-        UsageError: The file exists already. A key is never overwritten.
-        ResourceError: The file cannot be written.
-    """
+    """Create a key in a new file of mode 0600. Raise `AuthorisationError` if the folder is in a Git work tree. Raise
+    `UsageError` if the file exists already. A key is never overwritten. Raise `ResourceError` if the file cannot be
+    written."""
     if work_tree(out.resolve().parent) is not None:
         raise AuthorisationError(
             f"{str(out)!a} is inside a Git work tree, one `git add` away from a commit. Choose another folder."
@@ -68,14 +65,14 @@ def new_key(out: Path) -> Key:
 
 def sealed(manifest: Mapping[str, Any], key: Key) -> dict[str, Any]:
     """Return the manifest of a run with its HMAC-SHA256 under the subkey for manifests."""
-    return {**manifest, MAC: _mac(manifest, key)}
+    return {**manifest, _MAC: _mac(manifest, key)}
 
 
 def marked(manifest: Mapping[str, Any]) -> bool:
     """Return whether any field of run.json indicates a restricted run."""
     files = manifest.get("files")
     names = list(files) if isinstance(files, Mapping) else []
-    return any(name in manifest for name in LABELS) or any(n.startswith("splits/") for n in names)
+    return any(name in manifest for name in _LABELS) or any(n.startswith("splits/") for n in names)
 
 
 def require_seal(folder: Path, manifest: Mapping[str, Any]) -> Key:
@@ -86,7 +83,7 @@ def require_seal(folder: Path, manifest: Mapping[str, Any]) -> Key:
         raise AuthorisationError(
             f"{folder} was sealed with a different key than {key.id}. Set ${FILE_VARIABLE} to the key of the run."
         )
-    mac = manifest.get(MAC)
+    mac = manifest.get(_MAC)
     labelled = manifest.get("sensitivity") == "restricted"
     if not labelled or not isinstance(mac, str) or not hmac.compare_digest(_mac(manifest, key), mac):
         raise AuthorisationError(
@@ -97,15 +94,6 @@ def require_seal(folder: Path, manifest: Mapping[str, Any]) -> Key:
 
 
 def _mac(manifest: Mapping[str, Any], key: Key) -> str:
-    bare = {name: value for name, value in manifest.items() if name != MAC}
+    bare = {name: value for name, value in manifest.items() if name != _MAC}
     text = json.dumps(bare, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hmac.new(key.derived("manifest"), text.encode(), "sha256").hexdigest()
-
-
-def _gate_key_id() -> str | None:
-    try:
-        gate = key_file.load_key()
-    except AuthorisationError:
-        # The gate itself reports a fault of its key.
-        return None
-    return None if gate is None else gate.id

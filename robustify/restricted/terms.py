@@ -22,7 +22,8 @@ from robustify.settings_files import MOST_BYTES, Settings
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """Acceptance of one version of the terms under one version of the manifest."""
+    """Acceptance of one version of the terms under one version of the manifest. `folder` is that of the adapter, so that
+    its set is recognised even if no variable names this folder."""
 
     id: str
     licence_sha256: str
@@ -31,12 +32,9 @@ class Acceptance:
     robustify: str
     manifest_sha256: str = ""
     folder: str = ""
-    """Folder of the adapter, so that its set is recognised even if no variable names this folder."""
 
 
 class _Accepted(Settings):
-    """Record of accepted terms."""
-
     format: Literal["robustify.licences/1"] = "robustify.licences/1"
     accepted: tuple[Acceptance, ...]
 
@@ -65,33 +63,27 @@ def accepted() -> tuple[Acceptance, ...]:
 def require(adapter: Adapter) -> Acceptance:
     """Return the current acceptance of a set's terms. Raises `AuthorisationError` if the terms are not accepted, or if
     they or the manifest changed afterwards."""
-    name, digest = adapter.manifest.id, hashlib.sha256(adapter.licence.encode()).hexdigest()
+    name, digest = adapter.manifest.id, _digest(adapter)
     mine = [row for row in accepted() if row.id == name]
     same = [row for row in mine if row.licence_sha256 == digest]
-    match = next((row for row in same if row.manifest_sha256 == adapter.sha256), None)
-    if match is None:
-        why = "have changed since they were accepted" if mine else "are not accepted"
-        why = "were accepted before its manifest changed" if same else why
-        raise AuthorisationError(
-            f"{name} is a restricted set, and its terms {why}. To read and accept them, run "
-            f"`robustify restricted licence show {name}`."
-        )
-    return match
+    for row in same:
+        if row.manifest_sha256 == adapter.sha256:
+            return row
+    why = "have changed since they were accepted" if mine else "are not accepted"
+    raise AuthorisationError(
+        f"{name} is a restricted set, and its terms {'were accepted before its manifest changed' if same else why}. To "
+        f"read and accept them, run `robustify restricted licence show {name}`."
+    )
 
 
 def accept(adapter: Adapter, name: str) -> Acceptance:
-    """Record that a person accepts the current terms.
-
-    Raises:
-        UsageError: The name is empty, too long or not printable.
-        ResourceError: The record cannot be written.
-    """
+    """Record that a person accepts the current terms. Raise `UsageError` if the name is empty, too long or not
+    printable, and `ResourceError` if the record cannot be written."""
     called = " ".join(name.split())
     if not called or not called.isprintable() or len(called) > 100:
         raise UsageError("The name is empty, too long or not printable; expected the name of a person.")
-    digest = hashlib.sha256(adapter.licence.encode()).hexdigest()
-    place = str(adapter.folder.resolve())
-    new = Acceptance(adapter.manifest.id, digest, called, utc_now(), __version__, adapter.sha256, place)
+    digest, folder = _digest(adapter), str(adapter.folder.resolve())
+    new = Acceptance(adapter.manifest.id, digest, called, utc_now(), __version__, adapter.sha256, folder)
     others = [row for row in accepted() if (row.id, row.licence_sha256) != (new.id, digest)]
     file = licences_file()
     with writable(file):
@@ -99,6 +91,10 @@ def accept(adapter: Adapter, name: str) -> Acceptance:
         text = _Accepted(accepted=(*others, new)).model_dump_json(indent=1)
         write_atomic(file, text.encode(), private=True)
     return new
+
+
+def _digest(adapter: Adapter) -> str:
+    return hashlib.sha256(adapter.licence.encode()).hexdigest()
 
 
 def utc_now() -> str:

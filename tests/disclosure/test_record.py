@@ -107,7 +107,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return record.record_file()
 
 
-def recorded(file: Path, new: Release) -> record.Entry:
+def recorded(file: Path, new: Release) -> Release:
     return record.record(KEY, file, new, K, BUDGET)
 
 
@@ -121,7 +121,7 @@ def test_releases_are_appended_and_the_same_content_costs_nothing(file: Path) ->
     assert (len(refused.value.lines), refused.value.exit_code) == (1, 4)
     recorded(file, release(bits=15))
     assert file.read_text("ascii").startswith(before)
-    assert [one.release for one in record.entries_of(KEY, file)] == [release(), release(bits=15)]
+    assert record.releases_of(KEY, file) == [release(), release(bits=15)]
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
@@ -132,9 +132,7 @@ def test_two_at_once_lose_nothing(file: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(one.release.dataset for one in record.entries_of(KEY, file)) == [
-        f"s{n}" for n in range(1, 7)
-    ]
+    assert sorted(one.dataset for one in record.releases_of(KEY, file)) == [f"s{n}" for n in range(1, 7)]
 
 
 def without_line(file: Path) -> None:

@@ -279,7 +279,7 @@ def test_full_prompt_logs_give_accuracy_and_heuristics_and_no_screen(
         "my-boxes",
         "set:my-boxes",
     )
-    assert run.changed() == []
+    run.require_unchanged()
 
 
 def test_the_same_logs_give_the_same_bytes_and_no_place_of_this_machine(
@@ -382,14 +382,14 @@ def test_a_run_without_items_is_judged_and_says_what_is_absent(textless: Run, tm
 def test_a_run_without_items_is_opened_checked_judged_and_printed_again(
     textless: Run, tmp_path: Path
 ) -> None:
-    assert open_run(textless.folder).changed() == []
+    open_run(textless.folder).require_unchanged()
     assert pipeline.rejudge(textless, {}, tmp_path / "again").manifest == textless.manifest
     other = pipeline.rejudge(textless, {"screen.criterion": "majority"}, tmp_path / "other")
     assert other.summary.tree()["splits"]["shortcut"] == 5
     assert other.summary.tree()["benchmark"]["topics"] == textless.summary.tree()["benchmark"]["topics"]
     assert not NO_TEXT & {p.name for p in other.folder.iterdir()}
     (textless.folder / "report.html").unlink()
-    assert pipeline.reprint(textless).changed() == []
+    pipeline.reprint(textless).require_unchanged()
 
 
 # The command line

@@ -119,7 +119,7 @@ def test_judging_again_writes_it_anew_and_printing_again_leaves_it(run: Run, tmp
         word: list(other.verdicts.values()).count(word) for word in tree_of(other)["counts"]
     }
     before = (other.folder / EXPLORER).read_bytes()
-    assert reprint(other).changed() == []
+    reprint(other).require_unchanged()
     assert (other.folder / EXPLORER).read_bytes() == before
 
 
