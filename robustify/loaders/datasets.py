@@ -4,20 +4,25 @@ A layout states how its benchmark writes a key. It does not check whether the ke
 """
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from os.path import commonprefix
 from string import ascii_uppercase
 
 from robustify.errors import ItemError
 from robustify.item import FEWEST, MOST
-from robustify.loaders.choices import choice_columns
-from robustify.loaders.fields import after, read_fields
+from robustify.loaders.columns import choice_columns
 from robustify.loaders.loaded import FieldMap
-from robustify.loaders.rows import Cells, RawItem, cell_label, cell_text, cell_value, has, text_list
+from robustify.loaders.options import Read, after, reader_of
+from robustify.loaders.rows import (
+    Cells,
+    RawItem,
+    cell_label,
+    cell_or_none,
+    cell_text,
+    cell_value,
+    text_list,
+)
 
-Read = Callable[[Cells], RawItem]
-"""Function that reads a row of a layout. Raises ItemError if the row cannot become an item."""
 _LETTERED = re.compile(r"\(([A-Z])\)\s*")
 _LETTERED_START = re.compile(r"Answer Choices:\s*(?=\(A\))")
 _WORD = r"(?:Answer|Solution|Option|Ending|Choice)"
@@ -38,7 +43,7 @@ class BenchmarkLayout:
 
     def has_it(self, cells: Cells) -> bool:
         """Return whether a row has this layout."""
-        if not self.needs or not all(has(cells, n) and cell_value(cells, n) is not None for n in self.needs):
+        if not self.needs or any(cell_or_none(cells, name) is None for name in self.needs):
             return False
         # If the series has another column, this layout would lose a choice.
         columns = [set(series) for series in choice_columns(cells)]
@@ -46,24 +51,19 @@ class BenchmarkLayout:
 
 
 def _flat(name: str, description: str, needs: tuple[str, ...] = (), **fields: object) -> BenchmarkLayout:
-    read = partial(read_fields, fields=FieldMap.model_validate(fields))
-    return BenchmarkLayout(name, description, needs, read)
+    return BenchmarkLayout(name, description, needs, reader_of(FieldMap.model_validate(fields)))
 
 
 def _own(cells: Cells) -> RawItem:
-    key = cell_value(cells, "key")
-    if isinstance(key, str):
-        raise ItemError("the key is text; expected a whole number that counts from 0")
-    name = cell_label(cells, "id")
-    if not name:
+    if not (name := cell_label(cells, "id")):
         raise ItemError("the ID is empty. Give each item a unique ID.")
     passage = cell_text(cells, "passage") if cells.get("passage") is not None else ""
     stem, question_at = after(passage, cell_text(cells, "stem"))
     return RawItem(
-        stem=stem,
-        choices=text_list(cell_value(cells, "choices"), "`choices`"),
-        key=key,
-        key_is="index",
+        stem,
+        text_list(cell_value(cells, "choices"), "`choices`"),
+        cell_value(cells, "key"),
+        "index",
         id=name,
         topic=cell_label(cells, "topic"),
         group=cell_label(cells, "group"),
@@ -92,17 +92,13 @@ def _winogrande_contexts(cells: Cells) -> RawItem:
         raise ItemError(f"`context_options` has {len(contexts)} contexts; expected 2")
     # Split at single spaces, so that joining restores every space.
     one, two = (context.split(" ") for context in contexts)
-    shortest = min(len(one), len(two))
-    front = next((at for at in range(shortest) if one[at] != two[at]), shortest)
-    if front == 0:
-        raise ItemError(
-            "the two contexts begin with different words; expected one sentence with two different fillers"
-        )
-    back = next((at for at in range(shortest - front) if one[-1 - at] != two[-1 - at]), shortest - front)
+    front = len(commonprefix([one, two]))  # noqa: RUF071 (words, not paths)
+    back = len(commonprefix([one[front:][::-1], two[front:][::-1]]))  # noqa: RUF071
     fillers = (" ".join(one[front : len(one) - back]), " ".join(two[front : len(two) - back]))
-    if not all(fillers):
+    if not front or not all(fillers):
         raise ItemError(
-            "the two contexts are equal, or one contains the other; expected two different fillers for one gap"
+            "the two contexts are equal, begin with different words, or one contains the other; expected one sentence "
+            "with two different fillers"
         )
     stem = " ".join([*one[:front], "_", *one[len(one) - back :], cell_text(cells, "continuation")])
     return RawItem(stem, fillers, cell_value(cells, "gold"), "index")
@@ -124,15 +120,10 @@ def _prose(cells: Cells) -> RawItem:
     return RawItem(_LEAD.sub("", stem), choices, key, "label", labels)
 
 
-_NESTED = partial(
-    _flat,
-    description="ARC and CommonsenseQA: `question {stem, choices [{text, label}]}`, the correct label in `answerKey`.",
-    stem="question.stem",
-    choices="question.choices",
-    key="answerKey",
-    id="id",
+_NESTED = (
+    "ARC and CommonsenseQA: `question {stem, choices [{text, label}]}`, the correct label in `answerKey`."
 )
-
+_PARTS = {"stem": "question.stem", "choices": "question.choices", "key": "answerKey", "id": "id"}
 OWN = BenchmarkLayout(
     "robustify",
     "robustify: `id stem choices key topic group passage`; the key is an index from 0.",
@@ -142,63 +133,48 @@ OWN = BenchmarkLayout(
 LAYOUTS = (
     OWN,
     BenchmarkLayout(
-        "arct",
-        "Argument reasoning: reason and claim are the stem, two warrants the choices.",
-        ("warrant0", "warrant1", "correctLabelW0orW1", "reason", "claim"),
-        _arct,
+        "arct", "Argument reasoning: reason and claim are the stem, two warrants the choices.",
+        ("warrant0", "warrant1", "correctLabelW0orW1", "reason", "claim"), _arct,
     ),
     _flat(
-        "truthfulqa_binary",
-        "TruthfulQA.csv of 2025: the best answer (key 0) against the best incorrect one.",
+        "truthfulqa_binary", "TruthfulQA.csv of 2025: the best answer (key 0) against the best incorrect one.",
         ("Question", "Best Answer", "Best Incorrect Answer"),
         stem="Question", choices=("Best Answer", "Best Incorrect Answer"), key="Best Answer", topic="Category",
     ),
     BenchmarkLayout(
-        "truthfulqa_mc1",
-        "TruthfulQA.csv: the best answer (key 0), then every incorrect answer.",
-        ("Question", "Best Answer", "Incorrect Answers"),
-        _truthfulqa_mc1,
+        "truthfulqa_mc1", "TruthfulQA.csv: the best answer (key 0), then every incorrect answer.",
+        ("Question", "Best Answer", "Incorrect Answers"), _truthfulqa_mc1,
     ),
     _flat(
-        "siqa",
-        "Social IQa: a situation, a question, three answers, the label from 1.",
+        "siqa", "Social IQa: a situation, a question, three answers, the label from 1.",
         ("context", "question", "answerA", "answerB", "answerC", "label"),
         stem="question", choices=("answerA", "answerB", "answerC"), key="label", key_is="number", passage="context",
     ),
     _flat(
-        "piqa",
-        "PIQA: a goal, two ways to it, the label from 0.",
-        ("goal", "sol1", "sol2", "label"),
+        "piqa", "PIQA: a goal, two ways to it, the label from 0.", ("goal", "sol1", "sol2", "label"),
         stem="goal", choices=("sol1", "sol2"), key="label", key_is="index", id="id",
     ),
     BenchmarkLayout(
-        "winogrande_contexts",
-        "WinoGrande as two contexts with one continuation, joined to a sentence with a gap.",
-        ("context_options", "continuation", "gold"),
-        _winogrande_contexts,
+        "winogrande_contexts", "WinoGrande as two contexts with one continuation, joined to a sentence with a gap.",
+        ("context_options", "continuation", "gold"), _winogrande_contexts,
     ),
-    _NESTED("commonsenseqa", needs=("question.question_concept", "question.choices")),
-    _NESTED("arc", needs=("question.choices",)),
+    _flat("commonsenseqa", _NESTED, ("question.question_concept", "question.choices"), **_PARTS),
+    _flat("arc", _NESTED, ("question.choices",), **_PARTS),
     BenchmarkLayout(
-        "prose",
-        "AQuA and LLM-Adapters: the choices are inside `instruction`, lettered or numbered, the key in `answer`.",
-        ("instruction", "answer"),
-        _prose,
+        "prose", "AQuA and LLM-Adapters: the choices are inside `instruction`, lettered or numbered, the key in `answer`.",
+        ("instruction", "answer"), _prose,
     ),
     # Rows of these layouts have no field names, so the reader of the file names the layout.
     _flat(
-        "mmlu_csv",
-        "MMLU's CSV without header: stem, choices, letter. The topic is in the file's name.",
+        "mmlu_csv", "MMLU's CSV without header: stem, choices, letter. The topic is in the file's name.",
         stem="stem", choices="choices", key="key", key_is="letter",
     ),
     _flat(
-        "logiqa",
-        "LogiQA's blocks: a context, a question, four options, the key a letter.",
+        "logiqa", "LogiQA's blocks: a context, a question, four options, the key a letter.",
         stem="question", choices="options", key="key", key_is="letter", passage="context",
     ),
     _flat(
-        "inspect_log",
-        "A sample of an Inspect log: the key is a letter or a text.",
+        "inspect_log", "A sample of an Inspect log: the key is a letter or a text.",
         stem="input", choices="choices", key="target", id="id", topic="topic",
     ),
 )  # fmt: skip

@@ -1,83 +1,69 @@
 """Layout recognition by field names and shapes, and conversion of rows to raw items.
 
-A file that can be read in several ways is refused, with the fields found and the mapping to write. Rows that look right
-one by one but not together are refused too. From harness logs (lm-eval's `samples_*.jsonl`, Inspect's JSON), only the
-original items are read. `robustify import` reads the models' answers.
+The columns and the reader of a file are chosen once. A file that can be read in several ways is refused, with the fields
+found and the mapping to write. Rows that look right one by one but not together are refused too. Columns that could all be
+the key are accepted if they name the same choices. Such a column can tell whether numbers count from 0 or from 1.
 """
 
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import islice
 
 from robustify.errors import DataError, UsageError, counted
-from robustify.loaders.answer_keys import FORMS, key_hint, read_keys, uncertain_base
-from robustify.loaders.choices import BY_LABEL, KEPT_BELOW, name_key, usual_names
-from robustify.loaders.datasets import LAYOUTS, OWN, BenchmarkLayout
-from robustify.loaders.fields import (
+from robustify.loaders import answer_keys, options
+from robustify.loaders.columns import (
     CHOICES,
+    KEYS,
     KNOWN_NAMES,
     LOGGED_TARGET,
-    AmbiguousError,
+    ColumnError,
     Columns,
-    NoKeyError,
-    bare_choices,
-    bare_stems,
     complete,
-    read_fields,
+    name_key,
     several,
-    without_leads,
+    usual_names,
 )
-from robustify.loaders.key_columns import (
-    counted_as_rivals,
-    possible_flags,
-    require_one_key,
-    rivals,
-    sparse_keys,
-)
-from robustify.loaders.loaded import FieldMap
+from robustify.loaders.datasets import LAYOUTS, OWN, BenchmarkLayout
+from robustify.loaders.loaded import FieldMap, Recognised
 from robustify.loaders.rows import (
+    Cells,
     Fault,
     RawItem,
     SourceRow,
     SourceTable,
     as_object,
+    cell_or_none,
     has,
     name_like,
     rows_or_faults,
 )
 from robustify.marks.labelling import cut_at_labels, only_labels
 from robustify.redaction import HoldsText
-from robustify.texts import edges, undressed
 
-ROWS_LOOKED_AT = 200
-ROWS_OF_LETTERS = 10
+_ROWS_LOOKED_AT = 200
+_ROWS_OF_LETTERS = 10
 """Least number of rows whose options are only small letters, or letters of another script, for a refusal."""
-SHARED_SPACE = "all options began or ended with the same white space, which was taken off"
-BY_NAMES = "fields"
+_MARK = "the mark in the choices"
+_ROWS_THAT_AGREE = 3
+"""Least number of rows in which a second column can tell how the numbers of the first count."""
+_Meant = Mapping[str, Sequence[set[int]]]
+"""For each other column that may be the key: the choices that each row may mean."""
+_BY_NAMES = "fields"
 """Name of the layout that is read by field names."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RawItems(HoldsText):
-    """Items read by a layout, with zero-based keys, and the faults of rows that could not be read.
+    """Items read by a layout with zero-based keys, the faults of rows that could not be read, and how they were read."""
 
-    `fields` maps the fields unless the layout has its own names. `forms` counts rows by the form of their key. `labelled`
-    is the number of rows whose choices had inline labels, which were removed. `unread` says what was left out."""
-
-    layout: str
-    fields: FieldMap
     rows: tuple[SourceRow, ...]
     raws: tuple[RawItem, ...]
     keys: tuple[int, ...]
     faults: tuple[Fault, ...]
-    forms: Mapping[str, int]
-    labelled: int = 0
-    unread: tuple[str, ...] = ()
+    how: Recognised
 
 
 def raw_items(name: str, table: SourceTable, fields: FieldMap | None = None) -> RawItems:
@@ -87,68 +73,50 @@ def raw_items(name: str, table: SourceTable, fields: FieldMap | None = None) -> 
         UsageError: no row has a mapped field.
         DataError: the layout is unknown or ambiguous, or the rows contradict each other.
     """
-    known, found = _chosen_layout(name, table, fields)
-    read = known.read if known else partial(read_fields, fields=found)
+    known = _known_layout(table) if fields is None else None
+    columns = None if known else Columns.of([row.cells for row in table.rows])
+    found = FieldMap() if columns is None else _field_map(name, table, columns, fields or FieldMap())
+    read = known.read if known else options.reader_of(found)
     made, faults = rows_or_faults(((row, row.cells) for row in table.rows), lambda _, cells: read(cells))
-    raws = [raw for _, raw in made]
+    raws: Sequence[RawItem] = [raw for _, raw in made]
     # Files that robustify wrote are read back unchanged.
-    plain = raws if known is OWN else without_leads(bare_stems(raws))
-    unlabelled = raws if known is OWN else bare_choices(plain)
-    bare = raws if known is OWN else _evened(unlabelled)
-    shared = () if bare is unlabelled else (SHARED_SPACE,)
-    free = known is None and (fields is None or fields.key is None)
-    meant = rivals(found, [row.cells for row, _ in made], bare) if free else {}
-    if (counting := counted_as_rivals(bare, meant)) is not bare:
-        bare, found = counting, found.model_copy(update={"key_is": "number"})
-    _require_whole(name, bare)
-    keys = read_keys(bare)
-    require_one_key(name, found, [row.line for row, _ in made], keys, meant)
+    raws, labelled, said = (raws, 0, ()) if known is OWN else options.bare_items(raws)
+    raws = answer_keys.with_alphabet(raws)
+    written = [answer_keys.written_key(raw) for raw in raws]
+    free = columns is not None and (fields is None or fields.key is None)
+    meant = _rivals(found, columns.names, [row.cells for row, _ in made], raws) if columns and free else {}
+    if (counting := _counted_as_rivals(raws, written, meant)) is not raws:
+        raws, found = counting, found.model_copy(update={"key_is": "number"})
+    _require_whole(name, raws, written)
+    keys = answer_keys.read_keys(raws, written)
+    _require_one_key(name, found, [row.line for row, _ in made], keys, meant)
     faults += [Fault(row.line, key.fault) for (row, _), key in zip(made, keys, strict=True) if key.fault]
     good = [at for at, key in enumerate(keys) if not key.fault]
-    return RawItems(
-        layout=known.name if known else BY_NAMES,
-        fields=found,
-        rows=tuple(made[at][0] for at in good),
-        raws=tuple(bare[at] for at in good),
-        keys=tuple(keys[at].index for at in good),
-        faults=tuple(faults),
-        forms=dict(Counter(keys[at].form for at in good)),
-        labelled=sum(
-            one.choices is not two.choices or one.cut == BY_LABEL
-            for one, two in zip(plain, unlabelled, strict=True)
-        ),
-        unread=(*table.notes, *shared, *_unread(table, found if known is None else None, bare)),
+    how = Recognised(
+        file=name,
+        layout=known.name if known else _BY_NAMES,
+        fields=found.model_dump(exclude_defaults=True, exclude_none=True),
+        key_forms=dict(Counter(keys[at].form for at in good)),
+        labelled=labelled,
+        cut=raws[good[0]].cut if good else "",
+        unread=(*table.notes, *said, *_beside(raws), *_unread(table, found, columns)),
     )
+    rows = tuple(made[at][0] for at in good)
+    places = tuple(keys[at].index for at in good)
+    return RawItems(rows, tuple(raws[at] for at in good), places, tuple(faults), how)
 
 
-def _evened(raws: Sequence[RawItem]) -> Sequence[RawItem]:
-    """Take off the white space that all choices of a file begin or end with, such as the blank after each comma."""
-    if not (raws and raws[0].choices and any(edges(raws[0].choices[0]))):
-        return raws
-    every = [choice for raw in raws for choice in raw.choices]
-    texts = iter(even := undressed(every))
-    if even[0] == every[0]:
-        return raws
-    return [replace(raw, choices=tuple(islice(texts, len(raw.choices)))) for raw in raws]
-
-
-def _chosen_layout(
-    name: str, table: SourceTable, fields: FieldMap | None
-) -> tuple[BenchmarkLayout | None, FieldMap]:
-    """Return the layout of a table and an empty field map, or None and a field map for an unknown layout."""
-    if fields is not None:
-        return None, field_map(name, table, fields)
+def _known_layout(table: SourceTable) -> BenchmarkLayout | None:
+    """Return the layout that the reader of the file names, or the one that most rows have."""
     if table.layout:
-        return next(known for known in LAYOUTS if known.name == table.layout), FieldMap()
-    looked_at = table.rows[:ROWS_LOOKED_AT]
+        return next(known for known in LAYOUTS if known.name == table.layout)
+    looked_at = table.rows[:_ROWS_LOOKED_AT]
     found = Counter(next((known for known in LAYOUTS if known.has_it(r.cells)), None) for r in looked_at)
     most, n = found.most_common(1)[0]
-    return (
-        (most, FieldMap()) if most and n * 2 > len(looked_at) else (None, field_map(name, table, FieldMap()))
-    )
+    return most if n * 2 > len(looked_at) else None
 
 
-def field_map(name: str, table: SourceTable, said: FieldMap) -> FieldMap:
+def _field_map(name: str, table: SourceTable, columns: Columns, said: FieldMap) -> FieldMap:
     """Return the user's field map, with missing parts filled in from common names.
 
     Raises:
@@ -159,45 +127,60 @@ def field_map(name: str, table: SourceTable, said: FieldMap) -> FieldMap:
         raise UsageError(
             f"{name} has no field names (layout `{table.layout}`). Remove `fields`, or add a header to the file."
         )
-    rows = [row.cells for row in table.rows]
-    columns = Columns.of(rows)
     for mapped in (said.stem, *several(said.choices), said.key, said.id, said.topic, said.passage):
-        if mapped is None or any(has(cells, mapped) for cells in rows):
+        if mapped is None or any(has(row.cells, mapped) for row in table.rows):
             continue
         # A key may be a member of the options that marks the right one.
-        choices = said.choices or next(iter(usual_names(columns.usual, CHOICES)), None)
-        flags = possible_flags(columns.example, choices)
-        if mapped != said.key or mapped not in flags:
+        choices = said.choices or next(iter(usual_names(columns.example, CHOICES)), None)
+        if mapped != said.key or mapped not in _possible_flags(columns.example, choices):
             raise UsageError(f"{name}: no row has the field `{mapped}` named in `fields`; {_columns(table)}")
+    keys: list[str] = []
     try:
-        return complete(said, columns)
-    except AmbiguousError as error:
-        keys = _proposed_keys(name, table, said, error) if isinstance(error, NoKeyError) else []
-        mend = (
-            f"Its values fit: add {' or '.join(keys)}, or set the same under `fields` in the config."
-            if keys
-            else "Name the fields with `--map stem=NAME --map choices=NAME,NAME --map key=NAME`, or set `fields: {stem: "
-            "NAME, choices: NAME or [NAME, NAME], key: NAME}` in the config."
-        )
-        raise DataError(f"{name}: the layout is unknown ({error}); {_columns(table)}. {mend}") from None
+        found = complete(said, columns)
+        if found.key is not None or _marked(columns, found.choices):
+            return found
+        why = "no field has a common name for the key"
+        keys = _proposed_keys(name, table, said, found.choices or ())
+    except ColumnError as error:
+        why = str(error)
+    mend = (
+        f"Its values fit: add {' or '.join(keys)}, or set the same under `fields` in the config."
+        if keys
+        else "Name the fields with `--map stem=NAME --map choices=NAME,NAME --map key=NAME`, or set `fields: {stem: "
+        "NAME, choices: NAME or [NAME, NAME], key: NAME}` in the config."
+    )
+    raise DataError(f"{name}: the layout is unknown ({why}); {_columns(table)}. {mend}")
 
 
-def _proposed_keys(name: str, table: SourceTable, said: FieldMap, error: NoKeyError) -> list[str]:
+def _marked(columns: Columns, choices: str | tuple[str, ...] | None) -> bool:
+    """Return whether the choices mark the right one."""
+    with suppress(DataError):
+        return isinstance(choices, str) and bool(options.read_choices(columns.example, choices).marks)
+    return False
+
+
+def _proposed_keys(
+    name: str, table: SourceTable, said: FieldMap, choices: str | tuple[str, ...]
+) -> list[str]:
     """Return the option that maps the key, if exactly one column can be the key: one that marks single options, or else one
     with letters, labels, or texts, or else with numbers. Columns that say the same count once."""
-    some = replace(table, rows=table.rows[:ROWS_LOOKED_AT])
+    some = replace(table, rows=table.rows[:_ROWS_LOOKED_AT])
     example, found = table.rows[0].cells, dict[str, tuple[FieldMap, RawItems]]()
-    inside = [f"{error.choices}.{name}" for name in as_object(example.get(str(error.choices)))]
+    inside = [f"{choices}.{name}" for name in as_object(example.get(str(choices)))]
     columns = [*dict.fromkeys(name for row in some.rows for name in row.cells), *inside]
-    for column in possible_flags(example, error.choices) or columns:
-        for key_is in ("auto", "number") if column not in several(error.choices) else ():
+    for column in _possible_flags(example, choices) or columns:
+        for key_is in ("auto", "number") if column not in several(choices) else ():
             fields = said.model_copy(update={"key": column, "key_is": key_is})
             with suppress(DataError, UsageError):
                 read = raw_items(name, some, fields)
                 if not read.faults and (len(read.keys) < 3 or len({*read.keys}) > 1):
                     found[column] = fields, read
                     break
-    sure = {column: one for column, one in found.items() if not one[1].forms.keys() & {*FORMS.values()}}
+    sure = {
+        column: one
+        for column, one in found.items()
+        if not one[1].how.key_forms.keys() & {*answer_keys.FORMS.values()}
+    }
     best = [*(sure or found).items()]
     alike = bool(sure) and len({read.keys for _, read in sure.values()}) == 1
     if not best or (len(best) > 1 and not alike):
@@ -206,14 +189,14 @@ def _proposed_keys(name: str, table: SourceTable, said: FieldMap, error: NoKeyEr
     with suppress(DataError, UsageError):
         if name_like(column) and not raw_items(name, table, fields).faults:
             form = " --map key_is=number" if fields.key_is == "number" else ""
-            return [f"`--map {shlex.quote(f'key={column}')}{form}`"]
+            return [f"`--map key={shlex.quote(column)}{form}`"]
     return []
 
 
 def _columns(table: SourceTable) -> str:
     names, what = list(table.rows[0].cells), "column" if table.flat else "field"
     # A field that few records have may be named after a choice or an ID.
-    rows = table.rows[:ROWS_LOOKED_AT]
+    rows = table.rows[:_ROWS_LOOKED_AT]
     usual = [
         n for n in names if name_key(n) in KNOWN_NAMES or 2 * sum(n in r.cells for r in rows) > len(rows) > 1
     ]
@@ -233,23 +216,23 @@ def _shown(table: SourceTable, names: Sequence[str]) -> bool:
     return known > 1 and all(map(name_like, names))
 
 
-def _require_whole(name: str, raws: Sequence[RawItem]) -> None:
+def _require_whole(name: str, raws: Sequence[RawItem], written: Sequence[answer_keys.WrittenKey]) -> None:
     """Refuse a file whose rows are valid one by one but inconsistent as a whole."""
     bare = [raw for raw in raws if only_labels(raw.choices)]
     sure = [raw for raw in bare if raw.choices[0].strip() == "A" or cut_at_labels(raw.stem)]
     letters = [raw for raw in bare if not raw.choices[0].strip().isdecimal()]
-    most = max(len(sure), len(letters) * (len(letters) >= ROWS_OF_LETTERS))
+    most = max(len(sure), len(letters) * (len(letters) >= _ROWS_OF_LETTERS))
     if most * 2 > len(raws):
         raise DataError(
             f"{name}: in {most} of {len(raws)} rows, the options are only letters, and their text is in the stem or "
             "missing. Use a version of the benchmark that includes the text of each option."
         )
-    if forms := uncertain_base(raws):
+    if forms := answer_keys.uncertain_base(raws, written):
         raise DataError(
-            f"{name}: the keys are whole numbers and never 0, so they may count from 1{key_hint(forms)}"
+            f"{name}: the keys are whole numbers and never 0, so they may count from 1{answer_keys.key_hint(forms)}"
         )
     cuts = {raw.cut for raw in raws}
-    sizes = {len(raw.choices) for raw in raws if raw.cut not in ("", BY_LABEL)}
+    sizes = {len(raw.choices) for raw in raws if raw.cut not in ("", options.BY_LABEL)}
     if len(cuts) > 1 or len(sizes) > 1:
         raise DataError(
             f"{name}: the options are in one cell, and rows differ in separator or number of options. The separator may be "
@@ -257,19 +240,19 @@ def _require_whole(name: str, raws: Sequence[RawItem]) -> None:
         )
 
 
-def _unread(table: SourceTable, fields: FieldMap | None, raws: Sequence[RawItem]) -> Iterator[str]:
-    """Say which fields of the rows were not read, and what stood beside the choices."""
-    rows = len(raws)
+def _beside(raws: Sequence[RawItem]) -> Iterator[str]:
+    """Say what stood beside the choices of the rows."""
     for what, n in Counter(what for raw in raws for what in dict.fromkeys(raw.unread)).items():
-        says = "kept as a part of the last option" if what == KEPT_BELOW else "not read as an option"
-        yield f"{says}: {what} (in {n:,} of {rows:,} rows)"
-    if fields is None or table.layout:
-        return
-    columns = Columns.of([row.cells for row in table.rows])
+        says = "kept as a part of the last option" if what == options.KEPT_BELOW else "not read as an option"
+        yield f"{says}: {what} (in {n:,} of {len(raws):,} rows)"
+
+
+def _unread(table: SourceTable, fields: FieldMap, columns: Columns | None) -> Iterator[str]:
+    """Say which fields of the rows were not read."""
     parts = (fields.stem, fields.key, fields.id, fields.topic, fields.passage, *several(fields.choices))
     taken = {LOGGED_TARGET, *(str(part).split(".")[0] for part in parts)}
-    names = [name for name in (*columns.usual, *columns.more) if name not in taken]
-    for sparse in sparse_keys(fields, names, columns.filled):
+    names = [name for name in (columns.names if columns else ()) if name not in taken]
+    for sparse in _sparse_keys(fields, names, columns.filled if columns else {}):
         yield f"`{sparse}` has a value in some rows only and was not read as the key"
     if names:
         yield f"{counted(len(names), 'field')} not read: {', '.join(names) if _shown(table, names) else 'names not shown'}"
@@ -284,3 +267,80 @@ def groups(raws: Sequence[RawItem], base: str) -> list[str]:
         if raw.passage.strip() and shared[raw.passage] > 1:
             numbers.setdefault(raw.passage, len(numbers) + 1)
     return [f"{base}-p{numbers[raw.passage]:04d}" if raw.passage in numbers else "" for raw in raws]
+
+
+def _rivals(fields: FieldMap, names: Sequence[str], rows: Sequence[Cells], raws: Sequence[RawItem]) -> _Meant:
+    """Return what the other columns that may contain the key say about each row. If the name of the key column says
+    "correct", only such columns do."""
+    said = {_MARK: [set() if raw.marked is None else {raw.marked} for raw in raws]}
+    ranks = KEYS[:1] if usual_names([fields.key or ""], KEYS[:1]) else KEYS
+    taken = {fields.key, fields.id, fields.topic, *several(fields.choices)}
+    others = [name for rank in ranks for name in usual_names(names, [rank]) if name not in taken]
+    if fields.key is None or fields.key in several(fields.choices):
+        others = []
+    for rival in (*others, *({LOGGED_TARGET} & {*names})):
+        keys = (
+            options.own_label(cells.get(rival), fields.choices, raw.labels)
+            for cells, raw in zip(rows, raws, strict=True)
+        )
+        read = (
+            answer_keys.written_key(replace(raw, key_is="auto", key=key))
+            for raw, key in zip(raws, keys, strict=True)
+        )
+        said[f"`{rival}`"] = [answer_keys.places_of(one.found) for one in read]
+    return {what: meant for what, meant in said.items() if any(meant)}
+
+
+def _counted_as_rivals(
+    raws: Sequence[RawItem], written: Sequence[answer_keys.WrittenKey], meant: _Meant
+) -> Sequence[RawItem]:
+    """Set how number keys count if another column agrees with them in every row from 1, but not from 0."""
+    if not meant or len(raws) < _ROWS_THAT_AGREE or any(raw.key_is != "auto" for raw in raws):
+        return raws
+    from_0, from_1 = ([replace(raw, key_is=form) for raw in raws] for form in ("index", "number"))
+    agree = [
+        not any(key.fault for key in keys)
+        and any(all(k.index in one for k, one in zip(keys, said, strict=True)) for said in meant.values())
+        for keys in (answer_keys.read_keys(from_0, written), answer_keys.read_keys(from_1, written))
+    ]
+    return from_1 if agree == [False, True] else raws
+
+
+def _require_one_key(
+    name: str, fields: FieldMap, lines: Sequence[int], keys: Sequence[answer_keys.ReadKey], meant: _Meant
+) -> None:
+    """Refuse a file in which several columns name different correct choices."""
+    for what, others in meant.items():
+        read = [
+            (line, key.index, other)
+            for line, key, other in zip(lines, keys, others, strict=True)
+            if other and not key.fault
+        ]
+        differ = [one for one in read if one[1] not in one[2]]
+        if differ and what != f"`{LOGGED_TARGET}`" and len(read) * 2 > sum(not key.fault for key in keys):
+            line, key, other = differ[0]
+            mend = "" if any(one.fault for one in keys) else f", for example `--map key={fields.key}`"
+            raise DataError(
+                f"{name}:{line}: `{fields.key}` names choice {key + 1}, but {what} names choice {min(other) + 1} "
+                f"({len(differ)} such rows). Name the key column{mend}."
+            )
+
+
+def _possible_flags(cells: Cells, choices: str | Sequence[str] | None) -> list[str]:
+    """Return the members of a row's option objects that say yes for exactly one option, and no for the others."""
+    listed = cell_or_none(cells, choices) if isinstance(choices, str) else None
+    listed = [*listed.values()] if isinstance(listed, Mapping) else listed
+    members = [as_object(option) for option in listed] if isinstance(listed, list) else []
+    names = dict.fromkeys(name for member in members for name in member)
+    said = {name: [options.truth(member.get(name, False)) for member in members] for name in names}
+    return [
+        name for name, marks in said.items() if all(m in (0, 1) for m in marks) and sum(map(bool, marks)) == 1
+    ]
+
+
+def _sparse_keys(fields: FieldMap, names: Iterable[str], filled: Mapping[str, int]) -> list[str]:
+    """Return the columns named like a key that have values in some rows only, and were therefore not read."""
+    known = [name for rank in KEYS for name in usual_names(names, [rank]) if filled[name]]
+    return [
+        name for name in known if fields.key in filled and filled[name] * 10 < filled[str(fields.key)] * 9
+    ]

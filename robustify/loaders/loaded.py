@@ -17,6 +17,8 @@ from robustify.settings_files import Settings
 
 KeyKind = Literal["auto", "index", "number", "letter", "label", "text"]
 """Form of a key. `index` counts from 0, `number` counts from 1, and `label` is the label in the file."""
+_REPO = re.compile(r"[\w.-]+/[\w.-]+")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 class FieldMap(Settings):
@@ -60,18 +62,12 @@ def said_columns(pairs: Iterable[str], parts: Collection[str]) -> dict[str, str]
             )
         if part in said and part != "choices":
             raise UsageError(f"--map {part} is given twice. For several columns, use `--map {part}=A,B`.")
+        column = column.lstrip("=") if part == "key_is" else column
+        if part == "key_is" and column not in get_args(KeyKind):
+            forms = ", ".join(get_args(KeyKind))
+            raise UsageError(f"--map key_is={column}: unknown form of key; expected one of {forms}")
         said[part] = f"{said[part]},{column}" if part in said else column
-    if "key_is" in said:
-        said["key_is"] = said["key_is"].lstrip("=")
-        if said["key_is"] not in get_args(KeyKind):
-            raise UsageError(
-                f"--map key_is={said['key_is']}: unknown form of key; expected one of {', '.join(get_args(KeyKind))}"
-            )
     return said
-
-
-_REPO = re.compile(r"[\w.-]+/[\w.-]+")
-_COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 class Source(Settings):
@@ -101,22 +97,20 @@ class Source(Settings):
 
     @model_validator(mode="after")
     def _one_origin(self) -> "Source":
-        if self.hub is None:
-            given = [n for n in ("revision", "config", "split", "files") if getattr(self, n) is not None]
-            if given:
-                raise ValueError(
-                    f"`{given[0]}` is only for Hub datasets. Add `hub: owner/name` or remove `{given[0]}`."
-                )
-            if not self.path:
-                raise ValueError(
-                    "the source has neither `path` nor `hub`. Set `path: FILE`, or `hub: owner/name` with a `revision`."
-                )
-            return self
-        if self.path:
+        of_hub = [n for n in ("revision", "config", "split", "files") if getattr(self, n) is not None]
+        if self.hub is None and of_hub:
+            raise ValueError(
+                f"`{of_hub[0]}` is only for Hub datasets. Add `hub: owner/name` or remove `{of_hub[0]}`."
+            )
+        if self.hub is None and not self.path:
+            raise ValueError(
+                "the source has neither `path` nor `hub`. Set `path: FILE`, or `hub: owner/name` with a `revision`."
+            )
+        if self.hub is not None and self.path:
             raise ValueError("both `path` and `hub` are given. Remove one of them.")
-        if not _REPO.fullmatch(self.hub):
+        if self.hub is not None and not _REPO.fullmatch(self.hub):
             raise ValueError("hub is not a dataset name; expected `hub: owner/name`")
-        if self.revision is None or not _COMMIT.fullmatch(self.revision):
+        if self.hub is not None and not _COMMIT.fullmatch(self.revision or ""):
             fault = "is missing" if self.revision is None else "is not a commit (a branch or tag can move)"
             raise ValueError(
                 f"revision {fault}; expected 40 hexadecimal digits. The dataset's page lists its commits under "

@@ -11,7 +11,6 @@ import json
 import re
 import sys
 from codecs import BOM_UTF8
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,30 +22,30 @@ from robustify.loaders.rows import SourceTable, table_of
 from robustify.loaders.tables import arrow_rows, block_rows, csv_rows, in_blocks
 
 _QUIZ = "a quiz export ({}). Save it as CSV with the columns question, A, B, C, D, and answer."
-_UNPACK = ". Unpack it first."
+_PACKED = "compressed ({}). Unpack it first."
 _SHEET = ". Save the sheet as CSV (UTF-8)."
-_KINDS = (
-    (b"version https://git-lfs", "a Git LFS pointer, not the data. Run `git lfs pull`."),
-    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", f"an old Office file, perhaps .xls{_SHEET}"),
-    (b"\x1f\x8b", f"compressed (gzip){_UNPACK}"),
-    (b"\x28\xb5\x2f\xfd", f"compressed (zstd){_UNPACK}"),
-    (b"\xfd7zXZ\x00", f"compressed (xz){_UNPACK}"),
-    (b"BZh", f"compressed (bzip2){_UNPACK}"),
-    (b"7z\xbc\xaf", f"compressed (7z){_UNPACK}"),
-    (b"<?xml", _QUIZ.format("Moodle XML?")),
-    (b"<quiz", _QUIZ.format("Moodle XML")),
-)
+_KINDS = {
+    b"version https://git-lfs": "a Git LFS pointer, not the data. Run `git lfs pull`.",
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": f"an old Office file, perhaps .xls{_SHEET}",
+    b"\x1f\x8b": _PACKED.format("gzip"),
+    b"\x28\xb5\x2f\xfd": _PACKED.format("zstd"),
+    b"\xfd7zXZ\x00": _PACKED.format("xz"),
+    b"BZh": _PACKED.format("bzip2"),
+    b"7z\xbc\xaf": _PACKED.format("7z"),
+    b"<?xml": _QUIZ.format("Moodle XML?"),
+    b"<quiz": _QUIZ.format("Moodle XML"),
+}
 _EVAL = "a zipped Inspect log (.eval). Convert it with `inspect log convert --to json --output-dir DIR FILE`."
-_ZIPPED = (
-    (b"header.json", _EVAL),
-    (b"_journal/", _EVAL),
-    (b"xl/workbook", f"a spreadsheet{_SHEET}"),
-    (b"opendocument.spreadsheet", f"a spreadsheet{_SHEET}"),
-    (b"", f"a zip archive{_UNPACK}"),
-)
+_ZIPPED = {
+    b"header.json": _EVAL,
+    b"_journal/": _EVAL,
+    b"xl/workbook": f"a spreadsheet{_SHEET}",
+    b"opendocument.spreadsheet": f"a spreadsheet{_SHEET}",
+    b"": "a zip archive. Unpack it first.",
+}
 _QUIZ_LINE = re.compile(rb"^(?:ANSWER:\s*[A-Z]\s*$|::.*::|[^{}\n]*\{\s*[=~])", re.MULTILINE)
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
-HEAD = 4096
+_HEAD = 4096
 _RESTRICTED = re.compile(r"wmdp", re.IGNORECASE)
 
 
@@ -69,28 +68,27 @@ def open_rows(path: str, pinned: str | None = None) -> Opened:
     data = _read(file)
     if data is None:
         return _open_folder(file, pinned)
-    digest = require_pinned(file.name, hashlib.sha256(data).hexdigest(), pinned)
+    digest = _require_pinned(file.name, hashlib.sha256(data).hexdigest(), pinned)
     if data.startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")):
         return Opened(arrow_rows(file.name, [file]), digest)
-    _refuse(file.name, data[:HEAD], data)
+    if kind := _other_kind(data[:_HEAD], data):
+        raise DataError(f"{file.name} is {kind}")
     # Decode invalid bytes to lone surrogates, so that every bad line can be named.
     text = data.decode("utf-8-sig", errors="surrogateescape")
     del data
-    return Opened(_rows(file, text), digest)
+    match text.lstrip()[:1]:
+        case "":
+            raise DataError(
+                f"{file.name} is empty; expected items in JSON Lines, JSON, CSV, TSV, Parquet, or Arrow"
+            )
+        case "{" | "[":
+            table = json_rows(file.name, text)
+        case _:
+            table = block_rows(text) if in_blocks(text) else csv_rows(file.name, text)
+    return Opened(table, digest)
 
 
-def open_parts(name: str, files: Sequence[Path], pinned: str | None = None) -> Opened:
-    """Read the rows of one file, or of the Parquet or Arrow parts of one data set, in order. Raise `UsageError` if a file
-    cannot be opened, or `DataError` if it cannot be read or its digest differs."""
-    if len(files) == 1:
-        return open_rows(str(files[0]), pinned)
-    digests = "".join(map(sha256, files))
-    whole = require_pinned(name, hashlib.sha256(digests.encode()).hexdigest(), pinned)
-    return Opened(arrow_rows(name, files), whole)
-
-
-def require_pinned(name: str, digest: str, pinned: str | None) -> str:
-    """Return `digest` if it equals the pinned digest or none is pinned. Otherwise, raise `DataError`."""
+def _require_pinned(name: str, digest: str, pinned: str | None) -> str:
     if pinned is not None and pinned.lower() != digest:
         raise DataError(
             f"{name}: sha256 is {digest}; expected {pinned.lower()}, which the config pins. Get the pinned version of "
@@ -123,42 +121,34 @@ def _read(file: Path) -> bytes | None:
         raise UsageError(why) from None
 
 
-def _rows(file: Path, text: str) -> SourceTable:
-    if not text.strip():
-        raise DataError(
-            f"{file.name} is empty; expected items in JSON Lines, JSON, CSV, TSV, Parquet, or Arrow"
-        )
-    if text.lstrip()[0] in "{[":
-        return json_rows(file.name, text)
-    return block_rows(file.name, text) if in_blocks(text) else csv_rows(file.name, text)
-
-
-def _refuse(name: str, head: bytes, data: bytes) -> None:
+def _other_kind(head: bytes, data: bytes) -> str | None:
+    """Return the kind of a file that is no text of items, with what to do, or None."""
     # In UTF-16 without a byte-order mark, ASCII leaves every other byte zero.
     zeros, half = max(head[0::2].count(0), head[1::2].count(0)), len(head) // 2
     text = head.removeprefix(BOM_UTF8).lstrip()
     if head.startswith(b"PK\x03\x04"):
-        kind = next(kind for sign, kind in _ZIPPED if sign in data)
-    elif found := [kind for sign, kind in _KINDS if head.startswith(sign) or text.startswith(sign)]:
-        kind = found[0]
-    elif head.startswith(_WIDE_MARKS) or (half and zeros > half / 2):
-        kind = "UTF-16 or UTF-32 text. Convert it with `iconv -f UTF-16 -t UTF-8`."
-    elif b"\x00" in head:
-        kind = "a binary file; expected JSON Lines, JSON, CSV, TSV, Parquet, or Arrow"
-    elif not text.startswith((b"{", b"[")) and _QUIZ_LINE.search(text):
-        kind = _QUIZ.format("Aiken or GIFT?")
-    else:
-        return
-    raise DataError(f"{name} is {kind}")
+        return next(kind for sign, kind in _ZIPPED.items() if sign in data)
+    if found := [kind for sign, kind in _KINDS.items() if text.startswith(sign)]:
+        return found[0]
+    if head.startswith(_WIDE_MARKS) or (half and zeros > half / 2):
+        return "UTF-16 or UTF-32 text. Convert it with `iconv -f UTF-16 -t UTF-8`."
+    if b"\x00" in head:
+        return "a binary file; expected JSON Lines, JSON, CSV, TSV, Parquet, or Arrow"
+    quiz = not text.startswith((b"{", b"[")) and _QUIZ_LINE.search(text)
+    return _QUIZ.format("Aiken or GIFT?") if quiz else None
 
 
 def _open_folder(folder: Path, pinned: str | None) -> Opened:
+    """Read the Parquet or Arrow parts of a folder, in order. The digest covers the digests of the parts."""
     files = sorted(folder.glob("*.arrow")) or sorted(folder.glob("*.parquet"))
     if not files:
         split = (folder / "dataset_dict.json").is_file()
         hint = "Give one of its split folders." if split else "Give a file in the folder."
         raise UsageError(f"{folder} is a folder without .arrow or .parquet files. {hint}")
-    return open_parts(folder.name, files, pinned)
+    if len(files) == 1:
+        return open_rows(str(files[0]), pinned)
+    digest = hashlib.sha256("".join(map(sha256, files)).encode()).hexdigest()
+    return Opened(arrow_rows(folder.name, files), _require_pinned(folder.name, digest, pinned))
 
 
 def open_hub(source: Source) -> Opened:
@@ -205,4 +195,6 @@ def open_hub(source: Source) -> Opened:
         (found,) = found.values()
     rows = found.to_list()
     digest = hashlib.sha256(json.dumps(rows, default=str).encode("utf-8", "surrogatepass")).hexdigest()
-    return Opened(table_of(enumerate(rows, start=1), flat=True), require_pinned(named, digest, source.sha256))
+    return Opened(
+        table_of(enumerate(rows, start=1), flat=True), _require_pinned(named, digest, source.sha256)
+    )

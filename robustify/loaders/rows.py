@@ -19,12 +19,21 @@ V = TypeVar("V")
 T = TypeVar("T")
 Cells = Mapping[str, object]
 """Cells of one row by field name."""
-MOST_OF_A_KIND = 5
+NOT_UTF8 = "not valid UTF-8"
+_MOST_OF_A_KIND = 5
 """Number of similar faults that are listed one by one."""
 _NUMBERS = re.compile(r"(?<=key is )[A-Z]\b|[0-9]+")
 _UNDECODED = re.compile("[\udc80-\udcff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MISSING = object()
+_KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
+    (type(None), "null"),
+    (bool, "true or false"),
+    ((int, float), "a number"),
+    (str, "text"),
+    (Mapping, "an object"),
+    ((list, tuple), "a list"),
+)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -60,20 +69,6 @@ class SourceTable(HoldsText):
     notes: tuple[str, ...] = ()
 
 
-def table_of(
-    members: Iterable[tuple[int, Cells | str]], layout: str = "", *, flat: bool = False
-) -> SourceTable:
-    """Build a table from rows and faults, numbered in order. A member is a line with its cells or a fault reason."""
-    rows: list[SourceRow] = []
-    faults: list[Fault] = []
-    for number, (line, cells) in enumerate(members, start=1):
-        if isinstance(cells, str):
-            faults.append(Fault(line, cells))
-        else:
-            rows.append(SourceRow(line, number, cells))
-    return SourceTable(tuple(rows), tuple(faults), layout, flat=flat)
-
-
 @dataclass(frozen=True, slots=True, repr=False)
 class RawItem(HoldsText):
     """Item as read by a layout. The key is still in the form of the file, which `key_is` names.
@@ -96,7 +91,18 @@ class RawItem(HoldsText):
     unread: tuple[str, ...] = ()
 
 
-NOT_UTF8 = "not valid UTF-8"
+def table_of(
+    members: Iterable[tuple[int, Cells | str]], layout: str = "", *, flat: bool = False
+) -> SourceTable:
+    """Build a table from rows and faults, numbered in order. A member is a line with its cells or a fault reason."""
+    rows: list[SourceRow] = []
+    faults: list[Fault] = []
+    for number, (line, cells) in enumerate(members, start=1):
+        if isinstance(cells, str):
+            faults.append(Fault(line, cells))
+        else:
+            rows.append(SourceRow(line, number, cells))
+    return SourceTable(tuple(rows), tuple(faults), layout, flat=flat)
 
 
 def rows_or_faults(
@@ -128,32 +134,27 @@ def line_spans(lines: Sequence[int], most: int = 5) -> str:
 
 
 def fault_lines(name: str, faults: Sequence[Fault]) -> list[str]:
-    """Format faults one per line. If more than `MOST_OF_A_KIND` rows have similar faults, give them one line."""
+    """Format faults one per line. If more than five rows have similar faults, give them one line."""
     kinds: dict[str, list[Fault]] = {}
     for fault in faults:
         kinds.setdefault(_NUMBERS.sub("0", fault.reason), []).append(fault)
     lines: list[tuple[int, str]] = []
-    for alike in kinds.values():
-        first = alike[0]
-        says = first.reason + _hint(name, first.reason)
-        if len(alike) <= MOST_OF_A_KIND:
+    for first, *rest in kinds.values():
+        says = first.reason
+        if says == NOT_UTF8:
+            file = shlex.quote(name)
+            says += (
+                f". Save it as UTF-8. If it may be WINDOWS-1252 (or MACINTOSH), `iconv -f WINDOWS-1252 -t UTF-8 {file} > "
+                f"utf8-{file}` converts it; check accents and apostrophes afterwards."
+            )
+        if len(rest) < _MOST_OF_A_KIND:
             lines.append((first.line, f"{name}:{first.line}: {says}"))
-            lines += [(fault.line, f"{name}:{fault.line}: {fault.reason}") for fault in alike[1:]]
+            lines += [(fault.line, f"{name}:{fault.line}: {fault.reason}") for fault in rest]
         else:
-            same = "" if len({fault.reason for fault in alike}) == 1 else "the first: "
-            numbers = line_spans([fault.line for fault in alike])
-            lines.append((first.line, f"{name}: {len(alike):,} lines ({numbers}): {same}{says}"))
+            same = "" if {fault.reason for fault in rest} == {first.reason} else "the first: "
+            numbers = line_spans([fault.line for fault in (first, *rest)])
+            lines.append((first.line, f"{name}: {len(rest) + 1:,} lines ({numbers}): {same}{says}"))
     return [text for _, text in sorted(lines, key=lambda line: line[0])]
-
-
-def _hint(name: str, reason: str) -> str:
-    if reason != NOT_UTF8:
-        return ""
-    file = shlex.quote(name)
-    return (
-        f". Save it as UTF-8. If it may be WINDOWS-1252 (or MACINTOSH), `iconv -f WINDOWS-1252 -t UTF-8 {file} > "
-        f"utf8-{file}` converts it; check accents and apostrophes afterwards."
-    )
 
 
 def undecoded(text: str) -> bool:
@@ -163,21 +164,7 @@ def undecoded(text: str) -> bool:
 
 def json_kind(value: object) -> str:
     """Return a readable name for the type of a JSON value."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true or false"
-        case int() | float():
-            return "a number"
-        case str():
-            return "text"
-        case Mapping():
-            return "an object"
-        case list() | tuple():
-            return "a list"
-        case _:
-            return f"a {type(value).__name__}"
+    return next((kind for types, kind in _KINDS if isinstance(value, types)), f"a {type(value).__name__}")
 
 
 def name_like(cell: str) -> bool:
@@ -185,26 +172,31 @@ def name_like(cell: str) -> bool:
     return bool(cell.strip()) and len(cell) <= 40 and len(cell.split()) <= 3 and cell.isprintable()
 
 
-def cell_value(cells: Cells, name: str) -> object:
-    """Return the cell called `name`. If there is no such cell, a dot selects a member of an object. Raise `ItemError` if
-    the field is missing."""
-    value = _value(cells, name)
-    if value is _MISSING:
-        raise ItemError(f"the field `{name}` is missing")
-    return value
-
-
 def as_object(value: object) -> Mapping[str, Any]:
     """Return `value` if it is a mapping, and an empty mapping otherwise."""
     return value if isinstance(value, Mapping) else {}
 
 
+def cell_value(cells: Cells, name: str) -> object:
+    """Return the cell called `name`. If there is no such cell, a dot selects a member of an object. Raise `ItemError` if
+    the field is missing."""
+    value = _found(cells, name)
+    if value is _MISSING:
+        raise ItemError(f"the field `{name}` is missing")
+    return value
+
+
+def cell_or_none(cells: Cells, name: str) -> object:
+    """Return the cell called `name` as `cell_value` does, or None if there is no such cell."""
+    return None if (value := _found(cells, name)) is _MISSING else value
+
+
 def has(cells: Cells, name: str) -> bool:
     """Return whether a row has the field. A dot selects a member of an object."""
-    return _value(cells, name) is not _MISSING
+    return _found(cells, name) is not _MISSING
 
 
-def _value(cells: Cells, name: str) -> object:
+def _found(cells: Cells, name: str) -> object:
     if name in cells:
         return cells[name]
     value: object = cells
@@ -221,9 +213,10 @@ def require_text(value: object, what: str) -> str:
     if not isinstance(value, str):
         raise ItemError(f"{what} is {json_kind(value)}; expected text")
     if not value.isascii() and _SURROGATE.search(value):
-        if undecoded(value):
-            raise ItemError(f"{what} contains bytes that are not UTF-8")
-        raise ItemError(f"{what} contains an incomplete character (a lone surrogate)")
+        other = (
+            "bytes that are not UTF-8" if undecoded(value) else "an incomplete character (a lone surrogate)"
+        )
+        raise ItemError(f"{what} contains {other}")
     return value
 
 
@@ -235,8 +228,8 @@ def cell_text(cells: Cells, name: str) -> str:
 def cell_label(cells: Cells, name: str | None) -> str:
     """Return an ID or topic, or "" if the field is missing, null, or empty. Format numbers as text. Raise `ItemError` if
     it has another type or contains control characters, because it is printed on terminals."""
-    value = _value(cells, name) if name is not None else None
-    if value is None or value is _MISSING:
+    value = cell_or_none(cells, name) if name is not None else None
+    if value is None:
         return ""
     if (number := whole(value)) is not None:
         if abs(number) >= 10**18:

@@ -3,27 +3,34 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from html.entities import html5
 from math import fsum
 
 from robustify.item import Item
 from robustify.loaders.answer_keys import NUMBERED
-from robustify.loaders.choices import BY_LABEL
 from robustify.loaders.datasets import OWN
 from robustify.loaders.loaded import Defect, Loaded
+from robustify.loaders.options import BY_LABEL
 from robustify.loaders.rows import line_spans
 from robustify.marks.labelling import split_labels
-from robustify.texts import CONTROLS, edges, folded, is_blank, unspaced
+from robustify.texts import CONTROLS, EDGES, edges, folded, is_blank, unspaced
 
-FEWEST_FOR_NOTE = 20
-FEWEST_OF_OURS = 4
+_FEWEST_FOR_NOTE = 20
+_FEWEST_OF_OURS = 4
 """Least number of items in robustify's layout for a note that no key is 0."""
-CONFLICT, OUTER = "conflicting_key", "outer_space"
-PLACEHOLDERS = frozenset(
+_CONFLICT, _OUTER = "conflicting_key", "outer_space"
+_PLACEHOLDERS = frozenset(
     ["n/a", "na", "nan", "none", "null", "nil", "-", "--", "---", "–", "—", "...", "…", "?", "tbd"]
 )
 """Options that stand for no option, in lower case."""
 _ENTITY = re.compile(r"&(#[0-9]{1,7}|#x[0-9a-f]{1,6}|[a-z][a-z0-9]{1,31});", re.IGNORECASE)
+_ODD = {
+    "unlabelled": "have an option without a label beside labelled ones, perhaps a line that is no option",
+    "placeholders": "have placeholders such as N/A, None, or - as options, which lower chance although no one picks them",
+    "entities": "contain HTML entities such as &amp;, which models see unchanged",
+    "labels": 'have options that begin with labels such as "a) ", next to which letter views show a second label',
+}
 
 
 def find_defects(items: Sequence[Item], lines: Sequence[int], files: Sequence[str]) -> tuple[Defect, ...]:
@@ -47,7 +54,7 @@ def find_defects(items: Sequence[Item], lines: Sequence[int], files: Sequence[st
         key_texts.append(hash(texts[item.key]))
         before = first.setdefault(hash((stem, *sorted(texts))), at)
         if before in conflicts or key_texts[before] != key_texts[at]:
-            found += [(one, CONFLICT) for one in sorted({before, at} - conflicts)]
+            found += [(one, _CONFLICT) for one in sorted({before, at} - conflicts)]
             conflicts |= {before, at}
     found.sort(key=lambda one: one[0])
     return tuple(Defect(kind, lines[at], items[at].id, files[at]) for at, kind in found)
@@ -74,56 +81,52 @@ def describe(loaded: Loaded) -> dict[str, object]:
         "chance_accuracy": fsum(of / k for k, of in options.items()) / n if n else None,
         "topics": dict(sorted(Counter(item.topic for item in loaded.items).items())),
         "defects": {kind: {"n": len(at), "at": at} for kind, at in sorted(by_kind.items())},
-        "quarantined": [{"line": q.line, "reason": q.reason, "file": q.file} for q in loaded.quarantined],
+        "quarantined": [*map(asdict, loaded.quarantined)],
         "notes": notes(loaded),
     }
 
 
 def notes(loaded: Loaded) -> list[str]:
     """Return notes on oddities in the format of a benchmark, such as keys that are never 0."""
-    return [*_notes(loaded)]
-
-
-def _notes(loaded: Loaded) -> Iterator[str]:
-    n, keys = len(loaded.items), {item.key for item in loaded.items}
-    if n >= FEWEST_FOR_NOTE and len(keys) == 1:
-        yield (
+    n, keys, files = len(loaded.items), {item.key for item in loaded.items}, loaded.recognised
+    said: list[str] = []
+    if n >= _FEWEST_FOR_NOTE and len(keys) == 1:
+        said.append(
             f"every key is at position {next(iter(keys))}: position heuristics mean nothing in this order of "
             "the choices, and a screen that keeps this order would see the position of the key"
         )
-    from_0 = [one.layout for one in loaded.recognised if "number from 0" in one.key_forms]
-    if from_0 and 0 not in keys and (n >= FEWEST_OF_OURS or from_0 != [OWN.name]):
-        yield (
+    from_0 = [one.layout for one in files if "number from 0" in one.key_forms]
+    if from_0 and 0 not in keys and (n >= _FEWEST_OF_OURS or from_0 != [OWN.name]):
+        said.append(
             "no key is 0: if keys count from 1, every key is read one choice too late. Set `fields: {key_is: number}` "
             "if they do, or `fields: {key_is: index}` if they count from 0."
         )
-    numbered = any(NUMBERED in one.key_forms for one in loaded.recognised)
+    numbered = any(NUMBERED in one.key_forms for one in files)
     if numbered and all(item.key < item.k - 1 for item in loaded.items):
-        yield (
+        said.append(
             "no key is the number of the last option: if keys count from 0, every key is read one choice too early. Set "
             "`fields: {key_is: index}` if they do, or `fields: {key_is: label}` if they do not."
         )
-    if spaced := [item for item in loaded.items if OUTER in _kinds(item, item.choices)]:
+    if spaced := [item for item in loaded.items if _OUTER in _kinds(item, item.choices)]:
         ends = [[edges(choice) for choice in item.choices] for item in spaced]
         alone = sum(one.count(one[item.key]) == 1 for one, item in zip(ends, spaced, strict=True))
-        yield (
+        said.append(
             f"in {alone:,} of {len(spaced):,} items with white space at the ends of options, no other option has that of "
             "the key, so white space alone can give the key away. `robustify mend` takes it off."
         )
-    yield from odd_options(loaded.items, loaded.lines)
-    if cuts := {one.cut for one in loaded.recognised} - {"", "\n", BY_LABEL}:
-        yield (
+    said += odd_options(loaded.items, loaded.lines)
+    if cuts := {one.cut for one in files} - {"", "\n", BY_LABEL}:
+        said.append(
             f"options come in one cell and were split at {' and '.join(sorted(cuts))}: if an option contains this "
             "separator, give each option a column"
         )
-    for one in loaded.recognised:
-        for said in one.unread:
-            yield said if len(loaded.recognised) == 1 else f"{one.file}: {said}"
-    if labelled := sum(one.labelled for one in loaded.recognised):
-        yield (
+    said += [f"{one.file}: {note}" if len(files) > 1 else note for one in files for note in one.unread]
+    if labelled := sum(one.labelled for one in files):
+        said.append(
             f'{labelled:,} rows had labels such as "(A) " inside their options. These labels were removed, because '
             "robustify labels the options in the order in which it shows them."
         )
+    return said
 
 
 def odd_options(items: Sequence[Item], lines: Sequence[int] = ()) -> Iterator[str]:
@@ -136,14 +139,6 @@ def odd_options(items: Sequence[Item], lines: Sequence[int] = ()) -> Iterator[st
         yield f"{odd:,} of {n:,} items {_ODD[kind]}{others}"
 
 
-_ODD = {
-    "unlabelled": "have an option without a label beside labelled ones, perhaps a line that is no option",
-    "placeholders": "have placeholders such as N/A, None, or - as options, which lower chance although no one picks them",
-    "entities": "contain HTML entities such as &amp;, which models see unchanged",
-    "labels": 'have options that begin with labels such as "a) ", next to which letter views show a second label',
-}
-
-
 def _kinds(item: Item, texts: Sequence[str]) -> Iterator[str]:
     if len(set(texts)) < len(texts):
         yield "repeated_choice"
@@ -151,8 +146,10 @@ def _kinds(item: Item, texts: Sequence[str]) -> Iterator[str]:
             yield "repeated_key_text"
     if any(map(is_blank, texts)):
         yield "empty_choice"
-    if len({edges(choice) for choice in item.choices if not is_blank(choice)}) > 1:
-        yield OUTER
+    if any(choice.strip(EDGES) != choice for choice in item.choices) and (
+        len({edges(choice) for choice in item.choices if not is_blank(choice)}) > 1
+    ):
+        yield _OUTER
     if is_blank(item.stem):
         yield "blank_stem"
     if CONTROLS.search("\n".join((item.stem, *item.choices))):
@@ -165,7 +162,9 @@ def _written_oddly(item: Item) -> Iterator[str]:
         yield "labels"
     elif len(choices) > 3 and split_labels(choices[:-1]):
         yield "unlabelled"
-    if any(choice.strip().casefold() in PLACEHOLDERS for choice in choices):
+    texts = [choice.strip().casefold() for choice in choices]
+    none = [text for text in texts if text.startswith("none of these")]
+    if not _PLACEHOLDERS.isdisjoint(texts) or len(set(none)) < len(none):
         yield "placeholders"
     whole = "\n".join((item.stem, *choices))
     names = _ENTITY.findall(whole) if "&" in whole else ()

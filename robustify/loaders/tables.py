@@ -9,78 +9,71 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
 from robustify.errors import DataError, counted
 from robustify.loaders.rows import NOT_UTF8, Cells, SourceTable, name_like, table_of, undecoded
 
-Record = tuple[int, list[str]]
+_Record = tuple[int, list[str]]
 """First line of a record, and its cells."""
 _LETTER = re.compile(r"\s*[A-Za-z]\s*")
-_HEADER_WORDS = {"id", "question", "stem", "query", "prompt", "choices", "options"} | {
-    *("answer", "key", "label", "gold", "target")
-}
+_HEADER_WORDS = {
+    "id", "question", "stem", "query", "prompt", "choices", "options", "answer", "key", "label", "gold", "target",
+}  # fmt: skip
 _BLOCK_KEY = re.compile(r"\s*[a-dA-D]\s*")
 _MARKER = re.compile(r"\s*([a-dA-D])(?:\s*[.:)]\s*|\s+(?=[A-Z]))")
-BLOCK_LINES = 7
-MOST_ABOVE = 6
+_BLOCK_LINES = 7
+_MOST_ABOVE = 6
 
 
 def csv_rows(name: str, text: str) -> SourceTable:
     """Read the rows of a CSV or TSV text, with a header or in MMLU's layout without one. Raise `DataError` if the quoting
     is invalid, there are no records, or the header repeats a name."""
-    if above := _lines_above_header(text):
-        raise DataError(
-            f"{name}:1: the header is on line {above + 1}; expected it on line 1. Remove the lines above it."
-        )
+    for at, line in enumerate(text.split("\n", _MOST_ABOVE)[:_MOST_ABOVE], start=1):
+        if _header_words(re.split(r"[\t,;]", line)) > 1:
+            if at > 1:
+                raise DataError(
+                    f"{name}:1: the header is on line {at}; expected it on line 1. Remove the lines above it."
+                )
+            break
     records = _records(name, text)
-    if not records:
-        raise DataError(f"{name} has no records; expected a header and items")
     # A spreadsheet may write empty rows below its last one.
     while len(records) > 1 and not _trimmed(records[-1][1], 0):
         records.pop()
+    if not records:
+        raise DataError(f"{name} has no records; expected a header and items")
     used = max(len(_trimmed(cells, 0)) for _, cells in records)
     records = [(line, _trimmed(cells, used)) for line, cells in records]
     if _without_header(records):
         # A different width more often means an unquoted comma than a different number of choices.
         width = Counter(len(cells) for _, cells in records).most_common(1)[0][0]
-        return table_of(
-            _of_width(
-                records,
-                width,
-                "the most common width",
-                lambda row: {"stem": row[0], "choices": row[1:-1], "key": row[-1]},
-            ),
-            "mmlu_csv",
+        rows = _of_width(records, width, "the most common width")
+        made = (
+            (at, {"stem": c[0], "choices": c[1:-1], "key": c[-1]} if isinstance(c, list) else c)
+            for at, c in rows
         )
-    records = _without_empty_columns(records)
-    header = records[0][1]
+        return table_of(made, "mmlu_csv")
+    (at, header), *records = _without_empty_columns(records)
     if len(set(header)) < len(header):
         raise DataError(
-            f"{name}:{records[0][0]}: the header repeats a name. Give each of the {len(header)} columns its own name."
+            f"{name}:{at}: the header repeats a name. Give each of the {len(header)} columns its own name."
         )
-    if len(records) == 1:
+    if not records:
         raise DataError(f"{name} has only one record, with {len(header)} cells; expected a header and items")
-    width, why = len(header), "the width of the header"
-    rows = _of_width(records[1:], width, why, lambda row: dict(zip(header, row, strict=True)))
-    return table_of(rows, flat=True)
+    rows = _of_width(records, len(header), "the width of the header")
+    return table_of(
+        (
+            (line, dict(zip(header, cells, strict=True)) if isinstance(cells, list) else cells)
+            for line, cells in rows
+        ),
+        flat=True,
+    )
 
 
-def _without_empty_columns(records: Sequence[Record]) -> list[Record]:
-    """Remove columns with neither a name nor a value, as spreadsheets write them, and empty cells beyond the header. If
-    several other columns have no name, number them."""
-    header = [cell.strip() for cell in records[0][1]]
-    rows = [(line, _trimmed(cells, len(header))) for line, cells in records[1:]]
-    whole = [cells for _, cells in rows if len(cells) == len(header)]
-    kept = [at for at, name in enumerate(header) if name or any(cells[at].strip() for cells in whole)]
-    names = [header[at] or f"column {at + 1}" for at in kept]
-    used = [
-        (line, [cells[at] for at in kept] if len(cells) == len(header) else cells) for line, cells in rows
-    ]
-    return [(records[0][0], names), *used]
+def _header_words(cells: Sequence[str]) -> int:
+    return len(_HEADER_WORDS & {cell.strip(' "\r').casefold() for cell in cells})
 
 
 def _trimmed(cells: list[str], width: int) -> list[str]:
@@ -89,142 +82,117 @@ def _trimmed(cells: list[str], width: int) -> list[str]:
     return cells
 
 
-def _of_width(
-    records: Iterable[Record], width: int, why: str, named: Callable[[list[str]], Cells]
-) -> Iterator[tuple[int, Cells | str]]:
-    """Yield the line number and named cells of each record, or the reason why a record is faulty."""
+def _without_empty_columns(records: Sequence[_Record]) -> list[_Record]:
+    """Remove columns with neither a name nor a value, as spreadsheets write them, and empty cells beyond the header. If
+    several other columns have no name, number them."""
+    header = [cell.strip() for cell in records[0][1]]
+    rows = [(line, _trimmed(cells, len(header))) for line, cells in records[1:]]
+    whole = [cells for _, cells in rows if len(cells) == len(header)]
+    kept = [at for at, name in enumerate(header) if name or any(cells[at].strip() for cells in whole)]
+    if len(kept) < len(header):
+        rows = [(at, [c[i] for i in kept] if len(c) == len(header) else c) for at, c in rows]
+    return [(records[0][0], [header[at] or f"column {at + 1}" for at in kept]), *rows]
+
+
+def _of_width(records: Sequence[_Record], width: int, why: str) -> Iterator[tuple[int, list[str] | str]]:
+    """Yield the line number and cells of each record, or the reason why a record is faulty."""
     for line, cells in records:
-        if any(map(undecoded, cells)):
+        if undecoded("".join(cells)):
             yield line, NOT_UTF8
         elif len(cells) != width:
             yield line, f"found {counted(len(cells), 'cell')}; expected {width}, {why}"
         else:
-            yield line, named(cells)
+            yield line, cells
 
 
-def _lines_above_header(text: str) -> int:
-    """Return the number of lines, such as titles, above the first line that is clearly a header."""
-    for at, line in enumerate(text.split("\n", MOST_ABOVE)[:MOST_ABOVE]):
-        cells = {cell.strip(' "\r').casefold() for cell in re.split(r"[\t,;]", line)}
-        if len(_HEADER_WORDS & cells) > 1:
-            return at
-    return 0
-
-
-def _without_header(records: Sequence[Record]) -> bool:
+def _without_header(records: Sequence[_Record]) -> bool:
     """Return whether most records end in a letter and the first record does not look like a header.
 
     A header needs two header words, because one can be a choice ("id" is one in psychology). A first record with a bad
     key is not a header if its cells are too long for names."""
     first = records[0][1]
-    if len(_HEADER_WORDS & {cell.strip().casefold() for cell in first}) > 1:
-        return False
-    if not _LETTER.fullmatch(first[-1]) and all(map(name_like, first)):
+    if _header_words(first) > 1 or (not _LETTER.fullmatch(first[-1]) and all(map(name_like, first))):
         return False
     ends = [len(cells) >= 4 and _LETTER.fullmatch(cells[-1]) is not None for _, cells in records]
     return sum(ends) > len(ends) / 2
 
 
-def _records(name: str, text: str) -> list[Record]:
+def _records(name: str, text: str) -> list[_Record]:
     """Read the records with the delimiter and quoting that give the most consistent number of cells."""
     first = text.lstrip("\r\n").split("\n", 1)[0]
     delimiters = [delimiter for delimiter in "\t,;" if delimiter in first] or [","]
-    ways = [(delimiter, True) for delimiter in delimiters]
-    if "\t" in delimiters:
-        # In many TSV files, quotation marks are text, so that some cell opens a quotation and does not close it.
-        ways.insert(0 if _unquoted(text) else 1, ("\t", False))
-    readings: list[list[Record]] = []
-    for delimiter, quoted in ways if len(ways) > 1 else ():
-        with suppress(DataError):
-            readings.append(_read(name, text, delimiter, quoted=quoted))
-    return max(readings, key=_evenness) if readings else _read(name, text, delimiters[0], quoted=True)
+    # In many TSV files, quotation marks are text.
+    ways: list[tuple[str, Literal[0, 3]]] = [(delimiter, csv.QUOTE_MINIMAL) for delimiter in delimiters]
+    ways += [("\t", csv.QUOTE_NONE)] * ("\t" in delimiters)
+    readings = [_read(name, text, delimiter, quoting) for delimiter, quoting in ways]
+    found = [records for records in readings if isinstance(records, list)]
+    if not found and isinstance(readings[0], DataError):
+        raise readings[0]
+    return max(found, key=_evenness)
 
 
-def _evenness(records: Sequence[Record]) -> float:
+def _evenness(records: Sequence[_Record]) -> float:
     """Return the share of records with as many cells as the first, or 0 if the first has a single cell."""
     widths = [len(cells) for _, cells in records]
     return widths.count(widths[0]) / len(widths) if widths and widths[0] > 1 else 0.0
 
 
-def _read(name: str, text: str, delimiter: str, *, quoted: bool) -> list[Record]:
+def _read(name: str, text: str, delimiter: str, quoting: Literal[0, 3]) -> list[_Record] | DataError:
     # A cell may contain line ends, so newline="" leaves them to the csv module.
     lines = io.StringIO(text, newline="")
-    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
     reader = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)
-    records: list[Record] = []
-    while True:
-        line = reader.line_num + 1
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return records
-        except csv.Error as error:
-            raise DataError(
-                f"{name}:{line}: the record cannot be read ({error}); expected valid CSV quoting"
-            ) from None
-        if cells:
-            records.append((line, cells))
-
-
-def _unquoted(text: str) -> bool:
-    """Return whether quotation marks in a TSV are part of the text, because a cell opens one without closing it."""
-    return any(
-        cell.startswith('"') and not re.fullmatch(r'"(?:[^"]|"")*"', cell)
-        for line in text.split("\n")
-        for cell in line.rstrip("\r").split("\t")
-    )
+    records: list[_Record] = []
+    line = 1
+    try:
+        for cells in reader:
+            records += [(line, cells)] * bool(cells)
+            line = reader.line_num + 1
+    except csv.Error as error:
+        return DataError(f"{name}:{line}: the record cannot be read ({error}); expected valid CSV quoting")
+    return records
 
 
 def in_blocks(text: str) -> bool:
     """Return whether the first line of a text is a single letter, and at least six nonblank lines follow."""
-    lines = text.lstrip("\r\n").split("\n", BLOCK_LINES)
-    return (
-        len(lines) >= BLOCK_LINES
-        and _BLOCK_KEY.fullmatch(lines[0]) is not None
-        and all(map(str.strip, lines[:BLOCK_LINES]))
-    )
+    first, *lines = text.lstrip("\r\n").split("\n", _BLOCK_LINES)[:_BLOCK_LINES]
+    return len(lines) + 1 == _BLOCK_LINES and bool(_BLOCK_KEY.fullmatch(first)) and all(map(str.strip, lines))
 
 
-def block_rows(_name: str, text: str) -> SourceTable:
+def block_rows(text: str) -> SourceTable:
     """Read LogiQA blocks (blank line, letter, context, question, four options) into one row per block.
 
     If the options have the letters A to D, once each, the letters give the order. Otherwise, the lines do, because
     letters are often garbled. A block of another size is a fault, and so is a letter on the wrong line."""
-    lines = ["", *(line.rstrip("\r") for line in text.split("\n"))]
-    return table_of(_blocks(lines), "logiqa")
-
-
-def _blocks(lines: Sequence[str]) -> Iterator[tuple[int, Cells | str]]:
+    lines = ["", *(line.rstrip("\r") for line in text.rstrip().split("\n"))]
     starts = [
         at for at, line in enumerate(lines) if at and not lines[at - 1].strip() and _BLOCK_KEY.fullmatch(line)
     ]
-    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
-        block = lines[start:end]
-        while block and not block[-1].strip():
-            block = block[:-1]
-        if len(block) != BLOCK_LINES:
-            yield start, f"the block has {len(block)} lines; expected {BLOCK_LINES} after a blank line"
-        elif any(map(undecoded, block)):
-            yield start, NOT_UTF8
-        elif (options := _options(block[3:])) is None:
-            yield start, "the letters of the options are out of order; expected A to D, once each"
-        else:
-            key, context, question = block[:3]
-            yield start, {"key": key.strip(), "context": context, "question": question, "options": options}
+    ends = [*starts[1:], len(lines)]
+    blocks = (
+        (start, "\n".join(lines[start:end]).rstrip().split("\n"))
+        for start, end in zip(starts, ends, strict=True)
+    )
+    return table_of(((start, _block(block)) for start, block in blocks), "logiqa")
 
 
-def _options(lines: Sequence[str]) -> list[str] | None:
-    """Return the options without their letters, in order, or None if a letter contradicts the order of the lines."""
-    marks = [_MARKER.match(line) for line in lines]
+def _block(lines: Sequence[str]) -> Cells | str:
+    """Return the cells of a block, or the reason why it is faulty."""
+    if len(lines) != _BLOCK_LINES:
+        return f"the block has {len(lines)} lines; expected {_BLOCK_LINES} after a blank line"
+    if undecoded("".join(lines)):
+        return NOT_UTF8
+    key, context, question, *options = lines
+    marks = [_MARKER.match(line) for line in options]
     letters = [mark[1].upper() if mark else "" for mark in marks]
-    if sorted(letters) == list("ABCD"):
-        lines = [lines[letters.index(letter)] for letter in "ABCD"]
-    else:
-        clear = [a if mark and mark[0].strip()[1:] else "" for mark, a in zip(marks, letters, strict=True)]
-        off = [a for a, own in zip(clear, "ABCD", strict=True) if a not in ("", own)]
-        if any(clear.count(a) == 1 for a in off):
-            return None
-    return [_unlettered(line, letter) for line, letter in zip(lines, "ABCD", strict=True)]
+    if sorted(letters) == [*"ABCD"]:
+        options = [options[letters.index(letter)] for letter in "ABCD"]
+    elif any(
+        mark and mark[0].strip()[1:] and letter != own and letters.count(letter) == 1
+        for mark, letter, own in zip(marks, letters, "ABCD", strict=True)
+    ):
+        return "the letters of the options are out of order; expected A to D, once each"
+    texts = [_unlettered(line, letter) for line, letter in zip(options, "ABCD", strict=True)]
+    return {"key": key.strip(), "context": context, "question": question, "options": texts}
 
 
 def _unlettered(line: str, letter: str) -> str:
@@ -232,39 +200,32 @@ def _unlettered(line: str, letter: str) -> str:
     front = _MARKER.match(line)
     if front and front[1].upper() == letter:
         return line[front.end() :].strip()
-    inside = re.findall(rf"\b{letter}\.", line)
-    return re.sub(rf"\b{letter}\.\s*", "", line).strip() if len(inside) == 1 else line.strip()
+    inside, n = re.subn(rf"\b{letter}\.\s*", "", line)
+    return (inside if n == 1 else line).strip()
 
 
 def arrow_rows(name: str, files: Sequence[Path]) -> SourceTable:
     """Read the rows of Parquet or Arrow files, in the order of `files`. An Arrow file can be a stream, as `save_to_disk`
     writes. Raise `DataError` if a file cannot be read or there are no rows."""
-    cells = [row for file in files for row in _arrow_cells(file)]
-    if not cells:
-        raise DataError(f"{name} has no rows; expected items")
-    return table_of(enumerate(cells, start=1), flat=True)
-
-
-def _arrow_cells(file: Path) -> list[dict[str, object]]:
     # Importing pyarrow takes a quarter of a second, so only import it if needed.
     import pyarrow as pa
     import pyarrow.parquet
 
-    head = b""
-    try:
+    readers = {b"PAR1": pa.parquet.read_table, b"ARRO": lambda source: pa.ipc.open_file(source).read_all()}
+    cells: list[dict[str, object]] = []
+    for file in files:
         with file.open("rb") as stream:
-            head = stream.read(6)
-        with pa.memory_map(str(file)) as source:
-            if head.startswith(b"PAR1"):
-                table = pa.parquet.read_table(source)
-            elif head.startswith(b"ARROW1"):
-                table = pa.ipc.open_file(source).read_all()
-            else:
-                table = pa.ipc.open_stream(source).read_all()
-            rows: list[dict[str, object]] = table.to_pylist()
-            return rows
-    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, MemoryError) as error:
-        kind = "Parquet" if head.startswith(b"PAR1") else "Arrow"
-        raise DataError(
-            f"{file.name}: the {kind} file cannot be read ({type(error).__name__}) and may be incomplete. Get a new copy."
-        ) from None
+            head = stream.read(4)
+        read = readers.get(head, lambda source: pa.ipc.open_stream(source).read_all())
+        try:
+            with pa.memory_map(str(file)) as source:
+                cells += read(source).to_pylist()
+        except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, MemoryError) as error:
+            kind = "Parquet" if head == b"PAR1" else "Arrow"
+            raise DataError(
+                f"{file.name}: the {kind} file cannot be read ({type(error).__name__}) and may be incomplete. "
+                "Get a new copy."
+            ) from None
+    if not cells:
+        raise DataError(f"{name} has no rows; expected items")
+    return table_of(enumerate(cells, start=1), flat=True)

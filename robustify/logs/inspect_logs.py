@@ -10,9 +10,8 @@ from functools import partial
 from typing import Any
 
 from robustify.errors import DataError, ItemError, UsageError
-from robustify.loaders.json_rows import whole_object
+from robustify.loaders.json_rows import item_table, whole_object
 from robustify.loaders.rows import Cells, Fault, as_object, rows_or_faults, table_of
-from robustify.loaders.wrapped import item_table
 from robustify.logs.checked_names import Name, as_label, as_name, facts_of, listed, names_in, path_name
 from robustify.logs.log import (
     Log,
@@ -75,7 +74,7 @@ def _tree(file: LogFile) -> Mapping[str, Any]:
     """Return the contents of a log. An .eval file has the form of a JSON log after it is unzipped."""
     path = file.path
     if not file.zipped:
-        return as_object(whole_object(path.name, path.read_text(encoding="utf-8-sig"), 0))
+        return as_object(whole_object(path.name, path.read_text(encoding="utf-8-sig")))
     try:
         from inspect_ai.log import read_eval_log
     except ImportError:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from robustify.errors import DataError, ItemError, UsageError
+from robustify.loaders.json_rows import is_lm_eval, item_table
 from robustify.loaders.rows import Cells, Fault, SourceRow, SourceTable, line_spans, rows_or_faults
-from robustify.loaders.wrapped import is_lm_eval, item_table
 from robustify.logs.checked_names import as_label, listed, names_in
 from robustify.logs.lm_eval_requests import (
     by_choice,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from robustify.errors import DataError, UsageError
-from robustify.loaders.choices import choice_columns, usual_names
+from robustify.loaders.columns import choice_columns, usual_names
 from robustify.loaders.loaded import said_columns
 from robustify.loaders.rows import SourceTable
 from robustify.logs.checked_names import NOTHING, Name, columns_of, headings, listed

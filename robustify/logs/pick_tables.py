@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from robustify.arrays import tied_best
 from robustify.errors import DataError, ItemError, UsageError
 from robustify.item import FEWEST, MOST
-from robustify.loaders.choices import read_choices
+from robustify.loaders.options import read_choices
 from robustify.loaders.rows import SourceRow, json_kind, require_text, rows_or_faults, whole
 from robustify.logs.checked_names import (
     NOTHING,

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
+from os.path import commonprefix
 
 from robustify.item import MOST
 from robustify.redaction import HoldsText
@@ -105,19 +106,15 @@ def split_labels(options: Sequence[str]) -> Labelled | None:
     n = sum(one is not None for one in found)
     if len(options) < 2 or n * 2 <= len(options):
         return None
+    # One label may lack its dress, as in `C rome`, if the labels are in order.
     bare = [one or _undressed(option) for one, option in zip(found, options, strict=True)]
     heads = [one for one in bare if one is not None]
-    if len(heads) < len(options):
-        return None
     labels, texts = tuple(mark for mark, _ in heads), undressed([text for _, text in heads])
     positions = positions_in_series(labels)
-    if (
-        positions is None
-        or any(map(is_blank, texts))
-        or (n < len(options) and positions != tuple(range(len(options))))
-    ):
+    if positions is None or len(heads) < len(options) or any(map(is_blank, texts)):
         return None
-    return Labelled(labels, texts, positions)
+    split = Labelled(labels, texts, positions)
+    return split if n == len(options) or split.in_order else None
 
 
 def _dressed(option: str) -> tuple[str, str] | None:
@@ -187,22 +184,15 @@ _AT_LINE = re.compile(rf"^[ \t]*{_LISTED}", re.MULTILINE)
 _INLINE = re.compile(rf"(?:(?<=[\s|;,/])|^){_LISTED}")
 
 
-def _last_run(marks: Sequence["re.Match[str]"], wanted: Sequence[str]) -> list["re.Match[str]"]:
+def _last_run(marks: Sequence["re.Match[str]"], wanted: Sequence[str]) -> Sequence["re.Match[str]"]:
     """Return the last marks that form a whole series from its beginning."""
     plain = [fold(mark["mark"]) for mark in marks]
     for start in range(len(marks) - 2, -1, -1):
         for series in [wanted] if wanted else _EVERY:
-            if plain[start] != series[0]:
-                continue
-            n = next(
-                (i for i, pair in enumerate(zip(plain[start:], series, strict=False)) if pair[0] != pair[1]),
-                None,
-            )
-            run = list(marks[start : start + (min(len(series), len(marks) - start) if n is None else n)])
-            same = len({(one["open"], one["close"]) for one in run}) == 1
-            if same and (
-                len(run) == len(wanted) if wanted else len(run) > 1 and start + len(run) == len(marks)
-            ):
+            n = len(commonprefix([plain[start:], [*series]]))  # noqa: RUF071 (marks, not paths)
+            run = marks[start : start + n]
+            whole = n == len(wanted) if wanted else n > 1 and start + n == len(marks)
+            if whole and len({(one["open"], one["close"]) for one in run}) == 1:
                 return run
     return []
 

@@ -5,15 +5,15 @@ which must agree. In a reply, the announced answer (`The answer is B.`) counts, 
 guessed: `A cat`, `not B`, and `A or B` name no option, and two different options are unreadable.
 """
 
+import json
 import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from robustify.marks.final_part import json_answer, split_reasoning
 from robustify.marks.labelling import CLOSING, COUNTED, LETTERS, OPENING, SERIES, TOKEN, fold
 from robustify.redaction import HoldsText
 from robustify.texts import INVISIBLE, unspaced
@@ -87,6 +87,19 @@ _JOINED = _compiled(
     rf"(?P<with>{_SAID['joined']})?\s*[*_{OPENING}]*(?P<mark>{TOKEN})(?(with)(?:\W|\Z)|(?:[{CLOSING}.:,;/&]|\Z|\s+{_SAID['joined']}\s))"
 )
 _NEGATED = _compiled(rf"(?:\W*{_SAID['filler']}\b){{0,4}}\W*{_SAID['not']}")
+# `[^<>]` keeps every attempt within its own tag, so that the search stays linear.
+_TAG = re.compile(
+    r"<(?P<close>/?)\s*(?:think|thinking|thoughts?|reasoning|scratchpad|analysis)(?:\s[^<>]*?)?(?P<alone>/?)>"
+    r"|\[(?P<close2>/?)THINK\]|◁(?P<close3>/?)think▷",
+    re.IGNORECASE,
+)
+_CHANNEL, _MESSAGE = "<|channel|>", "<|message|>"
+_FINAL = re.compile(r"<\|channel\|>\s*final\b", re.IGNORECASE)
+_ENDS = ("<|end|>", "<|return|>", "<|start|>", _CHANNEL)
+_RESULTS, _BESIDE = (
+    {"answer", "final_answer", "result", "letter", "choice", "option"},
+    {"reasoning", "explanation", "confidence"},
+)
 _LONGEST, _MOST_CLAIMS = 1000, 16
 """Longest claim from which markup and lead words are taken, in characters, and number of announcements that count."""
 
@@ -101,7 +114,7 @@ def read_pick(
     return _Reader(tuple(options), None if labels is None else tuple(map(fold, labels)), prefer).read(text)
 
 
-def mark_position(mark: str, k: int, labels: Sequence[str] | None = None) -> int | Unreadable | None:
+def _mark_position(mark: str, k: int, labels: Sequence[str] | None = None) -> int | Unreadable | None:
     """Return the position of a mark without dress among `k` options, a reason if it is unclear, or None if it is no mark.
     Latin letters come before other alphabets, and roman numbers last."""
     plain = fold(mark)
@@ -123,17 +136,6 @@ def mark_position(mark: str, k: int, labels: Sequence[str] | None = None) -> int
             return within.pop()
     known = plain in LETTERS or any(plain in series for series in SERIES)
     return Unreadable("beyond the options") if known else None
-
-
-def split_mark(text: str, k: int, labels: Sequence[str] | None = None) -> tuple[int, str | None] | None:
-    """Return the position of the mark that a text begins with, in a dress, and the text after it, which may be None. Return
-    None if the text does not begin with the mark of one of `k` options."""
-    core = re.sub(r"\A(?:option|choice)\s*:?\s*", "", text, flags=re.IGNORECASE)
-    parts = _MARK_AND_TEXT.fullmatch(core)
-    strong = parts if parts and _STRONG.search(parts["gap"]) else None
-    found = strong or _MARK.fullmatch(core)
-    place = mark_position(found["mark"], k, labels) if found else None
-    return (place, strong["rest"] if strong else None) if isinstance(place, int) else None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -214,7 +216,7 @@ class _Reader(HoldsText):
         return Picked(place, "explained") if isinstance(place, int) else place
 
     def _position(self, mark: str) -> int | Unreadable | None:
-        return mark_position(mark, len(self.options), self.labels)
+        return _mark_position(mark, len(self.options), self.labels)
 
     def _by_text(self, text: str) -> set[int]:
         return equal_options(text, self.options)
@@ -292,3 +294,60 @@ def shorter_texts(text: str) -> Iterator[str]:
         if not inner:
             return
         core = inner
+
+
+def last_match(pattern: "re.Pattern[str]", text: str) -> "re.Match[str] | None":
+    """Return the last match of a pattern, or None."""
+    found = deque(pattern.finditer(text), maxlen=1)
+    return found[0] if found else None
+
+
+class ReasoningSplit(NamedTuple):
+    """A reply without its reasoning. `unterminated` is true if the reasoning had no end."""
+
+    text: str
+    unterminated: bool
+
+
+def split_reasoning(text: str) -> ReasoningSplit:
+    """Remove the reasoning from a reply, in linear time and without raising."""
+    if _CHANNEL in text:
+        return _final_channel(text)
+    kept: list[str] = []
+    depth = at = 0
+    for tag in _TAG.finditer(text):
+        closes = bool(tag["close"] or tag["close2"] or tag["close3"])
+        if tag["alone"] and not closes:
+            continue
+        if not closes:
+            kept += [text[at : tag.start()]] if not depth else []
+            depth += 1
+        elif depth:
+            depth -= 1
+        else:
+            kept = []
+        at = tag.end()
+    said = "".join([*kept, "" if depth else text[at:]])
+    return ReasoningSplit(said.strip(), depth > 0)
+
+
+def _final_channel(text: str) -> ReasoningSplit:
+    """Return the final channel of a reply. Without a final channel, the model stopped while it was reasoning."""
+    found = last_match(_FINAL, text)
+    if found is None:
+        return ReasoningSplit("", True)
+    header = text.find(_MESSAGE, found.end())
+    start = found.end() if header < 0 else header + len(_MESSAGE)
+    ends = [end for mark in _ENDS if (end := text.find(mark, start)) >= 0]
+    return ReasoningSplit(text[start : min(ends, default=len(text))].strip(), False)
+
+
+def json_answer(text: str) -> str | None:
+    """Return the only member of a JSON object that names an answer, or None."""
+    try:
+        found = json.loads(text) if text.startswith("{") else None
+    except (ValueError, RecursionError):
+        return None
+    names = set(found or ()) - _BESIDE
+    value = found[names.pop()] if found and len(names) == 1 and names <= _RESULTS else None
+    return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None

@@ -19,7 +19,7 @@ from robustify.freeform.llm_judge.verdicts import (
     parse_verdict,
 )
 from robustify.freeform.schema import FORMAT_TYPES
-from robustify.marks.final_part import split_reasoning
+from robustify.marks.picks import split_reasoning
 from tests.freeform.scripted import table
 from tests.support.cost import costs_at_most
 

@@ -4,7 +4,7 @@ Each form has three questions whose right answers are blue, four and oak; what i
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,44 +12,17 @@ import pytest
 
 from robustify.cli.data import mapped
 from robustify.errors import DataError, RobustifyError
-from robustify.loaders import FieldMap, Loaded, Source, load, notes
+from robustify.loaders import FieldMap, notes
+from tests.loaders.made import Made, Row, index, letter, lines, listed, loaded, number, right, table, text
 
-ASKED = ("Which colour?", "How many legs?", "Which tree?")
-OPTIONS = (("red", "green", "blue", "grey"), ("two", "three", "four", "five"), ("oak", "elm", "fir", "ash"))
-KEYS = (2, 2, 0)
-RIGHT = ["blue", "four", "oak"]
-Rows = Sequence[Mapping[str, object]]
-
-
-def rows(**made: Any) -> list[dict[str, object]]:
-    """Rows with the question and what `made` gives for the options and the key of each."""
-    zipped = zip(ASKED, OPTIONS, KEYS, strict=True)
-    return [{"question": q, **{name: of(o, k) for name, of in made.items()}} for q, o, k in zipped]
-
-
-def spread(names: Sequence[str], **more: Any) -> list[dict[str, object]]:
-    """Rows with a column for each option."""
-    return [
-        {"question": q, **dict(zip(names, o, strict=True)), **{n: of(o, k) for n, of in more.items()}}
-        for q, o, k in zip(ASKED, OPTIONS, KEYS, strict=True)
-    ]
-
-
-def lines(found: Rows) -> str:
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in found)
-
-
-def table(found: Rows, mark: str = ",", quote: str = '"') -> str:
-    cells = [list(found[0]), *(list(row.values()) for row in found)]
-    return "".join(mark.join(f"{quote}{cell}{quote}" for cell in record) + "\n" for record in cells)
-
-
-def letter(_: Sequence[str], key: int) -> str:
-    return "ABCD"[key]
-
-
-def text(options: Sequence[str], key: int) -> str:
-    return options[key]
+MADE = Made(
+    ("Which colour?", "How many legs?", "Which tree?"),
+    (("red", "green", "blue", "grey"), ("two", "three", "four", "five"), ("oak", "elm", "fir", "ash")),
+    (2, 2, 0),
+)
+ASKED, OPTIONS, KEYS, RIGHT, rows, spread = (
+    MADE.asked, MADE.options, MADE.keys, MADE.right, MADE.rows, MADE.spread,
+)  # fmt: skip
 
 
 def wrong(options: Sequence[str], key: int) -> list[str]:
@@ -82,8 +55,8 @@ READ: dict[str, str] = {
     "labelled, in JSON": lines(rows(options=joined("\n", "{}. "), answer=text)),
     "unlabelled, between semicolons": table(rows(options=joined("; ", ""), answer=letter)),
     "unlabelled, between bars, the text as key": table(rows(options=joined("|", ""), answer=text)),
-    "opa to opd and cop": lines(spread(["opa", "opb", "opc", "opd"], cop=lambda o, k: k)),
-    "ans1 to ans4": table(spread(["ans1", "ans2", "ans3", "ans4"], correct_option=lambda o, k: k + 1)),
+    "opa to opd and cop": lines(spread(["opa", "opb", "opc", "opd"], cop=index)),
+    "ans1 to ans4": table(spread(["ans1", "ans2", "ans3", "ans4"], correct_option=number)),
     "correct beside each option": lines(rows(options=flagged("text", "correct", False, True))),
     "isCorrect beside each answer": lines(rows(answers=flagged("answer", "isCorrect", False, True))),
     "correct as 0 and 1": lines(rows(options=flagged("option", "is_correct", 0, 1))),
@@ -103,12 +76,10 @@ READ: dict[str, str] = {
     "chosen and rejected": lines(rows(chosen=text, rejected=lambda o, k: o[(k + 1) % 4])),
     "chosen and rejected turns": lines(TURNS),
     "label and text as key": table(spread("ABCD", answer=lambda o, k: f"{'ABCD'[k]}) {o[k]}")),
-    "label and text as key, a list": lines(
-        rows(options=lambda o, _: o, answer=lambda o, k: f"{'abcd'[k]}. {o[k]}")
-    ),
+    "label and text as key, a list": lines(rows(options=listed, answer=lambda o, k: f"{'abcd'[k]}. {o[k]}")),
     "the text in another case": table(spread("ABCD", answer=lambda o, k: o[k].upper())),
     "numbers with a point": table(spread("ABCD", answer=lambda o, k: f"{k}.0")),
-    "numbers that are floats": lines(rows(options=lambda o, _: o, answer=lambda o, k: float(k))),
+    "numbers that are floats": lines(rows(options=listed, answer=lambda o, k: float(k))),
     "shuffled labels of objects": lines(
         rows(
             options=lambda o, _: [{"id": "DCBA"[at], "text": one} for at, one in enumerate(o)],
@@ -128,25 +99,16 @@ READ: dict[str, str] = {
     ),
     "a passage from the second row on": lines(
         [
-            rows(options=lambda o, _: o, answer=letter)[0],
-            *({**row, "passage": "P."} for row in rows(options=lambda o, _: o, answer=letter)[1:]),
+            rows(options=listed, answer=letter)[0],
+            *({**row, "passage": "P."} for row in rows(options=listed, answer=letter)[1:]),
         ]
     ),
 }
 
 
-def loaded(path: Path, **said: Any) -> Loaded:
-    return load(Source.model_validate({"path": str(path), **said}))
-
-
-def right(found: Loaded) -> list[str]:
-    return [item.choices[item.key] for item in found.items]
-
-
 @pytest.mark.parametrize("form", READ)
 def test_every_key_is_right(tmp_path: Path, form: str) -> None:
-    (tmp_path / "x").write_text(READ[form], encoding="utf-8")
-    found = loaded(tmp_path / "x")
+    found = loaded(tmp_path / "x", READ[form])
     assert right(found) == RIGHT
     if "fifth" in form:
         assert [item.k for item in found.items] == [4, 5, 5]
@@ -215,7 +177,7 @@ REFUSED: dict[str, tuple[str, str, dict[str, str] | str, list[str]]] = {
         lines(
             [
                 {**row, "options": [{"label": str(n), "text": one} for n, one in enumerate(o, 1)]}
-                for row, o in zip(rows(label=lambda *_: "B", correct=lambda o, k: k), OPTIONS, strict=True)
+                for row, o in zip(rows(label=lambda *_: "B", correct=index), OPTIONS, strict=True)
             ]
         ),
         "`label` names choice 2, but `correct` names choice 1",
@@ -223,7 +185,7 @@ REFUSED: dict[str, tuple[str, str, dict[str, str] | str, list[str]]] = {
         RIGHT,
     ),
     "a student's letter beside a key from 1": (
-        table(spread("ABCD", label=lambda *_: "B", correct=lambda o, k: k + 1)),
+        table(spread("ABCD", label=lambda *_: "B", correct=number)),
         "`label` names choice 2, but `correct` names choice 3",
         {"key": "correct", "key_is": "number"},
         RIGHT,
@@ -270,7 +232,7 @@ REFUSED: dict[str, tuple[str, str, dict[str, str] | str, list[str]]] = {
         RIGHT,
     ),
     "columns from 1, keys from 0": (
-        table(spread([f"option{n}" for n in range(1, 5)], answer=lambda o, k: k)),
+        table(spread([f"option{n}" for n in range(1, 5)], answer=index)),
         "--map key_is=index",
         {"key_is": "index"},
         RIGHT,
@@ -288,18 +250,15 @@ REFUSED: dict[str, tuple[str, str, dict[str, str] | str, list[str]]] = {
 def test_what_is_refused_names_itself_and_its_mend_works(tmp_path: Path, form: str) -> None:
     content, reason, mend, expected = REFUSED[form]
     path = tmp_path / "x"
-    path.write_text(content, encoding="utf-8")
     with pytest.raises(DataError) as caught:
-        loaded(path)
+        loaded(path, content)
     assert reason in caught.value.lines[0]
     assert not any(word in str(caught.value) for word in (*RIGHT, "legs", "quiz, spring"))
-    if isinstance(mend, str):
-        path.write_text(mend, encoding="utf-8")
-        assert right(loaded(path)) == expected
-    else:
-        assert (
-            right(loaded(path, fields=mapped([f"{part}={said}" for part, said in mend.items()]))) == expected
-        )
+    mended = mend if isinstance(mend, str) else content
+    said = (
+        {} if isinstance(mend, str) else {"fields": mapped([f"{part}={name}" for part, name in mend.items()])}
+    )
+    assert right(loaded(path, mended, **said)) == expected
 
 
 @pytest.mark.parametrize(
@@ -312,16 +271,17 @@ def test_what_is_refused_names_itself_and_its_mend_works(tmp_path: Path, form: s
     ],
     ids=["labels", "texts", "indexes", "texts of a list"],
 )
-def test_all_other_rows_decide_how_a_key_is_read(tmp_path: Path, found: Rows, keys: list[str]) -> None:
-    (tmp_path / "x").write_text(lines(found), encoding="utf-8")
-    assert right(loaded(tmp_path / "x")) == keys
+def test_all_other_rows_decide_how_a_key_is_read(
+    tmp_path: Path, found: Sequence[Row], keys: list[str]
+) -> None:
+    assert right(loaded(tmp_path / "x", found)) == keys
 
 
 def test_rows_that_decide_differently_decide_nothing(tmp_path: Path) -> None:
-    (tmp_path / "x").write_text(lines([*NUMBERS, AS_LABELS, AS_TEXTS]), encoding="utf-8")
+    found = [*NUMBERS, AS_LABELS, AS_TEXTS]
     with pytest.raises(DataError, match="the key is ambiguous"):
-        loaded(tmp_path / "x")
-    assert loaded(tmp_path / "x", fields=FieldMap(key_is="label"), skip_bad=True).items
+        loaded(tmp_path / "x", found)
+    assert loaded(tmp_path / "x", found, fields=FieldMap(key_is="label"), skip_bad=True).items
 
 
 def test_a_url_is_no_file(robustify) -> None:
@@ -342,18 +302,15 @@ def test_frames_with_gaps_keep_their_options_and_keys() -> None:
         frame.assign(options=[list("xyz")] * 3).drop(columns="options"),
     ):
         assert rb.heuristics(one).attrs["chance_accuracy"] == pytest.approx((2 / 4 + 1 / 5) / 3)
-    lists = pd.DataFrame(rows(options=lambda o, _: o, answer=text))
+    lists = pd.DataFrame(rows(options=listed, answer=text))
     assert rb.heuristics(lists.assign(options=lists["options"].map(pd.array))).attrs["n"] == 3
 
 
 def test_keys_that_are_never_the_last_number_of_an_option_are_noted(tmp_path: Path) -> None:
-    found = spread([f"Option {n}" for n in range(1, 5)], answer=lambda o, k: k + 1)
+    found = spread([f"Option {n}" for n in range(1, 5)], answer=number)
     for rows_, noted in ((found, True), ([*found, {**found[0], "question": "?", "answer": 4}], False)):
-        (tmp_path / "x").write_text(table(rows_), encoding="utf-8")
-        assert (
-            any("no key is the number of the last option" in note for note in notes(loaded(tmp_path / "x")))
-            == noted
-        )
+        said = notes(loaded(tmp_path / "x", table(rows_)))
+        assert any("no key is the number of the last option" in note for note in said) == noted
 
 
 def test_what_a_file_says_oddly_is_said_by_every_command(robustify, tmp_path: Path) -> None:
@@ -382,38 +339,28 @@ def test_what_is_no_data_is_a_typed_error(data: object) -> None:
 
 
 def test_rows_of_the_dataset_viewer_and_empty_rows_of_a_spreadsheet(tmp_path: Path) -> None:
-    asked = [{"question": f"Which {n}?", "options": ["red", "blue"], "answer": n % 2} for n in range(4)]
     viewer = {
         "features": [{"feature_idx": 0, "name": "question"}],
-        "rows": [{"row_idx": n, "row": row, "truncated_cells": []} for n, row in enumerate(asked)],
+        "rows": [{"row_idx": n, "row": row} for n, row in enumerate(rows(options=listed, answer=index))],
     }
-    (tmp_path / "rows.json").write_text(json.dumps(viewer))
-    (tmp_path / "sheet.csv").write_text(
-        "question,A,B,answer\nWhich 0?,red,blue,A\nWhich 1?,red,blue,B\n,,,\n,,,\n"
-    )
-    found = [load(Source(path=str(tmp_path / name))) for name in ("rows.json", "sheet.csv")]
-    assert [[item.key for item in loaded.items] for loaded in found] == [[0, 1, 0, 1], [0, 1]]
-
-
-def test_a_row_without_choices_in_an_empty_row_is_named(tmp_path: Path) -> None:
-    (tmp_path / "sheet.csv").write_text(
-        "question,A,B,answer\nWhich 0?,red,blue,A\n,,,\nWhich 1?,red,blue,B\n"
-    )
-    with pytest.raises(DataError, match=r"sheet\.csv:3: "):
-        load(Source(path=str(tmp_path / "sheet.csv")))
+    for content in (json.dumps(viewer), f"{CSV},,,,,\n,,,,,\n"):
+        assert right(loaded(tmp_path / "x", content)) == RIGHT
+    with pytest.raises(DataError, match=r"x:3: "):
+        loaded(tmp_path / "x", CSV.replace("\n", "\n,,,,,\n", 2).replace(",,,,,\n", "", 1))
 
 
 def test_a_member_of_the_right_option_alone_is_proposed_as_the_key(tmp_path: Path) -> None:
-    rows = [
-        {
-            "question": f"Which {n}?",
-            "options": [
-                {"text": text} | ({"richtig": True} if at == n % 2 else {})
-                for at, text in enumerate(("red", "blue"))
-            ],
-        }
-        for n in range(4)
-    ]
-    (tmp_path / "a.json").write_text(json.dumps(rows))
+    flagged_alone = rows(
+        options=lambda o, k: [{"text": t} | ({"richtig": True} if at == k else {}) for at, t in enumerate(o)]
+    )
     with pytest.raises(DataError, match="add `--map key=richtig`"):
-        load(Source(path=str(tmp_path / "a.json")))
+        loaded(tmp_path / "x", flagged_alone)
+
+
+def test_objects_of_rows_or_of_columns_are_read(tmp_path: Path) -> None:
+    asked = rows(options=listed, answer=index)
+    by_id = {f"q{n}": row for n, row in enumerate(asked)}
+    columns = {name: {str(n): row[name] for n, row in enumerate(asked)} for name in asked[0]}
+    for tree in (by_id, columns):
+        assert right(loaded(tmp_path / "x", json.dumps(tree))) == RIGHT
+    assert [item.id for item in loaded(tmp_path / "x", json.dumps(by_id)).items] == ["q0", "q1", "q2"]

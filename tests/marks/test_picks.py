@@ -80,21 +80,10 @@ def test_roman_numbers_and_digits_count_as_the_file_says() -> None:
     assert [index(text, labels=ROMAN) for text in ("i", "II.", "(iii)", "iv) Lima")] == [0, 1, 2, 3]
     assert [index(text) for text in ("I", "i", "V")] == ["beyond the options"] * 3
     assert [index("I", ["x"] * 9 + ["y"], LETTERS), index("2")] == [8, "no mark"]
-    assert [index(text, labels=COUNTED[0]) for text in ("0", "3", "4", "1. Rome", "٢")] == [
-        0,
-        3,
-        "beyond the options",
-        1,
-        2,
-    ]
-    assert [index(text, labels=COUNTED[1]) for text in ("1", "4", "0", "2) Rome", "**3**", "D")] == [
-        0,
-        3,
-        "no mark",
-        1,
-        2,
-        3,
-    ]
+    counted = {"0": 0, "3": 3, "4": "beyond the options", "1. Rome": 1, "٢": 2}
+    assert {text: index(text, labels=COUNTED[0]) for text in counted} == counted
+    counted = {"1": 0, "4": 3, "0": "no mark", "2) Rome": 1, "**3**": 2, "D": 3}
+    assert {text: index(text, labels=COUNTED[1]) for text in counted} == counted
 
 
 @pytest.mark.parametrize(
@@ -152,13 +141,8 @@ def test_labels_of_an_item_name_its_options_in_their_own_order() -> None:
 
 
 def test_how_an_option_is_named_is_told() -> None:
-    texts = {
-        "B": "mark",
-        "Rome": "text",
-        "B) Rome": "both",
-        "B) It is old": "explained",
-        "B\nIt is old.": "explained",
-    }
+    said = {"B) It is old": "explained", "B\nIt is old.": "explained"}
+    texts = {"B": "mark", "Rome": "text", "B) Rome": "both", **said}
     found = {text: read_pick(text, CITIES) for text in texts}
     assert {text: one.how for text, one in found.items() if isinstance(one, Picked)} == texts
     assert read_pick("E", CITIES) == Unreadable("beyond the options")

@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from robustify.freeform.schema import ErrorType, GradedKind, GradeResult, Status
-from robustify.marks.final_part import json_answer, split_reasoning
 from robustify.marks.labelling import LETTERS
-from robustify.marks.picks import Picked, announces, read_pick, shorter_texts
+from robustify.marks.picks import Picked, announces, json_answer, read_pick, shorter_texts, split_reasoning
 from robustify.redaction import HoldsText
 from robustify.texts import compatible, in_words
 

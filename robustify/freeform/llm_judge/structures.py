@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from robustify.freeform.grade.worded import MOST
 from robustify.freeform.schema import ErrorType
-from robustify.marks.final_part import split_reasoning
+from robustify.marks.picks import split_reasoning
 from robustify.texts import compatible
 
 MOST_READ = 1000
