@@ -60,19 +60,13 @@ READ: dict[str, str] = {
     "correct beside each option": lines(rows(options=flagged("text", "correct", False, True))),
     "isCorrect beside each answer": lines(rows(answers=flagged("answer", "isCorrect", False, True))),
     "correct as 0 and 1": lines(rows(options=flagged("option", "is_correct", 0, 1))),
-    "marks that agree with a key": lines(
-        rows(options=flagged("text", "correct", "no", "yes"), answer=letter)
-    ),
+    "marks that agree with a key": lines(rows(options=flagged("text", "correct", "no", "yes"), answer=letter)),
     "Open Trivia": json.dumps(TRIVIA),
     "distractors in a list": lines(rows(correct_answer=text, distractors=wrong)),
     "answer and distractors": lines(rows(answer=text, distractors=wrong)),
     "target_scores": lines(rows(target_scores=lambda o, k: {one: int(at == k) for at, one in enumerate(o)})),
-    "target_scores in a document": json.dumps(
-        {
-            "name": "x",
-            "examples": rows(target_scores=lambda o, k: {one: float(at == k) for at, one in enumerate(o)}),
-        }
-    ),
+    "target_scores in a document": json.dumps({"name": "x", "examples": rows(target_scores=lambda o,
+        k: {one: float(at == k) for at, one in enumerate(o)})}),
     "chosen and rejected": lines(rows(chosen=text, rejected=lambda o, k: o[(k + 1) % 4])),
     "chosen and rejected turns": lines(TURNS),
     "label and text as key": table(spread("ABCD", answer=lambda o, k: f"{'ABCD'[k]}) {o[k]}")),
@@ -80,30 +74,18 @@ READ: dict[str, str] = {
     "the text in another case": table(spread("ABCD", answer=lambda o, k: o[k].upper())),
     "numbers with a point": table(spread("ABCD", answer=lambda o, k: f"{k}.0")),
     "numbers that are floats": lines(rows(options=listed, answer=lambda o, k: float(k))),
-    "shuffled labels of objects": lines(
-        rows(
-            options=lambda o, _: [{"id": "DCBA"[at], "text": one} for at, one in enumerate(o)],
-            answer=lambda o, k: "DCBA"[k],
-        )
-    ),
+    "shuffled labels of objects": lines(rows(options=lambda o, _: [{"id": "DCBA"[at], "text": one} for at,
+        one in enumerate(o)], answer=lambda o, k: "DCBA"[k])),
     "the correct answer beside a student's": table(
         spread("ABCD", Answer=lambda *_: "B", **{"Correct Answer": letter})
     ),
     "the correct option beside a label": table(spread("ABCD", label=lambda *_: 1, correct_option=letter)),
     "right or not beside the key": table(spread("ABCD", answer=letter, correct=lambda *_: "True")),
-    "a fifth option from the second row on": lines(
-        [
-            spread("ABCD", answer=letter)[0],
-            *({**row, "E": "none"} for row in spread("ABCD", answer=letter)[1:]),
-        ]
-    ),
-    "a passage from the second row on": lines(
-        [
-            rows(options=listed, answer=letter)[0],
-            *({**row, "passage": "P."} for row in rows(options=listed, answer=letter)[1:]),
-        ]
-    ),
-}
+    "a fifth option from the second row on": lines([spread("ABCD", answer=letter)[0], *({**row,
+        "E": "none"} for row in spread("ABCD", answer=letter)[1:])]),
+    "a passage from the second row on": lines([rows(options=listed, answer=letter)[0], *({**row,
+        "passage": "P."} for row in rows(options=listed, answer=letter)[1:])]),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("form", READ)
@@ -136,114 +118,42 @@ LIST = [{"question": f"{n}?", "choices": ["2", "3", "0", "1"], "answer": n} for 
 REFUSED: dict[str, tuple[str, str, dict[str, str] | str, list[str]]] = {
     "Aiken": (AIKEN, QUIZ, CSV, RIGHT),
     "GIFT": (GIFT, QUIZ, CSV, RIGHT),
-    "Moodle XML": (
-        '<?xml version="1.0"?>\n<quiz><question type="multichoice"></question></quiz>',
-        QUIZ,
-        CSV,
-        RIGHT,
-    ),
+    "Moodle XML": ('<?xml version="1.0"?>\n<quiz><question type="multichoice"></question></quiz>', QUIZ, CSV, RIGHT),
     "a title above the header": (f"My quiz, spring\n\n{CSV}", "the header is on line 3", CSV, RIGHT),
-    "a title in a cell": (
-        f'"My quiz";;;;;\n{CSV.replace(",", ";")}',
-        "the header is on line 2",
-        CSV,
-        RIGHT,
-    ),
-    "labels that are texts of other options": (
-        table(NUMBERS),
-        "choice 3 as label, choice 1 as text",
-        {"key_is": "text"},
-        ["3", "4"],
-    ),
-    "integers that are texts": (
-        lines(LIST),
-        "the key is ambiguous",
-        {"key_is": "text"},
-        ["0", "1", "2", "3"],
-    ),
-    "rival keys that differ": (
-        table(spread("ABCD", answer=letter, label=lambda *_: "A")),
-        "`answer` names choice 3, but `label` names choice 1",
-        {"key": "answer"},
-        RIGHT,
-    ),
-    "a flag beside the key": (
-        table(spread("ABCD", answer=letter, correct=lambda *_: 1)),
-        "`correct` names choice 1",
-        {"key": "answer"},
-        RIGHT,
-    ),
-    "a student's letter beside an index": (
-        lines(
-            [
-                {**row, "options": [{"label": str(n), "text": one} for n, one in enumerate(o, 1)]}
-                for row, o in zip(rows(label=lambda *_: "B", correct=index), OPTIONS, strict=True)
-            ]
-        ),
-        "`label` names choice 2, but `correct` names choice 1",
-        {"key": "correct", "key_is": "index"},
-        RIGHT,
-    ),
-    "a student's letter beside a key from 1": (
-        table(spread("ABCD", label=lambda *_: "B", correct=number)),
-        "`label` names choice 2, but `correct` names choice 3",
-        {"key": "correct", "key_is": "number"},
-        RIGHT,
-    ),
+    "a title in a cell": (f'"My quiz";;;;;\n{CSV.replace(",", ";")}', "the header is on line 2", CSV, RIGHT),
+    "labels that are texts of other options": (table(NUMBERS), "choice 3 as label, choice 1 as text",
+        {"key_is": "text"}, ["3", "4"]),
+    "integers that are texts": (lines(LIST), "the key is ambiguous", {"key_is": "text"}, ["0", "1", "2", "3"]),
+    "rival keys that differ": (table(spread("ABCD", answer=letter, label=lambda *_: "A")),
+        "`answer` names choice 3, but `label` names choice 1", {"key": "answer"}, RIGHT),
+    "a flag beside the key": (table(spread("ABCD", answer=letter, correct=lambda *_: 1)), "`correct` names choice 1",
+        {"key": "answer"}, RIGHT),
+    "a student's letter beside an index": (lines([{**row, "options": [{"label": str(n), "text": one} for n,
+        one in enumerate(o, 1)]} for row, o in zip(rows(label=lambda *_: "B", correct=index), OPTIONS, strict=True)]),
+        "`label` names choice 2, but `correct` names choice 1", {"key": "correct", "key_is": "index"}, RIGHT),
+    "a student's letter beside a key from 1": (table(spread("ABCD", label=lambda *_: "B", correct=number)),
+        "`label` names choice 2, but `correct` names choice 3", {"key": "correct", "key_is": "number"}, RIGHT),
     "marks that contradict the key": (
         lines(rows(options=flagged("text", "correct", False, True), answer=lambda *_: "A")),
         "the mark in the choices names choice 3",
         lines(rows(options=flagged("text", "correct", False, True))),
         RIGHT,
     ),
-    "two marked": (
-        lines(rows(options=flagged("text", "correct", True, True))),
-        "the item has several right answers (4 are named)",
-        CSV,
-        RIGHT,
-    ),
-    "letters of one of two scripts": (
-        table(spread("ABCD", answer=lambda o, k: "АБВГ"[k])),
-        "the key is ambiguous (mark of several alphabets)",
-        CSV,
-        RIGHT,
-    ),
-    "a separator inside an option": (
-        table(rows(options=joined("; ", ""), answer=letter)).replace("three", "three; or so"),
-        "Put each option in its own column",
-        CSV,
-        RIGHT,
-    ),
-    "two separators": (
-        table(
-            [
-                *rows(options=joined("; ", ""), answer=letter)[:2],
-                *rows(options=joined("|", ""), answer=letter)[2:],
-            ]
-        ),
-        "Put each option in its own column",
-        CSV,
-        RIGHT,
-    ),
-    "a label and another's text": (
-        table(spread("ABCD", answer=lambda o, k: f"{'ABCD'[k - 1]}) {o[k]}")),
-        "the key is ambiguous",
-        CSV,
-        RIGHT,
-    ),
-    "columns from 1, keys from 0": (
-        table(spread([f"option{n}" for n in range(1, 5)], answer=index)),
-        "--map key_is=index",
-        {"key_is": "index"},
-        RIGHT,
-    ),
-    "no prompt beside chosen": (
-        lines([{"chosen": "a", "rejected": "b"}]),
-        "no field has a common name for the stem",
-        lines(rows(chosen=text, rejected=lambda o, k: "x")),
-        RIGHT,
-    ),
-}
+    "two marked": (lines(rows(options=flagged("text", "correct", True, True))),
+        "the item has several right answers (4 are named)", CSV, RIGHT),
+    "letters of one of two scripts": (table(spread("ABCD", answer=lambda o, k: "АБВГ"[k])),
+        "the key is ambiguous (mark of several alphabets)", CSV, RIGHT),
+    "a separator inside an option": (table(rows(options=joined("; ", ""), answer=letter)).replace("three",
+        "three; or so"), "Put each option in its own column", CSV, RIGHT),
+    "two separators": (table([*rows(options=joined("; ", ""), answer=letter)[:2], *rows(options=joined("|", ""),
+        answer=letter)[2:]]), "Put each option in its own column", CSV, RIGHT),
+    "a label and another's text": (table(spread("ABCD", answer=lambda o, k: f"{'ABCD'[k - 1]}) {o[k]}")),
+        "the key is ambiguous", CSV, RIGHT),
+    "columns from 1, keys from 0": (table(spread([f"option{n}" for n in range(1, 5)], answer=index)),
+        "--map key_is=index", {"key_is": "index"}, RIGHT),
+    "no prompt beside chosen": (lines([{"chosen": "a", "rejected": "b"}]), "no field has a common name for the stem",
+        lines(rows(chosen=text, rejected=lambda o, k: "x")), RIGHT),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("form", REFUSED)

@@ -41,6 +41,12 @@ def cell(above: str = "", below: str = "", between: str = "\n", label: str = "{}
     return made
 
 
+def sheet(header: str, record: str) -> str:
+    """A CSV file with these cells for each question, its options, and its letter."""
+    zipped = zip(ASKED, OPTIONS, KEYS, strict=True)
+    return "\n".join([*[header] * bool(header), *(record.format(q, *o, "ABCD"[k]) for q, o, k in zipped)])
+
+
 def members(above: str = "", below: str = "", label: str = "{}. ") -> Of:
     return lambda o, k: str(cell(above, below, label=label)(o, k)).split("\n")
 
@@ -97,14 +103,8 @@ READ: dict[str, object] = {
     ),
     "a member above options without labels": rows(options=lambda o, _: ["Choose one:", *o], answer=index),
     "roman keys": rows(choices=listed, answer=lambda o, k: ["i", "ii", "iii", "iv"][k]),
-    "a column without a name between others": "question,A,B,,C,D,answer\n"
-    + "".join(
-        f"{q},{o[0]},{o[1]},,{o[2]},{o[3]},{'ABCD'[k]}\n"
-        for q, o, k in zip(ASKED, OPTIONS, KEYS, strict=True)
-    ),
-    "no header, and an empty column": "".join(
-        f"{q},{','.join(o)},{'ABCD'[k]},\n" for q, o, k in zip(ASKED, OPTIONS, KEYS, strict=True)
-    ),
+    "a column without a name between others": sheet("question,A,B,,C,D,answer", "{},{},{},,{},{},{}"),
+    "no header, and an empty column": sheet("", "{},{},{},{},{},{},"),
     "a first article without questions": [
         {"article": "x", "questions": []},
         {"article": "y", "questions": rows(options=listed, answer=letter)},
@@ -123,48 +123,26 @@ READ: dict[str, object] = {
     "the page of two as id": [
         {**row, "id": f"page {at // 2}"} for at, row in enumerate(rows(choices=listed, answer=letter))
     ],
-    "two empty columns": "question,A,B,C,D,answer,,\n"
-    + "".join(f"{q},{','.join(o)},{'ABCD'[k]},,\n" for q, o, k in zip(ASKED, OPTIONS, KEYS, strict=True)),
-    "empty cells beyond the header": "question,A,B,C,D,answer\n"
-    + "".join(f"{q},{','.join(o)},{'ABCD'[k]},,\n" for q, o, k in zip(ASKED, OPTIONS, KEYS, strict=True)),
-    "an empty column between others": "question,,A,B,C,D,answer,\n"
-    + "".join(f"{q},,{','.join(o)},{'ABCD'[k]},\n" for q, o, k in zip(ASKED, OPTIONS, KEYS, strict=True)),
+    "two empty columns": sheet("question,A,B,C,D,answer,,", "{},{},{},{},{},{},,"),
+    "empty cells beyond the header": sheet("question,A,B,C,D,answer", "{},{},{},{},{},{},,"),
+    "an empty column between others": sheet("question,,A,B,C,D,answer,", "{},,{},{},{},{},{},"),
     "an article with its questions": [
         {"article": f"Story {at}.", "questions": rows(options=listed, answer=letter)[2 * at : 2 * at + 2]}
         for at in range(4)
     ],
-    "articles in a document": json.dumps(
-        {
-            "version": 1,
-            "data": [
-                {"title": "T", "paragraphs": [{"context": "C", "qas": rows(options=listed, answer=letter)}]}
-            ],
-        }
-    ),
-    "an article with parallel lists": [
-        {
-            "article": f"Story {at}.",
-            "questions": [str(row["question"]) for row in part],
-            "options": [row["options"] for row in part],
-            "answers": [row["answer"] for row in part],
-        }
-        for at in range(4)
-        for part in [rows(options=listed, answer=letter)[2 * at : 2 * at + 2]]
-    ],
-    "general and regional questions": json.dumps(
-        {
-            "metadata": {"title": "x", "authors": [{"name": "n", "year": 1}]},
-            "questions": rows(options=listed, answer=letter)[:4],
-            "regional": {
-                "North": rows(options=listed, answer=letter)[4:6],
-                "South": rows(options=listed, answer=letter)[6:],
-            },
-        }
-    ),
+    "articles in a document": json.dumps({"version": 1, "data": [{"title": "T", "paragraphs": [{"context": "C",
+        "qas": rows(options=listed, answer=letter)}]}]}),
+    "an article with parallel lists": [{"article": f"Story {at}.",
+        "questions": [str(row["question"]) for row in part], "options": [row["options"] for row in part],
+        "answers": [row["answer"] for row in part]} for at in range(4) for part in [rows(options=listed,
+        answer=letter)[2 * at : 2 * at + 2]]],
+    "general and regional questions": json.dumps({"metadata": {"title": "x", "authors": [{"name": "n", "year": 1}]},
+        "questions": rows(options=listed, answer=letter)[:4], "regional": {"North": rows(options=listed,
+        answer=letter)[4:6], "South": rows(options=listed, answer=letter)[6:]}}),
     "two parts of a set": json.dumps(
         {"train": rows(options=listed, answer=letter)[:5], "test": rows(options=listed, answer=letter)[5:]}
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("form", READ)
@@ -175,26 +153,13 @@ def test_every_key_is_right_and_options_are_clean(tmp_path: Path, form: str) -> 
 
 
 PROPOSED: dict[str, tuple[object, str]] = {
-    **{
-        name: (rows(options=by_letter(), **{name: of}, domain=lambda *_: "general"), f"key={name}")
-        for name, of in {
-            "correct_key": letter,
-            "correctOptionId": letter,
-            "solution": index,
-            "richtig": lambda o, k: f"{'ABCD'[k]}) {o[k]}",
-        }.items()
-    },
+    **{name: (rows(options=by_letter(), **{name: of}, domain=lambda *_: "general"), f"key={name}") for name,
+        of in {"correct_key": letter, "correctOptionId": letter, "solution": index, "richtig": lambda o,
+        k: f"{'ABCD'[k]}) {o[k]}"}.items()},
     "a number from 1": (rows(options=listed, solucion=number), "key=solucion --map key_is=number"),
     "a flag of another name": (rows(options=objects(correcta=(False, True))), "key=correcta"),
-    "a flag in an object for each letter": (
-        rows(
-            options=lambda o, k: {
-                a: {"texto": one, "correcta": at == k}
-                for at, (a, one) in enumerate(zip("ABCD", o, strict=True))
-            }
-        ),
-        "key=correcta",
-    ),
+    "a flag in an object for each letter": (rows(options=lambda o, k: {a: {"texto": one, "correcta": at == k} for at,
+        (a, one) in enumerate(zip("ABCD", o, strict=True))}), "key=correcta"),
     "a key among the options": (
         rows(options=lambda o, k: {**dict(zip("ABCD", o, strict=True)), "correct": "ABCD"[k]}),
         "key=options.correct",
@@ -205,7 +170,7 @@ PROPOSED: dict[str, tuple[object, str]] = {
         rows(options=listed, level=lambda o, k: (k + 1) % 4, lösung=letter),
         "key=lösung",
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("form", PROPOSED)
@@ -226,10 +191,7 @@ def wrong(o: Sequence[str], k: int) -> object:
 
 REFUSED: dict[str, tuple[object, str]] = {
     "no column fits": (rows(options=listed, level=lambda *_: 7), "no field has a common name for the key"),
-    "two columns fit": (
-        rows(options=listed, one=letter, two=lambda o, k: "ABCD"[(k + 1) % 4]),
-        "for the key",
-    ),
+    "two columns fit": (rows(options=listed, one=letter, two=lambda o, k: "ABCD"[(k + 1) % 4]), "for the key"),
     "keys that differ": (
         rows(options=listed, correct_option=text, correct_index=wrong),
         "but `correct_index` names choice 1",
@@ -253,18 +215,13 @@ REFUSED: dict[str, tuple[object, str]] = {
     "several in a row": (rows(choices=listed, answer=lambda o, k: "ACD"), "several right answers (3"),
     "several texts": (rows(choices=listed, answer=lambda o, k: "; ".join(o[:2])), "several right answers (2"),
     "no key in a list": (rows(choices=listed, answer=lambda o, k: []), "the key is empty"),
-    "small letters as options": (
-        [
-            {"question": f"Which? (a) {o[0]} (b) {o[1]} (c) {o[2]}", "choices": [*"abc"], "answer": 2}
-            for o in OPTIONS
-        ],
-        "the options are only letters",
-    ),
+    "small letters as options": ([{"question": f"Which? (a) {o[0]} (b) {o[1]} (c) {o[2]}", "choices": [*"abc"],
+        "answer": 2} for o in OPTIONS], "the options are only letters"),
     "numbers as options": (
         [{"question": f"Which?\n1. {o[0]}\n2. {o[1]}", "choices": [*"12"], "answer": "1"} for o in OPTIONS],
         "only letters",
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("form", REFUSED)
@@ -312,18 +269,9 @@ def test_a_hint_for_a_row_with_fewer_options_does_not_break_the_others(tmp_path:
 
 
 NOTED: dict[str, tuple[object, str]] = {
-    "a second list": (
-        rows(choices=listed, answer=letter, mc2_targets=listed),
-        "1 field not read: mc2_targets",
-    ),
-    "a sparse key": (
-        READ["a sparse key before a full one"],
-        "`correct_answer` has a value in some rows only",
-    ),
-    "members of an object": (
-        READ["a type among the options"],
-        "not read as an option: `type` (in 8 of 8 rows)",
-    ),
+    "a second list": (rows(choices=listed, answer=letter, mc2_targets=listed), "1 field not read: mc2_targets"),
+    "a sparse key": (READ["a sparse key before a full one"], "`correct_answer` has a value in some rows only"),
+    "members of an object": (READ["a type among the options"], "not read as an option: `type` (in 8 of 8 rows)"),
     "a line above": (READ["a line above the options"], "a line above the options (in 8 of 8"),
     "a line below": (READ["a source below the options"], "a line below the options (in 8 of 8"),
     "an option without a label": (
@@ -341,14 +289,9 @@ NOTED: dict[str, tuple[object, str]] = {
         "the items of 2 lists were read as one file",
     ),
     "an id that repeats": (READ["the page as id"], "`id` repeats in most rows"),
-    **{
-        f"placeholder {filler}": (
-            rows(choices=lambda o, _, f=filler: [*o, f], answer=letter),
-            "8 of 8 items have placeholders",
-        )
-        for filler in ("N/A", "None", "-", "null")
-    },
-}
+    **{f"placeholder {filler}": (rows(choices=lambda o, _, f=filler: [*o, f], answer=letter),
+        "8 of 8 items have placeholders") for filler in ("N/A", "None", "-", "null")},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("form", NOTED)
