@@ -20,7 +20,7 @@ from robustify.item import MOST, Item
 from robustify.loaders import Source, load
 from robustify.logs.checked_names import as_name, names_in, topics_in
 from robustify.marks.labelling import cut_at_labels
-from robustify.marks.picks import Unreadable, read_pick
+from robustify.marks.picks import NoPick, read_pick
 from robustify.restricted.ids import PREFIX
 from robustify.restricted.recognition import require_ordinary_files
 
@@ -201,7 +201,7 @@ def _question(row: Row) -> FreeItem:
     if kind != "short_text" and (kind or not options):
         return FreeItem(name, question, kind or route(answer), answer, **common)
     chosen = read_pick(answer, options)
-    if isinstance(chosen, Unreadable):
+    if isinstance(chosen, NoPick):
         raise DataError(
             f"The answer names none of the {len(options)} options ({chosen.reason}). Expected options as (A) ..., (B) ... "
             "in the question or in `options`, and the letter or text of one as the answer."

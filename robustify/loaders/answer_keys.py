@@ -18,7 +18,7 @@ from robustify.loaders.loaded import KeyKind
 from robustify.loaders.options import SeveralRightError, literal, truth
 from robustify.loaders.rows import RawItem, json_kind, require_text, whole
 from robustify.marks.labelling import LETTERS, SERIES, bare_mark, fold
-from robustify.marks.picks import Picked, Unreadable, equal_options, read_pick
+from robustify.marks.picks import NoPick, Picked, equal_options, read_pick
 from robustify.redaction import HoldsText
 
 _DIGITS = re.compile(r"(-?[0-9]{1,9})(?:\.0)?")
@@ -202,7 +202,7 @@ def _dressed(raw: RawItem, key: str) -> Readings:
         named = [places_of(_readings(raw, part)) for part in parts]
         if all(named) and len(set().union(*named)) > 1:
             raise SeveralRightError(len(parts))
-    reason = read[0].reason if isinstance(read[0], Unreadable) else "no mark"
+    reason = read[0].reason if isinstance(read[0], NoPick) else "no mark"
     if reason == "several options":
         raise SeveralRightError(2)
     if reason in ("mark and text differ", "mark or text", "mark of several alphabets"):

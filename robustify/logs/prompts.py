@@ -18,7 +18,7 @@ from robustify.item import MOST, Item
 from robustify.loaders.rows import whole
 from robustify.logs.log import LoggedItem, LogOptions
 from robustify.marks.labelling import COUNTED, bare_mark, only_labels, series_of
-from robustify.marks.picks import Picked, Unreadable, read_pick
+from robustify.marks.picks import NoPick, Picked, read_pick
 from robustify.orders import own
 from robustify.redaction import HoldsText
 from robustify.texts import unspaced
@@ -45,12 +45,12 @@ class Naming:
         marks = sum(bare_mark(text) is not None for text in texts)
         return cls("letter" if marks * 2 > len(texts) else "text", first, letters or series_of(texts))
 
-    def read(self, said: object, k: int, choices: Sequence[str]) -> Picked | Unreadable:
+    def read(self, said: object, k: int, choices: Sequence[str]) -> Picked | NoPick:
         """Return the choice that a cell names among `k` choices, or the reason why it names none."""
         first = self.first or 0
         number = None if self.first is None else whole_number(said)
         if number is not None and (self.form == "number" or not isinstance(said, str)):
-            return Picked(number - first) if 0 <= number - first < k else Unreadable("beyond the options")
+            return Picked(number - first) if 0 <= number - first < k else NoPick("beyond the options")
         labels = COUNTED[first] if self.form == "number" else self.letters
         prefer: Literal["mark", "text"] = "text" if self.form == "text" else "mark"
         return read_pick(said if isinstance(said, str) else "", choices or ("",) * k, labels, prefer)

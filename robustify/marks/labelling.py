@@ -152,7 +152,7 @@ def _is_mark(text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Cut(HoldsText):
+class ListedOptions(HoldsText):
     """Text that lists labelled options: the text before them, their labels, and their texts."""
 
     before: str
@@ -160,7 +160,7 @@ class Cut(HoldsText):
     texts: tuple[str, ...]
 
 
-def cut_at_labels(text: str, labels: Sequence[str] = ()) -> Cut | None:
+def cut_at_labels(text: str, labels: Sequence[str] = ()) -> ListedOptions | None:
     """Return the options that a text lists last, or None if it lists none. Labels stand at line starts, or else within
     lines and then in a dress that every label has. With `labels`, only options with these labels count."""
     wanted = [fold(label) for label in labels]
@@ -172,7 +172,9 @@ def cut_at_labels(text: str, labels: Sequence[str] = ()) -> Cut | None:
                 text[mark.end() : end].strip(" \t\r\n|;,/") for mark, end in zip(run, ends, strict=True)
             )
             if all(texts):
-                return Cut(text[: run[0].start()].rstrip(), tuple(mark["mark"] for mark in run), texts)
+                return ListedOptions(
+                    text[: run[0].start()].rstrip(), tuple(mark["mark"] for mark in run), texts
+                )
     return None
 
 
@@ -197,7 +199,7 @@ def _last_run(marks: Sequence["re.Match[str]"], wanted: Sequence[str]) -> Sequen
     return []
 
 
-def without_tail(cut: Cut) -> Cut | None:
+def without_tail(cut: ListedOptions) -> ListedOptions | None:
     """Return a cut prompt without the lines after its last option, such as `Answer:`. Return None if it is unclear where
     the last option ends, because the others have several lines."""
     lines = [text.split("\n") for text in cut.texts]
@@ -211,7 +213,7 @@ def without_tail(cut: Cut) -> Cut | None:
             return None
         kept = last[: ends[0]]
     text = "\n".join(kept).strip()
-    return Cut(cut.before, cut.labels, (*cut.texts[:-1], text)) if text else None
+    return ListedOptions(cut.before, cut.labels, (*cut.texts[:-1], text)) if text else None
 
 
 def bare_mark(text: str) -> str | None:

@@ -34,13 +34,13 @@ class Picked:
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class NoPick:
     """Reason why a text names no option."""
 
     reason: Reason
 
 
-Reading = Picked | Unreadable
+Reading = Picked | NoPick
 
 
 def _words() -> dict[str, str]:
@@ -114,13 +114,13 @@ def read_pick(
     return _Reader(tuple(options), None if labels is None else tuple(map(fold, labels)), prefer).read(text)
 
 
-def _mark_position(mark: str, k: int, labels: Sequence[str] | None = None) -> int | Unreadable | None:
+def _mark_position(mark: str, k: int, labels: Sequence[str] | None = None) -> int | NoPick | None:
     """Return the position of a mark without dress among `k` options, a reason if it is unclear, or None if it is no mark.
     Latin letters come before other alphabets, and roman numbers last."""
     plain = fold(mark)
     if labels is not None and plain in labels:
         place = labels.index(plain)
-        return place if place < k else Unreadable("beyond the options")
+        return place if place < k else NoPick("beyond the options")
     own = next((series for series in SERIES if labels and set(labels) <= set(series)), None)
     if own is not None and plain in own and list(labels or ()) != list(own[: len(labels or ())]):
         return None
@@ -131,11 +131,11 @@ def _mark_position(mark: str, k: int, labels: Sequence[str] | None = None) -> in
         places = {series.index(plain) for series in group if plain in series}
         within = {place for place in places if place < k}
         if len(within) > 1:
-            return Unreadable("mark of several alphabets")
+            return NoPick("mark of several alphabets")
         if within:
             return within.pop()
     known = plain in LETTERS or any(plain in series for series in SERIES)
-    return Unreadable("beyond the options") if known else None
+    return NoPick("beyond the options") if known else None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -149,17 +149,17 @@ class _Reader(HoldsText):
         reply = _seen(text).strip()
         split = split_reasoning(reply)
         if split.unterminated:
-            return Unreadable("unfinished reasoning")
+            return NoPick("unfinished reasoning")
         reply = split.text if (member := json_answer(split.text)) is None else member.strip()
         if not reply:
-            return Unreadable("empty")
+            return NoPick("empty")
         lines = [line.strip() for line in reply.split("\n") if line.strip()]
         announced = [found for claim in _announced(reply) if (found := self._claim(claim)) is not None]
         if len(lines) < 2:
             whole = self._claim(reply)
-            alone = whole is None or (announced and isinstance(whole, Unreadable))
+            alone = whole is None or (announced and isinstance(whole, NoPick))
             return _together(announced if alone or whole is None else [whole, *announced])
-        if equal := self._by_text(reply):
+        if equal := equal_options(reply, self.options):
             return _one(equal, "text")
         first, last = self._claim(lines[0]), self._claim(lines[-1])
         if announced:
@@ -167,7 +167,7 @@ class _Reader(HoldsText):
             return _together([first, *announced] if short and first is not None else announced)
         begun = {fold(m["mark"]) for line in lines if (m := _MARK_AND_TEXT.match(line)) and m["gap"].strip()}
         if isinstance(first, Picked) and first.how == "explained" and len(begun) > 1:
-            first = Unreadable("several options")
+            first = NoPick("several options")
         if isinstance(first, Picked) and first.how == "mark" and last is None:
             return Picked(first.index, "explained")
         return _together([one for one in (first, last) if one is not None])
@@ -175,10 +175,10 @@ class _Reader(HoldsText):
     def _claim(self, text: str) -> Reading | None:
         """Read a text that is nothing but a claim. Return None if it names nothing."""
         for core in shorter_texts(text):
-            equal, bare = self._by_text(core), _MARK.fullmatch(core)
+            equal, bare = equal_options(core, self.options), _MARK.fullmatch(core)
             marked = self._position(bare["mark"]) if bare else None
             if isinstance(marked, int) and equal and marked not in equal and self.prefer is None:
-                return Unreadable("mark or text")
+                return NoPick("mark or text")
             if equal and not (isinstance(marked, int) and (self.prefer == "mark" or marked in equal)):
                 return _one(equal, "text")
             if isinstance(marked, int):
@@ -196,15 +196,18 @@ class _Reader(HoldsText):
         if parts is None or place is None:
             return None
         rest, sure = parts["rest"].strip(), bool(_STRONG.search(parts["gap"]))
-        equal = next((found for shorter in shorter_texts(rest) if (found := self._by_text(shorter))), set())
+        equal = next(
+            (found for shorter in shorter_texts(rest) if (found := equal_options(shorter, self.options))),
+            set(),
+        )
         if equal:
             if not isinstance(place, int):
                 return place
-            return Picked(place, "both") if place in equal else Unreadable("mark and text differ")
+            return Picked(place, "both") if place in equal else NoPick("mark and text differ")
         joined = _JOINED.match(rest)
         other = self._position(joined["mark"]) if joined and not joined["mark"].islower() else None
         if isinstance(other, int):
-            return None if other == place else Unreadable("several options")
+            return None if other == place else NoPick("several options")
         article = parts["mark"] in "aAiI" and not parts["gap"].strip()
         if not sure and (article or not _REASONS.match(rest)):
             return None
@@ -212,14 +215,11 @@ class _Reader(HoldsText):
         if _NEGATED.match(rest) and place not in begins:
             return None
         if begins and place not in begins:
-            return Unreadable("mark and text differ")
+            return NoPick("mark and text differ")
         return Picked(place, "explained") if isinstance(place, int) else place
 
-    def _position(self, mark: str) -> int | Unreadable | None:
+    def _position(self, mark: str) -> int | NoPick | None:
         return _mark_position(mark, len(self.options), self.labels)
-
-    def _by_text(self, text: str) -> set[int]:
-        return equal_options(text, self.options)
 
 
 def _seen(text: str) -> str:
@@ -249,19 +249,19 @@ def _begins(text: str, option: str) -> bool:
 
 
 def _one(equal: set[int], how: How) -> Reading:
-    return Picked(min(equal), how) if len(equal) == 1 else Unreadable("identical options")
+    return Picked(min(equal), how) if len(equal) == 1 else NoPick("identical options")
 
 
 def _together(found: Sequence[Reading]) -> Reading:
     """Join the readings of one reply, which must name one option."""
     picked = [one for one in found if isinstance(one, Picked)]
-    wrong = [one for one in found if isinstance(one, Unreadable)]
+    wrong = [one for one in found if isinstance(one, NoPick)]
     if not picked:
-        return wrong[-1] if wrong else Unreadable("no mark")
+        return wrong[-1] if wrong else NoPick("no mark")
     if len({one.index for one in picked}) > 1:
         differ = {one.how for one in picked} == {"mark", "text"}
-        return Unreadable("mark and text differ" if differ else "several options")
-    if isinstance(found[-1], Unreadable):
+        return NoPick("mark and text differ" if differ else "several options")
+    if isinstance(found[-1], NoPick):
         return found[-1]
     hows = {one.how for one in picked}
     return Picked(picked[-1].index, "both" if len(hows) > 1 and hows & {"text", "both"} else picked[-1].how)
@@ -296,12 +296,6 @@ def shorter_texts(text: str) -> Iterator[str]:
         core = inner
 
 
-def last_match(pattern: "re.Pattern[str]", text: str) -> "re.Match[str] | None":
-    """Return the last match of a pattern, or None."""
-    found = deque(pattern.finditer(text), maxlen=1)
-    return found[0] if found else None
-
-
 class ReasoningSplit(NamedTuple):
     """A reply without its reasoning. `unterminated` is true if the reasoning had no end."""
 
@@ -333,7 +327,7 @@ def split_reasoning(text: str) -> ReasoningSplit:
 
 def _final_channel(text: str) -> ReasoningSplit:
     """Return the final channel of a reply. Without a final channel, the model stopped while it was reasoning."""
-    found = last_match(_FINAL, text)
+    *_, found = [None, *_FINAL.finditer(text)]
     if found is None:
         return ReasoningSplit("", True)
     header = text.find(_MESSAGE, found.end())

@@ -3,7 +3,7 @@
 import pytest
 
 from robustify.marks.labelling import COUNTED, LETTERS, ROMAN, series_of
-from robustify.marks.picks import Picked, Unreadable, read_pick
+from robustify.marks.picks import NoPick, Picked, read_pick
 from tests.support.cost import costs_at_most
 
 CITIES = ["Athens", "Rome", "Paris", "Lima"]
@@ -145,7 +145,7 @@ def test_how_an_option_is_named_is_told() -> None:
     texts = {"B": "mark", "Rome": "text", "B) Rome": "both", **said}
     found = {text: read_pick(text, CITIES) for text in texts}
     assert {text: one.how for text, one in found.items() if isinstance(one, Picked)} == texts
-    assert read_pick("E", CITIES) == Unreadable("beyond the options")
+    assert read_pick("E", CITIES) == NoPick("beyond the options")
 
 
 @pytest.mark.parametrize(
