@@ -15,6 +15,7 @@ from pydantic import (
     BeforeValidator,
     Field,
     PlainValidator,
+    SerializeAsAny,
     ValidationError,
     field_validator,
     model_validator,
@@ -24,8 +25,7 @@ from robustify.ask import Asking
 from robustify.ask.inferring import Inferring
 from robustify.baselines.artifact_probe import ProbeSettings
 from robustify.engines import ENGINES, model_of
-from robustify.engines.protocols import Runnable
-from robustify.engines.settings import NAME_PATTERN, served_at
+from robustify.engines.settings import NAME_PATTERN, ModelSettings, served_at
 from robustify.errors import AuthorisationError, UsageError
 from robustify.files import read_expected
 from robustify.freeform.settings import FreeSettings
@@ -87,7 +87,9 @@ class Config(Settings):
     adapter: str | None = None
     """Adapter of a sensitive set, by name or folder, which defines its data, fields, and sensitivity."""
     data: Annotated[tuple[_Source, ...], BeforeValidator(_listed), Field(min_length=1)]
-    models: tuple[Annotated[Runnable, PlainValidator(lambda one: model_of(_named(one)))], ...] = ()
+    models: tuple[
+        Annotated[SerializeAsAny[ModelSettings], PlainValidator(lambda one: model_of(_named(one)))], ...
+    ] = ()
     hidden: Hidden = "question"
     """Part of an item that the screen hides: the question, or the passage or context before it."""
     asking: Asking = Asking()
@@ -133,7 +135,7 @@ class Config(Settings):
 
     @field_validator("models")
     @classmethod
-    def _one_of_each(cls, models: tuple[Runnable, ...]) -> tuple[Runnable, ...]:
+    def _one_of_each(cls, models: tuple[ModelSettings, ...]) -> tuple[ModelSettings, ...]:
         names = [m.name for m in models]
         if len(set(names)) < len(names):
             raise ValueError("two models have the same name. Give each a different `name`.")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from robustify.ask import Asking, plan
-from robustify.engines.protocols import Runnable
+from robustify.engines.settings import ModelSettings
 from robustify.item import Item
 from robustify.models.folder import RECORD, models_folder
 from robustify.models.names import KNOWN
@@ -61,7 +61,7 @@ def forecast(
     name: str,
     items: Sequence[Item],
     asking: Asking,
-    models: Iterable[Runnable],
+    models: Iterable[ModelSettings],
     cache: Path,
     *,
     restricted: bool = False,
@@ -92,7 +92,9 @@ def forecast(
     return Forecast(name, len(items), tuple(needs))
 
 
-def with_words(known: Forecast, models: Iterable[Runnable], prompts: Sequence[str], most: int) -> Forecast:
+def with_words(
+    known: Forecast, models: Iterable[ModelSettings], prompts: Sequence[str], most: int
+) -> Forecast:
     """Return the forecast plus the cost of prompts that the models answer with at most `most` tokens each."""
     sent, written = round(sum(map(len, prompts)) / CHARS_A_TOKEN), len(prompts) * most
     asked = {model.name: model for model in models}

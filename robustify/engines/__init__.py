@@ -8,23 +8,19 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 from pydantic_core import PydanticCustomError
 
-from robustify.engines.protocols import Runnable, Scorer
-from robustify.engines.settings import HFModel, OpenAIModel, RayModel
+from robustify.engines.protocols import Scorer
+from robustify.engines.settings import HFModel, ModelSettings, OpenAIModel, RayModel
+from robustify.views import Template
 
-if TYPE_CHECKING:
-    from robustify.engines.cache import Cache
-    from robustify.views import Template
-
-ENGINES: dict[str, type[Runnable]] = {"hf": HFModel, "ray": RayModel, "openai": OpenAIModel}
+ENGINES: dict[str, type[ModelSettings]] = {"hf": HFModel, "ray": RayModel, "openai": OpenAIModel}
 """Settings of a model by the name of its engine. They import the engine when they check or open a model."""
 
 
-def model_of(value: object) -> Runnable:
+def model_of(value: object) -> ModelSettings:
     """Return the settings of a model in a config. Raise `ValidationError` if the engine is unknown or a setting invalid."""
     engine = value.get("engine") if isinstance(value, Mapping) else "hf"
     if engine not in ENGINES:
@@ -35,7 +31,7 @@ def model_of(value: object) -> Runnable:
     return ENGINES[engine].model_validate(value)
 
 
-def check_model(model: Runnable, cache: Path, templates: "Sequence[Template]" = ()) -> dict[str, str]:
+def check_model(model: ModelSettings, cache: Path, templates: Sequence[Template] = ()) -> dict[str, str]:
     """Check that a model can be opened and supports the given templates.
 
     Return a mapping that identifies the model, for example the digests of its files.
@@ -49,21 +45,16 @@ def check_model(model: Runnable, cache: Path, templates: "Sequence[Template]" = 
 
 
 @contextmanager
-def open_scorer(model: Runnable, cache: Path, seal: bytes | None = None) -> Iterator[Scorer]:
+def open_scorer(model: ModelSettings, cache: Path, seal: bytes | None = None) -> Iterator[Scorer]:
     """Open the engine of a model and yield its scorer.
     If `seal` is given, it is the key of a restricted set, and the scores are cached under it. Raise `ModelError` if files
     are missing, damaged, or refused, or the package of the engine is not installed."""
-    with _scores(cache, seal) as scores, model.open(cache, scores) as scorer:
-        yield scorer
-
-
-@contextmanager
-def _scores(folder: Path, seal: bytes | None = None) -> "Iterator[Cache | None]":
     from robustify.engines.cache import Cache
 
-    if folder.is_dir() and not os.access(folder, os.W_OK):
-        print(f"robustify: the cache folder {folder} is read-only, so scores are not cached", file=sys.stderr)
-        yield None
+    if cache.is_dir() and not os.access(cache, os.W_OK):
+        print(f"robustify: the cache folder {cache} is read-only, so scores are not cached", file=sys.stderr)
+        with model.open(cache, None) as scorer:
+            yield scorer
         return
-    with Cache(folder) if seal is None else Cache(folder, seal=seal) as scores:
-        yield scores
+    with Cache(cache, seal) as scores, model.open(cache, scores) as scorer:
+        yield scorer

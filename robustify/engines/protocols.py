@@ -1,17 +1,12 @@
 """Interfaces that engines implement (scorers and writers), and the results that they return."""
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from typing_extensions import Self
 
-from robustify.views import Request, Template
-
-if TYPE_CHECKING:
-    from robustify.engines.cache import Cache
+from robustify.views import Request
 
 Progress = Callable[[int], None]
 """Callback that receives the number of newly finished requests."""
@@ -80,57 +75,6 @@ class Metered(Protocol):
 
     def usage(self) -> dict[str, Any]:
         """Return the numbers of requests and tokens sent, without cached ones, and their cost if prices are known."""
-
-
-class Runnable(Protocol):
-    """Settings of a model in a config, which check and open its engine: pydantic settings with an `engine`.
-
-    They import the engine only in `check` and `open`, so that reading a config imports no engine."""
-
-    @property
-    def name(self) -> str:
-        """Name of the model within a run."""
-
-    @property
-    def engine(self) -> str:
-        """Name of the engine, as in `ENGINES`."""
-
-    @property
-    def role(self) -> Literal["voter", "under_test"]:
-        """Whether the model votes in the screen."""
-
-    @property
-    def reference(self) -> str:
-        """Model, as its engine finds it."""
-
-    @property
-    def identity(self) -> str:
-        """Text that differs between models that may differ in scores. Models with the same text would vote twice."""
-
-    @property
-    def host(self) -> str | None:
-        """Address that receives the prompts of this model, or None if they stay on this machine. It has a scheme, unless
-        the engine itself checks its traffic."""
-
-    @property
-    def sends_prompts(self) -> bool:
-        """Whether each prompt is sent in full, instead of computing shared prefixes once."""
-
-    def cost(self, tokens: int, written: int, letters: int = 0) -> float | None:
-        """Return the cost of reading and writing tokens and of replying with letters, or None if prices are unknown."""
-
-    def check(self, cache: Path, templates: Sequence[Template]) -> dict[str, str]:
-        """Check that the model can be opened. Return what identifies it. Raise the errors of `check_model`."""
-
-    def open(self, cache: Path, scores: "Cache | None") -> AbstractContextManager[Scorer]:
-        """Open the model, whose finished scores are kept in `scores`."""
-
-    def model_dump(self) -> dict[str, Any]:
-        """Return all settings."""
-
-    @classmethod
-    def model_validate(cls, value: Any) -> Self:
-        """Return valid settings. Raise `ValidationError` if they are invalid."""
 
 
 FINISH_REASONS = ("stop", "length", "content_filter")

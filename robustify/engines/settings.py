@@ -1,8 +1,13 @@
-"""Settings of a model in a config, with one class per engine."""
+"""Settings of a model in a config, with one class per engine, and the rules for which servers may be contacted.
+
+A config may come from a stranger, for example in a pull request.
+"""
 
 import ipaddress
+import os
 import re
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -11,6 +16,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_serializer, field_validator
 
 from robustify.engines.protocols import Scorer
+from robustify.errors import AuthorisationError, UsageError
 from robustify.settings_files import Settings
 from robustify.views import Template
 
@@ -22,63 +28,93 @@ LOCAL = "local"
 """Address of a Ray cluster that is started on this machine."""
 DEFAULT_SAMPLES = 5
 """Default number of replies per question from a server without log-probabilities."""
+_NO_SERVERS = "ROBUSTIFY_NO_SERVERS"
+"""If set, as in CI, only models on this machine may run, whatever the config says."""
+_KEYS = "ROBUSTIFY_KEYS"
+"""Pairs NAME@HOST of API key variables and the hosts to which the user lets a config send them."""
+_OUR_KEY = re.compile(r"ROBUSTIFY_(\w+_)?API_KEY")
+_PROVIDERS: Mapping[str, str] = {
+    "MISTRAL_API_KEY": "api.mistral.ai",
+    "OPENAI_API_KEY": "api.openai.com",
+    "OPENROUTER_API_KEY": "openrouter.ai",
+    "TOGETHER_API_KEY": "api.together.xyz",
+}
+"""Variables that providers define for their API keys, and the host that may receive each."""
 _SERVED = re.compile(r"(?P<model>[^=\s]+)=openai:(?P<url>\S+)")
-_LOCAL_NAMES = ("localhost", "ip6-localhost")
 
 
 class ModelSettings(Settings):
-    """Settings shared by all engines. By default, prompts stay on this machine and have no price."""
+    """Settings of a model, which check and open its engine. A new engine is one subclass, and one entry in `ENGINES`.
+
+    They import the engine only in `check` and `open`, so that reading a config imports no engine. By default, prompts stay
+    on this machine and have no price.
+    """
 
     name: str = Field(pattern=NAME_PATTERN)
     engine: str
+    model: str = ""
+    role: Literal["voter", "under_test"] = "voter"
     sends_prompts: ClassVar[bool] = False
+    """Whether each prompt is sent in full, instead of computing shared prefixes once."""
+
+    @property
+    def reference(self) -> str:
+        """Model, as its engine finds it."""
+        return self.model or self.name
+
+    @property
+    def identity(self) -> str:
+        """Text that differs between models that may differ in scores. Models with the same text would vote twice."""
+        return self.reference
 
     @property
     def host(self) -> str | None:
-        """Address outside this machine that receives the prompts, or None."""
+        """Address that receives the prompts of this model, or None if they stay on this machine. It has a scheme, unless
+        the engine itself checks its traffic."""
         return None
 
     def cost(self, tokens: int, written: int, letters: int = 0) -> float | None:
-        """Return the cost, or None without a price."""
+        """Return the cost of reading and writing tokens and of replying with letters, or None if prices are unknown."""
         return None
+
+    @abstractmethod
+    def check(self, cache: Path, templates: Sequence[Template]) -> dict[str, str]:
+        """Check that the model can be opened. Return what identifies it. Raise the errors of `check_model`."""
+
+    @abstractmethod
+    def open(self, cache: Path, scores: "Cache | None") -> AbstractContextManager[Scorer]:
+        """Open the model, whose finished scores are kept in `scores`."""
 
 
 class TransformersSettings(ModelSettings):
     """Settings shared by the engines that run a model with transformers."""
 
-    model: str = ""
-    role: Literal["voter", "under_test"] = "voter"
     device: str = "cpu"
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     max_batch_tokens: int | None = Field(default=None, ge=64)
     section: int
 
     @property
-    def reference(self) -> str:
-        """Name, folder, or file that `robustify.models` looks up."""
-        return self.model or self.name
-
-    @property
     def identity(self) -> str:
         """Model and precision, which decide its scores."""
         return f"{self.reference} {self.dtype}"
+
+    @property
+    def budget(self) -> int:
+        """Maximum number of tokens per forward pass."""
+        return self.max_batch_tokens or (2048 if self.device == "cpu" else 8192)
+
+    def folder(self, cache: Path) -> Path:
+        """Return the folder of the model. Raise `ModelError` if its files are missing, damaged, or refused."""
+        from robustify.models import locate
+
+        return locate(self.reference, cache)
 
     def check(self, cache: Path, templates: Sequence[Template]) -> dict[str, str]:
         """Return the digests of the model's files. Raise `ModelError` if they are missing, damaged, or refused."""
         from robustify.engines.recipe import file_digests
 
         return file_digests(self.folder(cache))
-
-    def folder(self, cache: Path) -> Path:
-        """Return the folder of the model."""
-        from robustify.models import locate
-
-        return locate(self.reference, cache)
-
-    @property
-    def budget(self) -> int:
-        """Maximum number of tokens per forward pass."""
-        return self.max_batch_tokens or (2048 if self.device == "cpu" else 8192)
 
 
 class HFModel(TransformersSettings):
@@ -127,7 +163,6 @@ class RayModel(TransformersSettings):
 
     def check(self, cache: Path, templates: Sequence[Template]) -> dict[str, str]:
         """Return the digests of the model's files. Raise `ModelError` if ray is not installed."""
-        from robustify.engines.network import refuse_servers
         from robustify.engines.ray.engine import require_ray
 
         if self.host is not None:
@@ -154,9 +189,7 @@ class OpenAIModel(ModelSettings):
 
     engine: Literal["openai"]
     base_url: str
-    model: str = ""
     pin: str = ""
-    role: Literal["voter", "under_test"] = "voter"
     api_key_env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
     concurrency: int = Field(default=16, ge=1, le=512, strict=True)
     timeout: float = Field(default=120.0, gt=0, le=3600)
@@ -196,12 +229,28 @@ class OpenAIModel(ModelSettings):
         """Identifier of the model within a config. Only the servers can show whether two names are the same model."""
         return f"openai|{self.served}|{self.name}"
 
-    identity = reference
-
     @property
     def host(self) -> str | None:
         """Address of the server, or None if it is on this machine."""
         return self.base_url if host_of(self.base_url) else None
+
+    def api_key(self) -> str:
+        """Return the API key for the server, or "none" if no variable is named. Raise `AuthorisationError` if the variable
+        must not be sent to this server. Raise `UsageError` if the variable is not set."""
+        variable, host = self.api_key_env, host_of(self.base_url) or "localhost"
+        if variable is None:
+            return "none"
+        allowed = f"{variable}@{host}" in os.environ.get(_KEYS, "").replace(",", " ").split()
+        if not (allowed or _OUR_KEY.fullmatch(variable) or _PROVIDERS.get(variable) == host):
+            raise AuthorisationError(
+                f"{self.name}: api_key_env: {variable} may not be sent to {host}. Use ROBUSTIFY_API_KEY instead, or set "
+                f"the environment variable {_KEYS}={variable}@{host}."
+            )
+        if not (key := os.environ.get(variable, "")):
+            raise UsageError(
+                f"{self.name}: the environment variable {variable} is not set. Set it to the API key of the server."
+            )
+        return key
 
     def cost(self, tokens: int, written: int, letters: int = 0) -> float | None:
         """Return the cost at the configured prices. A letter is one token, or about eight tokens in a JSON reply."""
@@ -232,9 +281,17 @@ def served_at(text: str) -> tuple[str, str] | None:
 def host_of(url: str) -> str | None:
     """Return the host of a URL, or None if it is this machine."""
     host = (urlsplit(url).hostname or "").casefold()
-    if host in _LOCAL_NAMES:
+    if host in ("localhost", "ip6-localhost"):
         return None
     try:
         return None if ipaddress.ip_address(host).is_loopback else host
     except ValueError:
         return host
+
+
+def refuse_servers(name: str) -> None:
+    """Raise `AuthorisationError` if `$ROBUSTIFY_NO_SERVERS` forbids models on a network."""
+    if os.environ.get(_NO_SERVERS):
+        raise AuthorisationError(
+            f"{name}: the model is on a network, which ${_NO_SERVERS} forbids. Use a model on this machine (engine hf)."
+        )

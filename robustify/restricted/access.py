@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from robustify.engines.protocols import Runnable
+from robustify.engines.settings import ModelSettings
 from robustify.errors import AuthorisationError, DataError, RobustifyError, UsageError
 from robustify.files import sha256
 from robustify.gate.key_file import Key
@@ -112,7 +112,7 @@ def _require(name: str, root: Path, file: DataFile) -> None:
         raise DataError(f"The SHA-256 of {name} differs from its pin. Use the complete published set.")
 
 
-def require_inside(models: Iterable[Runnable], manifest: Manifest) -> None:
+def require_inside(models: Iterable[ModelSettings], manifest: Manifest) -> None:
     """Refuse models that would send prompts unencrypted, or to a host that the manifest does not name. Traffic inside a
     Ray cluster is checked by the Ray engine. Raise `AuthorisationError` if one line per refused model, with its
     host."""

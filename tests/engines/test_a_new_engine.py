@@ -12,8 +12,8 @@ from robustify.ask.forecast import forecast
 from robustify.config import parse, with_models
 from robustify.engines import ENGINES, check_model, open_scorer
 from robustify.engines.protocols import Logprob, Progress, no_progress
+from robustify.engines.settings import ModelSettings
 from robustify.errors import UsageError
-from robustify.settings_files import Settings
 from robustify.views import Request
 from tests.support.fake_logs import boxes
 
@@ -31,20 +31,16 @@ class Abacus:
         return {"engine": "abacus"}
 
 
-class AbacusModel(Settings):
+class AbacusModel(ModelSettings):
     """Model on an abacus, which has a price per bead and sends its prompts to another room."""
 
-    name: str
     engine: Literal["abacus"]
-    role: Literal["voter", "under_test"] = "voter"
     beads: int = 10
-    reference: str = "abacus"
-    host: str | None = "https://next.room"
-    sends_prompts: bool = True
+    sends_prompts = True
 
     @property
-    def identity(self) -> str:
-        return f"{self.name} {self.beads}"
+    def host(self) -> str | None:
+        return "https://next.room"
 
     def cost(self, tokens: int, written: int, letters: int = 0) -> float | None:
         return float(self.beads)

@@ -19,11 +19,10 @@ from robustify.ask import Asking
 from robustify.config import Config, parse
 from robustify.engines import check_model
 from robustify.engines.cache import Cache
-from robustify.engines.openai import continuations
-from robustify.engines.openai.client import sdk_client
-from robustify.engines.openai.continuations import tokens_of
+from robustify.engines.openai import jobs
+from robustify.engines.openai.client import Client
 from robustify.engines.openai.engine import OpenAIServer, check_server
-from robustify.engines.openai.logprobs import PART, Token, covers
+from robustify.engines.openai.logprobs import PART, Token, covers, tokens_of
 from robustify.engines.settings import RayModel
 from robustify.errors import AuthorisationError, DataError, ModelError, RequestError, UsageError
 from robustify.item import Item
@@ -328,12 +327,12 @@ def test_a_config_sends_no_key_that_is_not_meant_for_its_server(
     monkeypatch.setenv(variable, "sk-4f0e-hidden-9a7")
     monkeypatch.setenv("ROBUSTIFY_KEYS", listed)
     if allowed:
-        sdk_client(model(url, api_key_env=variable)).close()
+        Client(model(url, api_key_env=variable)).close()
         return
     with pytest.raises(
         AuthorisationError, match=rf"toy: api_key_env: {variable} .*ROBUSTIFY_KEYS={variable}@"
     ) as e:
-        sdk_client(model(url, api_key_env=variable))
+        Client(model(url, api_key_env=variable))
     assert "hidden" not in str(e.value)
 
 
@@ -416,7 +415,7 @@ def test_what_cannot_be_written_is_refused(
 def test_an_interrupt_waits_for_nobody_and_what_was_kept_is_not_asked_again(
     server: Stub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(continuations, "GATHERED", 0.01)
+    monkeypatch.setattr(jobs, "GATHERED", 0.01)
     server.manner.service = 0.02
     reference = scored(server, tmp_path / "reference", MANY)
 

@@ -9,9 +9,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any
+from typing import get_args
 
-from robustify.engines.openai.client import Refusal, is_name, shown_name
+from robustify.engines.openai.client import Client, Refusal, is_name, shown_name
 from robustify.engines.openai.letters import ByChat, find_way
 from robustify.engines.openai.logprobs import PART, Form, Questions, Token, covers
 from robustify.errors import UsageError
@@ -26,7 +26,6 @@ TOLERANCE = 0.25
 """Allowed difference in nats between two computations of one log-probability. Shifted echoes differ by more."""
 TOPS = (20, 5)
 """Numbers of likely tokens to try: the maximum of most servers, and that of OpenAI's completions."""
-_FORMS: tuple[Form, ...] = ("prompt_logprobs", "echo")
 _CHECKED, _LEAST = 3, 2
 """Usual and minimum number of tokens to compare."""
 
@@ -49,10 +48,9 @@ class Capabilities:
     def require(self, name: str, templates: Sequence[Template]) -> None:
         """Check that the server supports these templates. Raise `UsageError` if some views are not supported. The message
         gives the reason and the `asking` setting that works."""
-        refused = [t for t in templates if not self._serves(t)]
-        if not refused:
+        named = ", ".join(f"{t.view} ({t.name})" for t in templates if not self._serves(t))
+        if not named:
             return
-        named = ", ".join(f"{t.view} ({t.name})" for t in refused)
         likely = f"only log-probabilities of the {self.top} most likely next tokens"
         why = likely if self.top else "no log-probabilities"
         mend = "`asking: {mode: letter, views: [choices_only, full]}`"
@@ -73,32 +71,33 @@ class Capabilities:
 def probe_server(questions: Questions) -> Capabilities:
     """Return the capabilities of a server.
     Raise `ModelError` if the server has another model, or its numbers are unusable."""
-    base = _reported_name(questions)
-    sampled = questions.client.model.samples is not None
-    form, tokens = (None, ()) if sampled else _form(questions)
-    top, likely = (0, {}) if sampled else _likely(questions)
-    if form is None and not top:
-        return Capabilities(None, 0, base, (), find_way(questions.client, LETTERS, "ABCD"))
-    if form is None:
-        seen = questions.following(LETTERS, top) or {}
-        if not {" A", " B", " C", " D"} & set(seen):
-            raise questions.client.fault(
-                f"returned {len(seen)} likely tokens for a question with lettered options, but no letter such as ` A`"
-            )
-        return Capabilities(None, top, base, tuple(sorted(seen.values(), reverse=True)[:5]))
-    _check_consistency(questions, form, tokens, likely)
-    logprobs = tuple(t.logprob for t in tokens if t.logprob is not None)
-    return Capabilities(form, top, base, logprobs)
+    client = questions.client
+    base = _reported_name(client)
+    form, tokens, top, likely = None, list[Token](), 0, dict[str, float]()
+    if client.model.samples is None:
+        form, tokens = _form(questions)
+        top, likely = _likely(questions)
+    if form is not None:
+        _check_consistency(questions, form, tokens, likely)
+        return Capabilities(form, top, base, tuple(t.logprob for t in tokens if t.logprob is not None))
+    if not top:
+        return Capabilities(None, 0, base, (), find_way(client, LETTERS, "ABCD"))
+    seen = questions.following(LETTERS, top) or {}
+    if not {" A", " B", " C", " D"} & set(seen):
+        raise client.fault(
+            f"returned {len(seen)} likely tokens for a question with lettered options, but no letter such as ` A`"
+        )
+    return Capabilities(None, top, base, tuple(sorted(seen.values(), reverse=True)[:5]))
 
 
-def _reported_name(questions: Questions) -> str:
-    client, served = questions.client, questions.client.model.served
+def _reported_name(client: Client) -> str:
+    served = client.model.served
     try:
         data = client.models().get("data")
     except Refusal:
         return served
     entries = [e for e in data if isinstance(e, dict)] if isinstance(data, list) else []
-    mine: Mapping[str, Any] | None = next((e for e in entries if e.get("id") == served), None)
+    mine = next((e for e in entries if e.get("id") == served), None)
     if mine is None:
         listed = ", ".join(shown_name(e.get("id")) for e in entries[:10]) or "none"
         raise client.fault(
@@ -110,8 +109,8 @@ def _reported_name(questions: Questions) -> str:
     return named if is_name(named) else served
 
 
-def _form(questions: Questions) -> tuple[Form | None, Sequence[Token]]:
-    for form in _FORMS:
+def _form(questions: Questions) -> tuple[Form | None, list[Token]]:
+    for form in get_args(Form):
         try:
             tokens = questions.prompt(TEXT, form)
         except Refusal:
@@ -125,22 +124,20 @@ def _form(questions: Questions) -> tuple[Form | None, Sequence[Token]]:
                 "changes prompts."
             )
         return form, tokens
-    return None, ()
+    return None, []
 
 
-def _likely(questions: Questions) -> tuple[int, Mapping[str, float]]:
+def _likely(questions: Questions) -> tuple[int, dict[str, float]]:
     for top in TOPS:
         try:
             seen = questions.following(TEXT, top)
         except Refusal:
             continue
-        if not seen:
-            return 0, {}
-        if sum(map(math.exp, seen.values())) > 1.01:
+        if seen and sum(map(math.exp, seen.values())) > 1.01:
             raise questions.client.fault(
                 "returned likely tokens whose probabilities sum to more than 1; expected natural logarithms"
             )
-        return top, seen
+        return (top, seen) if seen else (0, {})
     return 0, {}
 
 

@@ -8,16 +8,12 @@ reply from a model with another name is refused.
 import json
 import re
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from robustify.engines.network import key_for, refuse_servers
-from robustify.engines.settings import OpenAIModel, host_of
+from robustify.engines.settings import OpenAIModel, host_of, refuse_servers
 from robustify.errors import ModelError
-
-if TYPE_CHECKING:
-    import openai
 
 _PASSING = (408, 409, 429)
 """Statuses below 500 that the SDK retries."""
@@ -45,43 +41,55 @@ class Unreachable(ModelError):
         self.status = status
 
 
-@dataclass(slots=True)
-class Usage:
-    """Numbers of requests and tokens sent.
-    They are not part of a run's files, because a run from the cache sends nothing."""
-
-    requests: int = 0
-    retries: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-
-    def as_log(self, model: OpenAIModel) -> Json:
-        """Return the usage as an entry for run.log. The cost is in the currency of the prices, or None without them."""
-        cost = (self.tokens_in * (model.price_in or 0) + self.tokens_out * (model.price_out or 0)) / 1e6
-        return {
-            "model": model.name,
-            "requests": self.requests,
-            "tried_again": self.retries,
-            "tokens_in": self.tokens_in,
-            "tokens_out": self.tokens_out,
-            "cost": None if model.price_in is None and model.price_out is None else cost,
-        }
-
-
 class Client:
     """Thread-safe client of one server. If `check_name` is true, it refuses replies from a model with another name. Raise
-    `ModelError` if the openai package is not installed, and the errors of `refuse_servers` and `key_for`."""
+    `ModelError` if the openai package is not installed, and the errors of `refuse_servers` and `api_key`."""
 
     def __init__(self, model: OpenAIModel, *, check_name: bool = True) -> None:
-        self.model = model
-        self.usage = Usage()
-        self._check_name = check_name
+        try:
+            import openai
+        except ImportError:
+            raise ModelError(
+                f"{model.name}: the engine openai needs the package openai, which is not installed. Run "
+                "`pip install 'robustcbrn-eval[openai]'`."
+            ) from None
+        refuse_servers(model.name)
+        self.model, self._check_name = model, check_name
+        self._counts: Counter[str] = Counter()
         self._lock = threading.Lock()
-        self._sdk = sdk_client(model, self._count_request)
+        # For a server on this machine, a proxy from the environment would send prompts off the machine.
+        http = openai.DefaultHttpxClient(
+            follow_redirects=False,
+            trust_env=host_of(model.base_url) is not None,
+            timeout=model.timeout,
+            event_hooks={"request": [self._count_request]},
+        )
+        self._sdk = openai.OpenAI(
+            base_url=model.base_url,
+            api_key=model.api_key(),
+            timeout=model.timeout,
+            max_retries=model.retries,
+            http_client=http,
+        )
+        # The SDK reads these from the environment, where they may be meant for another server.
+        self._sdk.organization = self._sdk.project = None
 
     def close(self) -> None:
         """Close the connections."""
         self._sdk.close()
+
+    def usage(self) -> Json:
+        """Return the numbers of requests and tokens sent as an entry for run.log. The cost is in the currency of the
+        prices, or None without them. A run's files do not depend on it, because a run from the cache sends nothing."""
+        model, counts = self.model, self._counts
+        cost = (
+            counts["tokens_in"] * (model.price_in or 0) + counts["tokens_out"] * (model.price_out or 0)
+        ) / 1e6
+        return {
+            "model": model.name,
+            **{name: counts[name] for name in ("requests", "tried_again", "tokens_in", "tokens_out")},
+            "cost": None if model.price_in is None and model.price_out is None else cost,
+        }
 
     def fault(self, what: str) -> ModelError:
         """Return an error about the server of this model. `what` is a verb phrase."""
@@ -89,7 +97,7 @@ class Client:
 
     def models(self) -> Json:
         """Return the reply of `/v1/models`, or raise one of the errors of `completions`."""
-        return self._sent(lambda: self._sdk.models.with_raw_response.list())
+        return self._sent(self._sdk.models.with_raw_response.list)
 
     def completions(self, body: Mapping[str, Any]) -> Json:
         """Send these fields and the model's ID to `/v1/completions`, and return the reply.
@@ -113,9 +121,9 @@ class Client:
         reply = self._sent(lambda: resource.with_raw_response.create(**needed, extra_body=sent))
         name, expected = reply.get("model"), self.model.pin or self.model.served
         if self._check_name and isinstance(name, str) and name and name != expected:
-            said = shown_name(name, sent[what])
+            shown = shown_name(name, sent[what])
             raise self.fault(
-                f"replied as {said}; expected {expected!r}. To expect another name, set `pin: NAME`."
+                f"replied as {shown}; expected {expected!r}. To expect another name, set `pin: NAME`."
             )
         return reply
 
@@ -123,7 +131,7 @@ class Client:
         import openai
 
         try:
-            content = ask().content
+            reply = json.loads(ask().content)
         except openai.APIStatusError as error:
             raise self._refusal(error.status_code, str(error)) from None
         except openai.APITimeoutError:
@@ -131,15 +139,15 @@ class Client:
         except openai.APIConnectionError as error:
             refused = "connect" in type(error.__cause__).__name__.lower()
             raise self._unreachable("cannot be reached" if refused else "broke the connection") from None
-        try:
-            reply = json.loads(content)
         except (ValueError, RecursionError):
             reply = None
         if not isinstance(reply, dict):
             raise Unreachable(
                 f"{self.model.name}: the server sent a reply that is not a complete JSON object"
             )
-        self._count_tokens(reply)
+        with self._lock:
+            self._counts["tokens_in"] += count_in(reply, "prompt_tokens")
+            self._counts["tokens_out"] += count_in(reply, "completion_tokens")
         return reply
 
     def _refusal(self, status: int, words: str) -> Exception:
@@ -160,46 +168,8 @@ class Client:
 
     def _count_request(self, request: Any) -> None:
         with self._lock:
-            self.usage.requests += 1
-            self.usage.retries += request.headers.get("x-stainless-retry-count", "0") != "0"
-
-    def _count_tokens(self, reply: Json) -> None:
-        usage = reply.get("usage")
-        if isinstance(usage, dict):
-            with self._lock:
-                self.usage.tokens_in += count_of(usage.get("prompt_tokens"))
-                self.usage.tokens_out += count_of(usage.get("completion_tokens"))
-
-
-def sdk_client(model: OpenAIModel, on_request: Callable[[Any], None] = lambda _: None) -> "openai.OpenAI":
-    """Return an SDK client that ignores redirects and environment settings. `on_request` is called for every request sent.
-    Raise `ModelError` if the openai package is not installed, and the errors of `refuse_servers` and `key_for`."""
-    try:
-        import openai
-    except ImportError:
-        raise ModelError(
-            f"{model.name}: the engine openai needs the package openai, which is not installed. Run "
-            "`pip install 'robustcbrn-eval[openai]'`."
-        ) from None
-    refuse_servers(model.name)
-    key = key_for(model.name, model.api_key_env, model.base_url)
-    # For a server on this machine, a proxy from the environment would send prompts off the machine.
-    http = openai.DefaultHttpxClient(
-        follow_redirects=False,
-        trust_env=host_of(model.base_url) is not None,
-        timeout=model.timeout,
-        event_hooks={"request": [on_request]},
-    )
-    client = openai.OpenAI(
-        base_url=model.base_url,
-        api_key=key,
-        timeout=model.timeout,
-        max_retries=model.retries,
-        http_client=http,
-    )
-    # The SDK reads these from the environment, where they may be meant for another server.
-    client.organization = client.project = None
-    return client
+            self._counts["requests"] += 1
+            self._counts["tried_again"] += request.headers.get("x-stainless-retry-count", "0") != "0"
 
 
 def shown_name(said: object, prompt: object = "") -> str:
@@ -217,3 +187,9 @@ def is_name(said: object) -> bool:
 def count_of(value: object) -> int:
     """Return a count reported by a server, or 0 if the value is not a count."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**53 else 0
+
+
+def count_in(reply: Json, name: str) -> int:
+    """Return a count in the usage of a reply, or 0 if there is none."""
+    usage = reply.get("usage")
+    return count_of(usage.get(name)) if isinstance(usage, dict) else 0

@@ -6,30 +6,18 @@ here, and its fingerprint says so.
 """
 
 import hashlib
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from robustify.engines.cache import Cache, CachedScores
 from robustify.engines.openai.capabilities import Capabilities, probe_server
 from robustify.engines.openai.client import Client, Json, Refusal, Unreachable
-from robustify.engines.openai.continuations import (
-    TOO_LONG,
-    Job,
-    Scored,
-    Scoring,
-    in_threads,
-    jobs_of,
-    keys_of,
-    one_letter,
-)
-from robustify.engines.openai.letters import LENGTHS, ByChat, letter_of, read_letter, read_replies
-from robustify.engines.openai.logprobs import Questions
+from robustify.engines.openai.jobs import TOO_LONG, in_threads, jobs_of, keys_of, one_letter
+from robustify.engines.openai.letters import LENGTHS, Sampling, letter_of, read_replies, sampled_keys
+from robustify.engines.openai.logprobs import Questions, Scoring
 from robustify.engines.plan import Encoded
-from robustify.engines.protocols import NO_LETTER, Closing, Logprob, Progress, Reply, no_progress
+from robustify.engines.protocols import Closing, Logprob, Progress, Reply, no_progress
 from robustify.engines.settings import DEFAULT_SAMPLES, OpenAIModel
 from robustify.errors import DataError, ModelError, RequestError
 from robustify.views import BY_CHAT, Request, Template
@@ -40,14 +28,14 @@ UNKNOWN = "unknown (remote)"
 FIRST_TRIES = 2
 """Maximum number of retries of the first contact, so that a wrong address is reported soon."""
 _SAME_PROBE = 0.2
-_HELLO = "Say hello."
+"""Allowed difference in nats between two probes of one model, which is the error of half precision."""
 # Pairs of the path for generating text and the field for the length of a reply.
 _WRITING = (*(("chat", length) for length in LENGTHS), ("completions", LENGTHS[0]))
 
 
 class OpenAIServer(Closing):
-    """Model on a server. Nothing is sent before the first request or call of `fingerprint`. Raise `ModelError` if the
-    openai package is not installed, and the errors of `refuse_servers` and `key_for`."""
+    """Model on a server. Nothing is sent before the first request or call of `fingerprint`. Raise the errors of
+    `Client`."""
 
     def __init__(self, model: OpenAIModel, cache: Cache | None = None) -> None:
         self.name = model.name
@@ -55,6 +43,7 @@ class OpenAIServer(Closing):
         self._client = Client(model)
         self._questions = Questions(self._client)
         self._cache = cache
+        self.usage = self._client.usage
 
     def __repr__(self) -> str:
         return f"OpenAIServer({self.name!r})"
@@ -62,10 +51,6 @@ class OpenAIServer(Closing):
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
-
-    def usage(self) -> Json:
-        """Return the numbers of requests and tokens sent, and their cost at the configured prices."""
-        return self._client.usage.as_log(self._model)
 
     @cached_property
     def capabilities(self) -> Capabilities:
@@ -81,7 +66,7 @@ class OpenAIServer(Closing):
         """Return one log-probability per request. Identical requests are sent only once.
         Raise `RequestError` if requests do not fit into the context of the model, or cannot be scored by a server. Raise
         `ModelError` if the server keeps failing or returns unusable numbers. Finished scores are kept."""
-        can = self.capabilities
+        can, client = self.capabilities, self._client
         keys = sampled_keys(requests) if can.chat else keys_of(requests)
         asked, kept = Counter(keys), CachedScores(self._cache, self._recipe, self.name)
         known = kept.known(asked)
@@ -90,18 +75,24 @@ class OpenAIServer(Closing):
         planned = jobs_of(requests, keys, letter_of if can.chat else one_letter)
         jobs = [job for job in planned if not known.keys() >= job.wanted.keys()]
         if can.form is None and (not (can.top or can.chat) or not all(job.letters for job in jobs)):
-            raise self._client.fault("returns no prompt log-probabilities, so only letters can be scored")
-        samples = self._model.samples or DEFAULT_SAMPLES
-        scoring = Sampling(self._client, can.chat, samples) if can.chat else Scoring(self._questions, can)
+            raise client.fault("returns no prompt log-probabilities, so only letters can be scored")
+        scoring = Scoring(self._questions, can.form, can.top)
+        sampling = Sampling(client, can.chat, self._model.samples or DEFAULT_SAMPLES) if can.chat else None
         unfit: dict[Encoded, str] = {}
         try:
-            for batch in in_threads(scoring, jobs, self._model.concurrency):
+            for batch in in_threads(sampling or scoring, jobs, self._model.concurrency):
                 fresh = {key: value for scored in batch for key, value in scored.items() if key not in known}
                 unfit |= {key: why for key, why in fresh.items() if isinstance(why, str)}
                 known |= kept.keep({k: v for k, v in fresh.items() if isinstance(v, Logprob)})
                 progress(sum(asked[key] for key in fresh))
         except ModelError as error:
-            raise self._broken_off(error, len(asked), len(known)) from None
+            left, sent = len(asked) - len(known), client.usage()["tokens_in"]
+            cached = f"{len(known):,} are cached, so the same command continues from there"
+            last = (
+                f"{self.name}: {left:,} of {len(asked):,} requests remain; {cached if self._cache else 'none are cached'} "
+                f"({sent:,} tokens were sent)"
+            )
+            raise type(error)(*error.lines, last) from None
         if unfit:
             raise RequestError.of({i: unfit[key] for i, key in enumerate(keys) if key in unfit})
         return [known[key] for key in keys]
@@ -115,30 +106,27 @@ class OpenAIServer(Closing):
         """Return one reply per prompt, in the order of the prompts. Raise `DataError` if prompts do not fit into the
         context of the model. Raise `ModelError` if the server keeps failing or cannot generate text."""
         writing = self._writing
-        replies: dict[int, Reply | None] = {}
 
         def one(number: int) -> tuple[int, Reply | None]:
             try:
                 return number, self._reply(prompts[number], max_tokens, *writing)
             except Refusal as refusal:
-                if not refusal.too_long:
-                    raise self._client.fault(f"refused a prompt ({refusal.status})") from None
-                return number, None
+                if refusal.too_long:
+                    return number, None
+                raise self._client.fault(f"refused a prompt ({refusal.status})") from None
 
-        numbers = range(len(prompts))
-        for batch in in_threads(one, numbers, self._model.concurrency):
-            replies.update(batch)
-        too_long = sorted(number for number, reply in replies.items() if reply is None)
-        if too_long:
-            raise DataError.gather([f"prompt {number}: {TOO_LONG}" for number in too_long])
-        return [reply for _, reply in sorted(replies.items()) if reply is not None]
+        batches = in_threads(one, range(len(prompts)), self._model.concurrency)
+        replies = sorted(pair for batch in batches for pair in batch)
+        if faults := [f"prompt {number}: {TOO_LONG}" for number, reply in replies if reply is None]:
+            raise DataError.gather(faults)
+        return [reply for _, reply in replies if reply is not None]
 
     @cached_property
     def _writing(self) -> tuple[str, str]:
         """First API path and length parameter that the server accepts for text generation."""
         for path, length in _WRITING:
             try:
-                self._reply(_HELLO, 8, path, length)
+                self._reply("Say hello.", 8, path, length)
             except Refusal:
                 continue
             return path, length
@@ -147,7 +135,7 @@ class OpenAIServer(Closing):
         )
 
     def _reply(self, prompt: str, max_tokens: int, path: str, length: str) -> Reply:
-        body: dict[str, Any] = {length: max_tokens, "n": 1, "stream": False}
+        body: Json = {length: max_tokens, "n": 1, "stream": False}
         # A reasoning model samples its replies and accepts only its default temperature.
         if length == "max_tokens":
             body["temperature"] = 0
@@ -157,30 +145,23 @@ class OpenAIServer(Closing):
             sent = self._client.completions({**body, "prompt": prompt})
         return read_replies(sent, path, self.name)[0]
 
-    def _broken_off(self, error: ModelError, n: int, done: int) -> ModelError:
-        usage = self._client.usage
-        kept = (
-            f"{done:,} are cached, so the same command continues from there"
-            if self._cache
-            else "none are cached"
-        )
-        last = f"{self.name}: {n - done:,} of {n:,} requests remain; {kept} ({usage.tokens_in:,} tokens were sent)"
-        return type(error)(*error.lines, last)
-
     @cached_property
     def _recipe(self) -> dict[str, str]:
         """Properties of the server and the model that identify their scores in the cache.
         Two servers may use one name for two models, and a server may change its model. So scores are also stored by probe:
         the first stored probe that equals the current one except for rounding."""
         can = self.capabilities
-        recipe = _recipe(self._model, can)
         for n in range(1000):
-            kept = CachedScores(self._cache, {**recipe, "variant": str(n)}, self.name)
+            recipe = {**_recipe(self._model, can), "variant": str(n)}
+            kept = CachedScores(self._cache, recipe, self.name)
             before = kept.path
             if before is None:
                 kept.path = before = " ".join(f"{number:.4f}" for number in can.probe) or "none"
-            if is_same_probe(before, can.probe):
-                return {**recipe, "variant": str(n), "probe": before}
+            stored = [] if before == "none" else [float(number) for number in before.split()]
+            if len(stored) == len(can.probe) and all(
+                abs(a - b) <= _SAME_PROBE for a, b in zip(stored, can.probe, strict=True)
+            ):
+                return {**recipe, "probe": before}
         raise self._client.fault("seems to serve a different model every time; expected always the same")
 
 
@@ -200,24 +181,16 @@ def check_server(model: OpenAIModel, templates: Sequence[Template]) -> dict[str,
         return server.fingerprint()
 
 
-def is_same_probe(before: str, probe: Sequence[float]) -> bool:
-    """Return whether two probes are equal within the error of half precision. `before` is the stored one."""
-    numbers = [] if before == "none" else [float(number) for number in before.split()]
-    pairs = list(zip(numbers, probe, strict=False))
-    return len(numbers) == len(probe) and all(abs(a - b) <= _SAME_PROBE for a, b in pairs)
-
-
 def _recipe(model: OpenAIModel, can: Capabilities) -> Mapping[str, str]:
     scores = can.form or f"the {can.top} likeliest next tokens, others bounded"
     letters = f"next tokens, {can.top} shown"
     drawn: dict[str, str] = {}
     if can.chat is not None:
         scores, letters = "shares of replies", "structured" if can.chat.structured else "first of a reply"
-        words = hashlib.sha256(BY_CHAT.encode()).hexdigest()[:16]
         drawn = {
             "samples": str(model.samples or DEFAULT_SAMPLES),
             "reply_tokens": str(model.reply_tokens),
-            "words": words,
+            "words": hashlib.sha256(BY_CHAT.encode()).hexdigest()[:16],
         }
     return {
         "engine": VERSION,
@@ -231,46 +204,3 @@ def _recipe(model: OpenAIModel, can: Capabilities) -> Mapping[str, str]:
         **drawn,
         "tokenizer": "the server's",
     }
-
-
-@dataclass(frozen=True, slots=True)
-class Sampling:
-    """Callable that scores letters by their shares of sampled chat replies, for servers without log-probabilities.
-
-    The probability of a letter is its share of the readable replies after adding half a reply to each count (Krichevsky and
-    Trofimov 1981), because zero replies out of five do not mean zero probability. The answer table contains the number of
-    readable replies. If half or more of the replies name no letter, the question is unanswered.
-    """
-
-    client: Client
-    way: ByChat
-    samples: int
-
-    def __call__(self, job: Job) -> Scored:
-        """Return the log of each letter's share of the replies, or `NO_LETTER` for all letters if too few are readable.
-        Raise `ModelError` if the server keeps failing."""
-        named = {key: str(letter_of(continuation)) for key, continuation in job.wanted.items()}
-        letters = sorted(set(named.values()))
-        try:
-            replies = self.way.replies(self.client, job.context, letters, self.samples)
-        except Refusal as refusal:
-            if refusal.too_long:
-                return dict.fromkeys(named, TOO_LONG)
-            # Hosted models refuse questions that trigger a content filter, and answer others of the same form.
-            replies = []
-        counts = Counter(letter for reply in replies if (letter := read_letter(reply, letters)))
-        n = counts.total()
-        if 2 * n <= self.samples:
-            return dict.fromkeys(named, NO_LETTER)
-        total = n + len(letters) / 2
-        return {key: Logprob(math.log((counts[letter] + 0.5) / total), 1, n) for key, letter in named.items()}
-
-
-def sampled_keys(requests: Sequence[Request]) -> list[Encoded]:
-    """Return the cache key of each request, which contains its text and all letters of its question."""
-    letters: dict[str, set[str]] = {}
-    for request in requests:
-        letters.setdefault(request.context, set()).add(letter_of(request.continuation) or "")
-    among = ["".join(sorted(letters[request.context])).encode() for request in requests]
-    keys = keys_of(requests)
-    return [Encoded(k.context, (*k.continuation, *b"|", *a)) for k, a in zip(keys, among, strict=True)]
