@@ -6,7 +6,7 @@ bar. The scores of choices that were shown in another order are put back into th
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -92,7 +92,7 @@ def plan(items: Sequence[Item], asking: Asking) -> list[Planned]:
     """Return all planned questions, view by view. The plan depends only on the items and the settings."""
     several = _asked_in_several_orders(items, asking)
     return [
-        _planned(item, words, order, _shots(items, item, asking.shots))
+        _planned(items, item, words, order, asking.shots)
         for words in asking.templates()
         for item in items
         for order in _orders(item, words.view, asking, item.id in several)
@@ -108,32 +108,27 @@ def ask(planned: Sequence[Planned], scorer: Scorer, progress: Progress = no_prog
         with muted():
             scored = iter(scorer.loglikelihoods([r for p in planned for r in p.requests], progress))
     except RequestError as error:
-        lines = DataError.gather(_named(planned, error.faults) or error.lines).lines
-        raise UnaskableError(*lines, counted=_counted(planned, error.faults, scorer.name)) from None
+        raise _unaskable(planned, error, scorer.name) from None
     for p in planned:
         yield _row(p, scorer.name, [next(scored) for _ in p.requests])
 
 
-def _named(planned: Sequence[Planned], faults: Mapping[int, str]) -> list[str]:
-    """Convert faults of requests to messages, and keep the first fault of each item and template."""
+def _unaskable(planned: Sequence[Planned], error: RequestError, model: str) -> UnaskableError:
+    """Return an error with the first fault of each item and template. Its `counted` line has no IDs or lengths, because a
+    length can identify an item of a restricted set."""
     owners = [p for p in planned for _ in p.requests]
-    first: dict[tuple[str, str], str] = {}
-    for position, fault in faults.items():
-        item, words = owners[position].item, owners[position].template
-        first.setdefault((item.id, f"{words.view} ({words.name})"), fault)
-    return [f"item {item}, {words}: {fault}" for (item, words), fault in first.items()]
-
-
-def _counted(planned: Sequence[Planned], faults: Mapping[int, str], model: str) -> str:
-    """Summarize faults in one line without IDs or lengths, because a length can identify an item of a restricted set."""
-    owners = [p for p in planned for _ in p.requests]
+    first: dict[str, str] = {}
     items: dict[str, set[str]] = {}
-    for position in faults:
-        items.setdefault(owners[position].template.view, set()).add(owners[position].item.id)
+    for position, fault in error.faults.items():
+        item, words = owners[position].item, owners[position].template
+        first.setdefault(f"item {item.id}, {words.view} ({words.name})", fault)
+        items.setdefault(words.view, set()).add(item.id)
+    lines = DataError.gather([f"{name}: {fault}" for name, fault in first.items()] or error.lines).lines
     counts = ", ".join(f"{len(ids):,} in the view {view}" for view, ids in items.items()) or "some"
-    return (
-        f"{model}: some items are too long for the model or have no tokens: {counts}. Use a model with a longer "
-        "context, or fewer shots."
+    return UnaskableError(
+        *lines,
+        counted=f"{model}: some items are too long for the model or have no tokens: {counts}. Use a model with a longer "
+        "context, or fewer shots.",
     )
 
 
@@ -163,18 +158,14 @@ def _orders(item: Item, view: View, asking: Asking, several: bool) -> tuple[Orde
             return (orders.own(item.k),)
 
 
-def _shots(items: Sequence[Item], item: Item, n: int) -> list[Item]:
-    # Nearly all items share the first n others as a header, which an engine can thus compute once.
-    others = (other for other in items[: n + 1] if other.id != item.id)
-    return list(others)[:n]
-
-
-def _planned(item: Item, words: Template, order: Order, shots: Sequence[Item]) -> Planned:
+def _planned(items: Sequence[Item], item: Item, words: Template, order: Order, shots: int) -> Planned:
     if not words.can_ask(item):
         return Planned(item, words, order, (), refusal="no_passage")
     if not words.by_letter and not all(c.strip() for c in item.choices):
         return Planned(item, words, order, (), refusal="empty_choice")
-    return Planned(item, words, order, words.requests(item, order, shots))
+    # Nearly all items share the first others as a header, which an engine can thus compute once.
+    others = [other for other in items[: shots + 1] if other.id != item.id][:shots]
+    return Planned(item, words, order, words.requests(item, order, others))
 
 
 def _row(p: Planned, model: str, scored: Sequence[Logprob]) -> Answer:

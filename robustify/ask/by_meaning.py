@@ -68,7 +68,7 @@ def _vectors(folder: Path, texts: Sequence[str], kept: Path | None, progress: Pr
     if file is not None and file.is_file() and file.stat().st_size % (4 * max(len(texts), 1)) == 0:
         found = np.frombuffer(file.read_bytes(), dtype="<f4").reshape(len(texts), -1)
     else:
-        from robustify.engines.local.encoder import sentence_vectors  # imports torch
+        from robustify.engines.local.model import sentence_vectors  # imports torch
 
         found = sentence_vectors(folder, texts, progress)
         if file is not None:

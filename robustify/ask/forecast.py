@@ -6,6 +6,7 @@ not considered here.
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -101,11 +102,13 @@ def with_words(
     needs = []
     for need in known.needs:
         if (model := asked.get(need.model)) is not None:
-            tokens = None if need.tokens is None else need.tokens + sent
-            cost, more = need.cost, model.cost(sent, written)
-            if cost is not None and more is not None:
-                cost += more
-            need = replace(need, requests=need.requests + len(prompts), tokens=tokens, cost=cost)
+            cost = model.cost(sent, written)
+            need = replace(
+                need,
+                requests=need.requests + len(prompts),
+                tokens=None if need.tokens is None else need.tokens + sent,
+                cost=need.cost if need.cost is None or cost is None else need.cost + cost,
+            )
         needs.append(need)
     return replace(known, needs=tuple(needs))
 
@@ -119,15 +122,10 @@ def megabytes(reference: str, cache: Path) -> int:
 def _distinct(texts: Sequence[str]) -> int:
     """Return the number of characters of the texts, counting shared prefixes once."""
     whole = sorted(texts)
-    return sum(len(b) - _common_prefix_length(a, b) for a, b in zip(["", *whole], whole, strict=False))
+    return sum(len(b) - _shared(a, b) for a, b in zip(["", *whole], whole, strict=False))
 
 
-def _common_prefix_length(a: str, b: str) -> int:
-    low, high = 0, min(len(a), len(b))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if a[low:middle] == b[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+def _shared(a: str, b: str) -> int:
+    """Return the length of the common prefix, by bisection."""
+    ends = range(1, min(len(a), len(b)) + 1)
+    return bisect_left(ends, True, key=lambda end: a[:end] != b[:end])

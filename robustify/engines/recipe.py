@@ -14,18 +14,17 @@ from robustify.models.folder import digests
 
 VERSION = "hf-2"
 """Version of the engine. It is part of the recipe, so each version has separate scores."""
-_WEIGHTS = (".safetensors",)
 _TOKENIZER = ("tokenizer", "vocab", "merges", "special_tokens", "chat_template", "added_tokens")
 
 
-def recipe(model: TransformersSettings, folder: Path, n_threads: int | None = None) -> dict[str, str]:
+def recipe(model: TransformersSettings, folder: Path) -> dict[str, str]:
     """Return the recipe of a model in a folder. If its scores change, at least one value of the recipe has changed."""
     return {
         "engine": VERSION,
         **file_digests(folder),
         "dtype": model.dtype,
         "device": model.device,
-        "threads": str(n_threads or threads()),
+        "threads": str(getattr(model, "threads", None) or threads()),
         "max_batch_tokens": str(model.budget),
         # The default is left out, so that older caches remain valid.
         **({"section": str(model.section)} if model.section != SECTION else {}),
@@ -52,17 +51,17 @@ def threads() -> int:
 def file_digests(folder: Path) -> dict[str, str]:
     """Return the digests of weights, config, and tokenizer: all files in the folder that scores depend on."""
     names = sorted(p.name for p in folder.iterdir() if p.is_file() and not p.name.startswith("."))
-    known = digests(
-        folder, [n for n in names if n.endswith(_WEIGHTS) or n.startswith(("config.json", *_TOKENIZER))]
-    )
+    weights = [name for name in names if name.endswith(".safetensors")]
+    tokenizer = [name for name in names if name.startswith(_TOKENIZER)]
+    known = digests(folder, {*weights, *tokenizer, "config.json"})
     return {
-        "weights": _joint({n: d for n, d in known.items() if n.endswith(_WEIGHTS)}),
+        "weights": _joint({name: known[name] for name in weights}),
         "config": known["config.json"],
-        "tokenizer": _joint({n: d for n, d in known.items() if n.startswith(_TOKENIZER)}),
+        "tokenizer": _joint({name: known[name] for name in tokenizer}),
     }
 
 
 def _joint(files: dict[str, str]) -> str:
-    if len(files) == 1:
-        return next(iter(files.values()))
-    return hashlib.sha256("".join(f"{name} {files[name]}\n" for name in sorted(files)).encode()).hexdigest()
+    """Return one digest for several files: the only one, or that of the list of names and digests."""
+    listed = "".join(f"{name} {digest}\n" for name, digest in files.items())
+    return next(iter(files.values())) if len(files) == 1 else hashlib.sha256(listed.encode()).hexdigest()

@@ -24,7 +24,7 @@ torch = pytest.importorskip("torch", reason="the engine needs torch: the hf extr
 from safetensors.torch import load_file, save_file  # noqa: E402
 from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: E402
 
-from robustify.engines.local import head, layout, tree  # noqa: E402
+from robustify.engines.local import layout, tree  # noqa: E402
 from robustify.engines.local import model as in_memory  # noqa: E402
 from robustify.engines.local.engine import HF  # noqa: E402
 from robustify.engines.tokens import (  # noqa: E402
@@ -178,7 +178,7 @@ def test_what_may_be_off_grows_with_the_tokens_that_are_summed(
 
 def test_the_head_in_tiles_is_the_whole_head(llama: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
-    class Tiled(head.Head):
+    class Tiled(tree.Head):
         def _width(self, rows: int) -> int:
             return 37
 
@@ -202,13 +202,13 @@ def test_equal_requests_are_computed_once(engine: HF, monkeypatch: pytest.Monkey
 
 def test_letters_cost_one_position(engine: HF, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
-    logprobs = head.Head.logprobs
+    logprobs = tree.Head.logprobs
 
-    def spy(self: head.Head, hidden: Any, at: Any, tokens: Any) -> Any:
+    def spy(self: tree.Head, hidden: Any, at: Any, tokens: Any) -> Any:
         seen.append(len(hidden))
         return logprobs(self, hidden, at, tokens)
 
-    monkeypatch.setattr(head.Head, "logprobs", spy)
+    monkeypatch.setattr(tree.Head, "logprobs", spy)
     engine.loglikelihoods([Request("Question: the cat\nAnswer:", f" {letter}") for letter in "ABC12"])
     assert seen == [1]
 

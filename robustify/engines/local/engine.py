@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from robustify.engines.cache import Cache, CachedScores
 from robustify.engines.local.paths import Paths, Work
@@ -25,8 +24,7 @@ from robustify.views import Request
 
 class HF(Closing):
     """Causal language model from a local folder, loaded at the first uncached request and released by `close`.
-    `n_threads` defaults to `recipe.threads`. If `elsewhere` is given, it opens the model on other machines. Raise
-    `ModelError` if the folder is refused."""
+    If `elsewhere` is given, it opens the model on other machines. Raise `ModelError` if the folder is refused."""
 
     def __init__(
         self,
@@ -34,14 +32,12 @@ class HF(Closing):
         folder: Path,
         cache: Cache | None = None,
         *,
-        n_threads: int | None = None,
         elsewhere: Callable[[Mapping[str, str]], Work] | None = None,
     ) -> None:
         check_folder(folder)
         self.name = model.name
-        self._model, self._folder = model, folder
-        self._n_threads, self._elsewhere = n_threads, elsewhere
-        self._recipe = recipe(model, folder, n_threads)
+        self._model, self._folder, self._elsewhere = model, folder, elsewhere
+        self._recipe = recipe(model, folder)
         self._kept = CachedScores(cache, self._recipe, model.name)
         self._work: Work | None = None
         self._paths: Paths | None = None
@@ -106,12 +102,12 @@ class HF(Closing):
     def opened(self) -> Work:
         """Return the model, loading it if necessary."""
         if self._work is None:
+            from robustify.engines.local.model import Local
+
             if self._elsewhere is not None:
                 self._work = self._elsewhere(self._recipe)
             else:
-                from robustify.engines.local.model import Local
-
-                self._work = Local(self._folder, self._model.device, self._model.dtype, self._n_threads)
+                self._work = Local(self._folder, self._model.device, self._model.dtype)
         return self._work
 
     def _computed(
@@ -124,7 +120,11 @@ class HF(Closing):
         budget = self._model.budget
         try:
             for fresh in paths.score(requests, known, budget):
-                self._check_numbers(fresh)
+                if not all(-float("inf") < total <= 1e-3 for total in fresh.values()):
+                    raise ModelError(
+                        f"{self.name}: the model returned a log-probability that is NaN, infinite, or above 0. Its "
+                        "weights are damaged, or its precision is too low."
+                    )
                 # Store the path before the scores, because another run that finds all scores also needs the path.
                 self._kept.path = paths.path
                 yield self._kept.keep({r: Logprob(t, len(r.continuation)) for r, t in fresh.items()})
@@ -135,10 +135,3 @@ class HF(Closing):
                 f"{self.name}: a batch of {budget:,} tokens does not fit into memory. Set `max_batch_tokens: "
                 f"{budget // 2}` for this model in the config, or use a smaller model or dtype bfloat16."
             ) from None
-
-    def _check_numbers(self, fresh: Mapping[Any, float]) -> None:
-        if not all(-float("inf") < total <= 1e-3 for total in fresh.values()):
-            raise ModelError(
-                f"{self.name}: the model returned a log-probability that is NaN, infinite, or above 0. Its weights "
-                "are damaged, or its precision is too low."
-            )

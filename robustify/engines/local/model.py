@@ -9,20 +9,23 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
 from robustify.engines.local.paths import Pieces, Refused, Rows, Scored, Traits
-from robustify.engines.local.plain import score_rows
 from robustify.engines.local.tree import Trees, attending, fits, window
 from robustify.engines.plan import Batch, Encoded, Sections
-from robustify.engines.protocols import Reply
+from robustify.engines.protocols import Progress, Reply, no_progress
 from robustify.engines.recipe import threads
 from robustify.errors import ModelError, UsageError, first_line
 
 _LENGTHS = ("n_positions", "max_position_embeddings", "n_ctx")
 _UNKNOWN_LENGTH = 2048
+_TEXTS, _LONGEST = 64, 256
+"""Number of texts per batch of the encoder, and their maximum length in tokens, as in its training."""
 _FROM_FILES: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 _REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, KeyError, AttributeError, AssertionError)
 
@@ -130,13 +133,11 @@ def opened(
     bar = transformers_logging.is_progress_bar_enabled()
     transformers_logging.disable_progress_bar()
     try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, **_FROM_FILES)
-        model, loading = kind.from_pretrained(
-            folder, dtype=dtype, use_safetensors=True, output_loading_info=True, **_FROM_FILES
-        )
-    # transformers, tokenizers, and safetensors raise errors of many types, which all mean the same here.
-    except Exception as error:
-        raise _cannot_load(folder, error) from None
+        with _loading(folder):
+            tokenizer = AutoTokenizer.from_pretrained(folder, **_FROM_FILES)
+            model, loading = kind.from_pretrained(
+                folder, dtype=dtype, use_safetensors=True, output_loading_info=True, **_FROM_FILES
+            )
     finally:
         if bar:
             transformers_logging.enable_progress_bar()
@@ -150,17 +151,21 @@ def opened(
 def opened_tokenizer(folder: Path) -> tuple[Any, int]:
     """Return the tokenizer and the context length of a model in tokens, without loading its weights.
     Raise `ModelError` if transformers cannot load the tokenizer or the config."""
-    try:
+    with _loading(folder):
         tokenizer = AutoTokenizer.from_pretrained(folder, **_FROM_FILES)
         return tokenizer, max_length(AutoConfig.from_pretrained(folder, **_FROM_FILES), tokenizer)
-    # The libraries raise errors of many types, which all mean the same here.
+
+
+@contextmanager
+def _loading(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    # transformers, tokenizers, and safetensors raise errors of many types, which all mean the same here.
     except Exception as error:
-        raise _cannot_load(folder, error) from None
-
-
-def _cannot_load(folder: Path, error: Exception) -> ModelError:
-    first = (str(error).splitlines() or [""])[0][:200]
-    return ModelError(f"{folder}: transformers cannot load this model ({type(error).__name__}: {first})")
+        first = (str(error).splitlines() or [""])[0][:200]
+        raise ModelError(
+            f"{folder}: transformers cannot load this model ({type(error).__name__}: {first})"
+        ) from None
 
 
 def max_length(config: Any, tokenizer: Any) -> int:
@@ -183,3 +188,61 @@ def device_of(name: str) -> torch.device:
             f"torch cannot use the device {name!r}; expected cpu or another device of this machine."
         ) from None
     return device
+
+
+def score_rows(model: Any, batch: Rows, device: torch.device) -> Scored:
+    """Return the summed log-probability of each request of a batch. The first row must be the longest."""
+    # Padding is on the right and attention looks left, so no mask is needed, as in lm-eval.
+    ids = torch.zeros(len(batch), len(batch[0][0]), dtype=torch.long)
+    for b, (row, _) in enumerate(batch):
+        ids[b, : len(row)] = torch.tensor(row)
+    wants = [
+        (request, b, len(request.context) - 1 + i, token)
+        for b, (_, same) in enumerate(batch)
+        for request in same
+        for i, token in enumerate(request.continuation)
+    ]
+    positions = sorted({(b, position) for _, b, position, _ in wants})
+    logits = _logits_at(model, positions, ids.to(device))
+    slot = {position: i for i, position in enumerate(positions)}
+    at = torch.tensor([slot[b, position] for _, b, position, _ in wants], device=device)
+    tokens = torch.tensor([token for *_, token in wants], device=device)
+    chosen = logits[at, tokens] - torch.logsumexp(logits, dim=-1)[at]
+    totals: Scored = {}
+    for (request, *_), value in zip(wants, chosen.double().tolist(), strict=True):
+        totals[request] = totals.get(request, 0.0) + value
+    return totals
+
+
+def _logits_at(model: Any, positions: Sequence[tuple[int, int]], ids: torch.Tensor) -> torch.Tensor:
+    """Return the float32 logits (n_positions, n_vocabulary) at these (row, column) positions. All logits of a long row with
+    a large vocabulary would take gigabytes. Code that the model runs after its head still runs."""
+    rows, columns = (torch.tensor(side, device=ids.device) for side in zip(*positions, strict=True))
+    head = model.get_output_embeddings()
+    hook = head.register_forward_pre_hook(lambda _, args: (args[0][rows, columns].unsqueeze(0), *args[1:]))
+    try:
+        logits: torch.Tensor = model(input_ids=ids, use_cache=False).logits[0]
+    finally:
+        hook.remove()
+    return logits.float()
+
+
+def sentence_vectors(
+    folder: Path, texts: Sequence[str], progress: Progress = no_progress
+) -> npt.NDArray[np.float32]:
+    """Return the normalized mean of the last hidden layer over the tokens of each text (n_texts, width).
+    Texts of similar length share a batch to reduce padding. Equal texts are encoded once. Raise `ModelError` if
+    transformers cannot load the folder."""
+    tokenizer, model = opened(folder, torch.float32, torch.device("cpu"), AutoModel)
+    once = sorted(set(texts), key=lambda text: (len(text), text))
+    row = {text: at for at, text in enumerate(once)}
+    out = np.zeros((len(once), model.config.hidden_size), dtype=np.float32)
+    with torch.inference_mode():
+        for start in range(0, len(once), _TEXTS):
+            part = once[start : start + _TEXTS]
+            given = tokenizer(part, padding=True, truncation=True, max_length=_LONGEST, return_tensors="pt")
+            shown = given["attention_mask"][..., None]
+            mean = (model(**given).last_hidden_state * shown).sum(1) / shown.sum(1)
+            out[start : start + len(part)] = torch.nn.functional.normalize(mean, dim=1).numpy()
+            progress(len(part))
+    return out[[row[text] for text in texts]]

@@ -1,14 +1,16 @@
-"""Remote model on the workers of a Ray cluster, and the connection to the cluster.
+"""Remote model on the workers of a Ray cluster, the workers, and the connection to the cluster.
 
 As for a model in memory, this process chooses the scoring path and sums token log-probabilities. Workers compute units,
 which arrive in any order and are sorted here. Only this process writes the score cache, so runs are resumed as usual. The
 cluster is already running, or it is started on this machine and stopped at the end. Usage statistics, the dashboard, and
 log forwarding are off.
+
+A worker refuses to work if its model or software differs from that of the requesting machine, because its scores would
+differ too. If a worker is lost (killed, out of memory, machine down), Ray restarts it and runs its unit again.
 """
 
 import logging
 import os
-import shutil
 import socket
 import tempfile
 import time
@@ -17,16 +19,20 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from robustify import __version__
 from robustify.engines.cache import Cache
 from robustify.engines.local.engine import HF
 from robustify.engines.local.paths import Pieces, Rows, Scored, Traits
 from robustify.engines.plan import Encoded, Sections
-from robustify.engines.ray.workers import Spec, Worker
+from robustify.engines.recipe import recipe
 from robustify.engines.settings import LOCAL, RayModel
 from robustify.errors import ModelError, ResourceError, first_line
+from robustify.models.folder import check_folder
+
+if TYPE_CHECKING:
+    from robustify.engines.local.model import Local
 
 _LOG = logging.getLogger(__name__)
 MOST = 3
@@ -35,18 +41,53 @@ _LONGEST = 40
 """Maximum length of the parent folder of Ray's sockets, whose full paths must be shorter than 108 characters."""
 _PATIENCE = 20.0
 """Seconds to wait for a reply from the cluster, and for further workers after the first is ready."""
+_SETTINGS = ("device", "dtype", "max_batch_tokens", "section", "threads")
+"""Recipe entries that come from the config, so they are equal on all machines."""
 Unit = tuple[str, tuple[Any, ...]]
 """Name of a method of `Local`, and its arguments."""
 
 
-@contextmanager
-def open_remote(model: RayModel, folder: Path, scores: Cache | None) -> Iterator[HF]:
-    """Yield the engine `HF` with its model on workers.
+def open_remote(model: RayModel, folder: Path, scores: Cache | None) -> HF:
+    """Return the engine `HF` with its model on workers.
     It uses the same recipe and cache, and returns bit-identical scores. Raise `ModelError` if the folder is refused."""
-    with HF(
-        model, folder, scores, n_threads=model.threads, elsewhere=partial(Remote, model, folder)
-    ) as engine:
-        yield engine
+    return HF(model, folder, scores, elsewhere=partial(Remote, model, folder))
+
+
+class Worker:
+    """Copy of a model on a worker, opened by `hello`, or by the first unit if Ray has restarted the worker.
+    `wanted` contains the recipe and the robustify version of the requesting machine."""
+
+    def __init__(self, model: RayModel, folder: str, wanted: Mapping[str, str]) -> None:
+        # Set this before torch is loaded, because torch reads it only once.
+        os.environ["OMP_NUM_THREADS"] = str(model.threads)
+        self._model, self._folder, self._wanted = model, Path(folder), wanted
+
+    def hello(self) -> Traits:
+        """Open the model and return its traits, or raise `ModelError` if it differs from the requested one."""
+        return self._local.traits
+
+    def work(self, number: int, method: str, given: tuple[Any, ...]) -> tuple[int, list[Any]]:
+        """Return the number of this unit and the results of the given method of `Local`."""
+        return number, list(getattr(self._local, method)(*given))
+
+    @cached_property
+    def _local(self) -> "Local":
+        from robustify.engines.local.model import Local
+
+        where = f"{self._model.name}: worker on {socket.gethostname()}"
+        if not self._folder.is_dir():
+            raise ModelError(
+                f"{where}: the model folder {self._folder} does not exist on this worker. Put it on a disk that all "
+                "machines share, or copy it to the same path on each machine."
+            )
+        check_folder(self._folder)
+        here = {**recipe(self._model, self._folder), "robustify": __version__}
+        if other := [n for n, v in self._wanted.items() if n not in _SETTINGS and here.get(n) != v]:
+            raise ModelError(
+                f"{where}: the files or versions differ from those of the requesting machine ({', '.join(other)}). Use "
+                "the same files and versions on all machines."
+            )
+        return Local(self._folder, self._model.device, self._model.dtype, self._model.threads)
 
 
 class Remote:
@@ -54,10 +95,10 @@ class Remote:
     The first request connects to the cluster. Raise `ModelError` if ray is not installed, a worker has another model,
     software, or folder, or workers keep getting lost. Raise `ResourceError` if there is no cluster, or it has no room."""
 
-    def __init__(self, model: RayModel, folder: Path, recipe: Mapping[str, str]) -> None:
+    def __init__(self, model: RayModel, folder: Path, known: Mapping[str, str]) -> None:
         from robustify.engines.local.model import opened_tokenizer
 
-        self._model, self._folder, self._recipe = model, folder, recipe
+        self._model, self._folder, self._wanted = model, folder, {**known, "robustify": __version__}
         self._open = ExitStack()
         # The tokenizer is needed here, because workers receive tokens.
         self.tokenizer, self.max_length = opened_tokenizer(folder)
@@ -108,7 +149,6 @@ class Remote:
     def _ready(self) -> tuple[list[Any], Traits]:
         """Workers that are ready, and the traits of the model that the first one reported."""
         model, ray = self._model, self._ray
-        spec = Spec(model, str(self._folder.resolve()), {**self._recipe, "robustify": __version__})
         kind = ray.remote(
             num_cpus=model.threads,
             num_gpus=model.gpus,
@@ -116,7 +156,8 @@ class Remote:
             max_restarts=-1,
             max_task_retries=MOST - 1,
         )(Worker)
-        workers = [kind.remote(spec) for _ in range(model.workers)]
+        given = (model, str(self._folder.resolve()), self._wanted)
+        workers = [kind.remote(*given) for _ in range(model.workers)]
         self._open.callback(lambda: [ray.kill(worker, no_restart=True) for worker in workers])
         greeting = {worker.hello.remote(): worker for worker in workers}
         began = time.monotonic()
@@ -130,15 +171,11 @@ class Remote:
             more, rest = ray.wait(rest, num_returns=len(rest), timeout=time.monotonic() - began + _PATIENCE)
             done += more
         with self._raising():
-            said: list[Traits] = [ray.get(ref) for ref in done]
+            traits: list[Traits] = [ray.get(ref) for ref in done]
         if rest:
-            _LOG.warning(
-                "%s: only %d of %d workers are ready; continuing with these",
-                model.name,
-                len(done),
-                len(workers),
-            )
-        return [greeting[ref] for ref in done], said[0]
+            counts = (model.name, len(done), len(workers))
+            _LOG.warning("%s: only %d of %d workers are ready; continuing with these", *counts)
+        return [greeting[ref] for ref in done], traits[0]
 
     def _done(self, units: Sequence[Unit]) -> Iterator[tuple[int, list[Any]]]:
         """Yield the number and results of each unit of work as it finishes."""
@@ -195,7 +232,7 @@ def cluster(model: RayModel) -> Iterator[Any]:
         try:
             _check_listening(str(options["address"]))
             ray.init(**options, log_to_driver=False, logging_level="ERROR")
-        except (ConnectionError, RuntimeError, OSError, ValueError, TimeoutError) as error:
+        except (RuntimeError, OSError, ValueError) as error:
             raise ResourceError(
                 f"{model.name}: no Ray cluster is running at {model.address or 'this machine'} "
                 f"({type(error).__name__}: {first_line(error)}). Start one with `ray start --head`, or remove the address "
@@ -213,10 +250,8 @@ def _started_here(model: RayModel) -> Iterator[dict[str, Any]]:
     The folder is in the usual temporary folder, or in `/tmp` if that path is too long for socket names. A restricted run
     writes nothing else outside its run folder."""
     usual = tempfile.gettempdir()
-    folder = tempfile.mkdtemp(
-        prefix="rbray-", dir=usual if len(usual) <= _LONGEST else os.path.join(os.sep, "tmp")
-    )
-    try:
+    parent = usual if len(usual) <= _LONGEST else os.path.join(os.sep, "tmp")
+    with tempfile.TemporaryDirectory(prefix="rbray-", dir=parent, ignore_cleanup_errors=True) as folder:
         yield {
             "address": LOCAL,
             # This may exceed the number of cores. Workers then share cores.
@@ -227,8 +262,6 @@ def _started_here(model: RayModel) -> Iterator[dict[str, Any]]:
             # Requests must not be written to disk.
             "_system_config": {"automatic_object_spilling_enabled": False},
         }
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _check_listening(address: str) -> None:
