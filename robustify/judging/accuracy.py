@@ -87,12 +87,14 @@ def all_scored(ctx: Context, names: Iterable[str]) -> dict[str, Scored]:
     return {name: replace(one, credits={**one.credits, "cloze_pmi": None}) for name, one in found.items()}
 
 
-def heuristic_gap(won: Floats, longest: Floats, groups: Ints | None = None) -> Score | None:
+def heuristic_gap(won: Floats | None, longest: Floats, groups: Ints | None = None) -> Score | None:
     """Return a model's accuracy on items whose longest choice is the key, minus its accuracy on all others.
 
-    None if either group is empty. An item with tied longest choices counts in both groups by its tie-fair credit. The
-    interval is Newcombe's, or a cluster bootstrap if `groups` is given.
+    None without credits, or if either group is empty. An item with tied longest choices counts in both groups by its
+    tie-fair credit. The interval is Newcombe's, or a cluster bootstrap if `groups` is given.
     """
+    if won is None:
+        return None
     there = ~np.isnan(won) & ~np.isnan(longest)
     a, c = won[there], longest[there]
     right, wrong = float(c.sum()), float((1 - c).sum())
@@ -108,8 +110,7 @@ def heuristic_gap(won: Floats, longest: Floats, groups: Ints | None = None) -> S
         means = resampled(table, groups[there])
         draws = means[:, 0] / means[:, 1] - means[:, 2] / means[:, 3]
     error = float(np.nanstd(draws))
-    ci = interval(draws) if error else None
-    found = Difference(plain.value, plain.n, ci, error)
+    found = Difference(plain.value, plain.n, interval(draws) if error else None, error)
     return Score.of(found, mde=found.mde)
 
 
@@ -145,17 +146,10 @@ class Compared:
 
     def entry(self, p_holm: float | None, level: float) -> Paired:
         """Return the summary entry, with a minimum detectable difference only if the result is not significant."""
-        null = p_holm is not None and p_holm > LEVEL and self.difference.error is not None
-        return Paired(
-            n=self.difference.n,
-            b=self.b,
-            c=self.c,
-            tied=self.tied,
-            difference=Quantity.of(self.difference),
-            p=self.p,
-            p_holm=p_holm,
-            mde=detectable(self.difference.error or 0.0, level) if null else None,
-        )
+        found, null = self.difference, p_holm is not None and p_holm > LEVEL
+        mde = None if found.error is None or not null else detectable(found.error, level)
+        counts = {"n": found.n, "b": self.b, "c": self.c, "tied": self.tied}
+        return Paired(**counts, difference=Quantity.of(found), p=self.p, p_holm=p_holm, mde=mde)
 
 
 def pairs(

@@ -19,6 +19,7 @@ from robustify.errors import UsageError
 from robustify.judging.context import Context
 from robustify.scoring import best, credit
 from robustify.screen.ranking import OptionScores
+from robustify.screen.votes import models_asked
 from robustify.stats.balance import (
     Z,
     balancing,
@@ -154,12 +155,12 @@ def tempered(scores: OptionScores, key: Ints) -> Floats:
 
 
 def _logit_by_meaning(ctx: Context) -> Floats:
-    name = next((model for view, model, _ in ctx.answers.askings() if view == MEANING), None)
-    if name is None:
+    names = models_asked(ctx.answers, MEANING)
+    if not names:
         raise UsageError(
             "adjust: `form+meaning` needs the encoder, but it was not asked. Set `adjust: form`, or run the encoder."
         )
-    rows = ctx.answers.block(MEANING, name).first()
+    rows = ctx.answers.block(MEANING, names[0]).first()
     there = np.arange(rows.scores.shape[1]) < rows.k[:, None]
     logit = centred(rows.scores, there)[np.arange(len(rows)), rows.key]
     return ctx.index.spread(rows, logit)
@@ -210,15 +211,14 @@ def _remaining_gains(ctx: Context, scores: OptionScores, columns: Floats) -> dic
 
 
 def _asked_auditors(ctx: Context) -> Iterator[tuple[str, AuditorKind, Floats]]:
-    """Yield each auditor's name, kind and credits (n,): the encoder, or the voters if the encoder's logit is balanced.
-
-    The encoder is cross-fitted. Unanswered items are NaN.
+    """Yield each auditor's name, kind and credits (n,), NaN if unanswered: the cross-fitted encoder, or the voters if the
+    encoder's logit is balanced.
     """
     if ctx.rules.adjust == WITH_MEANING:
         for name, won in zip(ctx.votes.voters, ctx.votes.credit().T, strict=True):
             yield name, "voter", won
         return
-    for name in [model for view, model, _ in ctx.answers.askings() if view == MEANING]:
+    for name in models_asked(ctx.answers, MEANING):
         block = ctx.answers.block(MEANING, name).first()
         yield name, "encoder", ctx.index.spread(block, block.correct)
 

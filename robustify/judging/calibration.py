@@ -53,9 +53,13 @@ def calibration(
     n = int(np.count_nonzero(rows))
     if n < FEWEST_CLUSTERS:
         return None
-    logits, key, won = _logits(scores[rows], k[rows]), key[rows], won[rows]
-    probabilities = softmax(logits, axis=1)
-    sure, loss = probabilities.max(axis=1), _brier_scores(probabilities, key)
+    there = np.arange(scores.shape[1]) < k[rows, None]
+    # A choice with probability 0 would make the loss infinite at every temperature.
+    logits = log_softmax(np.where(there, np.maximum(scores[rows], -1e4), -np.inf), axis=1)
+    key, won, probabilities = key[rows], won[rows], softmax(logits, axis=1)
+    right = np.arange(probabilities.shape[1]) == key[:, None]
+    # The Brier score is the squared error summed over choices (Brier 1950).
+    sure, loss = probabilities.max(axis=1), ((probabilities - right) ** 2).sum(axis=1)
     error = ece(sure, won)
     together = None if groups is None else groups[rows]
     means, drawn = _resampled(_place(sure), won - sure, loss, together, seed)
@@ -88,19 +92,12 @@ def ece(confidence: Floats, correct: Floats) -> float:
 
 def bins(confidence: Floats, correct: Floats, groups: Ints | None = None) -> tuple[CalibrationBin, ...]:
     """Return the bins of the reliability diagram, from least to most confident, with Wilson intervals."""
-    place = _place(confidence)
-    out = []
+    place, out = _place(confidence), []
     for b in range(BINS):
         accuracy = rate(correct[place == b], None if groups is None else groups[place == b])
         mean = float(confidence[place == b].mean()) if accuracy.n else None
         out.append(CalibrationBin(confidence=mean, accuracy=accuracy.value, n=accuracy.n, ci=accuracy.ci))
     return tuple(out)
-
-
-def _brier_scores(probabilities: Floats, key: Ints) -> Floats:
-    """Return the Brier score of each item (n,), the squared error summed over choices (Brier 1950)."""
-    right = np.arange(probabilities.shape[1]) == key[:, None]
-    return np.asarray(np.sum((probabilities - right) ** 2, axis=1))
 
 
 def _place(confidence: Floats) -> Ints:
@@ -155,10 +152,3 @@ def temperature(logits: Floats, key: Ints) -> float:
     if slope(hottest) >= 0:
         return HOTTEST
     return COLDEST if slope(coldest) <= 0 else math.exp(-float(brentq(slope, hottest, coldest, xtol=1e-12)))
-
-
-def _logits(scores: Floats, k: Ints) -> Floats:
-    there = np.arange(scores.shape[1]) < k[:, None]
-    # A choice with probability 0 would make the loss infinite at every temperature.
-    bounded = np.where(there, np.maximum(scores, -1e4), -np.inf)
-    return np.asarray(log_softmax(bounded, axis=1))

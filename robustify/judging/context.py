@@ -16,7 +16,6 @@ from robustify.judging.free_response import FreeGrades
 from robustify.judging.guardrails import Limits
 from robustify.ngrams.overlap import Overlap
 from robustify.scoring import FULL_OF, VIEW_OF, Mode, as_compared
-from robustify.screen.chance import Chance
 from robustify.screen.consensus import Screened, Verdicts, screened
 from robustify.screen.decoy_filter import Decision, flags
 from robustify.screen.item_index import ItemIndex, item_index
@@ -26,7 +25,6 @@ from robustify.screen.votes import (
     PROBE,
     ROBUST,
     SHORTCUT,
-    UNDECIDED,
     Votes,
     cast_votes,
     first_block,
@@ -40,15 +38,15 @@ from robustify.views import VIEWS, Hidden
 LONGEST = "longest_answer"
 UNNAMED = "(none)"
 """Topic name for items without a topic."""
+_CONFLICT = "conflicting_key: the same question and choices have another key elsewhere"
 
 
 @dataclass(frozen=True)
 class Rules:
     """Settings for judging.
 
-    `alternatives` are compared with `screen` but do not affect verdicts. `mode` is the mode to use for the full question,
-    if it was asked. `part` is true if a limit truncated the benchmark. `hidden` is the part of an item that voters did not
-    see. `adjust` selects what the weights of the adjusted score balance.
+    `alternatives` are compared with `screen` but do not affect verdicts. `mode` is that of the full question, if it was
+    asked. `part` is true if a limit truncated the benchmark. `hidden` is what voters did not see of an item.
     """
 
     screen: ScreenRules = field(default_factory=ScreenRules)
@@ -137,11 +135,6 @@ class Context:
         return self.votes.template is not None or rules.probe_vote != "none" or ranked
 
     @cached_property
-    def chance(self) -> Chance:
-        """Flags of the run's own rule, compared with chance."""
-        return self.screened.chance(self.parts.groups)
-
-    @cached_property
     def names(self) -> tuple[str, ...]:
         """Models that were asked any view, in order of first appearance."""
         return tuple(dict.fromkeys(m for v, m, _ in self.answers.askings() if v in VIEWS))
@@ -193,12 +186,17 @@ def context(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] 
     ranking = ranker.rank(rules.screen.model_copy(update={"voters": votes.voters}))
     decision = flags(ranking, index.key, rules.screen.fdr, exact=rules.screen.fdr_exact)
     found = screened(votes, rules.screen, decision)
-    code, verdicts = _undecide_conflicts(found.outcome, found.verdicts(), facts)
+    # One of two conflicting keys must be wrong.
+    disputed = {d["item"] for d in facts.defects if d["kind"] == "conflicting_key"}
+    conflict = np.array([name in disputed for name in index.items], dtype=bool) & (found.outcome == ROBUST)
+    verdicts = found.verdicts()
+    if conflict.any():
+        verdicts = verdicts.undecided(conflict, _CONFLICT)
     no_cloze = {} if items is None else excluded(items, rules.cloze)
     longest = answers.block("heuristic", LONGEST).first()
     parts = Parts(
-        shortcut=code == SHORTCUT,
-        robust=code == ROBUST,
+        shortcut=found.outcome == SHORTCUT,
+        robust=(found.outcome == ROBUST) & ~conflict,
         cloze=np.array([name not in no_cloze for name in index.items], dtype=bool),
         longest=index.spread(longest, longest.correct),
         topic=numbered([facts.topics.get(item, "") for item in index.items])[1],
@@ -210,22 +208,11 @@ def context(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] 
     )  # fmt: skip
 
 
-def _undecide_conflicts(code: Ints, verdicts: Verdicts, facts: Facts) -> tuple[Ints, Verdicts]:
-    """Set robust items with conflicting keys to undecided, because one of the keys must be wrong."""
-    disputed = {d["item"] for d in facts.defects if d["kind"] == "conflicting_key"}
-    if not disputed:
-        return code, verdicts
-    open_ = np.array([name in disputed for name in verdicts.items], dtype=bool) & (code == ROBUST)
-    reason = "conflicting_key: the same question and choices have another key elsewhere"
-    return np.where(open_, UNDECIDED, code), verdicts.undecided(open_, reason)
-
-
 def _index(answers: Answers, items: Sequence[Item] | None) -> ItemIndex:
     if items is None:
         return item_index(answers, answers.items)
     index = item_index(answers, [item.id for item in items])
-    key = np.array([item.key for item in items], dtype=np.int64)
-    k = np.array([item.k for item in items], dtype=np.int64)
+    key, k = np.array([(item.key, item.k) for item in items], dtype=np.int64).reshape(-1, 2).T
     other = np.flatnonzero((index.k > 0) & ((index.key != key) | (index.k != k)))
     if len(other):
         raise DataError(

@@ -45,11 +45,7 @@ _FEATURES: dict[CueCode, str] = {
 }
 CUE_OF = {name: cue for cue, names in _FEATURES.items() for name in names.split()}
 """Cue of each surface feature. Features of the same property share a cue."""
-PART_OF: dict[str, CueCode] = {
-    "words": "words",
-    "text votes": "text_votes",
-    "letter votes": "letter_votes",
-}
+PART_OF: dict[str, CueCode] = {"words": "words", "text votes": "text_votes", "letter votes": "letter_votes"}
 """Cue of each other part of the scorer."""
 BY_LENGTH = ("words", "commas", "other_punctuation", "brackets", "repeated_words", "odd_form", "longest_word")
 """Features that grow with an option's length, including words in no list. In a much longer option they count as length."""

@@ -81,10 +81,8 @@ class FreeGrades:
 
 def _row(line: Mapping[str, Any]) -> FreeRow:
     judge = line["judge"]["model"] if line["judge"] and line["method"] != "deterministic" else None
-    return FreeRow(
-        line["item_id"], line["model"], line["kind"], line["status"], line["score"], judge,
-        "self_judging" in line["flags"],
-    )  # fmt: skip
+    item, model, kind, status, score = (line[n] for n in ("item_id", "model", "kind", "status", "score"))
+    return FreeRow(item, model, kind, status, score, judge, "self_judging" in line["flags"])
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,6 @@
 """Guardrails: checks of a summary before its split is published, each with a limit and a reason.
 
-A check never changes anything. A check that cannot be evaluated passes and says so, because refusing unknown results is the
-certificate's job.
+A check that cannot be evaluated passes and says so, because refusing unknown results is the certificate's job.
 """
 
 from collections.abc import Callable, Sequence

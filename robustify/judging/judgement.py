@@ -14,12 +14,12 @@ from robustify.judging.adjusted import Balanced
 from robustify.judging.audit.doubts import contamination, item_analysis, label_noise
 from robustify.judging.audit.residual import residual
 from robustify.judging.calibration import calibrations
-from robustify.judging.context import Context, Facts, Rules, context
+from robustify.judging.context import Facts, Rules, context
 from robustify.judging.evidence import Evidence, cue_counts, evidence, inference
 from robustify.judging.guardrails import certificate, guardrails, trial_run
 from robustify.judging.measures import Judged, measures
 from robustify.judging.positions import permutation, position_biases
-from robustify.judging.removal_effects import random_removals, topic_table
+from robustify.judging.removal_effects import random_removals, topic_effects
 from robustify.judging.screening import benchmark, other_rules, screen, split_sizes
 from robustify.screen.consensus import Verdicts
 from robustify.summary.result import Summary
@@ -75,7 +75,7 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
         permutation=permutation(ctx),
         position_bias=position_biases(ctx) or None,
         calibration=calibrations(ctx),
-        topics=topic_table(ctx) if ctx.was_screened else None,
+        topics=topic_effects(ctx) if ctx.was_screened else None,
         residual=residual(ctx) if ctx.was_screened else None,
         sensitivity=other_rules(ctx) if ctx.was_screened else (),
         evidence=None if found is None else cue_counts(found, ctx.parts.shortcut),
@@ -84,19 +84,15 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
         item_analysis=None if analysed is None else analysed.part,
         contamination=contamination(ctx),
     )
+    limits = ctx.rules.limits
+    checks, trial = guardrails(summary, limits), trial_run(summary, limits, part=ctx.rules.part)
+    tested = [name for name in ctx.rules.under_test if name in ctx.votes.voters and ctx.was_screened]
+    final = certificate(summary.residual, checks, tested, trial)
     return Judgement(
         ctx.verdicts,
         ctx.cloze_excluded,
-        _with_certificate(ctx, summary),
+        summary.model_copy(update={"guardrails": checks, "certificate": final}),
         found,
         {name: column for name, column in numbers.items() if column is not None},
         None if balance is None or balance.scored is None else balance,
     )
-
-
-def _with_certificate(ctx: Context, summary: Summary) -> Summary:
-    limits = ctx.rules.limits
-    checks = guardrails(summary, limits)
-    tested = [name for name in ctx.rules.under_test if name in ctx.votes.voters and ctx.was_screened]
-    final = certificate(summary.residual, checks, tested, trial_run(summary, limits, part=ctx.rules.part))
-    return summary.model_copy(update={"guardrails": checks, "certificate": final})

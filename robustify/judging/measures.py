@@ -214,8 +214,7 @@ def _longest_gap(view: str) -> Whole:
     """Return how much more accurate a model is if the longest choice is the key."""
 
     def gap(judged: Judged, name: str) -> Score | None:
-        won, parts = judged.scores(view, name), judged.ctx.parts
-        return None if won is None else heuristic_gap(won, parts.longest, parts.groups)
+        return heuristic_gap(judged.scores(view, name), judged.ctx.parts.longest, judged.ctx.parts.groups)
 
     return _each(gap)
 

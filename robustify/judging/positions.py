@@ -1,8 +1,7 @@
 """Effect of the order of choices: position bias, and how accuracy and picks vary over orders.
 
-Position bias is how much more often a model picks a position than the key occupies it. The share of picks alone is not a
-bias, because a model that is always right picks the positions of the keys. Statistics of orders use only the items answered
-in every order of a set. Items asked once are ignored.
+Position bias is how much more often a model picks a position than the key occupies it: a model that is always right picks
+the positions of the keys. Statistics of orders use only the items answered in every order of a set.
 """
 
 import math
@@ -39,10 +38,7 @@ SAME_SCORE = 1e-3
 def position_biases(ctx: Context) -> dict[str, PositionBias | None]:
     """Return each model's position bias on the full question, or None if the model was not asked."""
     blocks = {name: ctx.first_rows(ctx.full, name) for name in ctx.names}
-    return {
-        name: position_bias(block, ctx.row_groups(block)) if len(block) else None
-        for name, block in blocks.items()
-    }
+    return {name: position_bias(block, ctx.row_groups(block)) for name, block in blocks.items()}
 
 
 def picked_by_position(rows: Block) -> Floats:
@@ -160,8 +156,7 @@ def stability(block: Block, groups: Ints | None = None, *, is_voter: bool | None
     top = random or rotations
     if top is None:
         return None
-    own = {name: getattr(top, name) for name in Orders.model_fields}
-    return Stability(**own, is_voter=is_voter, rotations=rotations)
+    return Stability(**dict(top), is_voter=is_voter, rotations=rotations)
 
 
 def moved(block: Block, rows: Ints, asked: int, groups: Ints | None = None) -> Orders | None:

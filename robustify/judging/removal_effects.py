@@ -1,7 +1,7 @@
 """Effect of the filter on accuracy and topics, compared with random removal of as many items.
 
 Items of a passage are often removed together. A random removal therefore permutes the kept shares among groups of similar
-size, which preserves the clustering. A single item is a group of one.
+size, which preserves the clustering.
 """
 
 import math
@@ -25,14 +25,12 @@ DRAWS = 1_000
 
 def random_removals(ctx: Context, credits: Mapping[str, Credits]) -> dict[str, RandomRemoval] | None:
     """Return each model's accuracy on Robust compared with random removals, or None if no model can be compared."""
-    found = {
-        name: random_removal(credits[name], ctx.parts, is_voter=name in ctx.votes.voters)
-        for name in ctx.names
-    }
+    voters = ctx.votes.voters
+    found = {m: random_removal(credits[m], ctx.parts, is_voter=m in voters) for m in ctx.names}
     return {name: row for name, row in found.items() if row is not None} or None
 
 
-def topic_table(ctx: Context) -> Topics | None:
+def topic_effects(ctx: Context) -> Topics | None:
     """Return the topics before and after the filter, or None if no item has a topic."""
     if not any(ctx.facts.topics.values()):
         return None
@@ -141,30 +139,23 @@ def topics(
     """
     names, index = numbered(list(map(str, topic_of)))
     before, after = np.bincount(index, minlength=len(names)), np.bincount(index[kept], minlength=len(names))
-    together = clusters(len(kept), groups) < len(kept)
-    removal = Removal.of(kept, groups) if together else None
+    removal = Removal.of(kept, groups) if clusters(len(kept), groups) < len(kept) else None
     null = removal.counts(index, draws, seed) if removal is not None and after.any() else None
-    unusual = None
+    p: Sequence[float | None] = [None] * len(names)
+    adjusted = p
     if after.any():
-        unusual = _unusual(before, after) if null is None else _as_far(null, after)
-    p = [None] * len(names) if unusual is None else unusual.tolist()
-    adjusted = [None] * len(names) if unusual is None else benjamini_hochberg(unusual.tolist())
+        found = _unusual(before, after) if null is None else _as_far(null, after)
+        p, adjusted = found.tolist(), benjamini_hochberg(found.tolist())
     rows = {}
     for t, (name, b, a) in enumerate(zip(names, before.tolist(), after.tolist(), strict=True)):
         ci: Interval | None = wilson(a, b)
         units: float | None = None
-        if groups is not None and together:
+        if groups is not None and removal is not None:
             here, credit = groups[index == t], kept[index == t].astype(np.float64)
             ci, units = rate(credit, here).ci, effective_size(credit, here) or clusters(b, here)
-        rows[name] = TopicRow(
-            before=b,
-            after=a,
-            retention=Quantity(value=a / b, n=b, ci=ci),
-            p=p[t],
-            p_bh=adjusted[t],
-            units=units,
-        )
-    return Topics(by_topic=rows, **drift(before, after, null, draws=draws, seed=seed))
+        retention = Quantity(value=a / b, n=b, ci=ci)
+        rows[name] = TopicRow(before=b, after=a, retention=retention, p=p[t], p_bh=adjusted[t], units=units)
+    return Topics(by_topic=rows, **mix_drift(before, after, null, draws=draws, seed=seed))
 
 
 def _as_far(null: Floats, after: Ints) -> Floats:
@@ -193,7 +184,7 @@ def _choose(n: Ints | int, x: Ints | int) -> Floats:
     return np.asarray(gammaln(np.add(n, 1)) - gammaln(np.add(x, 1)) - gammaln(np.subtract(n, x) + 1))
 
 
-def drift(
+def mix_drift(
     before: Ints, after: Ints, null: Floats | None = None, *, draws: int = DRAWS, seed: int = 0
 ) -> dict[str, float | None]:
     """Return KL(after || before), its mean under random removal, and its p-value, from counts by topic (t,).
@@ -204,20 +195,19 @@ def drift(
     n = int(after.sum())
     if n == 0:
         return {"kl_nats": None, "kl_null": None, "p": None}
-    rng = np.random.default_rng(seed)
-    alone = (
-        rng.multivariate_hypergeometric(before, n, size=draws, method="marginals") if null is None else null
-    )
-    found, by_chance = float(divergence(after, before)), divergence(alone, before)
+    if null is None:
+        rng = np.random.default_rng(seed)
+        null = rng.multivariate_hypergeometric(before, n, size=draws, method="marginals").astype(np.float64)
+    found, by_chance = float(divergence(after, before)), divergence(null, before)
     reached = int(np.count_nonzero(by_chance >= found - ROUNDING))
     return {"kl_nats": found, "kl_null": float(by_chance.mean()), "p": (1 + reached) / (1 + len(by_chance))}
 
 
 def divergence(after: Ints | Floats, before: Ints) -> Floats:
     """Return KL(after || before) in nats between counts (..., t) and (t,), each with 0.5 added (Jeffreys)."""
-    p, q = _shares(after), _shares(before)
+
+    def shares(counts: Ints | Floats) -> Floats:
+        return np.asarray((counts + 0.5) / (counts.sum(axis=-1, keepdims=True) + 0.5 * counts.shape[-1]))
+
+    p, q = shares(after), shares(before)
     return np.asarray(np.sum(p * np.log(p / q), axis=-1))
-
-
-def _shares(counts: Ints | Floats) -> Floats:
-    return np.asarray((counts + 0.5) / (counts.sum(axis=-1, keepdims=True) + 0.5 * counts.shape[-1]))

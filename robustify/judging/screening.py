@@ -25,6 +25,7 @@ from robustify.summary.quantity import Quantity, Score
 from robustify.summary.result import OtherRule
 
 LISTED_DEFECTS = 20
+_FIELDS = {"criterion", "mode", "rotation", "probe_vote", "probe_confidence", "force_letters"}
 SHARES = (0.05, 0.1, 0.2, 0.3)
 """Expected shares of false flags for which every run reports the number of flags."""
 
@@ -108,7 +109,7 @@ def rule_scores(ctx: Context) -> dict[str, dict[str, Score]]:
 
 def screen(ctx: Context) -> entries.Screen:
     """Return the results of the screen: its rule, voters and flags, and the flags expected under the null."""
-    votes, rules, chance = ctx.votes, ctx.rules.screen, ctx.chance
+    votes, rules, chance = ctx.votes, ctx.rules.screen, ctx.screened.chance(ctx.parts.groups)
     # Tied items are undecided too, but lack no answer.
     missing = ~ctx.ranking.complete if rules.criterion == FDR else ctx.screened.missing > 0
     unanswered = int(np.count_nonzero(missing & ~ctx.screened.measurable))
@@ -117,17 +118,12 @@ def screen(ctx: Context) -> entries.Screen:
     by_accuracy, by_chance = independence(accuracy, ctx.index.k[ctx.index.k > 0])
     agreement = voter_agreement(votes.choice, votes.key, votes.k)
     return entries.Screen(
-        criterion=rules.criterion,
+        **rules.model_dump(include=_FIELDS),
         # The scorer and the probe see only the options, whatever voters would have seen.
         hidden=ctx.rules.hidden if votes.voters else "question",
-        mode=rules.mode,
         norm=rules.norm if rules.mode == "text" else None,
         template=votes.template,
         rotations=votes.rotations,
-        rotation=rules.rotation,
-        probe_vote=rules.probe_vote,
-        probe_confidence=rules.probe_confidence,
-        force_letters=rules.force_letters,
         voters=_voters(ctx),
         asked=len(ctx.index),
         answered=len(ctx.index) - unanswered,
@@ -248,9 +244,8 @@ def _d4(ctx: Context) -> entries.D4Rule | None:
     if found is None:
         return None
     rule, cast = found
-    chance = ctx.screen(cast, rule).chance(ctx.parts.groups)
-    assert cast.template is not None
-    return entries.D4Rule(template=cast.template, **flag_fields(chance))
+    fields = flag_fields(ctx.screen(cast, rule).chance(ctx.parts.groups))
+    return entries.D4Rule(**fields, template=str(cast.template))
 
 
 def other_rules(ctx: Context) -> tuple[OtherRule, ...]:
@@ -276,20 +271,19 @@ def _rule_name(rule: ScreenRules) -> str:
     if rule.criterion == FDR:
         return criterion_words(rule)
     named = {
-        f", {rule.rotation} rotation{'s' * (rule.rotation == 'most')}": rule.rotation != "averaged",
-        f", {rule.norm}": rule.mode == "text" and rule.norm != "chars",
-        f", probe {rule.probe_vote}": rule.probe_vote != "none",
-        f", template {rule.template}": rule.template is not None,
+        f"{rule.rotation} rotation{'s' * (rule.rotation == 'most')}": rule.rotation != "averaged",
+        rule.norm: rule.mode == "text" and rule.norm != "chars",
+        f"probe {rule.probe_vote}": rule.probe_vote != "none",
+        f"template {rule.template}": rule.template is not None,
     }
-    return f"{rule.criterion} {rule.mode}{''.join(words for words, named_so in named.items() if named_so)}"
+    return ", ".join([f"{rule.criterion} {rule.mode}", *(words for words, apart in named.items() if apart)])
 
 
 def _rules(ctx: Context) -> Iterator[tuple[str, ScreenRules, Votes]]:
     """Yield the name, rule and votes of each alternative rule, starting with those that every run reports."""
     run, votes = ctx.rules.screen, ctx.votes
     known = {_identity(ctx.answers, run)}
-    d4 = d4_votes(ctx.answers, votes, run, ctx.index)
-    if d4 is not None:
+    if (d4 := d4_votes(ctx.answers, votes, run, ctx.index)) is not None:
         yield "D.4", *d4
     always = ("unanimous", "majority") if votes.voters else ()
     named = [(name, run.model_copy(update={"criterion": name})) for name in always]
@@ -308,6 +302,5 @@ def _identity(answers: Answers, rule: ScreenRules) -> ScreenRules:
     template, voters = who_votes(answers, rule)
     n = len(voters) + (rule.probe_vote == "with")
     criterion = FDR if rule.criterion == FDR else f"{votes_needed(rule.criterion, n)}-of-{max(n, 1)}"
-    return rule.model_copy(
-        update={"criterion": criterion, "template": template, "voters": tuple(sorted(voters))}
-    )
+    alike = {"criterion": criterion, "template": template, "voters": tuple(sorted(voters))}
+    return rule.model_copy(update=alike)

@@ -19,15 +19,7 @@ from robustify.screen.chance import Chance, chance
 from robustify.screen.decoy_filter import Decision
 from robustify.screen.item_index import ItemIndex, where_keys_are
 from robustify.screen.screen_rules import FDR, ScreenRules, require_voters, votes_needed
-from robustify.screen.votes import (
-    ROBUST,
-    SHORTCUT,
-    UNANSWERED,
-    UNDECIDED,
-    Votes,
-    cast_votes,
-    models_asked,
-)
+from robustify.screen.votes import ROBUST, SHORTCUT, UNANSWERED, UNDECIDED, Votes, cast_votes, models_asked
 
 T = TypeVar("T", bound=np.generic)
 
@@ -94,8 +86,7 @@ class Screened:
 
     @cached_property
     def measurable(self) -> Bools:
-        """Items (n,) whose outcome does not depend on missing answers, or with an option that the available answers already
-        flag.
+        """Items (n,) whose outcome no missing answer can change, or with an option that the available answers flag.
 
         Rates and flags expected under the null are measured on these items. The selection does not depend on the keys, so
         it introduces no bias. Every flagged item is among them.

@@ -4,8 +4,8 @@ Every wrong option is a decoy. In an item without a shortcut, the option that a 
 with a known probability c, whatever the scorer. Hits by chance are therefore estimated from misses. The cutoff is Selective
 SeqStep+ (Barber and Candes 2015, section 4; in competitions with c other than 1/2: Emery et al. 2019, arXiv 1907.01458).
 
-Every item is flagged by its own key. Hits of near-duplicates are not independent evidence, so only one of them counts for
-the cutoff. An item that is not flagged is undecided if its ranking lacks an answer or has no unique best option.
+Every item is flagged by its own key. Of near-duplicates, only one counts for the cutoff. An item that is not flagged is
+undecided if its ranking lacks an answer or has no unique best option.
 """
 
 from bisect import bisect_left

@@ -1,8 +1,7 @@
 """Index of the judged items, validation of their rows, and the positions of their keys.
 
-Contradictory or duplicate rows are refused, never repaired. A voter that always picks the first option is right whenever
-the key is first, which says nothing about shortcuts. The module therefore also measures how evenly keys are spread over
-positions.
+Contradictory or duplicate rows are refused, never repaired. Positions of keys are measured, because a voter that always
+picks the first option is right whenever the key is first, which says nothing about shortcuts.
 """
 
 from collections.abc import Sequence
@@ -160,8 +159,6 @@ def key_shares(key: Ints, k: Ints, width: int) -> Floats:
     """Return, for each item, the share of keys at each position among items with as many options (n, width).
 
     The item itself counts, so expected flags are exactly those of keys permuted among items with as many options.
-    Otherwise, less would be expected of a right item than of a wrong one, and an item with a unique number of options would
-    have no share.
     """
     out = np.zeros((len(key), width))
     for options in np.unique(k).tolist():

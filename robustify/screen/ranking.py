@@ -124,14 +124,14 @@ class Ranker:
         index, there, known = self._index, self._there, self._known
         preferences = self._preferences.of(rules)
         fits, parts, surface = self._fitted(preferences, rules.fdr_exact)
-        said = known & np.logical_or.reduce(
+        said = np.logical_or.reduce(
             [np.zeros_like(known), *((part != 0).any(axis=1) for part in parts.values())]
         )
-        log_p = np.where(said[:, None], log_probabilities(mean_logits(fits), there), np.nan)
+        log_p = np.where((known & said)[:, None], log_probabilities(mean_logits(fits), there), np.nan)
         top, best = top_options(log_p)
-        shares = key_shares(index.key, index.k, index.width) if preferences.placed and known.all() else None
         null = 1 / np.maximum(index.k, 1)
-        if shares is not None:
+        if preferences.placed and known.all():
+            shares = key_shares(index.key, index.k, index.width)
             null = np.where(top >= 0, shares[np.arange(len(top)), np.maximum(top, 0)], null)
         # If wrong replies are less often readable, more of the readable replies are right by chance.
         null = preferences.selection * null / (1 + (preferences.selection - 1) * null)
@@ -144,7 +144,7 @@ class Ranker:
             items=index.items,
             log_p=log_p,
             top=top,
-            p_pick=np.where(top >= 0, np.round(np.exp(best), 12), np.nan),
+            p_pick=np.where(ranked, np.round(np.exp(best), 12), np.nan),
             strength=strengths(fits, there, ranked, counted),
             reachable=np.where(known_of[:, None], reachable, np.inf),
             null=null,
@@ -171,11 +171,8 @@ class Ranker:
     def _folds(self) -> list[Ints]:
         names, items, settings = self._index.items, self._items, self._settings
         together = group_numbers(names, self._groups or {}) if items is None else fold_groups(items)
-        first, times = settings.seed * FOLD_SEEDS, FOLD_SEEDS if len(names) < MANY else 1
-        return [
-            balanced_folds(together, self._content, settings.folds, seed)
-            for seed in range(first, first + times)
-        ]
+        seeds = settings.seed * FOLD_SEEDS + np.arange(FOLD_SEEDS if len(names) < MANY else 1)
+        return [balanced_folds(together, self._content, settings.folds, seed) for seed in seeds.tolist()]
 
     def _representatives(self, ranked: Bools) -> Ints:
         """Return the item (n,) that represents each item's near-duplicates: the smallest hash, `ranked` if possible."""
@@ -224,7 +221,10 @@ class Ranker:
         there, known, x, folds = self._there, self._known, self._features, self._folds
         by_mode, unanswered = ({}, {}) if preferences is None else (preferences.values, preferences.missing)
         if not _enough_to_fit(folds[0][known]) or (self._items is None and not by_mode):
-            return self._unfitted(by_mode, unanswered)
+            # The voters' preferences are summed, as one fit of all items.
+            logits = np.asarray(sum(by_mode.values(), np.zeros(there.shape)))
+            missing = np.asarray(sum(unanswered.values(), np.zeros(len(there))))
+            return [CrossFit(np.zeros_like(folds[0]), logits, missing)], dict(by_mode), {}
         folds = folds[:1] if exact else folds
         parts = {_part(name): np.zeros(there.shape) for name in (*self._by_text[0], *by_mode)}
         surface = {name: np.zeros(there.shape) for name in (NAMES if x is not None else ())}
@@ -247,14 +247,6 @@ class Ranker:
                         surface[name][mine] += added[:, :, at] + added[:, :, at + len(NAMES)]
             fits.append(CrossFit(fold, logits, missing))
         return fits, parts, surface
-
-    def _unfitted(
-        self, by_mode: Mapping[str, Floats], unanswered: Mapping[str, Floats]
-    ) -> tuple[list[CrossFit], dict[str, Floats], dict[str, Floats]]:
-        """Return the sum of the voters' preferences, as one fit of all items."""
-        logits = np.asarray(sum(by_mode.values(), np.zeros(self._there.shape)))
-        missing = np.asarray(sum(unanswered.values(), np.zeros(len(self._there))))
-        return [CrossFit(np.zeros_like(self._folds[0]), logits, missing)], dict(by_mode), {}
 
     def _weights(self, columns: Mapping[str, Floats], train: Bools) -> dict[str, float]:
         """Return the coefficient of each column (n, K), fitted on the items in the mask `train` (n,).

@@ -52,25 +52,18 @@ def reachable_strengths(fits: Sequence[CrossFit], there: Bools, ranked: Bools, c
 
     NaN if no answer is missing, or if another option would remain the top.
     """
-    out = np.full(there.shape, np.nan)
+    out, k = np.full(there.shape, np.nan), np.maximum(there.sum(axis=1, keepdims=True), 2)
     missing = np.mean([fit.missing for fit in fits], axis=0)
     for j in range(there.shape[1]):
+        # A voter that prefers one option and is indifferent between the others, in standardized scores.
+        picked = np.arange(there.shape[1]) == j
+        alone = np.where(there, np.where(picked, np.sqrt(k - 1), -1 / np.sqrt(k - 1)), 0.0)
         at = np.flatnonzero(ranked & (missing > 0) & there[:, j])
-        preference = alone(there[at], j)
-        logits = mean_logits(fits)[at] + missing[at, None] * preference
-        first = top_options(log_probabilities(logits, there[at]))[0] == j
-        at, preference = at[first], preference[first]
-        out[at, j] = _ranks(
-            fits, there, counted, at, [fit.logits[at] + fit.missing[at, None] * preference for fit in fits]
-        )
+        logits = mean_logits(fits)[at] + missing[at, None] * alone[at]
+        at = at[top_options(log_probabilities(logits, there[at]))[0] == j]
+        own = [fit.logits[at] + fit.missing[at, None] * alone[at] for fit in fits]
+        out[at, j] = _ranks(fits, there, counted, at, own)
     return out
-
-
-def alone(there: Bools, option: int) -> Floats:
-    """Return the standardized scores (n, K) of a voter that prefers one option and is indifferent between the others."""
-    k = np.maximum(there.sum(axis=1, keepdims=True), 2)
-    picked = np.arange(there.shape[1]) == option
-    return np.asarray(np.where(there, np.where(picked, np.sqrt(k - 1), -1 / np.sqrt(k - 1)), 0.0))
 
 
 def _ranks(

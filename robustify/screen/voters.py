@@ -1,16 +1,13 @@
 """Preferences of voters without the question, agreement of voters, and stability of the picks of sampled voters.
 
 A vote names the best option. A preference also gives a degree: option scores are standardized within the item and averaged
-over voters. It is an input of level 2 of the ranking. Agreement and stability do not affect a verdict.
-
-Voters share training data and habits, so independence would expect too few flags by chance and overstate the finding. Its
-formulas are reported next to exchangeable keys to show the difference.
+over voters. It is an input of level 2 of the ranking. Agreement and stability do not affect a verdict. Independence of
+voters, which share training data and habits, would expect too few flags by chance. Its formulas are only reported.
 
 A log-probability can be reproduced up to rounding, but a share of five replies cannot. Shares are therefore drawn from
 their posterior, then as many replies as before, and the votes are cast again. The prior is a symmetric Dirichlet
 distribution under which two replies to a prompt agree as often as observed (Jeffreys' prior for single replies). Drawing
-from the observed shares alone would understate the noise, by a third for nine replies. Intervals of rates over items
-already include this noise. The result shows how much a pick depends on it.
+from the observed shares alone would understate the noise, by a third for nine replies.
 """
 
 import math

@@ -1,44 +1,48 @@
-"""Scores: chance beside each rate, gaps on common items, random removals on known truth, and who voted."""
+"""Scores: chance beside each rate, gaps on common items, random removals on known truth, picks, and pairs of models."""
 
 import json
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import hypergeom
 
 from robustify.answers import Answers
 from robustify.arrays import Bools, Floats
+from robustify.baselines.heuristics import guess
 from robustify.judging.accuracy import Credits, Scored, scored
 from robustify.judging.accuracy import heuristic_gap as judge_heuristic_gap
 from robustify.judging.accuracy import pairs as judge_pairs
 from robustify.judging.context import Facts, Parts, Rules, context
+from robustify.judging.judgement import judge
 from robustify.judging.measures import CLOZE, FULL, MEASURES, Judged
 from robustify.judging.measures import against_chance as judge_against_chance
-from robustify.judging.positions import permutation as judge_permutation
 from robustify.judging.removal_effects import random_removal as judge_random_removal
 from robustify.screen.item_index import item_index
 from robustify.screen.screen_rules import ScreenRules
 from robustify.stats.intervals import wilson
-from robustify.stats.tests import minimum_detectable_difference
-from tests.support.fake_answers import bench, rows, text_rows
-from tests.support.trees import in_trees
-
-permutation = in_trees(judge_permutation)
+from robustify.stats.tests import (
+    detectable,
+    holm,
+    independent_difference,
+    mcnemar_exact,
+    minimum_detectable_difference,
+    paired_difference,
+    sign_flip,
+)
+from tests.support.contexts import made_up, parts_of
+from tests.support.fake_answers import bench, items_of, rows, text_rows
+from tests.support.rules import unanimous
+from tests.support.trees import in_trees, measured
 
 pairs = in_trees(judge_pairs)
 
 against_chance = in_trees(judge_against_chance)
 heuristic_gap = in_trees(judge_heuristic_gap)
 random_removal = in_trees(judge_random_removal)
-
-
-def parts(robust: Bools, topic: Any = None, **more: Any) -> Parts:
-    n = len(robust)
-    of = np.zeros(n, dtype=np.int64) if topic is None else np.asarray(topic, dtype=np.int64)
-    return Parts(~robust, robust, np.ones(n, dtype=bool), np.full(n, np.nan), of, **more)
 
 
 def format_gap(won: Credits, where: Parts) -> Any:
@@ -58,9 +62,6 @@ def credit(*runs: tuple[float, int]) -> Floats:
     return np.repeat([value for value, _ in runs], [times for _, times in runs])
 
 
-# The mode of the full question
-
-
 @pytest.mark.parametrize(
     ("asked", "wanted", "mode"),
     [(("full", "full_text"), "text", "text"), (("full",), "text", "letter"), (("full_text",), "letter", "text"),
@@ -73,9 +74,6 @@ def test_the_full_question_is_read_in_the_mode_wanted_else_in_the_one_there_is(a
     held = item_index(table, b.ids)
     won = scored(table, held, "v0", mode, ScreenRules()).credits
     assert (won["full"] is None) == ("cloze" in asked)
-
-
-# Chance
 
 
 def test_chance_is_the_mean_of_one_in_k_over_the_items_in_the_rate() -> None:
@@ -101,7 +99,7 @@ def test_every_measure_of_a_model_has_its_chance_and_the_splits_add_up() -> None
     held = item_index(table, b.ids)
     found = scored(table, held, "v0", "letter", ScreenRules(template="d4-like-v1")).credits
     fit = np.arange(90) % 3 > 0
-    where = replace(parts(np.arange(90) < 50, k=held.k), cloze=fit)
+    where = parts_of(np.arange(90) < 50, fit, k=held.k)
     for measure, of in ((FULL, np.ones(90, dtype=bool)), (CLOZE, fit)):
         won = found[measure.name]
         assert won is not None
@@ -119,13 +117,10 @@ def test_every_measure_of_a_model_has_its_chance_and_the_splits_add_up() -> None
     assert format_gap(found, where)["n"] == fit.sum()
 
 
-# Gaps
-
-
 def test_the_format_gap_is_paired_on_items_fit_for_cloze_and_answered_both_ways() -> None:
     full = np.array([1.0, 1, 1, 0, np.nan, 1])
     cloze = np.array([0.0, 1, np.nan, 0, 1, 0])
-    where = replace(parts(np.ones(6, dtype=bool)), cloze=np.arange(6) != 5)
+    where = parts_of(np.ones(6), np.arange(6) != 5)
     found = format_gap({"full": full, "cloze_chars": cloze}, where)
     assert {name: found[name] for name in ("value", "n", "ci", "mde")} == {
         "value": pytest.approx(1 / 3), "n": 3, "ci": None, "mde": None,
@@ -134,11 +129,8 @@ def test_the_format_gap_is_paired_on_items_fit_for_cloze_and_answered_both_ways(
     assert format_gap({"full": full}, where) is None
 
 
-# Random removals
-
-
 def removed(won: Floats, robust: Bools, topic: Any = None, **more: Any) -> dict[str, Any]:
-    found = random_removal({"full": won}, parts(robust, topic), **more)
+    found = random_removal({"full": won}, parts_of(robust, topic=topic), **more)
     assert found is not None
     return found
 
@@ -161,9 +153,134 @@ def test_where_removal_can_change_nothing_it_is_not_blamed() -> None:
     assert (alike["percentile"], alike["ci"]) == (100, [0.5, 0.5])
     whole = removed(credit((1, 10), (0, 30)), np.ones(40, dtype=bool))
     assert (whole["mean"], whole["percentile"]) == (0.25, 100)
-    assert random_removal({"full": np.ones(10)}, parts(np.zeros(10, dtype=bool))) is None, "nothing kept"
+    assert random_removal({"full": np.ones(10)}, parts_of(np.zeros(10, dtype=bool))) is None, "nothing kept"
     single = removed(credit((1, 10), (0, 30)), np.arange(40) < 20, np.arange(40))
     assert single["percentile"] == 100, "topics of one item each"
 
 
-# Voters
+pairs = in_trees(judge_pairs)
+
+
+def table(found: Any, where: Parts, voters: tuple[str, ...] = ()) -> dict[str, Any]:
+    tree = pairs(made_up(list(found), voters, where), found)
+    assert tree is not None
+    json.dumps(tree, allow_nan=False)
+    return tree
+
+
+ONE = np.array([1, 1, 1, 1, 0, 0, 1, np.nan, 0.5, 0.0])
+TWO = np.array([1, 0, 0, 0, 1, 0, 1, 1.0, 1.0, np.nan])
+
+
+def test_the_counts_by_hand() -> None:
+    leaf = table({"a": {"full": ONE}, "b": {"full": TWO}}, parts_of(np.ones(10)))["a vs b"]["full"]["all"]
+    # Two items lack an answer; on one a shares its credit.
+    assert {name: leaf[name] for name in ("n", "b", "c", "tied")} == {"n": 8, "b": 3, "c": 1, "tied": 1}
+    assert leaf["p"] == pytest.approx(mcnemar_exact(3, 1)) == pytest.approx(0.625)
+    assert leaf["difference"] == {"value": pytest.approx((3 - 1 - 0.5) / 8), "n": 8, "ci": None}
+
+
+def test_robust_counts_robust_items_and_cloze_the_items_fit_for_cloze() -> None:
+    robust, cloze = np.arange(10) < 5, np.arange(10) != 1
+    found = table(
+        {"a": {"full": ONE, "cloze_chars": ONE}, "b": {"full": TWO, "cloze_chars": TWO}},
+        parts_of(robust, cloze),
+    )["a vs b"]
+    assert [found[v][s]["n"] for v in ("full", "cloze_chars") for s in ("all", "robust")] == [8, 5, 7, 4]
+    assert [found[v][s]["b"] for v in ("full", "cloze_chars") for s in ("all", "robust")] == [3, 3, 2, 2]
+
+
+def test_a_pair_with_a_voter_is_flagged_where_selection_bites() -> None:
+    found = {name: {"full": ONE} for name in ("a", "b", "c")}
+    tree = table(found, parts_of(np.ones(10)), voters=("b",))
+    assert {name: e["is_voter"] for name, e in tree.items()} == {
+        "a vs b": True,
+        "a vs c": False,
+        "b vs c": True,
+    }
+    assert tree["a vs b"]["models"] == ["a", "b"]
+
+
+def test_what_was_not_asked_is_null_and_a_lone_model_has_no_pair() -> None:
+    tree = table({"a": {"full": ONE}, "b": {"full": TWO, "cloze_chars": TWO}}, parts_of(np.ones(10)))
+    assert tree["a vs b"]["cloze_chars"] is None
+    every = parts_of(np.ones(10))
+    assert (
+        pairs(made_up("ab", (), every), {"a": {"full": ONE}, "b": {"full": None, "choices_only": TWO}})
+        is None
+    )
+    assert pairs(made_up("", (), every), {}) is None
+
+
+def coins(n: int, p: float, seed: int) -> Floats:
+    return (np.random.default_rng(seed).random(n) < p).astype(np.float64)
+
+
+def test_holm_runs_over_pairs_views_and_splits_and_the_mde_stands_beside_null_results_only() -> None:
+    n = 400
+    strong = {"full": coins(n, 0.9, 0), "cloze_chars": coins(n, 0.5, 1)}
+    weak = {"full": coins(n, 0.5, 2), "cloze_chars": coins(n, 0.5, 3)}
+    third = coins(n, 0.5, 4)
+    other = {"full": third, "cloze_chars": None}
+    tree = table({"strong": strong, "weak": weak, "other": other}, parts_of(coins(n, 0.6, 5)))
+    leaves = [
+        e[view][split]
+        for e in tree.values()
+        for view in ("full", "cloze_chars")
+        if e[view] is not None
+        for split in ("all", "robust")
+    ]
+    assert len(leaves) == 8
+    assert [leaf["p_holm"] for leaf in leaves] == pytest.approx(holm([leaf["p"] for leaf in leaves]))
+    for leaf in leaves:
+        assert (leaf["mde"] is None) == (leaf["p_holm"] <= 0.05)
+    assert tree["strong vs weak"]["full"]["all"]["p_holm"] < 1e-6
+    null = tree["weak vs other"]["full"]["all"]
+    found = paired_difference(weak["full"], third)
+    assert found.error is not None
+    assert null["mde"] == pytest.approx(detectable(found.error, 1 - 0.05 / 8))
+    assert null["mde"] > detectable(found.error) > 0, "one test of eight must see further to be told"
+
+
+@given(st.lists(st.integers(-4, 4), max_size=12))
+def test_flipping_signs_is_what_trying_all_signs_gives(sums: list[int]) -> None:
+    held = np.array(sums, dtype=np.int64)
+    signs = np.array(np.meshgrid(*[[1, -1]] * len(sums))).reshape(len(sums), -1) if sums else np.zeros((0, 1))
+    all_sums = np.abs(held @ signs)
+    assert sign_flip(held) == pytest.approx(np.mean(all_sums >= abs(held.sum())), abs=1e-9)
+
+
+def test_the_interval_of_two_independent_rates_is_newcombes() -> None:
+    # Newcombe 1998, Statistics in Medicine 17:873, table II: 56/70 - 48/80 by method 10.
+    found = independent_difference(56, 70, 48, 80)
+    assert found.value == pytest.approx(0.2)
+    assert found.ci == pytest.approx((0.0524, 0.3339), abs=5e-5)
+    assert found.significant
+    assert found.json() == {"value": found.value, "n": 150, "ci": list(found.ci), "mde": None}
+    assert independent_difference(3, 4, 1, 5).ci is None
+    none = independent_difference(0, 20, 0, 20)
+    assert none.ci[0] < 0 < none.ci[1]
+    assert none.mde > 0.05
+
+
+def test_the_share_of_picks_that_are_the_longest_option_is_that_of_the_texts() -> None:
+    b = bench(120, 2, s=0.4, options=(4, 3), seed=5)
+    items = items_of(b, cue=True)
+    asked = Answers.of([*rows(b), *rows(b, view="full", template="mmlu-v1")])
+    found = judge(Answers.concat([guess(items), asked]), Facts("made-up"), Rules(unanimous()), items)
+    kept = np.array([verdict.verdict == "robust" for verdict in found.verdicts])
+    for m, name in enumerate(b.voters):
+        lengths = [list(map(len, item.choices)) for item in items]
+        hit = np.array([own[pick] == max(own) for own, pick in zip(lengths, b.picks[:, m], strict=True)])
+        parts = measured(found.summary, "longest_picks", name)
+        assert [parts[part]["n"] for part in ("all", "kept")] == [120, kept.sum()]
+        assert parts["all"]["value"] == pytest.approx(hit.mean())
+        assert parts["kept"]["value"] == pytest.approx(hit[kept].mean())
+        assert parts["all"]["chance"] is None
+
+
+def test_without_texts_or_the_full_question_there_is_no_such_share() -> None:
+    b = bench(30, 1, seed=5)
+    for answers in (Answers.of(rows(b, view="full", template="mmlu-v1")), guess(items_of(b))):
+        found = judge(answers, Facts("made-up"), Rules(unanimous()))
+        assert measured(found.summary, "longest_picks", "v0") is None

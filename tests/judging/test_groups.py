@@ -5,19 +5,17 @@ alarmed in 13 to 20 % and 4 to 7 %; intervals of permutation covered 58 to 76 % 
 and 93 to 95 %.
 """
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from robustify.answers import Answers, Asked, answer
 from robustify.arrays import Floats, Ints, group_numbers
 from robustify.judging.calibration import calibration
-from robustify.judging.context import Parts
 from robustify.judging.guardrails import Limits, guardrails, topic_collapse
 from robustify.judging.positions import stability
 from robustify.judging.removal_effects import Removal, random_removal, topics
 from robustify.summary.result import Summary
+from tests.support.contexts import parts_of
 from tests.support.trees import filled
 
 ORDERS = ((0, 1, 2, 3), (1, 2, 3, 0), (2, 0, 3, 1), (3, 1, 0, 2))
@@ -76,10 +74,6 @@ def test_a_topic_that_lost_most_of_its_passages_halts_it() -> None:
     assert not topic_collapse(Summary.model_validate(tree), Limits())[0]
 
 
-def parts_of(kept: Any, topic: Ints, group: Ints | None = None) -> Parts:
-    return Parts(~kept, kept, np.ones(len(kept), dtype=bool), np.full(len(kept), np.nan), topic, group)
-
-
 @pytest.mark.parametrize(("kept_as_one", "right_as_one"), [(1.0, 0.6), (0.3, 0.6), (0.3, 0.0)])
 def test_random_removals_hold_what_a_removal_that_knows_no_answer_keeps(
     kept_as_one: float, right_as_one: float
@@ -89,7 +83,7 @@ def test_random_removals_hold_what_a_removal_that_knows_no_answer_keeps(
         group, topic = passages(draw)
         kept = shared(draw, group, kept_as_one) > 0.3
         won = (shared(draw, group, right_as_one) < 0.5).astype(float)
-        found = random_removal({"full": won}, parts_of(kept, topic, group))
+        found = random_removal({"full": won}, parts_of(kept, topic=topic, groups=group))
         inside.append(found.ci[0] <= found.robust.value <= found.ci[1])
     assert 0.89 <= np.mean(inside) <= 0.99
 

@@ -247,10 +247,7 @@ def test_an_unanswered_item_is_undecided_and_counted(gamed: tuple[Bench, list[It
         (unanimous(voters=("v0", "nobody")), "nobody did not answer choices_only"),
         (unanimous(template="never-asked"), "never-asked was not asked"),
         (unanimous(probe_vote="with"), "contain none"),
-        (
-            unanimous(mode="text", voters=("v0",)),
-            "no model was asked choices_only_text. Set `mode: letter`",
-        ),
+        (unanimous(mode="text", voters=("v0",)), "no model was asked choices_only_text. Set `mode: letter`"),
         (
             unanimous(mode="text", template="never-asked"),
             "template: never-asked cannot be used, because no model was asked",

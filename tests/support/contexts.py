@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+
 from robustify.judging.context import Context, Parts
 
 
@@ -16,3 +18,11 @@ def made_up(names: Sequence[str], voters: Sequence[str] = (), parts: Parts | Non
     """Return what a measure reads of a context; `more`: answers, index, full and the like."""
     known = parts or SimpleNamespace(groups=None)
     return _MadeUp(names=tuple(names), votes=SimpleNamespace(voters=voters), parts=known, **more)
+
+
+def parts_of(robust: Any, cloze: Any = None, topic: Any = None, **more: Any) -> Parts:
+    """Return parts in which the items that are not `robust` (n,) are flagged, all of one topic and fit for cloze."""
+    kept = np.asarray(robust, dtype=bool)
+    fit = np.ones(len(kept), dtype=bool) if cloze is None else cloze
+    of = np.zeros(len(kept), dtype=np.int64) if topic is None else np.asarray(topic, dtype=np.int64)
+    return Parts(~kept, kept, fit, np.full(len(kept), np.nan), of, **more)

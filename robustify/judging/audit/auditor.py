@@ -32,14 +32,14 @@ class AuditRate:
     p: float | None = None
     refits: int | None = None
 
-    @property
-    def right(self) -> float:
-        """Sum of the credits."""
-        return (self.rate.value or 0.0) * self.rate.n
+    def bounds(self, level: float = 0.95, n: int | None = None) -> Interval:
+        """Return the Clopper-Pearson interval of the credits over the items, or over n of them.
 
-    def bounds(self, level: float = 0.95) -> Interval:
-        """Return the Clopper-Pearson interval of the rate. Fractional counts are rounded outward to integers."""
-        return _exact(self.right, self.rate.n, level)
+        Fractional counts are rounded outward to integers.
+        """
+        right, n = (self.rate.value or 0.0) * self.rate.n, self.rate.n if n is None else n
+        low = clopper_pearson(math.floor(right + 1e-6), n, level)[0]
+        return low, clopper_pearson(min(math.ceil(right - 1e-6), n), n, level)[1]
 
     def limit(self, overall: float) -> float:
         """Return the chance level to compare the rate with.
@@ -67,7 +67,7 @@ class AuditRate:
         free = self.rate.n if self.free is None else self.free
         if not free or self.chance is None:
             return False
-        return _exact(self.right, free)[1] < self.chance * self.rate.n / free + margin
+        return self.bounds(n=free)[1] < self.chance * self.rate.n / free + margin
 
     def noticeable(self) -> float | None:
         """Return the smallest rate that is detectable with 80 % power, or None if no rate is."""
@@ -114,15 +114,9 @@ def audited(best: Bools, key: Ints, k: Ints, would: Bools) -> AuditRate:
     """
     tied = best.sum(axis=1)
     there = tied > 0
-    share, k = best[there] / tied[there, None], k[there]
-    won = credit(best[there], key[there])
-    open_ = (share * ~would[there]).sum(axis=1)
-    chance = open_ / np.maximum(k - would[there].sum(axis=1), 1)
-    if not len(won):
-        return AuditRate(rate(won), None)
-    return AuditRate(rate(won), float(chance.mean()), float(np.mean(1 / k)), int(np.count_nonzero(open_)))
-
-
-def _exact(right: float, n: int, level: float = 0.95) -> Interval:
-    low = clopper_pearson(math.floor(right + 1e-6), n, level)[0]
-    return low, clopper_pearson(min(math.ceil(right - 1e-6), n), n, level)[1]
+    if not there.any():
+        return AuditRate(rate(np.empty(0)), None)
+    best, key, k, would = best[there], key[there], k[there], would[there]
+    open_ = (best / tied[there, None] * ~would).sum(axis=1)
+    chance = float((open_ / np.maximum(k - would.sum(axis=1), 1)).mean())
+    return AuditRate(rate(credit(best, key)), chance, float(np.mean(1 / k)), int(np.count_nonzero(open_)))

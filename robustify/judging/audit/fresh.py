@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -37,7 +36,7 @@ _AT_ONCE = 1 << 23
 
 
 @dataclass(frozen=True)
-class Design:
+class _Design:
     """Features and cross-fitting blocks of n items, which do not depend on the keys.
 
     `x` (r, f) are the features of the open choices, concatenated over items and centered within each item. `size` (n,) is
@@ -49,14 +48,6 @@ class Design:
     size: Ints
     block: Ints
     tiebreak: Floats
-
-    @classmethod
-    def of(cls, raw: Floats, size: Ints, block: Ints, seed: int = 0) -> "Design":
-        """Build a design from features `raw` (r, f) that are not centered yet."""
-        starts = np.cumsum(size) - size
-        mean = np.add.reduceat(raw, starts) / size[:, None] if len(raw) else raw
-        drawn = np.random.default_rng(seed).random(len(raw))
-        return cls(np.asarray(raw - np.repeat(mean, size, axis=0)), size, block, drawn)
 
     @cached_property
     def _starts(self) -> Ints:
@@ -105,23 +96,7 @@ class Design:
         return np.asarray(np.take_along_axis(scores, at[items] - rows.start, axis=0) >= top)
 
 
-def refitted(design: Design, key: Ints, refits: int = 999, seed: int = 0) -> tuple[Bools, float, int]:
-    """Return the cross-fitted hits (n,), their permutation p-value, and the number of refits.
-
-    The p-value is (1 + refits with at least as many hits) / (1 + refits). Fewer refits, but at least 199, are made if there
-    are very many choices.
-    """
-    hits = design.hits(key[:, None])[:, 0]
-    n = int(np.clip(_CELLS // max(1, len(design.x)), min(FEWEST_REFITS, refits), refits))
-    rng, step, reached = np.random.default_rng(seed), max(1, _AT_ONCE // max(1, len(design.x))), 0
-    for start in range(0, n, step):
-        drawn = rng.random((len(design.size), min(step, n - start)))
-        under_null = design.hits((drawn * design.size[:, None]).astype(np.int64)).sum(axis=0)
-        reached += int(np.count_nonzero(under_null >= np.count_nonzero(hits)))
-    return hits, (1 + reached) / (1 + n), n
-
-
-def hash_rank(items: Sequence[Item], groups: Ints, seed: int) -> Ints:
+def _hash_rank(items: Sequence[Item], groups: Ints, seed: int) -> Ints:
     """Return the rank of each item in hash order (n,), with the items of each group (n,) next to each other."""
     smallest: dict[int, str] = {}
     for item, group in zip(items, groups.tolist(), strict=True):
@@ -138,10 +113,8 @@ def hash_rank(items: Sequence[Item], groups: Ints, seed: int) -> Ints:
     return rank
 
 
-def blocks(groups: Ints) -> Ints:
+def _blocks_of(groups: Ints) -> Ints:
     """Return the block of each item (n,) without splitting a group. The items of each group (n,) must be adjacent."""
-    if not len(groups):
-        return groups
     new = np.append(True, groups[1:] != groups[:-1])
     start = np.maximum.accumulate(np.where(new, np.arange(len(groups)), 0))
     return np.asarray(start * BLOCKS // len(groups))
@@ -151,20 +124,14 @@ def blocks(groups: Ints) -> Ints:
 class Kept:
     """Kept items whose outcome does not depend on missing answers, so that chance after selection is exact.
 
-    `mask` selects the n kept items from `all_items`. `key` (n,), `k` (n,) and `would` (n, K) describe these items. `would`
+    `mask` selects the n kept items from all items. `key` (n,), `k` (n,) and `would` (n, K) describe these items. `would`
     marks the choices that would have removed the item if they were the key.
     """
 
     mask: Bools
-    all_items: Sequence[str]
     key: Ints
     k: Ints
     would: Bools
-
-    @cached_property
-    def items(self) -> tuple[str, ...]:
-        """IDs of the n kept items."""
-        return tuple(compress(self.all_items, self.mask.tolist()))
 
     @cached_property
     def open(self) -> Bools:
@@ -176,34 +143,42 @@ def everything(index: ItemIndex) -> Kept:
     """Return all answered items as if they were kept and all their choices were open."""
     known = np.asarray(index.k > 0)
     none = np.zeros((int(np.count_nonzero(known)), index.width), dtype=bool)
-    return Kept(known, index.items, index.key[known], index.k[known], none)
+    return Kept(known, index.key[known], index.k[known], none)
 
 
 def kept_by(found: Screened) -> Kept:
     """Return the items that a screening outcome keeps."""
     votes, mask = found.votes, np.asarray((found.outcome == ROBUST) & found.measurable)
-    return Kept(mask, votes.items, votes.key[mask], votes.k[mask], found.would[mask])
+    return Kept(mask, votes.key[mask], votes.k[mask], found.would[mask])
 
 
 class FreshProbe:
     """Probe fitted on the kept items alone, to find shortcuts that the filter missed.
 
-    Of each group of near-duplicates, only one item is fitted and tested. The items of a passage are in the same block.
+    `items` are all items in order, or None if their texts are unknown. Of each group of near-duplicates, only one item is
+    fitted and tested. The items of a passage are in the same block.
     """
 
     def __init__(self, items: Sequence[Item] | None, settings: ProbeSettings) -> None:
-        self.items = list(items or ())
-        self.settings = settings
+        self.items, self.settings = items, settings
 
     def of(self, kept: Kept) -> AuditRate | None:
-        """Return the audit rate of a probe fitted on the kept items, or None if texts are unknown or items are too few."""
-        found = self.fitted(kept)
-        if found is None:
+        """Return the audit rate of a probe fitted on the kept items, or None if texts are unknown or items are too few.
+
+        The p-value is (1 + refits with at least as many hits) / (1 + refits). Fewer refits, but at least 199, are made if
+        there are very many choices.
+        """
+        if (found := self._design(kept)) is None:
             return None
-        design, at, key = found
-        hits, p, refits = refitted(design, key, self.settings.refits, self.settings.seed)
-        n, right = len(hits), int(np.count_nonzero(hits))
-        rate = Rate(right / n, n, clopper_pearson(right, n))
+        (design, at, key), settings = found, self.settings
+        n, rows, right = len(at), len(design.x), int(np.count_nonzero(design.hits(key[:, None])))
+        refits = int(np.clip(_CELLS // rows, min(FEWEST_REFITS, settings.refits), settings.refits))
+        rng, step, reached = np.random.default_rng(settings.seed), max(1, _AT_ONCE // rows), 0
+        for start in range(0, refits, step):
+            drawn = rng.random((n, min(step, refits - start)))
+            by_chance = design.hits((drawn * design.size[:, None]).astype(np.int64)).sum(axis=0)
+            reached += int(np.count_nonzero(by_chance >= right))
+        rate, p = Rate(right / n, n, clopper_pearson(right, n)), (1 + reached) / (1 + refits)
         chance, even = float(np.mean(1 / design.size)), float(np.mean(1 / kept.k[at]))
         return AuditRate(rate, chance, even, p=p, refits=refits)
 
@@ -213,44 +188,34 @@ class FreshProbe:
         The selected item has the most closed choices and, among equals, the first rank in hash order. A choice that is
         closed for one copy is not the key of another copy either.
         """
-        at_all = self._places(kept)
-        if at_all is None:
-            return np.ones(len(kept.key), dtype=bool)
-        rank, duplicates, _ = (table[at_all] for table in self._order)
-        order = np.lexsort((rank, -kept.would.sum(axis=1)))
-        out = np.zeros(len(at_all), dtype=bool)
-        out[order[np.unique(duplicates[order], return_index=True)[1]]] = True
+        out = np.full(len(kept.key), self.items is None)
+        if self.items is not None:
+            rank, duplicates, _ = (table[kept.mask] for table in self._order)
+            order = np.lexsort((rank, -kept.would.sum(axis=1)))
+            out[order[np.unique(duplicates[order], return_index=True)[1]]] = True
         return out
 
-    def fitted(self, kept: Kept) -> tuple[Design, Ints, Ints] | None:
+    def _design(self, kept: Kept) -> tuple[_Design, Ints, Ints] | None:
         """Return the design with its item indices and key positions (m,), or None if fewer than 50 items can be fitted."""
-        at_all = self._places(kept)
-        if at_all is None or not len(at_all):
+        if self.items is None:
             return None
-        size = kept.open.sum(axis=1)
-        rank, _, groups = (table[at_all] for table in self._order)
+        size, option = kept.open.sum(axis=1), np.arange(kept.open.shape[1])
+        rank, _, groups = (table[kept.mask] for table in self._order)
         order = np.argsort(rank, kind="stable")
         at = order[(self.first(kept) & (size > 1))[order]]
         if len(at) < FEWEST_ITEMS:
             return None
-        starts = np.cumsum([0, *(item.k for item in self.items)])
-        option = np.arange(kept.open.shape[1])
-        rows = (starts[at_all[at]][:, None] + option)[kept.open[at]]
-        key = (kept.open[at] & (option < kept.key[at][:, None])).sum(axis=1)
-        design = Design.of(matrix(self.items)[rows], size[at], blocks(groups[at]), self.settings.seed)
-        return design, at, key
-
-    def _places(self, kept: Kept) -> Ints | None:
-        """Return the index (n,) of each kept item, or None if some text is unknown."""
-        found = [self._number.get(name, -1) for name in kept.items]
-        return None if not self.items or -1 in found else np.array(found, dtype=np.int64)
-
-    @cached_property
-    def _number(self) -> dict[str, int]:
-        return {item.id: i for i, item in enumerate(self.items)}
+        starts = np.cumsum([0, *(item.k for item in self.items)])[:-1][kept.mask]
+        raw = matrix(self.items)[(starts[at][:, None] + option)[kept.open[at]]]
+        key, size = (kept.open[at] & (option < kept.key[at][:, None])).sum(axis=1), size[at]
+        mean = np.add.reduceat(raw, np.cumsum(size) - size) / size[:, None]
+        drawn = np.random.default_rng(self.settings.seed).random(len(raw))
+        centred = np.asarray(raw - np.repeat(mean, size, axis=0))
+        return _Design(centred, size, _blocks_of(groups[at]), drawn), at, key
 
     @cached_property
     def _order(self) -> tuple[Ints, Ints, Ints]:
         """Hash rank, near-duplicate group, and cross-fitting group (near-duplicates or a shared passage) of each item."""
-        groups = fold_groups(self.items)
-        return hash_rank(self.items, groups, self.settings.seed), near_duplicates(self.items), groups
+        items = self.items or ()
+        groups = fold_groups(items)
+        return _hash_rank(items, groups, self.settings.seed), near_duplicates(items), groups

@@ -6,7 +6,7 @@ is not always flawed. Surface cues and models, which may know the subject, are t
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from robustify.errors import DataError
 from robustify.files import text_lines
 from robustify.judging.evidence import TEXTUAL
 from robustify.stats.agreement import agreement
-from robustify.stats.intervals import Interval, rate
+from robustify.stats.intervals import Interval, Rate, rate
 
 LABELS = ("not", "shortcut")
 _Z = 1.959963984540054
@@ -70,23 +70,23 @@ def agreement_with_people(rows: Iterable[Row], labels: Mapping[str, bool | None]
     there = [by_item[item] for item in known]
     people = np.array(list(known.values()))
     decided = [
-        (row["verdict"], label)
+        (LABELS[label], LABELS[row["verdict"] == "shortcut"])
         for row, label in zip(there, people.tolist(), strict=True)
         if row["verdict"] != "undecided"
     ]
-    adds = [row.get("adds", {}) if _hit(row) else {} for row in there]
-    cues = sorted({cue for row in adds for cue in row})
-    surface = [cue for cue in cues if cue in TEXTUAL]
+    # Only a pick that is the key has a probability of a shortcut. A run without texts shows no key.
+    hits = [row if row.get("p_shortcut") is not None else {} for row in there]
+    cues = sorted({cue for row in hits for cue in row.get("adds", {})})
+    adds = np.array([[row.get("adds", {}).get(cue, 0.0) for cue in cues] for row in hits])
+    textual = np.array([cue in TEXTUAL for cue in cues], dtype=bool)
     columns = {
-        "W": np.array([row.get("p_pick") or 0.0 if _hit(row) else 0.0 for row in there]),
-        "surface": _sums(adds, surface),
-        "models": _sums(adds, [cue for cue in cues if cue not in surface]),
-        "p_key": _column([row.get("p_key") for row in there]),
+        "W": _column(row.get("p_pick") or 0.0 for row in hits),
+        "surface": adds[:, textual].sum(axis=1),
+        "models": adds[:, ~textual].sum(axis=1),
+        "p_key": _column(row.get("p_key") for row in there),
     }
-    kinds = sorted({kind for row in there for kind in row.get("likeness", ())})
-    unlike = {
-        f"not_inferred_by_{kind}": 1 - _column([row["likeness"][kind] for row in there]) for kind in kinds
-    }
+    for kind in sorted({kind for row in there for kind in row.get("likeness", ())}):
+        columns[f"not_inferred_by_{kind}"] = 1 - _column(row["likeness"][kind] for row in there)
     return {
         "n": len(there),
         "people": rate(people.astype(np.float64)).json(),
@@ -95,12 +95,10 @@ def agreement_with_people(rows: Iterable[Row], labels: Mapping[str, bool | None]
             "people_even": sum(label is None for label in labels.values()),
             "undecided": len(there) - len(decided),
         },
-        "verdict": agreement(
-            [LABELS[label] for _, label in decided], [LABELS[v == "shortcut"] for v, _ in decided], LABELS
-        ).json(),
+        "verdict": agreement([mine for mine, _ in decided], [v for _, v in decided], LABELS).json(),
         "rankings": {
-            **{name: _ranking(x, people) for name, x in (columns | unlike).items() if name == "W" or x.any()},
-            **{cue: _ranking(_sums(adds, [cue]), people) for cue in cues},
+            **{name: _ranking(x, people) for name, x in columns.items() if name == "W" or x.any()},
+            **{cue: _ranking(column, people) for cue, column in zip(cues, adds.T, strict=True)},
         },
     }
 
@@ -117,12 +115,8 @@ def auroc(score: Floats, positive: Bools) -> tuple[float, Interval]:
     half = (m + n) / 2 - 1
 
     def beyond(theta: float) -> float:
-        spread = (
-            theta
-            * (1 - theta)
-            * (1 + half * (1 - theta) / (2 - theta) + half * theta / (1 + theta))
-            / (m * n)
-        )
+        unequal = half * (1 - theta) / (2 - theta) + half * theta / (1 + theta)
+        spread = theta * (1 - theta) * (1 + unequal) / (m * n)
         return abs(theta - found) - _Z * math.sqrt(max(spread, 0.0))
 
     def end(outside: float) -> float:
@@ -136,20 +130,11 @@ def auroc(score: Floats, positive: Bools) -> tuple[float, Interval]:
 
 def _ranking(score: Floats, people: Bools) -> dict[str, Any]:
     there = ~np.isnan(score)
-    if len(set(people[there].tolist())) < 2:
-        return {"auroc": {"value": None, "n": int(there.sum()), "ci": None}}
-    value, ci = auroc(score[there], people[there])
-    return {"auroc": {"value": value, "n": int(there.sum()), "ci": list(ci)}}
+    n = int(there.sum())
+    one_kind = len(set(people[there].tolist())) < 2
+    value, ci = (None, None) if one_kind else auroc(score[there], people[there])
+    return {"auroc": Rate(value, n, ci).json()}
 
 
-def _column(values: Sequence[float | None]) -> Floats:
-    return np.array([math.nan if value is None else value for value in values])
-
-
-def _hit(row: Row) -> bool:
-    # Only a pick that is the key has this probability. A run without texts shows no key.
-    return row.get("p_shortcut") is not None
-
-
-def _sums(adds: Sequence[Mapping[str, float]], cues: Sequence[str]) -> Floats:
-    return np.array([math.fsum(row.get(cue, 0.0) for cue in cues) for row in adds])
+def _column(values: Iterable[float | None]) -> Floats:
+    return np.array(list(values), dtype=np.float64)

@@ -5,9 +5,9 @@ rules without a model, and a fresh probe, because a filter cannot certify itself
 each is compared with chance given the selection. The verdict is certified, not certified or inconclusive, with reasons.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, get_args
+from typing import get_args
 
 import numpy as np
 
@@ -30,20 +30,18 @@ from robustify.summary.scored import WITH_MEANING
 
 @dataclass(frozen=True)
 class AuditTask:
-    """Kept items that auditors answer, and the probe of their texts. `fitted` means that a fitted scorer decided which
-    items to keep, so that fitted probes and rules of the surface are not independent."""
+    """Kept items that auditors answer, and the probe of their texts.
+
+    `fitted` means that a fitted scorer decided which items to keep, so that fitted probes and rules are not independent.
+    """
 
     kept: Kept
     probe: FreshProbe
     fitted: bool
 
 
-class Auditor(Protocol):
-    """Function that answers the kept items without their questions, in no, one, or several ways."""
-
-    def __call__(self, ctx: Context, task: AuditTask, /) -> Iterable[AuditorRates]:
-        """Return the rates of each way, or nothing if the auditor cannot answer."""
-        ...
+Auditor = Callable[[Context, AuditTask], Iterable[AuditorRates]]
+"""Function that answers the kept items without their questions, in no, one, or several ways, and returns their rates."""
 
 
 def left_out(ctx: Context, _: AuditTask) -> Iterator[AuditorRates]:
@@ -174,7 +172,13 @@ def audit_verdict(
     ]
     if vouching and not against:
         below = Reason.of("below_margin", auditors=len(answered), margin=margin)
-        return "certified", [below, *map(_power, vouching)]
+        power = (
+            Reason.of(
+                "power", auditor=a.name, kind=a.kind, n=a.audit.rate.n, rate=a.audit.noticeable(), power=POWER
+            )
+            for a in vouching
+        )
+        return "certified", [below, *power]
     level = LEVEL / len(answered)
     if alarms := [a for a in answered if a.audit.alarm(chance, level)]:
         alarms.sort(key=lambda a: a.audit.limit(chance) - a.audit.bounds(1 - level)[0])
@@ -189,12 +193,6 @@ def audit_verdict(
     blind = [a for a in independent if not vouching and a not in against]
     unseen = [Reason.of("could_not_see", **a.reason(), free=a.audit.free) for a in blind]
     return "inconclusive", reasons + unseen
-
-
-def _power(a: AuditorRates) -> Reason:
-    return Reason.of(
-        "power", auditor=a.name, kind=a.kind, n=a.audit.rate.n, rate=a.audit.noticeable(), power=POWER
-    )
 
 
 def _prevents_certificate(a: AuditorRates, chance: float, margin: float) -> bool:

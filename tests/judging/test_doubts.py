@@ -1,20 +1,28 @@
-"""Keys that deserve a second look: planted wrong keys are found by models that know, and by no others."""
+"""Doubtful items: planted wrong keys are found by models that know, and items in text files by part and by split."""
 
 import json
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from robustify.answers import Answers
+from robustify.baselines.heuristics import guess
+from robustify.errors import DataError
+from robustify.item import Item
 from robustify.judging.accuracy import Credits, scored
+from robustify.judging.audit.doubts import contamination as judge_contamination
 from robustify.judging.audit.doubts import item_analysis
 from robustify.judging.audit.doubts import label_noise as judge_label_noise
-from robustify.judging.context import Parts
+from robustify.judging.audit.doubts import overlapped as judge_overlapped
+from robustify.judging.context import Facts
+from robustify.ngrams.overlap import Hit, Overlap, TextFile, overlap
 from robustify.screen.item_index import ItemIndex, item_index
 from robustify.screen.screen_rules import ScreenRules
-from tests.support.contexts import made_up
+from tests.support.contexts import made_up, parts_of
 from tests.support.fake_answers import Bench, rows
 from tests.support.trees import in_trees
 
@@ -34,9 +42,7 @@ def knowing(n: int, skill: float, models: int, *, wrong: Any = None, k: int = 4,
 def judged(b: Bench, robust: Any = None) -> dict[str, Any]:
     table = Answers.of(rows(b, view="full", template="mmlu-v1", rotations=False, bias=0.0))
     held, found = asked(b, table)
-    n = len(b.key)
-    kept = np.ones(n, dtype=bool) if robust is None else robust
-    parts = Parts(~kept, kept, np.ones(n, dtype=bool), np.full(n, np.nan), np.zeros(n, dtype=np.int64))
+    parts = parts_of(np.ones(len(b.key)) if robust is None else robust)
     tree = label_noise(made_up(b.voters, parts=parts, answers=table, index=held, full="full"), found)
     assert tree is not None
     json.dumps(tree, allow_nan=False)
@@ -85,10 +91,7 @@ def test_fewer_than_two_strong_models_judge_nothing_and_say_so(strong: list[str]
     guess = np.arange(200) % 4
     found = judged(replace(b, picks=np.column_stack([b.picks[:, 0] if strong else guess, guess[::-1]])))
     assert found["strong"] == strong
-    assert found["reason"] == {
-        "code": "few_strong_models",
-        "params": {"strong": len(strong), "asked": 2},
-    }
+    assert found["reason"] == {"code": "few_strong_models", "params": {"strong": len(strong), "asked": 2}}
     assert [found[name] for name in ("n", "flagged", "expected", "in_robust", "items")] == [None] * 5
 
 
@@ -96,9 +99,12 @@ def test_nobody_asked_the_full_question_is_null() -> None:
     b = knowing(20, 0.9, 2)
     table = Answers.of(rows(b))
     held, found = asked(b, table)
-    every = np.ones(20, dtype=bool)
-    parts = Parts(~every, every, every, np.full(20, np.nan), np.zeros(20, dtype=np.int64))
-    assert label_noise(made_up(b.voters, parts=parts, answers=table, index=held, full="full"), found) is None
+    assert (
+        label_noise(
+            made_up(b.voters, parts=parts_of(np.ones(20)), answers=table, index=held, full="full"), found
+        )
+        is None
+    )
 
 
 def test_a_planted_wrong_key_has_a_negative_discrimination() -> None:
@@ -128,3 +134,75 @@ def test_a_planted_wrong_key_has_a_negative_discrimination() -> None:
     assert listed == sorted(listed)
     assert listed[-1] < 0
     assert item_analysis(ctx, {m: found[m] for m in b.voters[:4]}) is None
+
+
+contamination = in_trees(judge_contamination)
+overlapped = in_trees(judge_overlapped)
+
+FILE = TextFile("web.txt", "0" * 64, 1000, 200)
+
+
+def made(**changes: object) -> Overlap:
+    """Ten items: i0 to i5 long, i6 to i8 short, i9 too short; found are i0, i1 and i6, i7 by its stem alone."""
+    fields: dict[str, object] = {
+        "ngram": 13,
+        "files": (FILE,),
+        "items": 10,
+        "checked": {"stem": 9, "stem_key": 9, "choices": 9},
+        "short": ("i6", "i7", "i8"),
+        "not_checkable": ("i9",),
+        "hits": (
+            Hit("i0", ("stem", "stem_key"), 1.0),
+            Hit("i1", ("stem",), 0.5),
+            Hit("i6", ("stem", "choices"), None),
+            Hit("i7", ("stem",), None),
+        ),
+    }
+    return Overlap(**{**fields, **changes})
+
+
+TEN = item_index(Answers.of([]), [f"i{i}" for i in range(10)])
+ROBUST = np.array([True, False, True, True, False, False, True, True, False, True])
+
+
+def test_the_overlap_is_counted_by_mode_by_part_and_by_split() -> None:
+    tree = overlapped(made(), TEN, ROBUST, ~ROBUST)
+    assert tree["files"] == [{"name": "web.txt", "sha256": "0" * 64, "bytes": 1000, "words": 200}]
+    assert (tree["ngram"], tree["n"], tree["not_checkable"]) == (13, 6, 1)
+    assert (tree["found"]["value"], tree["found"]["n"]) == (pytest.approx(2 / 6), 6)
+    assert tree["short_mode"]["n"] == 3
+    assert tree["short_mode"]["found"]["value"] == pytest.approx(1 / 3)
+    assert tree["coverage"]["value"] == pytest.approx(1.5 / 6)
+    assert tree["parts"]["stem"]["value"] == pytest.approx(4 / 9)
+    assert tree["parts"]["stem_key"]["value"] == pytest.approx(1 / 9)
+    assert (tree["in_robust"]["value"], tree["in_robust"]["n"]) == (pytest.approx(2 / 5), 5)
+    assert (tree["in_shortcut"]["value"], tree["in_shortcut"]["n"]) == (pytest.approx(1 / 4), 4)
+    assert tree["items"] == ["i0", "i1", "i6"]
+
+
+@pytest.mark.parametrize("changes", [{"items": 11}, {"short": ("i6", "i7", "other")}])
+def test_an_overlap_of_other_items_is_refused(changes: dict[str, object]) -> None:
+    with pytest.raises(DataError, match="differ from the"):
+        overlapped(made(**changes), TEN, ROBUST, ~ROBUST)
+
+
+def test_from_items_and_a_file_to_the_summary_without_a_word_of_them(
+    toys: list[Item], tmp_path: Path
+) -> None:
+    path = tmp_path / "page.txt"
+    path.write_text(f"12) {toys[3].stem}\nAnswer: {toys[3].choices[toys[3].key]}", encoding="utf-8")
+    answers = guess(toys)
+    kept = json.loads(json.dumps(overlap(toys, [path]).json()))
+    mask = np.array([True] * 4 + [False] * 4)
+    tree = contamination(
+        SimpleNamespace(
+            facts=Facts("made-up", overlap=Overlap.of(kept)),
+            index=item_index(answers, [i.id for i in toys]),
+            parts=SimpleNamespace(robust=mask, shortcut=~mask),
+        )
+    )
+    assert tree["overlap"]["items"] == ["t3"]
+    assert tree["overlap"]["short_mode"]["n"] == 8
+    assert tree["overlap"]["found"]["value"] is None
+    assert tree["overlap"]["in_robust"]["value"] == 0.25
+    assert not any(word in json.dumps([tree, kept]) for word in ("meant", "grey", str(tmp_path)))
