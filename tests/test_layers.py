@@ -86,7 +86,7 @@ LIGHT: dict[str, tuple[str, set[str]]] = {
     "help of free": (COMMAND.format(["free", "--help"]), LIBRARIES | {"jinja2", "yaml"}),
     **{command: (COMMAND.format([command, "small.csv", "-q"]), LIBRARIES - {"numpy", "pydantic"} | {"jinja2"})
        for command in ("validate", "heuristics")},
-    "a scan of the gate": ("from robustify.gate.command import main; main(['small.csv'])",
+    "a scan of the gate": ("from robustify.gate.command import run_gate; run_gate(['small.csv'])",
                            LIBRARIES | {"click", "yaml", "zipfile", "tarfile", "asyncio"}),
 }  # fmt: skip
 """What is small and must say its first word in a moment, and what it must not load."""

@@ -47,7 +47,7 @@ def gate(ctx: click.Context) -> int:
     """Block sensitive items before a commit, push, or release."""
     from robustify.gate import command
 
-    return command.main(ctx.args)
+    return command.run_gate(ctx.args)
 
 
 SECTIONS: Mapping[str, tuple[click.Command, ...]] = {

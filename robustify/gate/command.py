@@ -10,7 +10,7 @@ import argparse
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import date, timedelta
 from pathlib import Path
@@ -18,12 +18,13 @@ from typing import NoReturn
 
 from robustify.errors import AuthorisationError, RobustifyError, UsageError
 from robustify.files import writable
-from robustify.gate.check import check_contents, report
+from robustify.gate.check import check_contents, print_outcome
 from robustify.gate.fingerprints import Fingerprints, Item, build_index, read_index, read_texts, write_index
 from robustify.gate.git import work_tree
 from robustify.gate.key_file import IDS_VARIABLES, Key, load_key
-from robustify.gate.policy import MOST_DAYS, NAME, AllowEntry, Finding, Policy, legible, policy_of
+from robustify.gate.policy import MOST_DAYS, NAME, AllowEntry, Policy, policy_of
 from robustify.gate.sources import of_named, task_of
+from robustify.texts import escaped
 
 INDEX_VARIABLE = "ROBUSTIFY_GATE_INDEX"
 _DESCRIPTION = """\
@@ -68,17 +69,10 @@ def scanner() -> argparse.ArgumentParser:
     add("files", nargs="*", metavar="FILE", help="files to scan; write -- before a name that begins with -")
     add("--staged", action="store_true", help="scan the staged changes")
     add("--all", action="store_true", help="scan every tracked file, as it is in the index of Git")
-    add(
-        "--range",
-        metavar="A..B",
-        help="scan the changes of the commits A..B (if A is all zeros: all commits up to B)",
-    )
-    add(
-        "--pushed",
-        nargs="*",
-        metavar=("REMOTE", "URL"),
-        help="scan the commits about to be pushed (pre-push hook)",
-    )
+    commits = "scan the changes of the commits A..B (if A is all zeros: all commits up to B)"
+    add("--range", metavar="A..B", help=commits)
+    pushed = "scan the commits about to be pushed (pre-push hook)"
+    add("--pushed", nargs="*", metavar=("REMOTE", "URL"), help=pushed)
     add("--commit-msg", nargs="?", const="", metavar="FILE", help="scan a commit message (commit-msg hook)")
     add("--require-fingerprints", action="store_true", help="exit with 4 if the fingerprint layer cannot run")
     whose = "that of A (base), or also the entries of later commits that change nothing else (apart)"
@@ -87,22 +81,10 @@ def scanner() -> argparse.ArgumentParser:
     return parser
 
 
-def _scanning(argv: Sequence[str]) -> Namespace:
-    parser = scanner()
-    asked = parser.parse_args(list(argv))
-    if asked.commit_msg == "" and len(asked.files) == 1:  # other options between the option and its file
-        asked.commit_msg = asked.files.pop()
-    modes = (asked.staged, asked.all, asked.pushed is not None, asked.range, asked.commit_msg, asked.files)
-    if sum(map(bool, modes)) != 1 or asked.commit_msg == "":
-        ways = "FILES, --staged, --all, --range A..B, --pushed, --commit-msg FILE"
-        parser.error(f"one of the following is required, and only one: {ways}")
-    return asked
-
-
-def main(argv: Sequence[str]) -> int:
+def run_gate(argv: Sequence[str]) -> int:
     """Run the command, print any error line by line, and return the exit code."""
     try:
-        code = run(argv)
+        code = _run(argv)
         sys.stdout.flush()
     except RobustifyError as error:
         for line in error.lines:
@@ -130,25 +112,33 @@ def _origin(error: Exception) -> str:
     return f"error in {where}: {type(error).__name__}"
 
 
-def run(argv: Sequence[str]) -> int:
-    """Run the command and return its exit code. Errors are not caught."""
-    commands: dict[str, Callable[[Sequence[str]], int]] = {
-        "index": _index,
-        "doctor": _doctor,
-        "allow": _allow,
-    }
-    if argv and argv[0] in commands:
-        return commands[argv[0]](argv[1:])
-    return _scan(_scanning(argv))
+def _run(argv: Sequence[str]) -> int:
+    match argv[:1]:
+        case ["index"]:
+            return _index(argv[1:])
+        case ["doctor"]:
+            return _doctor(argv[1:])
+        case ["allow"]:
+            return _allow(argv[1:])
+        case _:
+            return _scan(argv)
 
 
-def _scan(asked: Namespace) -> int:
+def _scan(argv: Sequence[str]) -> int:
+    parser = scanner()
+    asked = parser.parse_args(list(argv))
+    if asked.commit_msg == "" and len(asked.files) == 1:  # other options between the option and its file
+        asked.commit_msg = asked.files.pop()
+    modes = (asked.staged, asked.all, asked.pushed is not None, asked.range, asked.commit_msg, asked.files)
+    if sum(map(bool, modes)) != 1 or asked.commit_msg == "":
+        ways = "FILES, --staged, --all, --range A..B, --pushed, --commit-msg FILE"
+        parser.error(f"one of the following is required, and only one: {ways}")
     prints, why_not = _fingerprints(asked)
     if prints is None and asked.require_fingerprints:
         raise AuthorisationError(f"The fingerprint layer is required but cannot run: {why_not}.")
-    task = task_of(asked)
-    outcome = check_contents(task.contents, prints, task.policy, _own_keys(asked))
-    report(outcome, why_not, task.notes)
+    contents, policy, notes = task_of(asked)
+    outcome = check_contents(contents, prints, policy, _own_keys(asked))
+    print_outcome(outcome, why_not, notes)
     return AuthorisationError.exit_code if outcome.refused else 0
 
 
@@ -189,11 +179,11 @@ def _index(argv: Sequence[str]) -> int:
     for name in asked.items:
         sets.setdefault(asked.name or Path(name).stem, []).extend(read_texts(Path(name)))
     background = [Path(name) for name in asked.background]
-    if missing := [legible(str(path)) for path in background if not path.exists()]:
+    if missing := [escaped(str(path)) for path in background if not path.exists()]:
         raise UsageError(f"Background files not found: {', '.join(missing)}. Pass existing files or folders.")
     built = build_index(sets, key, background)
     write_index(Path(asked.out), built, key)
-    print(f"{legible(asked.out)}: {built.items:,} items, {len(built.shingles) // 2:,} shingles, key {key.id}")
+    print(f"{escaped(asked.out)}: {built.items:,} items, {len(built.shingles) // 2:,} shingles, key {key.id}")
     if built.blind:
         why = "they are too short or too much like ordinary text"
         print(f"robustify gate: {built.blind:,} items cannot be recognised because {why}", file=sys.stderr)
@@ -203,9 +193,8 @@ def _index(argv: Sequence[str]) -> int:
 def _doctor(argv: Sequence[str]) -> int:
     from robustify.gate.doctor import doctor
 
-    asked = _Parser(
-        "robustify gate doctor", "Test whether each installed hook refuses a made-up item."
-    ).parse_args(list(argv))
+    says = "Test whether each installed hook refuses a made-up item."
+    asked = _Parser("robustify gate doctor", says).parse_args(list(argv))
     try:
         return doctor(_fingerprints(asked)[1])
     except RobustifyError as error:
@@ -226,31 +215,24 @@ def _allow(argv: Sequence[str]) -> int:
         raise UsageError("The current folder is not in a Git work tree. Run the command in one.")
     entries = [entry for entry in policy_of(root).entries if entry.expires >= today]
     for path, contents in of_named(asked.paths, root):
-        shown, found = legible(path), list[Finding]()
-        for content in contents:
-            if content.data is None:
-                raise AuthorisationError(
-                    f"{legible(content.path)} is larger than the gate can read. Split the file."
-                )
-            found += check_contents([content], prints, Policy(), _own_keys(asked)).refused
-        if stuck := sorted({finding.rule.id for finding in found if not finding.rule.allowable}):
-            raise AuthorisationError(f"{shown}: {', '.join(stuck)} cannot be allowed. Remove the content.")
+        found = check_contents(contents, prints, Policy(), _own_keys(asked)).refused
+        if stuck := sorted({finding.rule.id for finding in found if not finding.digests}):
+            raise AuthorisationError(
+                f"{escaped(path)}: {', '.join(stuck)} cannot be allowed. Remove the content."
+            )
+        print(f"{escaped(path)}: {', '.join(sorted({one.rule.id for one in found})) or 'nothing to allow'}")
         digests = {digest for finding in found for digest in finding.digests}
         last = next((entry for entry in reversed(entries) if entry.covers(path)), None)
         reason, by = asked.reason or (last and last.reason), asked.by or (last and last.by)
         if digests and not (reason and by):
             remedy = "State why it is harmless and who reviewed it: `--reason WHY --by WHO`."
-            raise UsageError(f"{shown} has no policy entry yet. {remedy}")
+            raise UsageError(f"{escaped(path)} has no policy entry yet. {remedy}")
         if last and last.path != path:  # the entry of a folder gets the new findings
             path, digests = last.path, digests | set(last.findings)
-        entries = [
-            entry for entry in entries if not (entry.path == path or entry.path.startswith(f"{path}/"))
-        ]
+        entries = [one for one in entries if not f"{one.path}/".startswith(f"{path}/")]
         if digests and reason and by:
-            entries.append(
-                AllowEntry(path, tuple(sorted(digests)), reason, by, today + timedelta(days=MOST_DAYS))
-            )
-        print(f"{shown}: {', '.join(sorted({finding.rule.id for finding in found})) or 'nothing to allow'}")
+            expires = today + timedelta(days=MOST_DAYS)
+            entries.append(AllowEntry(path, tuple(sorted(digests)), reason, by, expires))
     with writable(NAME):
         (root / NAME).write_text(Policy(tuple(entries)).as_json(), encoding="utf-8")
     print(f"robustify gate: {NAME} was written. To apply it, run `git add {NAME}`.", file=sys.stderr)

@@ -2,13 +2,11 @@
 
 A text is refused if it contains a complete registered text, or if distinct shingles of one item cover at least seven
 words, six of them different, within 48 words. Paraphrases are not found, because words are compared, not meanings.
+Shingles of ordinary text are left out: of Python's standard library, of stock phrases, and of folders that the user names.
 
 The index is authenticated with HMAC-SHA256 but not encrypted. Each tag is 64 bits of a keyed BLAKE2b hash, from which no
 word can be read without the key. The index does show the names of sets, the numbers of items and shingles, and the number
 of words in each text. Anyone with both index and key can recover the registered text, so store them apart.
-
-Shingles of ordinary text are left out, because they would refuse harmless files. Ordinary text is Python's standard
-library, stock phrases of examinations, and folders that the user names.
 """
 
 import csv
@@ -23,12 +21,13 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from operator import xor
 from pathlib import Path
 
 from robustify.errors import DataError
 from robustify.files import read_regular, writable, write_atomic
-from robustify.gate.folded_words import Stream, joined_letters, kept_words, lexicon_file, streams
+from robustify.gate.folded_words import fold, kept_words, lexicon_file
 from robustify.gate.key_file import Key
 
 MAGIC = b"RBGIX\x03\r\n"
@@ -46,19 +45,11 @@ _BACKGROUND, _MOST_INDEX, _MOST_ITEMS = 12 << 20, 256 << 20, 512 << 20
 _HEAD, _MAC = len(MAGIC) + 8, 32
 _MOST_WORDS = 1 << 20
 """Maximum number of words whose hashes are kept between texts."""
+_WORD = re.compile(rb"[^ \n]{2,}")
 _RUN = re.compile(rb"\x01{%d,}" % SPAN)
 
 Item = Sequence[str]
 """Texts of an item: the stem, the choices, and any others."""
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """Match between a text and a set. `strength` is the number of covered words, or `a whole text`."""
-
-    set_name: str
-    line: int
-    strength: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +69,7 @@ class Index:
     blind: int = field(default=0, compare=False)
 
 
-class Tagger:
+class _Tagger:
     """Keyed hashes of words, shingles and texts for one key. Hashes of words are cached.
 
     The keyed BLAKE2b hash of a word gives three 64-bit values, one for each position in a shingle. The tag of a shingle
@@ -117,7 +108,7 @@ class Fingerprints:
     """Opened index that finds registered text."""
 
     def __init__(self, index: Index, key: Key) -> None:
-        self._sets, self._tagger = index.sets, Tagger(key)
+        self._sets, self._tagger = index.sets, _Tagger(key)
         self._owners: dict[int, list[int]] = defaultdict(list)
         for tag, owner in zip(index.shingles[::2], index.shingles[1::2], strict=True):
             self._owners[tag].append(owner)
@@ -126,32 +117,23 @@ class Fingerprints:
             self._wholes[start][length, high, low] = owner
         self._known, self._marks = self._owners.keys() | self._wholes.keys(), frozenset(index.words)
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the registered sets."""
-        return tuple(name for name, _ in self._sets)
-
-    def matches(self, text: str) -> Iterator[Match]:
-        """Yield the first match with each set, including words written `l i k e  t h i s`."""
-        for plain in streams(text):
-            for stream in (plain, joined_letters(plain)):
-                if stream is not None:
-                    yield from self._judged(stream)
-
-    def _judged(self, stream: Stream) -> Iterator[Match]:
-        words = stream.kept()
+    def matches(self, text: str) -> Iterator[tuple[str, int, str]]:
+        """Yield the first match with each set: its name, the line, and the number of covered words or `a whole text`."""
+        folded = fold(text)
+        words = _WORD.findall(folded)
         marks = self._tagger.marks(words)
         registered = {word for word in set(words) if marks[word] in self._marks}
-        hits = []
+        hits = list[tuple[int, int]]()
         for run in _RUN.finditer(bytes(map(registered.__contains__, words))):  # other words need no tag
             tags = self._tagger.tags(words[run.start() : run.end()])
             hits += [(run.start() + i, tag) for i, tag in enumerate(tags) if tag in self._known]
-        positions, seen = stream.positions() if hits else [], set[str]()
-        for owner, at, strength in (*self._whole(words, hits), *self._covers(words, hits, positions)):
+        seen = set[str]()
+        for owner, at, strength in (*self._whole(words, hits), *self._covers(words, hits)):
             name = next(name for name, first in reversed(self._sets) if first <= owner)
             if name not in seen:
                 seen.add(name)
-                yield Match(name, stream.line_of(positions[at]), strength)
+                start = next(islice(_WORD.finditer(folded), at, None)).start()
+                yield name, 1 + folded.count(b"\n", 0, start), strength
 
     def _whole(self, words: list[bytes], hits: list[tuple[int, int]]) -> Iterator[tuple[int, int, str]]:
         for at, tag in hits:
@@ -160,11 +142,9 @@ class Fingerprints:
                 if len(whole) == length and self._tagger.whole(whole) == tuple(digest):
                     yield owner, at, "a whole text"
 
-    def _covers(
-        self, words: list[bytes], hits: list[tuple[int, int]], positions: list[int]
-    ) -> Iterator[tuple[int, int, str]]:
+    def _covers(self, words: list[bytes], hits: list[tuple[int, int]]) -> Iterator[tuple[int, int, str]]:
         """Yield, for each item, the first window in which its shingles cover enough words. A repeated shingle counts
-        once, and a single letter inside a shingle counts as a word."""
+        once."""
         near: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for at, tag in hits:
             for owner in self._owners.get(tag, ()):
@@ -172,15 +152,10 @@ class Fingerprints:
         for owner, found in near.items():
             for i, (first, _) in enumerate(found):
                 window = {tag: at for at, tag in found[i : i + WINDOW] if at + SPAN <= first + WINDOW}
-                different = {word for at in window.values() for word in words[at : at + SPAN]}
-                places = {place for at in window.values() for place in _places(positions[at : at + SPAN])}
-                if len(places) >= COVER and len(different) >= DIFFERENT:
+                places = {at + j for at in window.values() for j in range(SPAN)}
+                if len(places) >= COVER and len({words[place] for place in places}) >= DIFFERENT:
                     yield owner, first, f"cover {len(places)} words"
                     break
-
-
-def _places(its: list[int]) -> Iterable[int]:
-    return range(its[0], its[-1] + 1) if its[-1] - its[0] <= SPAN else its
 
 
 # The index and its file.
@@ -190,8 +165,7 @@ def write_index(path: Path, index: Index, key: Key) -> None:
     """Write an index authenticated by the key: one line of JSON with the names and sizes, then the numbers."""
     named = {"sets": index.sets, "words": len(index.words), "shingles": len(index.shingles)}
     numbers = index.words + index.shingles + index.wholes
-    body = json.dumps(named).encode() + b"\n" + numbers.tobytes()
-    head = MAGIC + bytes.fromhex(key.id)
+    head, body = MAGIC + bytes.fromhex(key.id), json.dumps(named).encode() + b"\n" + numbers.tobytes()
     mac = hmac.digest(key.derived("gate/mac"), head + body, "sha256")
     with writable(f"index {str(path)!a}"):
         write_atomic(path, head + mac + body, sync=False)
@@ -204,21 +178,20 @@ def read_index(path: Path, key: Key) -> Index:
         raw = read_regular(path, _MOST_INDEX, follow=True)
     except OSError as error:
         raise DataError(f"{shown} cannot be read ({error.strerror}).") from None
-    if not raw.startswith(MAGIC) or len(raw) < _HEAD + _MAC:
-        raise DataError(
-            f"{shown} is not a gate index of this version. To make one, run `robustify gate index ITEMS -o INDEX`."
-        )
     head, mac, body = raw[:_HEAD], raw[_HEAD : _HEAD + _MAC], raw[_HEAD + _MAC :]
-    key_id = head[len(MAGIC) :].hex()
-    if key_id != key.id:
-        raise DataError(f"{shown} was made with key {key_id}. Pass that key, not {key.id}.")
+    if not raw.startswith(MAGIC) or len(mac) < _MAC:
+        made = "To make one, run `robustify gate index ITEMS -o INDEX`."
+        raise DataError(f"{shown} is not a gate index of this version. {made}")
+    if head[len(MAGIC) :].hex() != key.id:
+        raise DataError(f"{shown} was made with key {head[len(MAGIC) :].hex()}. Pass that key, not {key.id}.")
     if not hmac.compare_digest(hmac.digest(key.derived("gate/mac"), head + body, "sha256"), mac):
         raise DataError(f"{shown} was changed or truncated after it was made. Restore or rebuild it.")
     line, _, rest = body.partition(b"\n")
     named, numbers = json.loads(line), array("Q", rest)
-    sets = tuple((str(name), int(first)) for name, first in named["sets"])
     n, m = named["words"], named["words"] + named["shingles"]
-    return Index(sets, numbers[:n], numbers[n:m], numbers[m:])
+    return Index(
+        tuple((name, first) for name, first in named["sets"]), numbers[:n], numbers[n:m], numbers[m:]
+    )
 
 
 def build_index(
@@ -229,7 +202,7 @@ def build_index(
     Raises:
         DataError: No item has enough text to be registered.
     """
-    tagger, firsts, read = Tagger(key), list[tuple[str, int]](), list[list[tuple[str, list[bytes]]]]()
+    tagger, firsts, read = _Tagger(key), list[tuple[str, int]](), list[list[tuple[str, list[bytes]]]]()
     for name, items in sets.items():
         firsts.append((name, len(read)))
         # Sorting by keyed digests hides the order of the file.
@@ -271,7 +244,7 @@ def _cover(tags: Sequence[int], left_out: set[int]) -> int:
     return len({i + j for i, tag in enumerate(tags) if tag not in left_out for j in range(SPAN)})
 
 
-def _ordinary(tagger: Tagger, wanted: set[int], background: Iterable[Path], library: bool) -> set[int]:
+def _ordinary(tagger: _Tagger, wanted: set[int], background: Iterable[Path], library: bool) -> set[int]:
     files = [path for place in background for path in ([place] if place.is_file() else _files(place))]
     left = _BACKGROUND
     for path in _files(Path(sysconfig.get_path("stdlib"))) if library else ():
@@ -280,14 +253,13 @@ def _ordinary(tagger: Tagger, wanted: set[int], background: Iterable[Path], libr
     ordinary: set[int] = set()
     phrases = "\n\n".join(lexicon_file()["stock_phrases"])
     for text in (phrases, *(path.read_text("utf-8", "replace") for path in files)):
-        for part in text.split("\n\n"):
-            ordinary |= wanted.intersection(tagger.tags(kept_words(part)))
+        ordinary |= wanted.intersection(tagger.tags(kept_words(text)))
     return ordinary
 
 
 def _files(place: Path) -> list[Path]:
-    kinds = ("py", "txt", "rst", "md")
-    texts = (path for kind in kinds for path in place.rglob(f"*.{kind}") if path.is_file())
+    kinds = {".py", ".txt", ".rst", ".md"}
+    texts = (path for path in place.rglob("*.*") if path.suffix in kinds and path.is_file())
     return sorted(path for path in texts if "site-packages" not in path.parts)
 
 
@@ -300,38 +272,37 @@ def read_texts(path: Path) -> list[Item]:
     shown = f"{str(path)!a}"
     try:
         text = read_regular(path, _MOST_ITEMS, follow=True).decode("utf-8-sig")
-        items = [item for item in _parsed(path.suffix.lower(), text) if item]
+        items: list[Item] = [
+            item for item in map(tuple, map(_strings, _parsed(path.suffix.lower(), text))) if item
+        ]
     except OSError as error:
         raise DataError(f"{shown} cannot be read ({error.strerror}).") from None
-    except UnicodeDecodeError:
-        raise DataError(f"{shown} is not UTF-8 text. Expected JSON, JSONL, CSV, TSV or plain text.") from None
     except (ValueError, RecursionError):
-        raise DataError(f"{shown} is not valid JSON, or is nested too deeply.") from None
+        expected = "Expected JSON, JSONL, CSV, TSV or plain text"
+        raise DataError(f"{shown} is not valid UTF-8 or JSON, or is nested too deeply. {expected}.") from None
     if not items:
         raise DataError(f"{shown} contains no text to register.")
     return items
 
 
-def _parsed(suffix: str, text: str) -> Iterator[Item]:
+def _parsed(suffix: str, text: str) -> Iterable[object]:
     match suffix:
         case ".json":
             tree = json.loads(text)
             lists = [tree] if isinstance(tree, list) else [*tree.values()] if isinstance(tree, dict) else []
             longest = max((one for one in lists if isinstance(one, list)), key=len, default=[])
-            whole = not longest or not all(isinstance(member, dict | list) for member in longest)
-            yield from (tuple(_strings(member)) for member in ([tree] if whole else longest))
+            return longest if longest and not any(isinstance(member, str) for member in longest) else [tree]
         case ".jsonl" | ".ndjson":
-            yield from (tuple(_strings(json.loads(line))) for line in text.split("\n") if line.strip())
+            return (json.loads(line) for line in text.split("\n") if line.strip())
         case ".csv" | ".tsv":
             csv.field_size_limit(1 << 30)
-            rows = csv.reader(io.StringIO(text, newline=""), delimiter="\t" if suffix == ".tsv" else ",")
-            yield from (tuple(cell for cell in row if cell.strip()) for row in rows)
+            return csv.reader(io.StringIO(text, newline=""), delimiter="\t" if suffix == ".tsv" else ",")
         case _:
-            yield from ((part,) for part in text.split("\n\n") if part.strip())
+            return text.split("\n\n")
 
 
 def _strings(tree: object) -> Iterator[str]:
     inner = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
     yield from (text for value in inner for text in _strings(value))
-    if isinstance(tree, str):
+    if isinstance(tree, str) and tree.strip():
         yield tree

@@ -6,14 +6,11 @@ never from an argument or a config.
 """
 
 import base64
-import binascii
 import hmac
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 
 from robustify.errors import AuthorisationError
@@ -25,15 +22,8 @@ IDS_VARIABLES = ("ROBUSTIFY_KEY_FILE", "ROBUSTIFY_KEY")
 """Variables for the key of item IDs: its file, and the key itself."""
 SIZE = 32
 """Number of bytes in a secret."""
-_FORM = re.compile(r"rbk1:([0-9a-f]{16}):([A-Za-z0-9_-]{43}=?)\s*\Z")
+_FORM = re.compile(r"rbk1:([0-9a-f]{16}):([A-Za-z0-9_-]{43})=?\s*\Z")
 _MOST = 4096
-_PREFIX = re.compile(r"rbk1\W{0,4}:")
-_BETWEEN = re.compile(r"[\s\"'`\\+,#>|()]+")
-"""Characters between the parts of a key that is split over lines: blanks, quotes, comment marks."""
-_BARE = re.compile(r"(?<![\w-])[\w-]{43}=?(?![\w-])", re.ASCII)
-_SECRET = re.compile(r"[0-9a-f]{16}:[\w-]{43}", re.ASCII)
-_ID = re.compile(r"(?<![0-9a-f])[0-9a-f]{16}(?![0-9a-f])")
-_MOST_BARE = 5000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,31 +45,6 @@ class Key:
     def as_text(self) -> str:
         """Return the text of the key file: `rbk1:ID:SECRET` and a newline."""
         return f"rbk1:{self.id}:{base64.urlsafe_b64encode(self.secret).decode().rstrip('=')}\n"
-
-
-def keys_in(text: str, known: Sequence[Key] = ()) -> Iterator[int]:
-    """Yield the offset of each key in a text.
-
-    A key is found by its prefix, or without a prefix if its ID is in the text. A secret alone is found only if its key is
-    `known`, because it looks like any other 43 letters. Each form may be split over lines.
-    """
-    for match in _PREFIX.finditer(text) if "rbk1" in text else ():
-        if _SECRET.match(_BETWEEN.sub("", text[match.end() : match.end() + 240])):
-            yield match.start()
-    for match in islice(_BARE.finditer(text), _MOST_BARE) if _ID.search(text) else ():
-        if _id_of(match[0]) in text:
-            yield match.start()
-    for key in known:
-        coded = base64.urlsafe_b64encode(key.secret).decode().rstrip("=")
-        for secret in (coded, coded.replace("-", "+").replace("_", "/"), key.secret.hex()):
-            for at in {text.find(secret[:8]), text.find(secret[-8:])} - {-1}:
-                near = text[max(at - 2 * len(secret), 0) : at + 2 * len(secret)]
-                if secret in re.sub(r"[^\w/+-]+", "", near) or secret in _BETWEEN.sub("", near):
-                    yield at
-
-
-def _id_of(coded: str) -> str:
-    return Key.of(base64.urlsafe_b64decode(coded.rstrip("=") + "=")).id
 
 
 def load_key(
@@ -110,7 +75,16 @@ def read_private(name: str, source: str, most: int) -> str:
         why = "is a symbolic link" if os.path.islink(name) else f"cannot be opened ({error.strerror})"
         raise AuthorisationError(f"{source} {why}. Expected a file that you own, with mode 0600.") from None
     try:
-        fault = _fault(name, os.fstat(handle))
+        status = os.fstat(handle)
+        mode, fault = stat.S_IMODE(status.st_mode), ""
+        if not stat.S_ISREG(status.st_mode):
+            fault = "is not a regular file. Expected a regular file with mode 0600."
+        elif status.st_uid != os.geteuid():
+            fault = f"belongs to user {status.st_uid}. Expected a file that you own."
+        elif mode & 0o077:
+            fault = f"has mode {mode:04o}, so others may read it. Expected mode 0600 (`chmod 600`)."
+        elif work_tree(Path(name).resolve().parent) is not None:
+            fault = "is inside a Git work tree, one `git add` away from a commit. Move it elsewhere."
         if fault:
             raise AuthorisationError(f"{source} {fault}")
         return os.read(handle, most).decode("ascii", "replace")
@@ -118,36 +92,15 @@ def read_private(name: str, source: str, most: int) -> str:
         os.close(handle)
 
 
-def _fault(name: str, status: os.stat_result) -> str:
-    """Return the reason why a file is not safe for a secret, or an empty string."""
-    mode = stat.S_IMODE(status.st_mode)
-    if not stat.S_ISREG(status.st_mode):
-        return "is not a regular file. Expected a regular file with mode 0600."
-    if status.st_uid != os.geteuid():
-        return f"belongs to user {status.st_uid}. Expected a file that you own."
-    if mode & 0o077:
-        return f"has mode {mode:04o}, so others may read it. Expected mode 0600 (`chmod 600`)."
-    if work_tree(Path(name).resolve().parent) is not None:
-        return "is inside a Git work tree, one `git add` away from a commit. Move it elsewhere."
-    return ""
-
-
 def _parsed(text: str, source: str) -> Key:
-    match = _FORM.match(text)
+    match, new = _FORM.match(text), "`robustify restricted key new`"
     if match is None:
         raise AuthorisationError(
-            f"{source} does not contain a key (rbk1:ID:SECRET, 256 bits). "
-            "To make one, run `robustify restricted key new`."
+            f"{source} does not contain a key (rbk1:ID:SECRET, 256 bits). To make one, run {new}."
         )
-    try:
-        secret = base64.urlsafe_b64decode(match[2].rstrip("=") + "=")
-    except (binascii.Error, ValueError):
-        secret = b""
-    if len(secret) != SIZE or len(set(secret)) < SIZE // 2:
-        raise AuthorisationError(
-            f"{source} contains a weak secret. Expected 32 random bytes, as from `robustify restricted key new`."
-        )
-    key = Key.of(secret)
+    key = Key.of(base64.urlsafe_b64decode(match[2] + "="))
+    if len(set(key.secret)) < SIZE // 2:
+        raise AuthorisationError(f"{source} contains a weak secret. Expected 32 random bytes, as from {new}.")
     if not hmac.compare_digest(key.id, match[1]):
         raise AuthorisationError(f"{source} is damaged: the ID does not match the secret. Restore it.")
     return key

@@ -1,47 +1,37 @@
-"""Identification of content that is not plain UTF-8 text, and of images without text.
+"""What the gate cannot read: content that is not plain UTF-8 text, and unreadable characters in text.
 
-Names and extensions are ignored: the first bytes identify the content. An image passes if it is complete and has only the
-parts that a picture needs. Comments, text chunks, metadata, unknown chunks and trailing bytes are refused. The gate does
-not read what the pixels show.
+Names and extensions are ignored. An image passes if it is complete and has only the parts that a picture needs. Comments,
+text chunks, metadata, unknown chunks and trailing bytes are refused. The gate does not read what the pixels show.
+
+Unreadable characters (encoded pieces, escapes, symbols, hidden characters) are counted over a whole file. Nothing is
+decoded to find out what they say, because their content may be encoded again, packed or encrypted. Only short runs of
+base64 and hex are decoded and read, because people paste them. Words are what tells text from code: `getElementById` and
+`python3` read as words, but most pieces of base64 do not.
 """
 
+import base64
 import re
 import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import lru_cache
+
+from robustify.texts import TAG_LETTERS, UNSEEN
 
 MOST_BYTES = 16 << 20
 """Maximum number of bytes in a file."""
-_MOST_PIXELS = 1 << 28
-"""Maximum number of bytes that the pixels of an image may take."""
+MOST = 160
+"""Maximum number of unreadable characters in a file."""
 SUBMODULE = b"Subproject commit "
 _POINTER = re.compile(
-    rb"(?:version https://(?:git-lfs\.github|hawser\.github)\.com/spec/|version http://git-media\.io/v/|# git-media\n"
-    rb"|Subproject commit [0-9a-f]{40}|/annex/objects/|(?:\.\./)*\.git/annex/objects/"
-    rb"|(?:#.*\n)*(?:outs|md5|deps|schema|stages|wdir|frozen|meta|desc)\b"
-    rb"(?:.*\n)*?[ \t-]*(?:md5|etag|checksum): *['\"]?[0-9a-f-]{16})"
+    rb"version https://git-lfs\.github\.com/spec/|Subproject commit [0-9a-f]{40}|/annex/objects/"
+    rb"|(?:\.\./)*\.git/annex/objects/|(?:outs|deps):\n(?:.*\n)*?[ \t-]*md5: [0-9a-f]{32}"
 )
-"""Pointers to content elsewhere: Git LFS and its predecessor, submodules, git-annex, DVC."""
+"""Pointers to content elsewhere: Git LFS, submodules, git-annex, DVC."""
 _CACHE = re.compile(rb"(?s)(?:\x37\x7f\x06.*?)?SQLite format 3\0.{52}RBST")
 """SQLite application ID of a score cache (engines/cache.py), in the database or in its journal."""
-_KINDS: dict[str, tuple[bytes, ...]] = {
-    "an archive, a compressed stream or an office file": (
-        b"PK\x03\x04", b"PK\x05\x06", b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf", b"Rar!",
-        b"x\x01", b"x\x5e", b"x\x9c", b"x\xda", b"\xd0\xcf\x11\xe0",
-    ),
-    "a pickle": tuple(bytes((0x80, n)) for n in range(2, 6)),
-    "a table or database": (b"PAR1", b"ARROW1", b"FEA1", b"ORC", b"\x89HDF", b"\x93NUMPY", b"SQLite", b"\x37\x7f\x06"),
-    "encrypted or a document": (b"%PDF-", b"age-encryption.org/", b"$ANSIBLE_VAULT;", b"Salted__", b"\0GITCRYPT\0"),
-    "an image, font or recording": (b"\x89PNG", b"GIF8", b"\xff\xd8\xff", b"RIFF", b"wOF", b"II*\0", b"MM\0*"),
-    "text in UTF-16 or UTF-32": (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff"),
-}  # fmt: skip
-_ENCRYPTED = re.compile(
-    r"%!PS|\s*\{\\rtf|\$ANSIBLE_VAULT;|age-encryption\.org/|Salted__|(?s:.{0,1024}?)^%PDF-\d"
-    r"|(?s:.*?)^-----BEGIN (?:PGP MESSAGE|AGE ENC)", re.M
-)  # fmt: skip
-"""Documents and encrypted messages in plain characters."""
-_PROSE = re.compile(rb"(?:[A-Za-z]{2,15}[ ,.?'-]{1,3}){6}")
-"""Words in bytes that should be a picture."""
 _CONTROL = re.compile("[\0-\x06\x0e-\x19\x1c-\x1f\x7f]")
 
 
@@ -51,15 +41,7 @@ def text_of(data: bytes) -> str | None:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         return None
-    return None if _CONTROL.search(text) or _ENCRYPTED.match(text) else text
-
-
-def refusal(data: bytes) -> Iterator[tuple[str, str]]:
-    """Yield the rule that refuses non-text content, with details. Yield nothing for an image without text."""
-    if _CACHE.match(data[: 1 << 16]):
-        yield "RBG404", "(a score cache)"
-    elif fault := image_fault(data):
-        yield "RBG501", f"({fault})"
+    return None if _CONTROL.search(text) or text.startswith("%PDF-") else text
 
 
 def is_pointer(data: bytes) -> bool:
@@ -67,21 +49,15 @@ def is_pointer(data: bytes) -> bool:
     return _POINTER.match(data[:4096]) is not None
 
 
-def kind_of(data: bytes) -> str:
-    """Return the type of binary content, judged by its first bytes, or an empty string if it is unknown."""
-    return next((says for says, marks in _KINDS.items() if data.startswith(marks)), "")
+def why_refused(data: bytes) -> tuple[str, str] | None:
+    """Return the rule that refuses content that is not text, with details, or None for an image without text."""
+    if _CACHE.match(data[: 1 << 16]):
+        return "RBG404", "(a score cache)"
+    fault = _image_fault(data)
+    return ("RBG501", f"({fault})") if fault else None
 
 
-def image_fault(data: bytes) -> str:
-    """Return the reason why bytes are not an acceptable image, or an empty string."""
-    for mark, check in _PASSES:
-        if data.startswith(mark):
-            try:
-                return check(data) or ("an image with words in it" if _PROSE.search(data) else "")
-            except (struct.error, IndexError, zlib.error):
-                return "a damaged image"
-    return kind_of(data) or "binary or encrypted content, or text that is not UTF-8"
-
+# Images.
 
 _PNG_CHUNKS = {
     b"IHDR", b"PLTE", b"IDAT", b"IEND", b"tRNS", b"cHRM", b"gAMA", b"sBIT", b"sRGB", b"bKGD", b"pHYs", b"hIST", b"tIME",
@@ -89,44 +65,54 @@ _PNG_CHUNKS = {
 _PLOT = re.compile(rb"Software\0Matplotlib version[\w.+]{1,40}, https://matplotlib\.org/")
 """Text that Matplotlib writes into each plot."""
 _SAMPLES = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
-
-
-def _png(data: bytes) -> str:
-    at, packed, head = 8, b"", b""
-    while at < len(data):
-        size, name = struct.unpack(">I4s", data[at : at + 8])
-        body = data[at + 8 : at + 8 + size]
-        if struct.unpack(">I", data[at + 8 + size : at + 12 + size])[0] != zlib.crc32(name + body):
-            return "a damaged PNG"
-        large = name not in (b"IDAT", b"PLTE", b"hIST", b"tRNS") and size > 32
-        if not (name == b"tEXt" and _PLOT.fullmatch(body)) and (name not in _PNG_CHUNKS or large):
-            return f"a PNG with the chunk {name.decode('ascii', 'replace')!a}"
-        packed += body if name == b"IDAT" else b""
-        head = body if name == b"IHDR" else head
-        at += 12 + size
-        if name == b"IEND":
-            break
-    width, height, depth, colour = struct.unpack(">IIBB", head[:10])
-    passes = [(0, 0, 1, 1)] if not head[12] else _ADAM7
-    sizes = [(-(-(width - x) // dx), -(-(height - y) // dy)) for x, y, dx, dy in passes]
-    expected = sum(
-        h * (1 + -(-w * depth * _SAMPLES.get(colour, 4) // 8)) for w, h in sizes if w > 0 and h > 0
-    )
-    if expected > _MOST_PIXELS:
-        return "a PNG with too many pixels"
-    unpacker = zlib.decompressobj()
-    pixels = unpacker.decompress(packed, expected + 1)
-    whole = (
-        not _PROSE.search(pixels) and len(pixels) == expected and unpacker.eof and not unpacker.unused_data
-    )
-    return "" if whole and at == len(data) else "a PNG with bytes that are not pixels"
-
-
-_ADAM7 = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
+_MOST_PIXELS = 1 << 28
+"""Maximum number of bytes that the pixels of an image may take."""
+_PROSE = re.compile(rb"(?:[A-Za-z]{2,15}[ ,.?'-]{1,3}){6}")
+"""Words in bytes that should be a picture."""
 _JPEG_PARTS = {0xDB, 0xC4, 0xDD, 0xDA, 0xC0, 0xC1, 0xC2}
 
 
-def _jpeg(data: bytes) -> str:
+def _image_fault(data: bytes) -> str:
+    """Return the reason why bytes are not an acceptable image, or an empty string."""
+    try:
+        if data.startswith(b"\x89PNG\r\n\x1a\n"):
+            fault = _png_fault(data)
+        elif data.startswith(b"\xff\xd8\xff"):
+            fault = _jpeg_fault(data)
+        else:
+            fault = "an archive, other binary or encrypted content, or text that is not UTF-8"
+    except (struct.error, IndexError, KeyError, zlib.error):
+        fault = "a damaged image"
+    return fault or ("an image with words in it" if _PROSE.search(data) else "")
+
+
+def _png_fault(data: bytes) -> str:
+    at, packed, head, name = 8, b"", b"", b""
+    while name != b"IEND":
+        size, name = struct.unpack(">I4s", data[at : at + 8])
+        body, (check,) = (
+            data[at + 8 : at + 8 + size],
+            struct.unpack(">I", data[at + 8 + size : at + 12 + size]),
+        )
+        large = name not in (b"IDAT", b"PLTE", b"hIST", b"tRNS") and size > 32
+        if not (name == b"tEXt" and _PLOT.fullmatch(body)) and (name not in _PNG_CHUNKS or large):
+            return f"a PNG with the chunk {name.decode('ascii', 'replace')!a}"
+        if check != zlib.crc32(name + body):
+            return "a damaged PNG"
+        packed += body if name == b"IDAT" else b""
+        head = body if name == b"IHDR" else head
+        at += 12 + size
+    width, height, depth, colour, interlaced = struct.unpack(">IIBBxxB", head)
+    expected = height * (1 + -(-width * depth * _SAMPLES[colour] // 8))
+    if interlaced or expected > _MOST_PIXELS:
+        return "an interlaced PNG" if interlaced else "a PNG with too many pixels"
+    unpacker = zlib.decompressobj()
+    pixels = unpacker.decompress(packed, expected + 1)
+    whole = len(pixels) == expected and unpacker.eof and not unpacker.unused_data and at == len(data)
+    return "" if whole and not _PROSE.search(pixels) else "a PNG with bytes that are not pixels"
+
+
+def _jpeg_fault(data: bytes) -> str:
     at = 2
     while data[at : at + 2] != b"\xff\xd9":
         mark, size = struct.unpack(">xBH", data[at : at + 4])
@@ -139,7 +125,149 @@ def _jpeg(data: bytes) -> str:
     return "" if at + 2 == len(data) else "a JPEG with bytes after its end"
 
 
-_PASSES: tuple[tuple[bytes, Callable[[bytes], str]], ...] = (
-    (b"\x89PNG\r\n\x1a\n", _png),
-    (b"\xff\xd8\xff", _jpeg),
+# Unreadable characters in text.
+
+_STRONG = 16
+"""Minimum length of a piece that always counts."""
+_SHARE = 0.25
+"""Share of the characters in words and pieces from which shorter pieces count, too."""
+_TOKEN = re.compile(r"[A-Za-z0-9+/_=-]+")
+_LONG = re.compile(rf"[A-Za-z0-9+/_-]{{40,{2 * MOST}}}={{0,2}}")
+"""Run that is decoded. Eight words of text take about 60 characters."""
+_PART = re.compile(r"[A-Za-z0-9]+")
+_HUMP = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_NUMBERED = re.compile(
+    r"[A-Za-z]{2,}\d{1,4}|0[xX][0-9a-fA-F]{1,16}[uUlL]*|0[bBoO][0-7]+|\d+[A-Za-z]{1,3}|\d+[A-Za-z]\d+|[0-9a-f]{1,14}p"
 )
+_DIGEST = re.compile(
+    r"(?i:(?:0x)?(?:[0-9a-f]{16}|[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{56}|[0-9a-f]{64}|[0-9a-f]{96}|[0-9a-f]{128})"
+    r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
+    r"|[A-Za-z0-9+/_-]{43}=|[A-Za-z0-9+/_-]{86}==|(?:sha\d{1,3}-|h1)[A-Za-z0-9+/]{27,86}={0,2}"
+)
+"""A digest in hex or base64, or a UUID."""
+_HUMP_SIZE, _LONG_HUMP_SIZE = 2.6, 3.4
+"""Maximum mean length of a hump (as in camelHump) in encoded text, and in long encoded text. The mean is about 2 in
+base64 and hex, and at least 4 in names."""
+_LONGEST_WORD, _LONGEST_NAME = 25, 60
+_REPEATED = re.compile(r"(.)\1{3,}")
+_HARMLESS = re.compile(
+    r"\\(?:[nrt]|u[0-9a-fA-F]{4})|%[0-9a-fA-F]{2}|#(?:[0-9a-fA-F]{3}){1,2}\b|&#x?[0-9a-fA-F]{1,6};"
+)
+"""Colours, and escapes, whose readings are scanned separately."""
+_ADDRESS = re.compile(r"://[^\s\"'<>]*")
+_KEYED = re.compile("rb1_[a-z2-7]{26}")
+"""Keyed IDs, which have a rule of their own."""
+_ESCAPES = re.compile(r"(?:\\x[0-9a-fA-F]{2}){8,}")
+_HEX_ONLY = re.compile(r"[0-9a-f]+|[0-9A-F]+")
+_BASE32 = re.compile(r"[A-Z2-7]+|[a-z2-7]+")
+_IMAGE = re.compile(r"(?:iVBORw0KGgo|/9j/)(?:[A-Za-z0-9+/]+(?:\\n|\r?\n[ \t]*)?)+={0,2}")
+_HIDDEN = re.compile(
+    f"[\u2800-\u28ff\ue000-\uf8ff\U0001f000-\U000dffff\U000f0000-\U0010ffff]+"
+    f"|(?<=[!-~{UNSEEN}{TAG_LETTERS}])[{UNSEEN}{TAG_LETTERS}]+"
+)
+"""Symbols without a fixed meaning, and hidden characters except those within words of other scripts."""
+_DENSE = 0.024
+"""Maximum probability that two characters of encoded lines are equal. It is 0.012 to 0.02 in base64 and ASCII85, and at
+least 0.03 in programs."""
+_EDGES = " \t#>*|/\"'`,+;\\"
+
+
+def unreadable(text: str) -> list[str]:
+    """Return the unreadable pieces of a text, each once, if they have more than `MOST` characters, or else nothing."""
+    bare = _bare(text)
+    strong, weak, n_weak, words = list[str](), list[str](), 0, 0
+    for token, n in Counter(_TOKEN.findall(bare)).items():
+        size = _coded(token)
+        if size >= _STRONG:
+            strong.append(token)
+        elif size > 0:
+            weak.append(token)
+            n_weak += n * size
+        else:
+            words -= n * size
+    if n_weak > _SHARE * (words + n_weak):
+        strong += weak
+    strong += _ESCAPES.findall(bare)
+    if not bare.isascii():
+        strong += _HIDDEN.findall(bare)
+    found = max(strong, _dense_lines(bare), key=_size)
+    return found if _size(found) > MOST else []
+
+
+def _size(pieces: Sequence[str]) -> int:
+    return sum(map(len, pieces))
+
+
+def decoded(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the offset of each short run of base64 or hex, and the text in it."""
+    for match in _LONG.finditer(text):
+        run = match[0].removeprefix("0x")
+        if _coded(run) > 0:
+            with suppress(ValueError):
+                data = bytes.fromhex(run) if _HEX_ONLY.fullmatch(run) else _from_base64(run)
+                yield match.start(), data.decode()
+
+
+def _from_base64(coded: str) -> bytes:
+    bare = coded.rstrip("=").replace("-", "+").replace("_", "/")
+    return base64.b64decode(bare[: len(bare) - (len(bare) % 4 == 1)] + "=" * (-len(bare) % 4))
+
+
+def _bare(text: str) -> str:
+    """Return a text without plain images, colours, addresses, keyed IDs and escapes."""
+    if "iVBORw0KGgo" in text or "/9j/" in text:
+        text = _IMAGE.sub(_without_image, text)
+    if "rb1_" in text:
+        text = _KEYED.sub(" ", text)
+    return _HARMLESS.sub(" ", _ADDRESS.sub(" ", text) if "://" in text else text)
+
+
+def _without_image(match: re.Match[str]) -> str:
+    data = _from_base64(re.sub(r"\\n|\s+", "", match[0]))
+    return match[0] if _image_fault(data) else " "
+
+
+@lru_cache(maxsize=1 << 16)
+def _coded(token: str) -> int:
+    """Return the number of encoded characters in a token, or a number below zero if the token consists of words."""
+    words = coded = 0
+    if _DIGEST.fullmatch(token):
+        return 0
+    for part in _PART.findall(token[:400]):
+        if _is_code(part):
+            coded += len(part)
+        elif part.isalpha():
+            words += len(_REPEATED.sub(r"\1", part))  # zeros are many As in base64
+    return len(token) if coded > words else -words
+
+
+def _is_code(part: str) -> bool:
+    if _DIGEST.fullmatch(part):
+        return False
+    if len(part) > MOST or "AAAAA" in part:
+        return len(set(part)) > (1 if len(part) > MOST else 5)
+    part = _REPEATED.sub(r"\1", part)
+    n, humps = len(part), _HUMP.findall(part)
+    if n < 4 or _NUMBERED.fullmatch(part):
+        return False
+    if n >= _STRONG and _HEX_ONLY.fullmatch(part.removeprefix("0x")):
+        return not part.isdigit()
+    if n >= _STRONG and _BASE32.fullmatch(part) and sum(hump.isdigit() for hump in humps) >= 2:
+        return True
+    if n >= _LONGEST_WORD and len(humps) == 1 and part.isalpha():
+        return len(set(part)) > 8
+    return len(humps) >= 2 and n <= (_HUMP_SIZE if n < _LONGEST_NAME else _LONG_HUMP_SIZE) * len(humps)
+
+
+def _dense_lines(text: str) -> list[str]:
+    """Return the lines without blanks and words if together they have as many different characters as encoded text."""
+    bare = (line.strip(_EDGES) for line in text.split("\n"))
+    lines = [line for line in bare if len(line) >= 20 and " " not in line and line.isascii()]
+    lines = [line for line in lines if not _DIGEST.search(line) and 3 * _in_words(line) <= len(line)]
+    run = "".join(lines)[: 1 << 16]
+    n = len(run)
+    return lines if sum(k * (k - 1) for k in Counter(run).values()) < _DENSE * n * (n - 1) else []
+
+
+def _in_words(line: str) -> int:
+    return sum(len(part) for part in _PART.findall(line) if len(part) > 4 and _coded(part) <= 0)

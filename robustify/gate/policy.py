@@ -10,12 +10,13 @@ finding.
 import hashlib
 import json
 import re
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
 from robustify.errors import DataError
+from robustify.texts import escaped
 
 NAME = ".robustify-gate.json"
 FORMAT, _FORMER = "robustify.gate-policy/3", "robustify.gate-policy/2"
@@ -24,7 +25,7 @@ _DIGEST = re.compile("[0-9a-f]{16}")
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class GateRule:
     """Rule of the gate. If it is `allowable`, a policy entry can lift it."""
 
     id: str
@@ -39,45 +40,45 @@ _ALLOW = "robustify gate allow PATH --reason WHY --by WHO"
 _REVIEWED = f"If a person has reviewed the content, run `{_ALLOW}`."
 _HARMLESS = f"Remove the items. If they are harmless, run `{_ALLOW}`."
 
-RULES: tuple[Rule, ...] = (
-    Rule("RBG101", "item-shape", "records, rows or blocks shaped like multiple-choice items", _HARMLESS),
-    Rule("RBG104", "item-near", "one or two item shapes without a key (a warning)",
+RULES: tuple[GateRule, ...] = (
+    GateRule("RBG101", "item-shape", "records, rows or blocks shaped like multiple-choice items", _HARMLESS),
+    GateRule("RBG104", "item-near", "one or two item shapes without a key (a warning)",
          "Check whether this is an item of a sensitive set.", refuses=False),
-    Rule("RBG201", "category-words", "an item shape in a file that names control regimes or categories", _HARMLESS),
-    Rule("RBG301", "fingerprint", "text of a registered set",
+    GateRule("RBG201", "category-words", "an item shape in a file that names control regimes or categories", _HARMLESS),
+    GateRule("RBG301", "fingerprint", "text of a registered set",
          "Remove the text from every commit in the history. No entry lifts this rule.", allowable=False),
-    Rule("RBG401", "canary", "the canary line of a benchmark that must not be republished",
+    GateRule("RBG401", "canary", "the canary line of a benchmark that must not be republished",
          f"Remove the benchmark data. If the text only mentions the canary, run `{_ALLOW}`."),
-    Rule("RBG402", "key-material", "a robustify key",
+    GateRule("RBG402", "key-material", "a robustify key",
          "Make a new key, and treat everything that the old key protected as public. No entry lifts this rule.",
          allowable=False),
-    Rule("RBG403", "restricted-run", "the record of a run on a restricted set",
+    GateRule("RBG403", "restricted-run", "the record of a run on a restricted set",
          "Publish the hashed split or a run of the published release level. No entry lifts this rule.", allowable=False),
-    Rule("RBG404", "own-state", "private state: a score cache, or a record of registered sets or accepted terms",
+    GateRule("RBG404", "own-state", "private state: a score cache, or a record of registered sets or accepted terms",
          "Keep the file outside the repository, where robustify wrote it. No entry lifts this rule.", allowable=False),
-    Rule("RBG405", "keyed-ids", "keyed item IDs outside a hashed split, or a hashed split with more than IDs",
+    GateRule("RBG405", "keyed-ids", "keyed item IDs outside a hashed split, or a hashed split with more than IDs",
          f"Publish the output of `robustify restricted split emit`. If the IDs are an example, run `{_ALLOW}`."),
-    Rule("RBG501", "not-text", "content that is neither plain UTF-8 text nor an image without text",
+    GateRule("RBG501", "not-text", "content that is neither plain UTF-8 text nor an image without text",
          f"Commit the content as text. {_REVIEWED}"),
-    Rule("RBG502", "unreadable", "over 160 unreadable characters: encoded pieces, escapes, symbols, hidden characters",
+    GateRule("RBG502", "unreadable", "over 160 unreadable characters: encoded pieces, escapes, symbols, hidden characters",
          f"Commit the content as text. {_REVIEWED}"),
-    Rule("RBG503", "too-large", "content that exceeds the limit of size or scan time",
+    GateRule("RBG503", "too-large", "content that exceeds the limit of size or scan time",
          f"Split the file. {_REVIEWED}"),
-    Rule("RBG505", "elsewhere", "a pointer to content outside the repository",
+    GateRule("RBG505", "elsewhere", "a pointer to content outside the repository",
          f"Scan that content with `robustify gate FILE`. If it is clean, run `{_ALLOW}`."),
 )  # fmt: skip
 
-BY_ID: dict[str, Rule] = {rule.id: rule for rule in RULES}
+BY_ID: dict[str, GateRule] = {rule.id: rule for rule in RULES}
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class GateFinding:
     """Match of a rule, with its one-based line number. `says` contains only counts and fixed words.
 
     `digests` are those of the found rows, by which a policy entry can lift the finding.
     """
 
-    rule: Rule
+    rule: GateRule
     line: int
     says: str
     path: str = ""
@@ -85,12 +86,7 @@ class Finding:
 
     def as_line(self) -> str:
         """Return the finding as one line of output."""
-        return f"{legible(self.path)}:{self.line}: {self.rule.id} {self.rule.name} {self.says}".rstrip()
-
-
-def legible(text: str) -> str:
-    """Escape unprintable characters, which could steer a terminal or fake a line of output."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+        return f"{escaped(self.path)}:{self.line}: {self.rule.id} {self.rule.name} {self.says}".rstrip()
 
 
 def digest_of(rule: str, row: str | bytes) -> str:
@@ -120,9 +116,9 @@ class Policy:
 
     entries: tuple[AllowEntry, ...] = ()
 
-    def allowed(self, path: str, today: date) -> frozenset[str]:
-        """Return the digests of the findings that are allowed at a path."""
-        current = (entry for entry in self.entries if entry.expires >= today and entry.covers(path))
+    def allowed(self, path: str) -> frozenset[str]:
+        """Return the digests of the findings that are allowed at a path today."""
+        current = (one for one in self.entries if one.expires >= date.today() and one.covers(path))
         return frozenset(digest for entry in current for digest in entry.findings)
 
     def as_json(self) -> str:
@@ -137,49 +133,38 @@ def policy_of(root: Path | None) -> Policy:
     path = root / NAME if root is not None else None
     if path is None or not path.is_file() or path.is_symlink():
         return Policy()
-    return parse_policy(path.read_text(encoding="utf-8", errors="replace"), NAME, date.today())
+    return parse_policy(path.read_bytes(), NAME)
 
 
-def parse_policy(text: str, where: str, today: date) -> Policy:
-    """Parse the text of a policy file. Raises `DataError` (exit 3) with every fault."""
+def parse_policy(data: bytes, where: str) -> Policy:
+    """Parse the content of a policy file. Raises `DataError` (exit 3) with every fault."""
     try:
-        tree = json.loads(text)
-    except (ValueError, RecursionError):
-        raise DataError(f"{where} is not valid JSON. Restore it, or run `{_ALLOW}`.") from None
-    if not isinstance(tree, dict) or not set(tree) <= {"format", "allow"}:
-        tree = {}
-    rows = tree.get("allow", [])
-    rows = rows if isinstance(rows, list) else [rows]
+        tree = json.loads(data.decode("utf-8", "replace"))
+        rows = tree["allow"]
+    except (ValueError, RecursionError, TypeError, LookupError):
+        tree, rows = {}, None
     # The rows decide, because a merge may keep the number of the former format above rows of this one.
-    if tree.get("format") == _FORMER and not all(isinstance(row, dict) and "findings" in row for row in rows):
-        remedy = f"Remove the file, and run `{_ALLOW}` for each path or folder."
-        raise DataError(
-            f"{where} has the former format {_FORMER}, which allows whole files, not findings. {remedy}"
-        )
-    if tree.get("format") not in (FORMAT, _FORMER):
-        remedy = f"Restore the file, or remove it and run `{_ALLOW}`."
-        raise DataError(f'{where}: expected only "format": "{FORMAT}" and "allow". {remedy}')
-    entries = [_valid_entry(row, today) for row in rows]
-    faults = [i for i, entry in enumerate(entries) if entry is None]
-    if faults:
-        expected = "Expected path, findings (a list of digests), reason, by, and expires"
-        day = f"(YYYY-MM-DD, within {MOST_DAYS} days)"
-        raise DataError.gather([f"{where}: allow[{i}] is invalid. {expected} {day}." for i in faults])
+    former = isinstance(rows, list) and tree.get("format") == _FORMER
+    if former and not all(isinstance(row, dict) and "findings" in row for row in rows):
+        says = f"the former format {_FORMER}, which allows whole files, not findings"
+        raise DataError(f"{where} has {says}. Remove the file, and run `{_ALLOW}` for each path or folder.")
+    if not isinstance(rows, list) or len(tree) != 2 or not (former or tree.get("format") == FORMAT):
+        expected = f'expected JSON with only "format": "{FORMAT}" and "allow"'
+        raise DataError(f"{where}: {expected}. Restore the file, or remove it and run `{_ALLOW}`.")
+    entries = [_entry(row) for row in rows]
+    if faults := [i for i, entry in enumerate(entries) if entry is None]:
+        wanted = f"path, findings (a list of digests), reason, by, and expires (within {MOST_DAYS} days)"
+        raise DataError.gather([f"{where}: allow[{i}] is invalid. Expected {wanted}." for i in faults])
     return Policy(tuple(dict.fromkeys(entry for entry in entries if entry is not None)))
 
 
-def _valid_entry(row: Any, today: date) -> AllowEntry | None:
-    wanted = {one.name for one in fields(AllowEntry)}
-    if not isinstance(row, dict) or not wanted <= set(row) or not isinstance(row["findings"], list):
-        return None
-    texts, digests = [row[name] for name in wanted - {"findings"}], row["findings"]
-    if not all(isinstance(text, str) and text.strip() for text in texts):
-        return None
+def _entry(row: Any) -> AllowEntry | None:
     try:
-        expires = date.fromisoformat(row["expires"])
-    except ValueError:
+        texts = [row[name] for name in ("path", "reason", "by")]
+        digests, expires = tuple(row["findings"]), date.fromisoformat(row["expires"])
+        whole = all(map(_DIGEST.fullmatch, digests)) and all(text.strip() for text in texts)
+    except (ValueError, TypeError, LookupError, AttributeError):
         return None
-    whole = all(isinstance(one, str) and _DIGEST.fullmatch(one) for one in digests)
-    if not whole or expires > today + timedelta(days=MOST_DAYS):
+    if not whole or expires > date.today() + timedelta(days=MOST_DAYS):
         return None
-    return AllowEntry(row["path"].rstrip("/"), tuple(digests), row["reason"], row["by"], expires)
+    return AllowEntry(texts[0].rstrip("/"), digests, texts[1], texts[2], expires)

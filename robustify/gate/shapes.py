@@ -9,46 +9,37 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice, zip_longest
+from contextlib import suppress
+from itertools import islice
 
 ENOUGH = 3
 """Number of item shapes without a key at which a file is refused."""
 MOST_SHAPES = 5000
 """Maximum number of item shapes to count in a text."""
+Shape = tuple[int, bool]
+"""Shape of an item: the line on which it begins, and whether it has a key."""
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 """Letters of scripts that put few or no blanks between words."""
 _LEADERS = " \t#>*|/+-\"'`\x0b\n([{_\\~%"
 """Characters before the text of a line: quotes, bullets, comment marks."""
 _KEY_WORDS = r"(?:answer|correct|label|key|solution|target|gold|ans|right|cop)"
-_LOWER = {code: code + 32 for code in range(65, 91)}
 _POINTS = re.compile(r"[A-Ja-j\d]")
 _QUOTED = r"(?:\"(?:[^\"\\\n]|\\.){1,600}\"|'(?:[^'\\\n]|\\.){1,600}'|`[^`\n]{1,600}`)"
 
 
-@dataclass(frozen=True, slots=True)
-class Shaped:
-    """Shape of an item: the line on which it begins, whether it has a key, and whether it may be a list in a page."""
-
-    line: int
-    keyed: bool
-    listed: bool = False
-
-
-def shapes_of(text: str) -> list[Shaped]:
+def shapes_of(text: str) -> list[Shape]:
     """Return the item shapes in a text, found by the most successful method."""
     found = [list(islice(_rows(text), MOST_SHAPES))]
-    for way in (_named, _marked, _listed, _repeated):
+    for way in (_named, _marked, _listed):
         places = list(islice(way(text), MOST_SHAPES))
         ends = [match.start() for match in re.finditer("\n", text)] if places else []
-        bullets = way is _repeated and all(_BULLET.match(text, text.find("\n", at) + 1) for at, _ in places)
-        found.append([Shaped(bisect_left(ends, at) + 1, keyed, bullets) for at, keyed in places])
+        found.append([(bisect_left(ends, at) + 1, keyed) for at, keyed in places])
     return max(found, key=weight)
 
 
-def weight(shapes: Sequence[Shaped]) -> tuple[int, int]:
+def weight(shapes: Sequence[Shape]) -> tuple[int, int]:
     """Return a sort key that prefers lists with more shapes that have an answer key, then longer lists."""
-    return sum(shaped.keyed for shaped in shapes), len(shapes)
+    return sum(keyed for _, keyed in shapes), len(shapes)
 
 
 def _n_words(text: str) -> int:
@@ -61,12 +52,14 @@ def _n_words(text: str) -> int:
 
 _STEM_WORD = re.compile(r"(question|stem|mcq|frage|pregunta)|query|problem|prompt")
 """Names of a stem. The last three have other uses, so the text after them must contain a question mark."""
+_STEM_BEFORE = re.compile(r"(?:^|[\n\x0b{\[(,<*|;:=@$\\_/#>-])[ \t\"']*\Z")
+"""Beginning of a line, cell or argument, not of a word inside a sentence."""
 _STEM_AT = re.compile(
     r"(?:[_ -]?(?:stem|text|body|title|en))?[\"']?\s{0,3}"
     r"(?::\s*(?:str\s*=)?|=>|=(?!=)|\b[^<>\n]{0,80}>|\}?\s*\{|(?<=\\question)(?:\[[^\]\n]*\])?[ \t\n])"
     r"\s*(?:\{\s*\"?\d+\"?\s*:)?\s*(?:[|>][+-]?\s*\n)?\s*(?:<!\[CDATA\[|<[^<>\n]{1,40}>|[rfbu]{0,2}[\"'(`{\[]{1,5})?\s*"
+    r"([^\W_][^\n<\x0b]{8,1000})"
 )
-_TEXT = re.compile(r"[^\W_][^\n<\x0b]{8,1000}")
 _CODE = re.compile(r"[,;]\s*[\"']|[,;]\s*[\w-]+\s*[:=]|[\"']\s*[:=,)\]}]|[=\[\]{}|]|\w\(|\w\.\w+\.")
 """End of the prose in a value: the next name, an index, a call."""
 _LIST = re.compile(
@@ -91,7 +84,8 @@ _KEY = re.compile(
 )
 _DASHED = re.compile(r"^[ \t]*(?:-|\*|\d+[.)])[ \t]+\S", re.MULTILINE)
 _LETTERED = re.compile(r"(?<!\w)[A-Ja-j]\s?[).:]")
-_WINDOW, _SOON = 3000, 500
+_ORDER = re.compile("a.{0,3}b.{0,3}c|1.{0,3}2.{0,3}3")
+_WINDOW = 3000
 
 
 def _named(text: str) -> Iterator[tuple[int, bool]]:
@@ -108,49 +102,22 @@ def _named(text: str) -> Iterator[tuple[int, bool]]:
 
 def _stems(text: str) -> Iterator[tuple[int, int]]:
     """Yield the offset of each named stem, and the offset of its text or of the end of its list."""
-    low = text.lower() if text.isascii() else text.translate(_LOWER)  # places must not shift
-    for word in _STEM_WORD.finditer(low):
-        named = _STEM_AT.match(text, word.end()) if _begins(text, word.start()) else None
+    for word in _STEM_WORD.finditer(text.replace("İ", "I").lower()):  # places must not shift
+        begins = _STEM_BEFORE.search(text, max(0, word.start() - 40), word.start())
+        named = _STEM_AT.match(text, word.end()) if begins else None
         if named is not None:
-            value, quoted = _value(text, named), text[named.end() - 1] in "\"'`"
-            if _n_words(value) >= 4 - quoted and (word[1] or "?" in value):
-                listed = named[0].rstrip("\"'` \n").endswith("[")
-                yield word.start(), max(text.find("]", named.end()), named.end()) if listed else named.end()
-
-
-def _begins(text: str, at: int) -> bool:
-    """Return whether a name is at the beginning of a line, cell or argument, not inside a sentence."""
-    before = text[max(0, at - 40) : at]
-    begins = (before.rstrip(" \t\"'")[-1:] or "\n") in "\n\x0b{[(,<-*|;:=@$\\_/#>"
-    return begins and not before[-1:].isalnum() and not before.endswith(("class ", "def "))
-
-
-def _value(text: str, named: re.Match[str]) -> str:
-    """Return the prose after a name, up to the closing quote or up to the first code."""
-    value, quote = _TEXT.match(text, named.end()), text[named.end() - 1]
-    if value is None:
-        return ""
-    return value[0].partition(quote)[0] if quote in "\"'`" else _CODE.split(value[0], maxsplit=1)[0]
+            at, quote = named.start(1), text[named.start(1) - 1]
+            quoted = quote in "\"'`"
+            prose = named[1].partition(quote)[0] if quoted else _CODE.split(named[1], maxsplit=1)[0]
+            if _n_words(prose) >= 4 - quoted and (word[1] or "?" in prose):
+                listed = text[word.end() : at].rstrip("\"'` \n").endswith("[")
+                yield word.start(), max(text.find("]", at), at) if listed else at
 
 
 def _has_choices(window: str) -> bool:
-    lists = (window[match.end() : match.end() + 1500] for match in _LIST.finditer(window))
-    return any(map(_offers, lists)) or len(_ELEMENTS.findall(window)) >= 3 or _in_order(window)
-
-
-def _in_order(window: str) -> bool:
-    """Return whether the labels A, B and C (or 1, 2 and 3) follow each other closely."""
-    labels = [(match[1].lower(), match.start()) for match in _ONES.finditer(window)]
-    for wanted in ("abc", "123"):
-        at, last = 0, 0
-        for label, place in labels:
-            if at and place - last > _SOON:
-                at = 0
-            if label == wanted[at]:
-                at, last = at + 1, place
-            if at == len(wanted):
-                return True
-    return False
+    labels = "".join(match[1].lower() for match in _ONES.finditer(window))
+    named = _ORDER.search(labels) is not None or len(_ELEMENTS.findall(window)) >= 3
+    return named or any(_offers(window[match.end() : match.end() + 1500]) for match in _LIST.finditer(window))
 
 
 def _offers(text: str) -> bool:
@@ -168,7 +135,7 @@ def _offers(text: str) -> bool:
 # Options with marks. Licence clauses and numbered steps have marks too, but neither a question nor short options.
 
 _MARK = re.compile(
-    r"(?<![\w.-])(?<!\w\()(?:[A-Ja-j1-9][).:\]](?=[*_)\]>]{0,3}(?:[\s<]|$))|(?<=[\n\x0b])[A-J][).:\]](?=\w))"
+    r"[A-Ja-j1-9][).:\]](?:(?<![\w.-]..)(?<!\w\(..)(?=[*_)\]>]{0,3}(?:[\s<]|$))|(?<=[\n\x0b][A-J].)(?=\w))"
 )
 _REACH, _LONGEST = 600, 400
 _ANSWER = re.compile(
@@ -200,44 +167,29 @@ def _marked(text: str) -> Iterator[tuple[int, bool]]:
 
 
 def _starts_line(text: str, at: int) -> bool:
-    """Return whether only blanks, quotes and bullets are between the beginning of the line and an offset."""
-    head = text[max(0, at - 24) : at]
-    cut = max(head.rfind("\n"), head.rfind("\x0b"))
-    return not head[cut + 1 :].strip(_LEADERS) and (cut >= 0 or at <= 24)
+    head = re.split(r"[\n\x0b]", text[max(0, at - 24) : at])
+    return not head[-1].strip(_LEADERS) and (len(head) > 1 or at <= 24)
 
 
 def _judged(text: str, run: list[int]) -> Iterator[tuple[int, bool]]:
     """Yield the offset of marked options that are short and follow a question, and whether they have a key."""
     if len(run) < 3:
         return
-    last = text[run[-1] + 2 : run[-1] + 2 + _LONGEST]
-    end = run[-1] + 2 + len(re.split(r"[\n\x0b]", last, maxsplit=1)[0])
-    options = [
-        text[a + 2 : b].rstrip(" \n\x0b\"',\\").strip(_LEADERS)
-        for a, b in zip(run, (*run[1:], end), strict=True)
-    ]
-    stem = (
-        text[max(0, run[0] - _REACH) : run[0]]
-        .rstrip(_LEADERS + ",")
-        .replace("\x0b", "\n")
-        .rpartition("\n\n")[2]
-    )
+    end = run[-1] + 2 + len(re.split(r"[\n\x0b]", text[run[-1] + 2 : run[-1] + 2 + _LONGEST], maxsplit=1)[0])
+    cuts = zip(run, (*run[1:], end), strict=True)
+    options = [text[a + 2 : b].rstrip(" \n\x0b\"',\\").strip(_LEADERS) for a, b in cuts]
+    before = text[max(0, run[0] - _REACH) : run[0]].rstrip(_LEADERS + ",").replace("\x0b", "\n")
+    stem, words = before.rpartition("\n\n")[2], sorted(len(option.split()) for option in options)
     clauses = sum(_CLAUSE.search(option) is not None for option in options)
-    middle = sorted(len(option.split()) for option in options)[len(options) // 2]
-    if (
-        all(map(_FIELD.fullmatch, options))
-        or "" in options
-        or max(map(len, options)) > _LONGEST
-        or middle > 25
-        or 2 * clauses >= len(options)
-    ):
+    long = max(map(len, options)) > _LONGEST or words[len(options) // 2] > 25
+    if long or "" in options or all(map(_FIELD.fullmatch, options)) or 2 * clauses >= len(options):
         return
-    asks = "?" in stem or "__" in stem
+    asks, wonders = "?" in stem or "__" in stem, _PRONOUN.search(stem) is not None
     said = _KEY.search(text, run[-1], end + 160)
     after = text[said.end() : said.end() + _LONGEST].lstrip(_LEADERS).lower() if said else ""
     answered = _ANSWER.search(text, run[-1], end + 160) is not None
     answered |= any(after.startswith(option[:40].lower()) for option in options)
-    upper, wonders = text[run[0]].isupper(), _PRONOUN.search(stem) is not None
+    upper = text[run[0]].isupper()
     if upper:
         shaped = asks or answered or (wonders and _starts_line(text, run[0]))
     else:
@@ -246,7 +198,7 @@ def _judged(text: str, run: list[int]) -> Iterator[tuple[int, bool]]:
         yield run[0], answered and (asks or upper)
 
 
-# Options without known names or marks: in quotes, in dashed lines above an answer, or in lines below several questions.
+# Options without known names or marks: in quotes, or in dashed lines above an answer.
 
 _ANY_NAME = r"[\"':]?[\w ]{1,20}[\"']?\s*[:=]"
 _QUOTES = re.compile(
@@ -254,8 +206,7 @@ _QUOTES = re.compile(
     rf"((?:{_QUOTED}\s*(?::\s*[\d.]+\s*)?,?\s*){{2,8}}{_QUOTED})"
     rf"([\])}}]?,\s*(?:{_ANY_NAME}\s*)?[\"']?[A-J\d]\b)?"
 )
-_BRACES = re.compile(r"\?\s*\{\s*(?:[=~][^=~{}]{1,200}){2,8}\}")
-"""A question in GIFT format."""
+_ASKED = re.compile(r"(?:\w[\w,'-]* ){2}[\w ,.;:'-]*\Z")
 _BULLETS = re.compile(
     r"\?[\"'*_,\\ ]{0,9}(?:\n|\x0b)\s{0,9}(?:[ \t>#|/\"'*]{0,30}[-*+] [^\n\x0b]{1,200}[\n\x0b]\s{0,9}){3,10}"
     rf"[^\w\n]{{0,30}}(?:correct )?{_KEY_WORDS}\W{{0,4}}[:=]",
@@ -265,92 +216,57 @@ _BULLETS = re.compile(
 
 def _listed(text: str) -> Iterator[tuple[int, bool]]:
     for match in _QUOTES.finditer(text):
-        asked = re.search(
-            r"(?:\w[\w,'-]* ){2}[\w ,.;:'-]*\Z", text[max(0, match.start() - 200) : match.start()]
-        )
+        asked = _ASKED.search(text, max(0, match.start() - 200), match.start())
         if "?" not in match[2] and asked is not None and "enum" not in (match[1] or ""):
             *options, last = (text[1:-1] for text in re.findall(_QUOTED, match[2]))
             keyed = match[3] or last in options or _POINTS.fullmatch(last)
             yield match.start(), bool(keyed and not match[1])  # a program's dialogue has buttons under a name
-    yield from ((match.start(), True) for match in (*_BULLETS.finditer(text), *_BRACES.finditer(text)))
-
-
-_LINES = re.compile(r"[^\n\x0b]+")
-_BULLET = re.compile(r"[\s>#|]*[-*+\u2022] ")
-"""Beginning of the first line below a question in a list, which a page or a form may have, too."""
-
-
-def _repeated(text: str) -> Iterator[tuple[int, bool]]:
-    """Yield three or more consecutive questions with the same number of short lines below each."""
-    found = ((match.start(), match[0].strip(_LEADERS + "])}.")) for match in _LINES.finditer(text))
-    lines = [(at, line) for at, line in found if line]
-    prose = ((i, line) for i, (_, line) in enumerate(lines) if line.endswith("?") and not _CODE.search(line))
-    asks = [i for i, line in prose if _n_words(line) >= 4]
-    run, size = list[int](), 0
-    for i, following in zip_longest(asks, asks[1:]):
-        below = [line for _, line in lines[i + 1 : following or i + 1 + size]]
-        code = sum(_CODE.search(line) is not None for line in below)
-        fits = 3 <= len(below) <= 9 and 2 * code < len(below) and sum(map(len, below)) <= 60 * len(below)
-        if not fits or len(below) != size:
-            yield from ((lines[j][0], False) for j in run if len(run) >= ENOUGH)
-            run, size = [], len(below)
-        run += [i] if fits else []
-    yield from ((lines[j][0], False) for j in run if len(run) >= ENOUGH)
+    yield from ((match.start(), True) for match in _BULLETS.finditer(text))
 
 
 # Rows: CSV, TSV, tables in Markdown and HTML.
 
 
-def _rows(text: str) -> Iterator[Shaped]:
-    """Yield the item-like rows of tables, with or without a header."""
-    lines = [line for line in re.split(r"[\n\x0b]", text) if line.strip()]
+def _rows(text: str) -> Iterator[Shape]:
+    """Yield the item-like rows of tables, with or without a header. A break inside a line also separates rows."""
+    parts = [(n, part) for n, line in enumerate(text.split("\n"), 1) for part in line.split("\x0b")]
+    lines = [line for _, line in parts if line.strip()]
+    csv.field_size_limit(1 << 27)
     for delimiter in (",", "\t", ";", "|"):
-        # A table with tabs or bars may be inside other text, as in a page or notebook.
-        heads = (line for line in (lines if delimiter in "\t|" else lines[:1]) if line.count(delimiter) >= 2)
+        # A table with tabs or bars may be inside other text, as in a page or notebook, whose quotes are not its own.
+        inside = delimiter in "\t|"
+        heads = (line for line in (lines if inside else lines[:1]) if line.count(delimiter) >= 2)
         headed = any(len(line) < 1000 and _is_header(line.split(delimiter)) for line in heads)
         if headed or 2 * sum(line.count(delimiter) >= 4 for line in lines[:40]) >= len(lines[:40]) > 0:
-            for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_NONE):
-                # In a JSON string, the quote before a table would enclose the complete table.
-                found = list(_items(_parsed(text, delimiter, quoting)))
-                yield from found
-                if found:
-                    return
+            given = (f"{part.removeprefix(delimiter) if inside else part}\n" for _, part in parts)
+            style = {"quoting": csv.QUOTE_NONE} if inside else {"skipinitialspace": True}
+            reader = csv.reader(given, delimiter=delimiter, **style)
+            found = list[Shape]()
+            with suppress(csv.Error):
+                found += _items((parts[reader.line_num - 1][0], row) for row in reader)
+            yield from found
+            if found:
+                return
 
 
-def _parsed(text: str, delimiter: str, quoting: int) -> Iterator[tuple[int, list[str]]]:
-    """Yield the cells of each row with their line number. A break inside a line also separates rows."""
-    csv.field_size_limit(1 << 27)
-    numbers: list[int] = []
-
-    def lines() -> Iterator[str]:
-        for number, line in enumerate(text.split("\n"), 1):
-            for part in line.split("\x0b"):
-                numbers.append(number)
-                yield part.removeprefix(delimiter) + "\n" if delimiter in "\t|" else part + "\n"
-
-    try:
-        for row in csv.reader(lines(), delimiter=delimiter, skipinitialspace=True, quoting=quoting):  # type: ignore[arg-type]
-            if not all(set(cell) <= set("-: ") for cell in row):
-                yield numbers[-1], [cell.strip(" \t\"'\\|") for cell in row]
-    except csv.Error:
-        return
-
-
-def _items(rows: Iterator[tuple[int, list[str]]]) -> Iterator[Shaped]:
-    header, n, bare = list[str](), 0, list[tuple[Shaped, int]]()
-    for line, cells in rows:
+def _items(rows: Iterator[tuple[int, list[str]]]) -> Iterator[Shape]:
+    header, n, bare = list[str](), 0, list[tuple[Shape, int]]()
+    for line, row in rows:
+        cells = [cell.strip(" \t\"'\\|") for cell in row]
+        if not any(cell.strip("-: ") for cell in cells):
+            continue
         n += 1
         if _is_header(cells):
             header = cells
         elif header and len(cells) >= 3:
             named = zip(header, (cell.replace('"', "'") for cell in cells), strict=False)
             record = "\n".join(f'{name}: "{cell}"' for name, cell in named)
-            yield from (Shaped(line, keyed) for _, keyed in islice(_named(record), 1))
+            yield from ((line, keyed) for _, keyed in islice(_named(record), 1))
         elif _is_item(cells):
-            bare.append((Shaped(line, True), len(cells)))
+            bare.append(((line, True), len(cells)))
     width, common = next(iter(Counter(size for _, size in bare).most_common(1)), (0, 0))
     if common >= 3 and 2 * common >= n:
-        yield from (shaped for shaped, size in bare if size == width)
+        yield from (shape for shape, size in bare if size == width)
 
 
 def _is_header(cells: Sequence[str]) -> bool:

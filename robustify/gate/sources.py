@@ -6,21 +6,20 @@ Symbolic links are not followed, because a commit stores only their target path.
 import errno
 import os
 import re
-import stat
 import sys
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date
 from itertools import chain
 from pathlib import Path
 
-from robustify.errors import DataError, UsageError
+from robustify.errors import DataError, ResourceError, UsageError
 from robustify.files import read_regular
-from robustify.gate.git import Entry, Repository, rows_of, work_tree
+from robustify.gate.git import Repository, TreeEntry, lines_of, work_tree
 from robustify.gate.opaque import MOST_BYTES, SUBMODULE
-from robustify.gate.policy import NAME, AllowEntry, Policy, legible, parse_policy, policy_of
+from robustify.gate.policy import NAME, AllowEntry, Policy, parse_policy, policy_of
+from robustify.texts import escaped
 
 _SCISSORS = re.compile(rb"^\S{1,4} -{20,} >8 -{20,}\r?\n((?:[^\w\s].*\n?)*)(?=diff --git |\Z)", re.M)
 """Git's scissors line and the comment below it, if only the diff of `git commit -v` follows. A scissors line that a
@@ -35,10 +34,6 @@ _MACHINE_WRITTEN = re.compile(rb"^(?:tree|parent|object|type) [\w-]+\n|^encoding
 """Parts of the header of a commit or tag that no person writes: digests, the place of a signature, times."""
 _ENCODING = re.compile(rb"^encoding (\S+)$", re.M)
 _OBJECT = re.compile(r"(?:commit |tag |object )?([0-9a-f]{7,64})")
-_REFS = ("refs/heads", "refs/tags", "refs/notes", "refs/stash")
-"""Folders of refs that a push may publish."""
-_FRAMEWORK = ("PRE_COMMIT_REMOTE_NAME", "PRE_COMMIT_REMOTE_URL")
-"""Variables with which pre-commit names the remote of a push."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -50,13 +45,8 @@ class Blob:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
-    """Contents to scan, the policy that applies, and notes for the user."""
-
-    contents: Iterator[Blob]
-    policy: Policy
-    notes: tuple[str, ...] = ()
+Task = tuple[Iterator[Blob], Policy, tuple[str, ...]]
+"""Contents to scan, the policy that applies, and notes for the user."""
 
 
 def task_of(asked: Namespace) -> Task:
@@ -68,22 +58,23 @@ def task_of(asked: Namespace) -> Task:
     """
     if asked.staged or asked.all:
         repository = Repository(Path.cwd())
-        return Task(
-            of_entries(repository, repository.indexed(changed=asked.staged)), _policy_at(repository, "")
-        )
+        policy = _policy_at(repository, "")
+        return of_entries(repository, repository.indexed(changed=asked.staged)), policy, ()
     if asked.pushed is not None:
-        remote, url = (
-            (*asked.pushed, "", "")[:2] if asked.pushed else (os.environ.get(v, "") for v in _FRAMEWORK)
-        )
-        return _of_push(Repository(Path.cwd()), remote, url)
+        return _of_push(Repository(Path.cwd()), asked.pushed)
     if asked.range is not None:
         return _of_range(Repository(Path.cwd()), asked.range, asked.policy_from)
     root = work_tree(Path.cwd())
-    contents = of_files(asked.files, root) if asked.commit_msg is None else of_message(asked.commit_msg, root)
-    return Task(contents, policy_of(root))
+    contents = (
+        _of_files(asked.files, root) if asked.commit_msg is None else _of_message(asked.commit_msg, root)
+    )
+    return contents, policy_of(root), ()
 
 
-def of_files(names: Iterable[str], root: Path | None) -> Iterator[Blob]:
+# Files.
+
+
+def _of_files(names: Iterable[str], root: Path | None) -> Iterator[Blob]:
     """Yield the contents of files. Paths inside the repository are relative to its root."""
     for i, name in enumerate(names, 1):
         data, size = _read(name, f"argument {i}")
@@ -101,12 +92,12 @@ def of_named(names: Sequence[str], root: Path) -> Iterator[tuple[str, Iterator[B
         found = _OBJECT.fullmatch(name) if not entries and not os.path.lexists(name) else None
         known = repository.ask("rev-parse", "--verify", "--quiet", found[1]) if found else None
         if known:
-            (content,) = _of_objects(repository, [Entry("", known)], set())
+            (content,) = _of_objects(repository, [TreeEntry("", known)])
             yield content.path, iter([content])
         else:
             files = [os.path.join(root, entry.path) for entry in entries if not entry.is_submodule]
             there = [file for file in files if os.path.lexists(file) and not os.path.isdir(file)]
-            yield path, chain(of_entries(repository, entries), of_files(there if entries else [name], root))
+            yield path, chain(of_entries(repository, entries), _of_files(there if entries else [name], root))
 
 
 def _relative(name: str, root: Path | None) -> str:
@@ -116,25 +107,18 @@ def _relative(name: str, root: Path | None) -> str:
 
 def _read(name: str, argument: str) -> tuple[bytes | None, int]:
     """Return the bytes of a file, or the target of a link. Raises `UsageError`, which omits a name that could be text."""
-    shown = legible(name) if len(name) <= 120 and len(name.split()) <= 6 else f"<{argument}>"
+    shown = escaped(name) if len(name) <= 120 and len(name.split()) <= 6 else f"<{argument}>"
     try:
-        status = os.lstat(name)
-        if stat.S_ISLNK(status.st_mode):
-            link = os.fsencode(os.readlink(name))
-            return link, len(link)
-        if not stat.S_ISREG(status.st_mode):
-            kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a regular file"
-            raise UsageError(f"{shown} is {kind}. Expected a file. To scan all tracked files, pass `--all`.")
-        data = read_regular(name, MOST_BYTES)
+        data = os.fsencode(os.readlink(name)) if os.path.islink(name) else read_regular(name, MOST_BYTES)
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno == errno.EFBIG:
-            return None, status.st_size
+            return None, os.stat(name).st_size
         why = error.strerror if isinstance(error, OSError) else "not a path"
-        raise UsageError(f"{shown} cannot be read ({why}). Check the path and its permissions.") from None
+        raise UsageError(f"{shown} cannot be read ({why}). Expected a file, or `--all` for all.") from None
     return data, len(data)
 
 
-def of_message(name: str, root: Path | None) -> Iterator[Blob]:
+def _of_message(name: str, root: Path | None) -> Iterator[Blob]:
     """Yield a commit message without the diff that `git commit -v` adds below it."""
     data, size = _read(name, "the message file")
     cut = _SCISSORS.search(data) if data else None
@@ -155,21 +139,22 @@ def _in_utf_8(data: bytes, encoding: str) -> bytes:
     return data
 
 
-def of_entries(repository: Repository, entries: Iterable[Entry]) -> Iterator[Blob]:
+# Objects of Git.
+
+
+def of_entries(repository: Repository, entries: Sequence[TreeEntry]) -> Iterator[Blob]:
     """Yield the contents of Git entries. A submodule yields a pointer to its commit."""
-    files = []
     for entry in entries:
         if entry.is_submodule:
             pointer = SUBMODULE + entry.object.encode() + b"\n"
             yield Blob(entry.path, pointer, len(pointer))
-        else:
-            files.append(entry)
+    files = [entry for entry in entries if not entry.is_submodule]
     contents = repository.contents([entry.object for entry in files], MOST_BYTES)
     for entry, (_, size, data) in zip(files, contents, strict=True):
         yield Blob(entry.path, data, size)
 
 
-def of_tips(
+def _of_tips(
     repository: Repository, tips: Sequence[str], known: Sequence[str], names: Iterable[str]
 ) -> Iterator[Blob]:
     """Yield everything that is reachable from `tips` but not from `known`.
@@ -179,15 +164,16 @@ def of_tips(
     """
     changed = repository.changed(repository.commits(tips, known))
     yield from of_entries(repository, changed)
-    seen, heads = {entry.object for entry in changed}, set[bytes]()
-    others = [entry for entry in repository.objects(tips, known) if entry.object not in seen]
-    yield from _of_objects(repository, others, heads)
+    seen = {entry.object for entry in changed}
+    yield from _of_objects(
+        repository, [one for one in repository.objects(tips, known) if one.object not in seen]
+    )
     yield from (Blob(name, b"", 0) for name in names)
 
 
-def _of_objects(repository: Repository, entries: Sequence[Entry], heads: set[bytes]) -> Iterator[Blob]:
+def _of_objects(repository: Repository, entries: Sequence[TreeEntry]) -> Iterator[Blob]:
     """Yield what persons wrote in commits and tags, and the contents of files."""
-    contents = repository.contents([entry.object for entry in entries], MOST_BYTES)
+    contents, heads = repository.contents([entry.object for entry in entries], MOST_BYTES), set[bytes]()
     for entry, (kind, size, data) in zip(entries, contents, strict=True):
         if kind == "blob":
             yield Blob(entry.path or f"object {entry.object[:12]}", data, size)
@@ -199,13 +185,12 @@ def _written(data: bytes, heads: set[bytes]) -> bytes:
     """Return what persons wrote in a commit or tag: its message, and lines of its header that are not in `heads` yet."""
     head, _, message = _SIGNATURE.sub(b"", data).partition(b"\n\n")
     encoding = _ENCODING.search(head)
-    new = [
+    lines = [
         line for line in _MACHINE_WRITTEN.sub(b"", head).splitlines() if line.strip() and line not in heads
     ]
-    heads.update(new)
-    return _in_utf_8(
-        b"\n".join((message, b"", *new)), encoding[1].decode("ascii", "replace") if encoding else ""
-    )
+    heads.update(lines)
+    named = encoding[1].decode("ascii", "replace") if encoding else ""
+    return _in_utf_8(b"\n".join((message, b"", *lines)), named)
 
 
 def _of_range(repository: Repository, bounds: str, policy_from: str) -> Task:
@@ -216,58 +201,39 @@ def _of_range(repository: Repository, bounds: str, policy_from: str) -> Task:
     known = [repository.commit(lower)] if lower.strip("0") else []
     tips = [repository.commit(upper or "HEAD")]
     commits = frozenset(repository.commits(tips, known))
-    refs = [ref for ref in repository.refs(*_REFS[:2], "refs/remotes") if ref[2] in commits]
+    refs = [ref for ref in repository.refs("refs/heads", "refs/tags", "refs/remotes") if ref[2] in commits]
     tips += [one for _, one, _ in refs]
-    contents = of_tips(repository, tips, known, [name for name, _, _ in refs])
-    return Task(contents, *_policy_between(repository, known, repository.commits(tips, known), policy_from))
+    contents = _of_tips(repository, tips, known, [name for name, _, _ in refs])
+    policy, notes = _policy_between(repository, known, repository.commits(tips, known), policy_from)
+    return contents, policy, notes
 
 
-def _of_push(repository: Repository, remote: str, url: str) -> Task:
-    """Return the scan task for a push to a remote.
+def _of_push(repository: Repository, named: Sequence[str]) -> Task:
+    """Return the scan task for a push to a remote. Only what the remote says that it has is left out.
 
-    Git lists the pushed refs on standard input. pre-commit reads the list itself and passes on only the first ref. Every
-    branch, tag, note and stash is then scanned, unless pre-commit runs Git's own hook before and thus the gate has seen
-    the list. Only what the remote says that it has is left out.
+    Git lists the pushed refs on standard input. pre-commit reads this list itself, and passes on at most one ref of it.
     """
     first = os.environ.get("PRE_COMMIT_TO_REF") or os.environ.get("PRE_COMMIT_LOCAL_BRANCH", "")
-    known = repository.known_to(remote, url) if remote or url else []
-    unknown = known is None
     if first:
-        pushed = [repository.ask("rev-parse", "--verify", "--quiet", "--end-of-options", first) or ""]
-        if not pushed[0]:
-            raise UsageError(
-                "The commit that pre-commit names is not in this repository. Run the hook through `git push`."
-            )
+        tips = [repository.commit(first)]
         names = [os.environ.get(f"PRE_COMMIT_{end}_BRANCH", "") for end in ("LOCAL", "REMOTE")]
-        tips = list(pushed)
-        if not _hooked_before(repository):
-            refs = repository.refs(*_REFS)
-            tips += [one for _, one, _ in refs]
-            tips += (repository.ask("log", "-g", "--format=%H", "refs/stash", "--") or "").split()
-            names += [name for name, _, _ in refs]
+        named = [os.environ.get(f"PRE_COMMIT_REMOTE_{what}", "") for what in ("NAME", "URL")]
     else:
-        rows = [line.rsplit(" ", 3) for line in rows_of(sys.stdin.buffer.read())]
+        rows = [line.rsplit(" ", 3) for line in lines_of(sys.stdin.buffer.read())]
         if not rows or any(len(row) != 4 for row in rows):
-            raise UsageError(
-                "Standard input lists no pushed refs. Outside a pre-push hook, use `--range origin/main..HEAD`."
-            )
-        pushed = tips = [one for _, one, _, _ in rows if one.strip("0")]  # deleted refs have only zeros
+            hint = "Outside a pre-push hook, use `--range origin/main..HEAD`."
+            raise UsageError(f"Standard input lists no pushed refs. {hint}")
+        tips = [one for _, one, _, _ in rows if one.strip("0")]  # deleted refs have only zeros
         names = [name for row in rows for name in (row[0], row[2])]
-        theirs = (repository.ask("rev-parse", "--verify", "--quiet", f"{row[3]}^{{commit}}") for row in rows)
-        known = [*(known or []), *(one for one in theirs if one)]
-    contents = of_tips(repository, tips, known or [], names)
-    policy, notes = _policy_between(repository, pushed, repository.commits(tips, known or []), "head")
+    remote = [name for name in reversed(named) if name]
+    known = repository.known_to(remote[0]) if remote else []
+    contents = _of_tips(repository, tips, known or [], names)
+    policy, notes = _policy_between(repository, tips, repository.commits(tips, known or []), "head")
     silent = "The remote did not answer, so that everything is scanned that it may already have."
-    return Task(contents, policy, (*notes, silent) if unknown else notes)
+    return contents, policy, notes if known is not None else (*notes, silent)
 
 
-def _hooked_before(repository: Repository) -> bool:
-    """Return whether pre-commit runs a Git hook of the gate before its own."""
-    hook = Path.cwd() / (repository.ask("rev-parse", "--git-common-dir") or "") / "hooks" / "pre-push.legacy"
-    try:
-        return os.access(hook, os.X_OK) and b"--pushed" in read_regular(hook, 1 << 20, follow=True)
-    except OSError:
-        return False
+# Policies.
 
 
 def _policy_between(
@@ -280,11 +246,11 @@ def _policy_between(
     nothing else.
     """
     notes = []
-    old = {entry for commit in start for entry in _valid_entries_at(repository, commit)}
+    old = {entry for commit in start for entry in _entries_at(repository, commit)}
     new, together = set[AllowEntry](), set[AllowEntry]()
     for commit in repository.touching(NAME, commits) if policy_from != "base" else ():
         alone = {entry.path for entry in repository.changed([commit])} == {NAME}
-        (new if alone or policy_from == "head" else together).update(_valid_entries_at(repository, commit))
+        (new if alone or policy_from == "head" else together).update(_entries_at(repository, commit))
     if policy_from == "apart" and (n := len(new - old)):
         notes.append(f"{n} policy entries are newer than the base of the range. A person must review them.")
     if n := len(together - new - old):
@@ -293,17 +259,19 @@ def _policy_between(
     return Policy((*old, *new)), tuple(notes)
 
 
-def _valid_entries_at(repository: Repository, commit: str) -> tuple[AllowEntry, ...]:
-    try:
+def _entries_at(repository: Repository, commit: str) -> tuple[AllowEntry, ...]:
+    with suppress(DataError):
         return _policy_at(repository, commit).entries
-    except DataError:
-        return ()
+    return ()
 
 
 def _policy_at(repository: Repository, commit: str) -> Policy:
     """Return the policy of a commit, or of the index if `commit` is empty. Without a policy file, the policy is empty."""
-    data = repository.at(commit, NAME)
-    where = f"{NAME} (as committed)"
-    return (
-        parse_policy(data.decode("utf-8", "replace"), where, date.today()) if data is not None else Policy()
-    )
+    name = repository.ask("rev-parse", "--verify", "--quiet", f"{commit}:{NAME}")
+    for _, size, data in repository.contents([name], MOST_BYTES) if name else ():
+        if data is None:
+            raise ResourceError(
+                f"{NAME} has {size:,} bytes. Expected at most {MOST_BYTES >> 20} MiB. Remove entries."
+            )
+        return parse_policy(data, f"{NAME} (as committed)")
+    return Policy()

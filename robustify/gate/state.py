@@ -7,10 +7,8 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
-from robustify.gate.key_file import Key, keys_in
+from robustify.gate.key_file import Key
 
-Sighting = tuple[str, int, str]
-"""ID of a rule, offset, and details of a finding."""
 SPLIT = "robustify.hashed-split/1"
 KEYED_ID = re.compile(r"rb1_[a-z2-7]{26}(?![a-z0-9])")
 _PRIVATE = {
@@ -33,50 +31,64 @@ _PATTERNS = (
 )
 """Rule, a word that each match contains, details, and pattern. Matched are the release level `evaluator`, canary lines,
 and a record of releases."""
+_PREFIX = re.compile(r"rbk1\W{0,4}:")
+_BETWEEN = re.compile(r"[\s\"'`\\+,#>|()]+")
+"""Characters between the parts of a key that is split over lines: blanks, quotes, comment marks."""
+_SECRET = re.compile(r"[0-9a-f]{16}:[\w-]{43}", re.ASCII)
 
 
-def states(text: str, keys: Sequence[Key] = ()) -> Iterator[Sighting]:
-    """Yield content that must not be committed. The secrets of `keys` are found even without their prefix."""
+def states(text: str, keys: Sequence[Key] = ()) -> Iterator[tuple[str, int, str]]:
+    """Yield content that must not be committed, as a rule, an offset, and details. The secrets of `keys` are found even
+    without their prefix."""
     yield from (("RBG402", offset, "") for offset in keys_in(text, keys))
     low = text.lower()
     for rule, word, says, pattern in _PATTERNS:
         for match in re.finditer(pattern, text, re.I) if word in low else ():
             yield rule, match.start(), says
     tree = _document(text)
-    if tree is not None:
-        yield from _records(tree)
+    yield from ((rule, 0, says) for rule, says in _records(tree))
     if "rb1_" in text and not is_split(tree):
         found = [match.start() for match in KEYED_ID.finditer(text)]
         if len(found) >= _MANY_IDS:
             yield "RBG405", found[0], f"({len(found):,} ids)"
 
 
-def _document(text: str) -> dict[str, object] | None:
-    """Return the JSON object in a text that may be a document of robustify, or None."""
-    if not any(all(mark in text for mark in marks) for marks in _MARKS):
-        return None
+def keys_in(text: str, known: Sequence[Key] = ()) -> Iterator[int]:
+    """Yield the offset of each key in a text.
+
+    A key is found by its prefix. A secret alone is found only if its key is `known`, because it looks like any other 43
+    letters. Keys may be split over lines.
+    """
+    for match in _PREFIX.finditer(text):
+        if _SECRET.match(_BETWEEN.sub("", text[match.end() : match.end() + 240])):
+            yield match.start()
+    for key in known:
+        coded = key.as_text()[-44:-1]
+        for secret in (coded, coded.replace("-", "+").replace("_", "/"), key.secret.hex()):
+            at = text.find(secret[:8])
+            if at >= 0 and secret in re.sub(r"[^\w/+-]+", "", text[at : at + 3 * len(secret)]):
+                yield at
+
+
+def _document(text: str) -> dict[str, object]:
+    """Return the JSON object in a text that may be a document of robustify, or an empty one."""
     try:
-        tree = json.loads(text)
+        tree = json.loads(text) if any(all(mark in text for mark in marks) for marks in _MARKS) else None
     except (ValueError, RecursionError):
-        return None
-    return tree if isinstance(tree, dict) else None
+        tree = None
+    return tree if isinstance(tree, dict) else {}
 
 
-def _records(tree: dict[str, object]) -> Iterator[Sighting]:
+def _records(tree: dict[str, object]) -> Iterator[tuple[str, str]]:
     named, config, release = tree.get("format"), tree.get("config"), tree.get("release")
     if isinstance(named, str) and named in _PRIVATE:
-        yield "RBG404", 0, _PRIVATE[named]
+        yield "RBG404", _PRIVATE[named]
     if named == SPLIT and not is_split(tree):
-        yield "RBG405", 0, "(a hashed split with more than its format has)"
+        yield "RBG405", "(a hashed split with more than its format has)"
     levels = (tree.get("sensitivity"), config.get("sensitivity") if isinstance(config, dict) else None)
     manifest = isinstance(tree.get("files"), dict) and "restricted" in levels
     if manifest or (isinstance(release, dict) and release.get("level") == "evaluator"):
-        yield "RBG403", 0, ""
-
-
-def holds_split(text: str) -> bool:
-    """Return whether a text is exactly one hashed split. Its IDs must not be mistaken for encoded text."""
-    return f'"{SPLIT}"' in text and is_split(_document(text))
+        yield "RBG403", ""
 
 
 def is_split(tree: object) -> bool:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from robustify.errors import AuthorisationError
 from robustify.files import OTHER_FOLDER, owner_only, writable
-from robustify.gate.git import command, environment, work_tree
+from robustify.gate.git import git_command, git_environment, work_tree
 from robustify.gate.key_file import IDS_VARIABLES, VARIABLE
 
 OFFLINE = {
@@ -140,8 +140,8 @@ def _git(tree: Path, *asked: str, given: bytes = b"") -> bytes | None:
     """Return the output of Git with hooks and programs of the repository switched off, or None if Git fails."""
     # A GIT_ variable may name another repository than the one that contains the folder.
     without = {*_SECRETS, *(name for name in os.environ if name.startswith("GIT_")), "GIT_LITERAL_PATHSPECS"}
-    clean = {name: value for name, value in environment().items() if name not in without}
-    run = command(["-C", str(tree), *asked])
+    clean = {name: value for name, value in git_environment().items() if name not in without}
+    run = git_command(["-C", str(tree), *asked])
     try:
         done = subprocess.run(run, env=clean, input=given, capture_output=True, timeout=20)
     except (OSError, subprocess.SubprocessError):

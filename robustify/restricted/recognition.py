@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from robustify.errors import AuthorisationError
-from robustify.gate.folded_words import LEAST_TERMS, streams, terms_named
+from robustify.gate.folded_words import LEAST_TERMS, terms_named
 from robustify.item import Item
 from robustify.loaders import Loaded, Source
 from robustify.restricted.adapters import FILE, Manifest, find_adapter, require_every
@@ -89,7 +89,7 @@ def _signs(items: Sequence[Item], paths: Sequence[Path], names: Sequence[str]) -
         yield Sign("S4", f"the name of a file, its folder or the set contains that of {', '.join(named)}")
     some = items[:: -(-len(items) // _MOST_READ) or 1]
     texts = ("\n".join((item.stem, *item.choices)) for item in some)
-    n = sum(terms_named(streams(text)[0]) >= LEAST_TERMS for text in texts)
+    n = sum(terms_named(text) >= LEAST_TERMS for text in texts)
     if n >= FEW and n >= LEXICON_SHARE * len(some):
         yield Sign("S5", f"{n:,} of {len(some):,} records name controlled categories")
 

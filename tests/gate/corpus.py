@@ -248,7 +248,6 @@ DISGUISES: dict[str, Callable[[str, random.Random], str | bytes]] = {
     "full_width": lambda t, r: "".join(chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c for c in t),
     "styled_letters": lambda t, r: _styled(t),
     "digits_for_letters": lambda t, r: t.translate(str.maketrans("oieast", "013457")),
-    "spaced_letters": lambda t, r: "   ".join(" ".join(w) for w in t.split(" ")),
     "one_word_a_line": lambda t, r: t.replace(" ", "\n"),
     "hyphenated": lambda t, r: _hyphenated(t),
     "diff": lambda t, r: "\n".join(f"+ {line}" for line in t.split("\n")),

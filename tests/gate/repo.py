@@ -14,11 +14,12 @@ from typing import Any
 
 import pytest
 
-from robustify.gate.check import read, scan
-from robustify.gate.command import INDEX_VARIABLE, main
+from robustify.gate.check import examine
+from robustify.gate.command import INDEX_VARIABLE
+from robustify.gate.command import run_gate as main
 from robustify.gate.fingerprints import Fingerprints, Index, build_index, write_index
 from robustify.gate.key_file import FILE_VARIABLE, Key
-from robustify.gate.policy import FORMAT
+from robustify.gate.policy import FORMAT, GateFinding
 from tests.gate.corpus import Made, made
 from tests.gate.layouts import LAYOUTS
 
@@ -67,6 +68,11 @@ def registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_index(tmp_path / "mock.idx", mock_index(), KEY)
     monkeypatch.setenv(FILE_VARIABLE, str(key_file(tmp_path)))
     monkeypatch.setenv(INDEX_VARIABLE, str(tmp_path / "mock.idx"))
+
+
+def scan(data: bytes, prints: Fingerprints | None = None, keys: Sequence[Key] = ()) -> list[GateFinding]:
+    """What is found in a content without any policy."""
+    return examine(data, prints, keys).left()
 
 
 def rules_of(content: str | bytes, prints: Fingerprints | None = None) -> set[str]:
@@ -152,7 +158,7 @@ def policy(*allow: dict[str, Any]) -> str:
 
 def entry(path: str, content: str, **other: Any) -> dict[str, Any]:
     """Return a row of a policy that allows what is found in a content."""
-    found = read(content.encode()).left(frozenset())
+    found = scan(content.encode())
     row = {"path": path, "findings": sorted({digest for one in found for digest in one.digests})}
     expires = (date.today() + timedelta(days=30)).isoformat()
     return row | {"expires": expires, "reason": "made up", "by": "a test"} | other

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from robustify.gate.command import main
+from robustify.gate.command import run_gate as main
 from robustify.gate.doctor import HOOKS
 from robustify.gate.key_file import FILE_VARIABLE
 from robustify.gate.policy import NAME

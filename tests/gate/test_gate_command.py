@@ -14,7 +14,8 @@ import yaml
 from click.testing import CliRunner
 
 from robustify.cli import gate
-from robustify.gate.command import INDEX_VARIABLE, main, scanner
+from robustify.gate.command import INDEX_VARIABLE, scanner
+from robustify.gate.command import run_gate as main
 from robustify.gate.doctor import HOOKS
 from robustify.gate.key_file import FILE_VARIABLE, VARIABLE
 from robustify.gate.policy import BY_ID
@@ -97,7 +98,7 @@ def test_a_scan_that_breaks_off_is_no_pass_and_tells_no_value(
         raise error
 
     Path("a.md").write_text("harmless")
-    monkeypatch.setattr("robustify.gate.check.read", broken)
+    monkeypatch.setattr("robustify.gate.check.examine", broken)
     code = main(["a.md"])
     out, err = capsys.readouterr()
     says = (
