@@ -38,7 +38,7 @@ from robustify.policy.asked import SetPolicy, unwatched, weighed
 from robustify.redaction import UNMUTED
 from robustify.report import first_screen
 from robustify.report.opening import closing
-from robustify.report.released import released_lines, released_page
+from robustify.report.released_page import released_lines, released_page
 from robustify.run import EVIDENCE, VERDICTS, Run, json_values, open_run
 from robustify.settings_files import is_config
 

@@ -157,7 +157,7 @@ def _grade(settings: "FreeSettings", rows: "Rows", given: Mapping[str, Any]) -> 
     from robustify.freeform.metrics import summarise, unscored_in
     from robustify.freeform.replies import Replies
     from robustify.freeform.running import free_lines, read_labels
-    from robustify.report.free import free_html, shown_lines
+    from robustify.report.free_page import free_html, shown_lines
 
     refuse_self_judging(settings.judge, rows.answers)
     people = read_labels(settings)

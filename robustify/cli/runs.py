@@ -154,7 +154,7 @@ def _close(summary: "Summary", folder: Path, tree: object) -> int:
 def _close_restricted(run: "Run") -> int:
     """Print the released page of a run. Raise `GuardrailError` if a guardrail stops the exports."""
     from robustify.errors import GuardrailError
-    from robustify.report.released import released_lines
+    from robustify.report.released_page import released_lines
 
     page = run.released
     tree = {"run": str(run.folder), "signature": page.signature, "summary": page.model_dump(mode="json")}

@@ -27,8 +27,7 @@ from robustify.policy.asked import RunInput
 from robustify.policy.manifest import public_manifest
 from robustify.report import write_report
 from robustify.report.explaining import evidence_rows
-from robustify.report.explorer import write_explorer
-from robustify.report.explorer.transcripts import Record
+from robustify.report.explorer import Transcript, write_explorer
 from robustify.restricted.recognition import require_ordinary
 from robustify.run import (
     EVIDENCE,
@@ -143,7 +142,7 @@ def _write_texts(
     write_lines(place / EVIDENCE, evidence_rows(judgement.evidence, verdicts, items))
     if config.explore:
         shots = config.asking.shots if asked.origin is None else 0
-        record = Record(asked.answers, asked.templates, config.hidden, shots)
+        record = Transcript(asked.answers, asked.templates, config.hidden, shots)
         write_explorer(place, config.name, items, verdicts, excluded, record)
 
 

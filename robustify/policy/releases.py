@@ -10,7 +10,7 @@ from robustify.disclosure.rounding import CELL
 from robustify.errors import AuthorisationError, DataError, GuardrailError, UsageError
 from robustify.export.writing import staged
 from robustify.files import owner_only
-from robustify.report.released import write_released
+from robustify.report.released_page import write_released
 from robustify.restricted.ids import Split, read_split
 from robustify.restricted.secret_key import evaluator_key
 from robustify.run import Run

@@ -28,7 +28,7 @@ from robustify.policy.manifest import manifest_of
 from robustify.policy.releases import CLAIM, CLAIM_FORMAT
 from robustify.redaction import muted
 from robustify.report.messages import label
-from robustify.report.released import write_released
+from robustify.report.released_page import write_released
 from robustify.restricted.access import Access
 from robustify.restricted.confinement import confined, require_private
 from robustify.restricted.ids import NAMES, Split, hashed

@@ -11,9 +11,9 @@ from itertools import islice
 from typing import Any, Literal
 
 from robustify.judging.measures import RULE
+from robustify.report.cells import Tone
 from robustify.report.format import counted
 from robustify.report.messages import catalogue, cue_words, filled, in_items
-from robustify.report.tables import Tone
 from robustify.stats.tests import LEVEL, items_to_detect, significantly_positive
 from robustify.summary.quantity import Quantity
 from robustify.summary.result import Summary

@@ -15,11 +15,11 @@ from urllib.parse import quote
 from robustify.errors import AuthorisationError, RobustifyError, UsageError
 from robustify.judging.measures import ADJUSTED, CLOZE, FULL
 from robustify.report.advice import grounds, headline
+from robustify.report.cells import Cell, Row, Table, Tone, table, text_table
 from robustify.report.format import count, counted, plain
 from robustify.report.messages import finding
 from robustify.report.opening import FirstScreen
 from robustify.report.printing import html
-from robustify.report.tables import Cell, Row, Table, Tone, table, text_table
 from robustify.run import MANIFEST, open_run
 from robustify.summary.quantity import Measured
 from robustify.summary.result import Summary

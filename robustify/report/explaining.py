@@ -19,7 +19,7 @@ from robustify.report.format import plain
 from robustify.report.messages import cue_words
 from robustify.report.printing import markdown
 from robustify.run import EVIDENCE, VERDICTS, Run, json_values, split_items
-from robustify.screen.consensus import Verdicts
+from robustify.screen.consensus import Verdict
 from robustify.summary.screened import CueCode
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ LEAST_SHOWN = 0.05
 _LISTED = 3
 
 
-def evidence_rows(found: Evidence, verdicts: Verdicts, items: Sequence[Item]) -> Iterator[Row]:
+def evidence_rows(found: Evidence, verdicts: Sequence[Verdict], items: Sequence[Item]) -> Iterator[Row]:
     """Yield one row of evidence per item, in the order of the run.
 
     - `votes`: the option that each voter picked without the question, or null if there is no single pick.
@@ -46,55 +46,42 @@ def evidence_rows(found: Evidence, verdicts: Verdicts, items: Sequence[Item]) ->
     - `adds`: the contributions of all cues, and `features`: those of the surface features.
     - `words`: words that occur in keys more or less often than expected.
     """
-    names, adds = list(found.features), _rounded(found.carried)
-    features = _rounded(np.stack([found.features[name] for name in names], axis=1)) if names else None
+    adds, features = _rounded(found.carried), {name: _rounded(x) for name, x in found.features.items()}
     ranking, decision, votes = found.ranking, found.decision, found.votes
-    numbers = list(map(_rounded, (ranking.p_pick, ranking.null, decision.posterior, decision.shortcut)))
-    p_key, likeness = _rounded(found.p_key), {kind: _rounded(like) for kind, like in found.likeness.items()}
+    p_pick, chance, p_key = map(_rounded, (ranking.p_pick, ranking.null, found.p_key))
+    posterior, shortcut = _rounded(decision.posterior), _rounded(decision.shortcut)
+    likeness = {kind: _rounded(like) for kind, like in found.likeness.items()}
     inferred = _rounded(found.inferred) if likeness else []
     words = KeyWords(items, ranking.group) if "words" in found.cues else None
-    pick, named, choice = ranking.top.tolist(), found.named.tolist(), votes.choice.tolist()
+    picks, named, choice = ranking.top.tolist(), found.named.tolist(), votes.choice.tolist()
     group, sizes = ranking.group.tolist(), np.bincount(ranking.group).tolist()
-    for i, verdict in enumerate(verdicts):
+    for i, (verdict, pick, item) in enumerate(zip(verdicts, picks, items, strict=True)):
         row: Row = {"item": verdict.item, "verdict": verdict.verdict, "key": int(votes.key[i])}
-        row["votes"] = {
-            voter: (own if own >= 0 else None) for voter, own in zip(votes.voters, choice[i], strict=True)
-        }
+        chosen = zip(votes.voters, choice[i], strict=True)
+        row["votes"] = {voter: (own if own >= 0 else None) for voter, own in chosen}
         if sizes[group[i]] > 1:
             row["alike"] = ranking.items[group[i]]
         if likeness:
             row["likeness"] = {kind: like[i] for kind, like in likeness.items()}
             row["inferred"] = None if inferred[i] is None else bool(inferred[i])
         row |= {"p_key": p_key[i], "pick": None}
-        if pick[i] >= 0:
-            row["pick"] = pick[i]
-            row |= zip(("p_pick", "chance", "posterior", "p_shortcut"), (x[i] for x in numbers), strict=True)
-            row["voters"] = found.picked_by[i]
-            row |= _in_words(
-                [(found.cues[c], adds[i][c]) for c in named[i] if c >= 0], row, i, items[i], words
-            )
+        if pick >= 0:
+            row |= {
+                "pick": pick, "p_pick": p_pick[i], "chance": chance[i], "posterior": posterior[i],
+                "p_shortcut": shortcut[i], "voters": found.picked_by[i],
+            }  # fmt: skip
+            cues = {found.cues[c]: adds[i][c] for c in named[i] if c >= 0}
+            uses = words.of(i, pick)[:_LISTED] if words is not None and "words" in cues else ()
+            is_key = pick == row["key"]
+            row["cues"] = [
+                {"cue": c, "adds": x, "says": cue_sentence(c, item.choices, pick, is_key=is_key, uses=uses)}
+                for c, x in cues.items()
+            ]
+            row |= {"words": list(map(asdict, uses))} if uses else {}
             row["adds"] = {cue: value for cue, value in zip(found.cues, adds[i], strict=True) if value}
-            if features is not None:
-                row["features"] = {
-                    name: value
-                    for name, value in zip(names, features[i], strict=True)
-                    if abs(value) >= LEAST_SHOWN
-                }
+            if features:
+                row["features"] = {name: x[i] for name, x in features.items() if abs(x[i]) >= LEAST_SHOWN}
         yield row
-
-
-def _in_words(
-    cues: Sequence[tuple[CueCode, float]], row: Row, i: int, item: Item, words: KeyWords | None
-) -> Row:
-    """Return the cues with their contributions and sentences, and the words behind them."""
-    pick, by_words = row["pick"], any(cue == "words" for cue, _ in cues)
-    uses = words.of(i, pick)[:_LISTED] if words is not None and by_words else ()
-    is_key = pick == row["key"]
-    said = [
-        {"cue": cue, "adds": adds, "says": cue_sentence(cue, item.choices, pick, is_key=is_key, uses=uses)}
-        for cue, adds in cues
-    ]
-    return {"cues": said, **({"words": list(map(asdict, uses))} if uses else {})}
 
 
 def _rounded(values: Floats) -> list[Any]:
@@ -102,17 +89,6 @@ def _rounded(values: Floats) -> list[Any]:
     out = np.round(values, _DIGITS).astype(object)
     out[np.isnan(values)] = None
     return out.tolist()  # type: ignore[no-any-return]
-
-
-def carried(row: Row) -> list[tuple[CueCode, float | None, str]]:
-    """Return all cues of an item with their contributions and sentences, named cues first."""
-    named = {cue["cue"]: cue for cue in row.get("cues", ())}
-    others = {cue: adds for cue, adds in row.get("adds", {}).items() if abs(adds) >= LEAST_SHOWN}
-    return [(code, cue.get("adds"), cue.get("says", "")) for code, cue in named.items()] + [
-        (code, adds, "")
-        for code, adds in sorted(others.items(), key=lambda one: -one[1])
-        if code not in named
-    ]
 
 
 def with_item(
@@ -140,7 +116,14 @@ def explained(run: Run, name: str) -> tuple[Row, list[str]]:
     """
     rows = evidence_of(run)
     run.require_unchanged(VERDICTS)
-    row = _found(run, rows, name)
+    found = [row for row in rows if row["item"] == name]
+    found = found or [row for row in rows if name and row["item"].startswith(name)]
+    if len(found) != 1:
+        what = f"{len(found)} items with this prefix" if found else "no item with this ID"
+        raise UsageError(
+            f"{run.folder} contains {what}. Expected an ID from verdicts.csv or a unique prefix of one."
+        )
+    (row,) = found
     cells = next(c for c in run.verdict_rows() if c["item"] == row["item"])
     row |= {"topic": cells["topic"], "reason": cells["reason"]}
     row |= {name: float(cells[name]) for name in ("difficulty", "discrimination") if cells.get(name)}
@@ -167,7 +150,12 @@ def flagged(run: Run) -> "pd.DataFrame":
     """
     import pandas as pd
 
-    rows, lines = evidence_of(run), _lines_of(run)
+    rows, ids = evidence_of(run), list(run.verdicts)
+    spans = run.manifest["data"].get("lines") or ()
+    ends = [*(start for start, _ in spans[1:]), len(ids)]
+    lines = {
+        ids[i]: line + i - start for (start, line), end in zip(spans, ends, strict=False) for i in range(start, end)
+    }  # fmt: skip
     run.require_unchanged("shortcut.jsonl")
     items = {item.id: item for item in split_items(run.folder / "shortcut.jsonl")}
     found = []
@@ -179,17 +167,6 @@ def flagged(run: Run) -> "pd.DataFrame":
             label = cue_words("label")[cues[0]]
             found.append((lines.get(row["item"]), plain(row["item"]), label, mend))
     return pd.DataFrame(found, columns=["line", "item", "cue", "mend"])
-
-
-def _lines_of(run: Run) -> dict[str, int]:
-    """Return the line number of each item in its file. Empty if the run does not record them."""
-    runs, items = run.manifest["data"].get("lines") or (), list(run.verdicts)
-    ends = [*(start for start, _ in runs[1:]), len(items)]
-    return {
-        items[i]: line + i - start
-        for (start, line), end in zip(runs, ends, strict=False)
-        for i in range(start, end)
-    }
 
 
 def evidence_of(run: Run) -> list[Row]:
@@ -227,20 +204,10 @@ def _short_rows(run: Run) -> Iterator[Row]:
         yield row
 
 
-def _found(run: Run, rows: Sequence[Row], name: str) -> Row:
-    found = [row for row in rows if row["item"] == name] or [
-        row for row in rows if name and row["item"].startswith(name)
-    ]
-    if len(found) == 1:
-        return found[0]
-    what = f"{len(found)} items with this prefix" if found else "no item with this ID"
-    raise UsageError(
-        f"{run.folder} contains {what}. Expected an ID from verdicts.csv or a unique prefix of one."
-    )
-
-
 def said_of(row: Row, *, whole: bool = False) -> list[str]:
     """Return the evidence on an item as lines. `whole` adds its text and the suggested edits."""
-    return markdown(
-        "item.j2", row=row, cues=carried(row) if row["pick"] is not None else (), whole=whole
-    ).splitlines()
+    named = {cue["cue"]: (cue.get("adds"), cue.get("says", "")) for cue in row.get("cues", ())}
+    others = sorted(row.get("adds", {}).items(), key=lambda one: -one[1])
+    named |= {c: (adds, "") for c, adds in others if abs(adds) >= LEAST_SHOWN and c not in named}
+    cues = [] if row["pick"] is None else [(cue, *said) for cue, said in named.items()]
+    return markdown("item.j2", row=row, cues=cues, whole=whole).splitlines()

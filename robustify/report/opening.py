@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from robustify.baselines.conditional_logit import FEWEST_ITEMS
 from robustify.judging.measures import FULL
 from robustify.report.advice import STATES, Grounds, Recommendation, State, grounds, headline, recommendations
+from robustify.report.cells import Tone
 from robustify.report.format import counted, plain
 from robustify.report.messages import finding, sentence
 from robustify.report.printing import markdown
-from robustify.report.tables import Tone
 from robustify.summary.result import Summary
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from robustify.answers import Answers, Asked, answer
 from robustify.item import Item
 from robustify.redaction import ItemText
 from robustify.report.explaining import explained
+from robustify.report.explorer import Transcript, askings
 from robustify.report.explorer import page as printed
-from robustify.report.explorer.transcripts import Record, askings
 from robustify.run import EXPLORER, Run
 from robustify.views import VIEWS, names, template
 from tests.browser.conftest import PHONE, Open
@@ -159,7 +159,7 @@ def test_a_prompt_is_rebuilt_as_it_was_sent(open_page: Open, tmp_path: Path, sho
         for item in AWKWARD
     ]
     digests = {f"{one.view}/{one.name}": one.digest for one in words}
-    found = askings(Record(Answers.of(rows), digests, shots=shots), AWKWARD, range(len(AWKWARD)))
+    found = askings(Transcript(Answers.of(rows), digests, shots=shots), AWKWARD, range(len(AWKWARD)))
     tree = islanded(AWKWARD, bare_rows(AWKWARD))
     for row, item, asked in zip(tree["items"], AWKWARD, found.pop("asked"), strict=True):
         row |= {"asked": asked, "question": item.question}

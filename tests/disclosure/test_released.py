@@ -14,7 +14,7 @@ from robustify.disclosure.rounding import COARSE, FINE, log2_choose, one_digit_u
 from robustify.disclosure.topics import TopicBlock, partition, topic_table
 from robustify.judging.measures import MEASURES, Disclosed, Measure, PerItem
 from robustify.report.messages import label
-from robustify.report.released import write_released
+from robustify.report.released_page import write_released
 from robustify.summary.quantity import Measured, Quantity, Score
 from robustify.summary.result import Summary
 from robustify.summary.scored import Model

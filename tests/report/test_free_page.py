@@ -5,7 +5,7 @@ from typing import Any
 
 from robustify.freeform.metrics import summarise
 from robustify.freeform.schema import FreeItem, GradeResult, Kind
-from robustify.report.free import free_html, shown_lines
+from robustify.report.free_page import free_html, shown_lines
 from tests.support.page_text import text_of_page
 
 KINDS: tuple[Kind, ...] = ("numeric", "explanation")

@@ -20,10 +20,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustify.report import first_screen, render, write_report
+from robustify.report.cells import ABSENT, Cell, cell, p_cell, table, value_table
 from robustify.report.format import percent, plain, rated, signed
 from robustify.report.opening import closing, opening
 from robustify.report.printing import MOST_WORDS
-from robustify.report.tables import ABSENT, Cell, cell, p_cell, table, value_table
 from robustify.summary.quantity import Quantity, Score
 from robustify.summary.result import Summary, read
 from tests.support.page_text import text_of_page

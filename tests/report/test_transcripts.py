@@ -8,7 +8,7 @@ import pytest
 
 from robustify.answers import Answers, Asked, answer, unanswered
 from robustify.item import Item
-from robustify.report.explorer.transcripts import Record, askings
+from robustify.report.explorer import Transcript, askings
 from robustify.run import EXPLORER
 from robustify.views import VIEWS, names, template
 from tests.report.explorer_islands import read_island
@@ -36,7 +36,7 @@ def test_each_answer_is_there_as_the_table_has_it() -> None:
         unanswered(asked(1, "choices_only", "b"), "no_letter_in_replies"),
         answer(asked(2, "cloze", "b"), [-9.0, -5.0, -20.0], [-3.0, -1.0, -5.0], n_chars=[3, 5, 4]),
     ]
-    found = askings(Record(Answers.of(rows), DIGESTS), ITEMS, (0, 1, 2))
+    found = askings(Transcript(Answers.of(rows), DIGESTS), ITEMS, (0, 1, 2))
     letters, cloze = found["askings"]
     assert (letters["label"], letters["models"], letters["orders"]) == (
         "Without the question, by letter",
@@ -60,13 +60,13 @@ def test_a_prompt_is_shown_only_if_its_template_is_that_of_the_run(
     digests: dict[str, str], known: bool
 ) -> None:
     rows = [answer(asked(0, "choices_only", "a"), [0.0, -1.0, -2.0])]
-    found = askings(Record(Answers.of(rows), digests), ITEMS, (0,))
+    found = askings(Transcript(Answers.of(rows), digests), ITEMS, (0,))
     assert (found["askings"][0]["prompt"] is not None) is known
 
 
 def test_examples_that_are_not_on_the_page_are_not_made_up() -> None:
     rows = [answer(asked(at, "full", "a"), [0.0, -1.0, -2.0]) for at in range(4)]
-    record = Record(Answers.of(rows), DIGESTS, shots=2)
+    record = Transcript(Answers.of(rows), DIGESTS, shots=2)
     assert askings(record, ITEMS, (0, 1, 2, 3))["examples"] == 2
     assert askings(record, ITEMS, (0, 2, 3))["examples"] is None
 

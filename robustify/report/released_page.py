@@ -10,9 +10,9 @@ from typing import Any
 from robustify.disclosure.released import Released, ReleasedNumber
 from robustify.disclosure.rounding import CELL
 from robustify.files import write_json, write_text
+from robustify.report.cells import Cell, Table, text_table
 from robustify.report.opening import FirstScreen
 from robustify.report.printing import framed, html, markdown
-from robustify.report.tables import Cell, Table, text_table
 
 NOT_SHOWN = f"fewer than {CELL}"
 

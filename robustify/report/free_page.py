@@ -7,10 +7,10 @@ is printed.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from robustify.report.cells import Cell, Table, cell, table
 from robustify.report.format import plain, spaced
 from robustify.report.opening import FirstScreen
 from robustify.report.printing import html
-from robustify.report.tables import Cell, Table, cell, table
 from robustify.summary.quantity import Quantity
 
 Node = Mapping[str, Any]
