@@ -8,7 +8,6 @@ import json
 import shutil
 import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -147,32 +146,19 @@ def test_a_full_disk_is_one_line_and_what_was_kept_stays(bench: Undisturbed, tmp
     assert rows(cache) == bench.rows
 
 
-def change_weights(folder: Path, change: "Callable[[object], object]") -> None:
-    """Put another tensor into a model's file, in the same place and of the same shape."""
+def test_other_weights_in_the_same_folder_are_asked_anew(bench: Undisturbed, tmp_path: Path) -> None:
     from safetensors.torch import load_file, save_file
 
-    path = folder / "model.safetensors"
-    tensors = load_file(path)
-    name = "model.layers.1.mlp.down_proj.weight"
-    tensors[name] = change(tensors[name])
-    save_file(tensors, path, metadata={"format": "pt"})
-
-
-def copied(bench: Undisturbed, folder: Path) -> Path:
-    """The config, items and model in a place of their own, where they may be changed."""
-    folder.mkdir()
+    home, cache = tmp_path / "home", tmp_path / "cache"
+    home.mkdir()
     for name in ("c.yaml", "items.jsonl"):
-        shutil.copyfile(bench.home / name, folder / name)
-    shutil.copytree(bench.home / "model", folder / "model")
-    return folder
-
-
-def test_other_weights_in_the_same_folder_are_asked_anew(bench: Undisturbed, tmp_path: Path) -> None:
-    home = copied(bench, tmp_path / "home")
-    cache = tmp_path / "cache"
+        shutil.copyfile(bench.home / name, home / name)
+    shutil.copytree(bench.home / "model", home / "model")
     finish(home, tmp_path / "before", cache)
     assert rows(cache) == bench.rows
-    change_weights(home / "model", lambda weight: weight + 0.5)
+    tensors = load_file(home / "model" / "model.safetensors")
+    tensors["model.layers.1.mlp.down_proj.weight"] += 0.5
+    save_file(tensors, home / "model" / "model.safetensors", metadata={"format": "pt"})
     finish(home, tmp_path / "after", cache)
     assert rows(cache) == 2 * bench.rows
     before, after = (json.loads((tmp_path / n / "run.json").read_bytes()) for n in ("before", "after"))

@@ -32,9 +32,7 @@ def model_of(value: object) -> ModelSettings:
 
 
 def check_model(model: ModelSettings, cache: Path, templates: Sequence[Template] = ()) -> dict[str, str]:
-    """Check that a model can be opened and supports the given templates.
-
-    Return a mapping that identifies the model, for example the digests of its files.
+    """Check that a model can be opened and supports the templates. Return what identifies it, such as digests of its files.
 
     Raises:
         UsageError: the name or its form is unknown, or the server does not support a view.

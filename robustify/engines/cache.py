@@ -227,9 +227,8 @@ class CachedScores:
         return {keys[key]: _unpacked(value) for key, value in found.items()}
 
     def keep(self, scored: Mapping[Encoded, Logprob]) -> dict[Encoded, Logprob]:
-        """Store these scores in one transaction. Return the stored scores, which may be those of an earlier run.
-        A new score may differ from a stored one by rounding, because the last digits depend on the batch. Raise
-        `ModelError` if a score differs by more, so the model is not deterministic."""
+        """Store these scores in one transaction. Return the stored scores, which may be those of an earlier run. Raise
+        `ModelError` if they differ by more than the rounding of another batch, so the model is not deterministic."""
         if self._cache is None:
             return dict(scored)
         keys = {self._key(request): request for request in scored}

@@ -39,14 +39,16 @@ class Speller:
             "end-of-sequence token. One of them is needed to represent an empty context."
         )
 
-    def spell(self, texts: Sequence[str], *, special: bool) -> list[Tokens]:
-        """Return the tokens of each text. If `special` is true, the tokenizer may add its beginning-of-sequence token. Text
-        that looks like a special token is encoded as text."""
+    def spell(self, texts: Iterable[str], *, special: bool) -> dict[str, Tokens]:
+        """Return the tokens of each distinct text. If `special` is true, the tokenizer may add its beginning-of-sequence
+        token. Text that looks like a special token is encoded as text."""
+        if not (distinct := list(dict.fromkeys(texts))):
+            return {}
         # lm-eval uses the tokenizer's default of `add_special_tokens`, which is True.
         ids = self._tokenizer(
-            list(texts), add_special_tokens=special, split_special_tokens=True, return_attention_mask=False
+            distinct, add_special_tokens=special, split_special_tokens=True, return_attention_mask=False
         )
-        return [tuple(row) for row in ids["input_ids"]]
+        return dict(zip(distinct, map(tuple, ids["input_ids"]), strict=True))
 
 
 def as_prompt(tokenizer: Any, name: str, text: str) -> list[int]:
@@ -54,7 +56,7 @@ def as_prompt(tokenizer: Any, name: str, text: str) -> list[int]:
     The text cannot become a special token. Raise `ModelError` if the chat template drops the user's message."""
     speller = Speller(tokenizer)
     if not getattr(tokenizer, "chat_template", None):
-        return list(speller.spell([text], special=True)[0]) or [speller.prefix]
+        return list(speller.spell([text], special=True)[text]) or [speller.prefix]
     turn = [{"role": "user", "content": _MARK}]
     shell = tokenizer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True)
     before, mark, after = shell.partition(_MARK)
@@ -63,12 +65,11 @@ def as_prompt(tokenizer: Any, name: str, text: str) -> list[int]:
             f"{name}: the chat template of the model drops the user's message. Use a model whose template includes it."
         )
     ends = [tokenizer(part, add_special_tokens=False)["input_ids"] for part in (before, after)]
-    return [*ends[0], *speller.spell([text], special=False)[0], *ends[1]]
+    return [*ends[0], *speller.spell([text], special=False)[text], *ends[1]]
 
 
 def check_room(encoded: Sequence[Sequence[int]], name: str, max_tokens: int, longest: int) -> None:
-    """Check that every prompt leaves room for a reply of `max_tokens`.
-    Raise `DataError` if some prompts are too long. The message gives their positions."""
+    """Raise `DataError` with the positions of prompts that leave no room for a reply of `max_tokens`."""
     faults = [
         f"prompt {i}: {len(ids)} tokens plus {max_tokens} for the reply; {name} accepts at most {longest} together"
         for i, ids in enumerate(encoded)
@@ -79,8 +80,7 @@ def check_room(encoded: Sequence[Sequence[int]], name: str, max_tokens: int, lon
 
 
 def check_lengths(encoded: Sequence[Encoded], name: str, longest: int) -> None:
-    """Check that the context and continuation of every request total at most `longest` tokens.
-    Raise `RequestError` if some requests are too long. The message gives their positions."""
+    """Raise `RequestError` with the positions of requests that total more than `longest` tokens."""
     faults = {
         i: f"{len(e.context)} tokens of context plus {len(e.continuation)} of continuation; {name} accepts at most "
         f"{longest} together. Use a model with a longer context, or fewer shots."
@@ -95,8 +95,8 @@ def encode(speller: Speller, requests: Sequence[Request]) -> list[Encoded]:
     """Return the tokens of each request, in the order of the requests. Each distinct text is tokenized once. Raise
     `RequestError` if a continuation has no tokens. The message gives its position, never its text."""
     pairs = {request: split_blanks(request) for request in requests}
-    joined = _spelled(speller, (text for c, d in pairs.values() if c for text in (c, c + d)), special=True)
-    alone = _spelled(speller, (d for c, d in pairs.values() if not c), special=False)
+    joined = speller.spell((text for c, d in pairs.values() if c for text in (c, c + d)), special=True)
+    alone = speller.spell((d for c, d in pairs.values() if not c), special=False)
 
     def encoded(context: str, continuation: str) -> Encoded:
         if context:
@@ -115,9 +115,3 @@ def encode(speller: Speller, requests: Sequence[Request]) -> list[Encoded]:
     if faults:
         raise RequestError.of(faults)
     return [done[request] for request in requests]
-
-
-def _spelled(speller: Speller, texts: Iterable[str], *, special: bool) -> dict[str, Tokens]:
-    distinct = list(dict.fromkeys(texts))
-    spelled = speller.spell(distinct, special=special) if distinct else []
-    return dict(zip(distinct, spelled, strict=True))

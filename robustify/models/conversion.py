@@ -11,13 +11,8 @@ from robustify.errors import ModelError, ResourceError, first_line
 
 
 def convert(gguf: Path, folder: Path) -> None:
-    """Write model.safetensors (float32), config.json, and the tokenizer files of a GGUF file into `folder`.
-
-    Raises:
-        ModelError: transformers cannot convert the file.
-        ResourceError: the conversion was killed.
-        OSError: the disk is full or failed.
-    """
+    """Write model.safetensors (float32), config.json, and the tokenizer files of a GGUF file into `folder`. Raise
+    `ModelError` if transformers cannot convert the file, and `ResourceError` if the conversion was killed."""
     done = subprocess.run(
         [sys.executable, "-m", __name__, str(gguf), str(folder)],
         stdout=subprocess.PIPE,

@@ -1,10 +1,8 @@
 """Our log-likelihoods are lm-eval 0.4.13's: real items, both embedded models, cloze and letters."""
 
 import gc
-from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -31,20 +29,20 @@ def asked(data: Path) -> list[tuple[int, Request]]:
     return [(i, request) for i, asking in enumerate(askings) for request in asking.requests]
 
 
-@pytest.fixture(scope="module", params=["smollm2-135m", pytest.param("gemma3-270m", marks=pytest.mark.proof)])
-def pair(
-    request: pytest.FixtureRequest, asked: list[tuple[int, Request]]
-) -> Iterator[tuple[list[Any], list[float]]]:
-    """Our results and lm-eval's for the same requests; one model in memory at a time."""
-    folder = model_folder(request.param)
-    yield ours(request.param, folder, asked), theirs(folder, asked)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["smollm2-135m", pytest.param("gemma3-270m", marks=pytest.mark.proof)])
+def test_every_log_likelihood_and_pick_is_theirs(name: str, asked: list[tuple[int, Request]]) -> None:
+    with hf(model_folder(name), name=name) as engine:
+        mine = [scored.total for scored in engine.loglikelihoods([request for _, request in asked])]
+    # One model is in memory at a time.
     gc.collect()
-
-
-def ours(name: str, folder: Path, asked: list[tuple[int, Request]]) -> list[Any]:
-
-    with hf(folder, name=name) as engine:
-        return list(engine.loglikelihoods([request for _, request in asked]))
+    reference = theirs(model_folder(name), asked)
+    worst = max(abs(a - b) for a, b in zip(mine, reference, strict=True))
+    assert worst <= NEAR, f"furthest apart: {worst:.2e} nats"
+    for number, rows in groupby(range(len(asked)), key=lambda i: asked[i][0]):
+        places = list(rows)
+        picks = [max(places, key=lambda i: side[i]) for side in (mine, reference)]
+        assert picks[0] == picks[1], f"asking {number}"
 
 
 def theirs(folder: Path, asked: list[tuple[int, Request]]) -> list[float]:
@@ -58,19 +56,6 @@ def theirs(folder: Path, asked: list[tuple[int, Request]]) -> list[float]:
     # It holds the logits of every position: with Gemma's vocabulary eight rows would pass 4 GiB.
     model = HFLM(str(folder), device="cpu", dtype="float32", batch_size=4)
     return [total for total, _ in model.loglikelihood(instances, disable_tqdm=True)]
-
-
-@pytest.mark.slow
-def test_every_log_likelihood_and_pick_is_theirs(
-    pair: tuple[list[Any], list[float]], asked: list[tuple[int, Request]]
-) -> None:
-    mine, reference = pair
-    worst = max(abs(a.total - b) for a, b in zip(mine, reference, strict=True))
-    assert worst <= NEAR, f"furthest apart: {worst:.2e} nats"
-    for number, rows in groupby(range(len(asked)), key=lambda i: asked[i][0]):
-        places = list(rows)
-        picks = [max(places, key=lambda i: side[i]) for side in ([s.total for s in mine], reference)]
-        assert picks[0] == picks[1], f"asking {number}"
 
 
 @pytest.mark.slow

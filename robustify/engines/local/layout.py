@@ -5,7 +5,7 @@ The cost of attention therefore depends on the length of the paths, not on the s
 number of keys, and blocks with similar numbers are computed together.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,9 +37,8 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Group of s blocks, each with q rows and k keys after padding.
-    `keys` (s*k,) contains indices into the trunk followed by the rows. `mask` (s, 1, share*q, k) is 0 or -inf. `near` is
-    the mask for layers with a sliding window, and is the same object as `mask` if the window hides nothing."""
+    """Group of s blocks, each with q rows and k keys after padding. `keys` (s*k,) contains indices into the trunk followed
+    by the rows. `mask` (s, 1, share*q, k) is 0 or -inf, and `near` is the mask for layers with a sliding window."""
 
     blocks: int
     keys: Tensor
@@ -93,7 +92,7 @@ def laid_out(batch: Batch, shape: Shape) -> Layout:
     rows = -(-len(batch.tokens) // BLOCK) * BLOCK
     nodes = _Nodes(batch, rows)
     shown = [nodes.seen_from(start) for start in range(0, rows, BLOCK)]
-    alike = list(_alike([len(keys) for keys in shown]))
+    alike = _alike([len(keys) for keys in shown])
     order = np.concatenate([np.arange(b * BLOCK, (b + 1) * BLOCK) for blocks in alike for b in blocks])
     seat = np.argsort(order)
     groups = tuple(_group(blocks, shown, nodes, seat, shape) for blocks in alike)
@@ -126,15 +125,14 @@ def _array(numbers: Sequence[int]) -> Numbers:
     return np.array(numbers, dtype=np.int64)
 
 
-def _alike(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Group blocks that have similar numbers of keys, and yield the block numbers of each group."""
-    together: list[int] = []
+def _alike(lengths: Sequence[int]) -> list[list[int]]:
+    """Return the numbers of the blocks in groups that have similar numbers of keys."""
+    groups: list[list[int]] = []
     for number in sorted(range(len(lengths)), key=lambda i: lengths[i]):
-        if together and lengths[number] > _ALIKE * lengths[together[0]]:
-            yield together
-            together = []
-        together.append(number)
-    yield together
+        if not groups or lengths[number] > _ALIKE * lengths[groups[-1][0]]:
+            groups.append([])
+        groups[-1].append(number)
+    return groups
 
 
 def _group(

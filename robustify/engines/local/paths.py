@@ -6,8 +6,10 @@ torch.
 """
 
 import logging
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import groupby
 from typing import Any, Protocol
 
@@ -42,7 +44,8 @@ class Traits:
 
 class Work(Protocol):
     """Model that is ready for requests, in this process (`Local`) or on workers (`Remote`).
-    `max_length` is the context length in tokens. Methods raise `Refused` if the model does not support an operation."""
+    `max_length` is the context length in tokens. Methods raise `Refused` if the model does not support an operation. The
+    results of one section arrive in order, but sections may arrive in any order."""
 
     @property
     def traits(self) -> Traits: ...  # noqa: D102
@@ -50,27 +53,11 @@ class Work(Protocol):
     def max_length(self) -> int: ...  # noqa: D102
     @property
     def tokenizer(self) -> Any: ...  # noqa: D102
-
-    def trees(self, sections: Sections, needed: Sequence[Sequence[bool]]) -> Iterator[Pieces]:
-        """Yield the token log-probabilities of every section that has a `needed` batch. `needed` contains a flag per batch.
-        The results of one section arrive in order, but sections may arrive in any order."""
-        ...
-
-    def rows(self, batches: Iterator[Rows]) -> Iterator[Scored]:
-        """Yield the summed log-probabilities of each batch of plain rows."""
-        ...
-
-    def alone(self, requests: Sequence[Encoded]) -> list[float]:
-        """Return the summed log-probability of each request, scored one by one without cache or tree attention."""
-        ...
-
-    def replies(self, prompts: Sequence[Sequence[int]], max_tokens: int) -> list[str]:
-        """Return one reply per tokenized prompt."""
-        ...
-
-    def close(self) -> None:
-        """Release the memory of the model."""
-        ...
+    def trees(self, sections: Sections, needed: Sequence[Sequence[bool]]) -> Iterator[Pieces]: ...  # noqa: D102
+    def rows(self, batches: Iterator[Rows]) -> Iterator[Scored]: ...  # noqa: D102
+    def alone(self, requests: Sequence[Encoded]) -> list[float]: ...  # noqa: D102
+    def replies(self, prompts: Sequence[Sequence[int]], max_tokens: int) -> list[str]: ...  # noqa: D102
+    def close(self) -> None: ...  # noqa: D102
 
 
 class Paths:
@@ -117,34 +104,27 @@ class Paths:
         except Refused as refusal:
             if self.path == "trees":
                 raise (refusal.__cause__ or refusal) from None
-        kind = self._work.traits.kind
         _LOG.warning(
-            "%s: prefix trees are not exact for this model or not supported; using plain rows instead", kind
+            "%s: prefix trees are not exact for this model or not supported; using plain rows instead",
+            self._work.traits.kind,
         )
         self.path = "rows"
 
     def _is_exact(self, fresh: Scored) -> bool:
         """Return whether the first results agree with one-by-one scoring, within and beyond the sliding window."""
-        for deep in sorted(self._untried & {self._is_deep(request) for request in fresh}):
-            if not self._agrees({r: total for r, total in fresh.items() if self._is_deep(r) == deep}):
+        window = self._work.traits.window
+        of_kind: dict[bool, list[Encoded]] = {False: [], True: []}
+        for request in fresh:
+            of_kind[window is not None and len(request.row) > window].append(request)
+        for deep in sorted(kind for kind in self._untried if of_kind[kind]):
+            checked = of_kind[deep][:: max(1, len(of_kind[deep]) // _CHECKED)][:_CHECKED]
+            alone = zip(checked, self._work.alone(checked), strict=True)
+            dtype = self._work.traits.dtype
+            # Comparisons with NaN are false. NaN is a fault of the model, not of the path.
+            if any(abs(a - fresh[r]) > tolerance(dtype, len(r.continuation)) for r, a in alone):
                 return False
             self._untried.remove(deep)
         return True
-
-    def _agrees(self, fresh: Scored) -> bool:
-        checked = list(fresh)[:: max(1, len(fresh) // _CHECKED)][:_CHECKED]
-        alone = self._work.alone(checked)
-        # Comparisons with NaN are false. NaN is a fault of the model, not of the path.
-        dtype = self._work.traits.dtype
-        return all(
-            not (abs(a - fresh[r]) > tolerance(dtype, len(r.continuation)))
-            for a, r in zip(alone, checked, strict=True)
-        )
-
-    def _is_deep(self, request: Encoded) -> bool:
-        """Return whether the row is longer than the sliding window of the model, if there is one."""
-        window = self._work.traits.window
-        return window is not None and len(request.row) > window
 
 
 class Sums:
@@ -164,16 +144,10 @@ class Sums:
             if len(own) == len(self._requests[number].continuation):
                 # Sum in depth-first order, whichever section arrived first, because float sums depend on the order.
                 own.sort(key=lambda piece: piece[0])
-                fresh[self._requests[number]] = _sum(logprob for _, logprob in self._pieces.pop(number))
+                # `sum` rounds differently since Python 3.12.
+                fresh[self._requests[number]] = reduce(operator.add, (part for _, part in own), 0.0)
+                del self._pieces[number]
         return fresh
-
-
-def _sum(values: Iterator[float]) -> float:
-    # `sum` rounds differently since Python 3.12.
-    total = 0.0
-    for value in values:
-        total += value
-    return total
 
 
 def row_batches(requests: Sequence[Encoded], known: frozenset[Encoded], most_tokens: int) -> Iterator[Rows]:

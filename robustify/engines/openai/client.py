@@ -100,18 +100,13 @@ class Client:
         return self._sent(self._sdk.models.with_raw_response.list)
 
     def completions(self, body: Mapping[str, Any]) -> Json:
-        """Send these fields and the model's ID to `/v1/completions`, and return the reply.
-
-        Raises:
-            Refusal: the server rejects the request and would do so again.
-            Unreachable: the server does not reply.
-            ModelError: the server rejects the API key, or another model replies.
-        """
+        """Send these fields and the model's ID to `/v1/completions`, and return the reply. Raise `Refusal` if the server
+        would reject the request again, `Unreachable` if it does not reply, and `ModelError` if it rejects the API key or
+        another model replies."""
         return self._of_this_model(self._sdk.completions, "prompt", body)
 
     def chat(self, body: Mapping[str, Any]) -> Json:
-        """Send these fields, such as `messages`, and the model's ID to `/v1/chat/completions`, and return the reply. Raise
-        the errors of `completions`."""
+        """Send these fields to `/v1/chat/completions` as `completions` does."""
         return self._of_this_model(self._sdk.chat.completions, "messages", body)
 
     def _of_this_model(self, resource: Any, what: str, body: Mapping[str, Any]) -> Json:
