@@ -74,7 +74,7 @@ def examine(
         add("RBG505", 1)
     if pieces := unreadable(text):
         says = f"({sum(map(len, pieces)):,} unreadable characters)"
-        add("RBG502", _line_of(text, text.find(pieces[0])), says, " ".join(pieces))
+        add("RBG502", _line_of(text, max(text.find(pieces[0]), 0)), says, " ".join(pieces))
     until, shapes, terms, sets = time.process_time() + seconds, list[Shape](), 0, dict[str, tuple[int, str]]()
     for form, line in _texts(text, None, set()):
         if time.process_time() >= until:
@@ -82,7 +82,8 @@ def examine(
             break
         for rule, at, says in states(form, keys):
             place = line or _line_of(form, at)
-            add(rule, place, says, text.split("\n")[place - 1] if rule == "RBG401" else text)
+            lines = text.split("\n")[place - 1 : place] if rule == "RBG401" else []
+            add(rule, place, says, lines[0] if lines else text)
         new = [(line or at, keyed) for at, keyed in shapes_of(form)]
         shapes = max(shapes, new, key=weight)
         terms = max(terms, terms_named(form)) if new else terms

@@ -8,9 +8,12 @@ quick start.
 
 import argparse
 import os
+import subprocess
 import sys
+import tempfile
+import traceback
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import date, timedelta
 from pathlib import Path
@@ -98,18 +101,11 @@ def run_gate(argv: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 4
     except Exception as error:
-        print(f"robustify gate: {_origin(error)} (details omitted: they may contain text)", file=sys.stderr)
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        says = f"error in {Path(last.filename).name}:{last.lineno}: {type(error).__name__}"
+        print(f"robustify gate: {says} (details omitted: they may contain text)", file=sys.stderr)
         return 1
     return code
-
-
-def _origin(error: Exception) -> str:
-    """Return the module, line and type of an unexpected error, but not its message."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    where = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}" if trace else "?"
-    return f"error in {where}: {type(error).__name__}"
 
 
 def _run(argv: Sequence[str]) -> int:
@@ -190,17 +186,6 @@ def _index(argv: Sequence[str]) -> int:
     return 0
 
 
-def _doctor(argv: Sequence[str]) -> int:
-    from robustify.gate.doctor import doctor
-
-    says = "Test whether each installed hook refuses a made-up item."
-    asked = _Parser("robustify gate doctor", says).parse_args(list(argv))
-    try:
-        return doctor(_fingerprints(asked)[1])
-    except RobustifyError as error:
-        return doctor(error.lines[0])
-
-
 def _allow(argv: Sequence[str]) -> int:
     """Write policy entries for the findings at each path. Raises `AuthorisationError` if one cannot be lifted."""
     says = f"Allow findings that a person has reviewed, for {MOST_DAYS} days."
@@ -237,3 +222,91 @@ def _allow(argv: Sequence[str]) -> int:
         (root / NAME).write_text(Policy(tuple(entries)).as_json(), encoding="utf-8")
     print(f"robustify gate: {NAME} was written. To apply it, run `git add {NAME}`.", file=sys.stderr)
     return 0
+
+
+# The doctor runs every installed hook in a temporary copy of the repository, first on a harmless text and then on a made-up
+# item (the canary).
+
+HOOKS = ("pre-commit", "pre-merge-commit", "commit-msg", "pre-push")
+_OPTIONS = map(
+    "{}) {}".format, "ABC", ("bowline", "tub", "oar")
+)  # in pieces, so that the gate passes this file
+_CANARY = "\n".join(("Which of these is a knot?", *_OPTIONS, "Answer: A"))
+
+
+def _doctor(argv: Sequence[str]) -> int:
+    """Print the state of each part of the gate, and return 0 if all are on, and 4 otherwise."""
+    says = "Test whether each installed hook refuses a made-up item."
+    asked = _Parser("robustify gate doctor", says).parse_args(list(argv))
+    try:
+        why_not = _fingerprints(asked)[1]
+    except RobustifyError as error:
+        why_not = error.lines[0]
+    root, off = work_tree(Path.cwd()), {"fingerprints": f"did not run: {why_not}" if why_not else ""}
+    off |= dict(_hooks(root)) if root else {"repository": "not in a Git repository, so no hook runs"}
+    for name, fault in off.items():
+        print(f"OFF  {name}: {fault}" if fault else f"on   {name}")
+    n = sum(map(bool, off.values()))
+    said = f"{n} of {len(off)} parts are off. docs/security.md lists what passes."
+    print(f"robustify gate: {said}", file=sys.stderr)
+    return AuthorisationError.exit_code if n else 0
+
+
+def _hooks(root: Path) -> Iterator[tuple[str, str]]:
+    """Yield the name of each hook, and why it fails the test, or an empty string."""
+    hooks = root / _called(root, "git", "rev-parse", "--git-path", "hooks").stdout.strip()
+    with tempfile.TemporaryDirectory(prefix="robustify-doctor-") as folder:
+        copy = Path(folder, "copy")
+        _called(root, "git", "checkout-index", "--all", f"--prefix={copy}/")
+        for step in (
+            ("init", "-q"),
+            ("add", "--all", "--force"),
+            ("commit", "-q", "--allow-empty", "-m", "Copy"),
+        ):
+            _called(copy, "git", "-c", "core.hooksPath=/dev/null", *step)
+        for path in root.iterdir():  # untracked files, such as an environment that a hook needs
+            if path.name != ".git" and not (copy / path.name).exists():
+                (copy / path.name).symlink_to(path)
+        (copy / ".git" / "info" / "exclude").write_text("*\n")
+        _called(copy, "git", "init", "-q", "--bare", "../far")
+        for stage in HOOKS:
+            hook, fault = hooks / stage, ""
+            if not os.access(hook, os.X_OK):
+                fault = (
+                    "not executable, so Git skips it"
+                    if hook.exists()
+                    else "not installed; see docs/security.md"
+                )
+            elif _tried(hook, copy, "A note.").returncode:
+                fault = "refused a harmless change too, so the test proves nothing"
+            elif not (done := _tried(hook, copy, _CANARY)).returncode:
+                fault = "let the canary pass"
+            elif "RBG101" not in done.stdout + done.stderr:
+                fault = "refused the canary without a gate finding"
+            yield f"{stage} hook", fault
+
+
+def _tried(hook: Path, copy: Path, text: str) -> "subprocess.CompletedProcess[str]":
+    """Run a hook as Git would: on the staged text, on a message with it, or on a push of a tag with it."""
+    note = copy / "robustify-canary.md"
+    note.write_text(text, encoding="utf-8")
+    match hook.name:
+        case "commit-msg":
+            return _called(copy, str(hook), note.name)
+        case "pre-push":
+            _called(copy, "git", "tag", "-f", "-a", "canary", "-F", note.name)
+            tag = _called(copy, "git", "rev-parse", "canary").stdout.strip()
+            line = f"refs/tags/canary {tag} refs/tags/canary {'0' * 40}\n"
+            return _called(copy, str(hook), "../far", "../far", given=line)
+        case _:
+            _called(copy, "git", "add", "--force", note.name)
+            return _called(copy, str(hook))
+
+
+def _called(folder: Path, *line: str, given: str = "") -> "subprocess.CompletedProcess[str]":
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "PRE_COMMIT_"))}
+    people = (f"GIT_{who}_{what}" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL"))
+    env |= dict.fromkeys(people, "gate@localhost")
+    return subprocess.run(
+        line, cwd=folder, env=env, input=given, capture_output=True, text=True, timeout=600, check=False
+    )

@@ -4,20 +4,12 @@ import pytest
 
 from robustify.gate.command import INDEX_VARIABLE
 from robustify.gate.key_file import FILE_VARIABLE, VARIABLE
-from tests.gate.repo import Repo, Scanned
+from tests.gate.repo import Scanned
 
 
 @pytest.fixture
 def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Scanned:
     return Scanned(tmp_path, monkeypatch, capsys)
-
-
-@pytest.fixture
-def fresh(repo: Scanned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repo:
-    """A repository without a commit: the current folder, in the place of that of `repo`."""
-    (tmp_path / "fresh").mkdir()
-    monkeypatch.chdir(tmp_path / "fresh")
-    return Repo(tmp_path / "fresh")
 
 
 @pytest.fixture

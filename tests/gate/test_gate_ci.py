@@ -1,7 +1,6 @@
 """The gate where nobody can skip it: the CI step over the commits, the hooks as pre-commit installs them, the doctor."""
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -9,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from robustify.gate.command import HOOKS
 from robustify.gate.command import run_gate as main
-from robustify.gate.doctor import HOOKS
 from robustify.gate.key_file import FILE_VARIABLE
 from robustify.gate.policy import NAME
-from tests.gate.repo import HARMLESS, LEAK, ROOT, Repo, Scanned, entry, hook_repo, policy
+from tests.gate.repo import LEAK, ROOT, Repo, Scanned, hook_repo
 
 
 @pytest.fixture
@@ -81,14 +80,6 @@ def test_the_step_works_in_a_shallow_clone_and_says_what_it_could_not_scan(
     assert step(shallow).returncode == 4
 
 
-def test_the_step_works_on_a_first_commit_and_scans_its_message(origin: Repo) -> None:
-    assert step(origin).returncode == 0
-    origin.git("commit", "-q", "--amend", "-m", LEAK)
-    done = step(origin)
-    assert done.returncode == 4
-    assert re.match(r"commit [0-9a-f]{12}:1: RBG301", done.stdout)
-
-
 def test_the_step_scans_the_tree_of_an_archive_without_git(origin: Repo) -> None:
     shutil.rmtree(origin.place / ".git")
     done = step(origin)
@@ -100,68 +91,9 @@ def test_the_step_scans_the_tree_of_an_archive_without_git(origin: Repo) -> None
     assert "notes:1: RBG301" in done.stdout
 
 
-@pytest.mark.slow
-def test_no_commit_approves_itself_in_the_step(origin: Repo) -> None:
-    """An entry counts if the base has it or a commit wrote it that changes nothing else."""
-    start = origin.commit("Begin", notes="harmless")
-    env = {"GATE_BASE": start}
-    files = {"items.jsonl": HARMLESS, NAME: policy(entry("items.jsonl", HARMLESS))}
-    origin.commit("Items with their entry", **files)
-    done = step(origin, **env)
-    assert done.returncode == 4
-    assert "items.jsonl:1: RBG101" in done.stdout
-    origin.git("reset", "-q", "--hard", start)
-    origin.commit("Items", **{"items.jsonl": HARMLESS})
-    assert step(origin, **env).returncode == 4
-    origin.commit("Allow list", **{NAME: files[NAME]})
-    done = step(origin, **env)
-    assert done.returncode == 0, done.stdout
-    assert "1 policy entries are newer than the base" in done.stderr
-    assert step(origin, GATE_POLICY="base", **env).returncode == 4
-    later = origin.commit("Go on", notes="harmless too")
-    assert step(origin, GATE_POLICY="base", GATE_BASE=later).returncode == 0
-
-
 def test_ci_runs_the_step_first() -> None:
     lines = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
     assert lines.index(".ci/gate") < lines.index("make check")
-
-
-def pre_commit(repo: Scanned, home: Path, *args: str) -> "subprocess.CompletedProcess[str]":
-    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    offline = {"PIP_NO_INDEX": "1", "GIT_ALLOW_PROTOCOL": "file", "https_proxy": "http://127.0.0.1:9"}
-    return subprocess.run(
-        [sys.executable, "-m", "pre_commit", *args],
-        cwd=repo.place,
-        env={**env, **offline, "PRE_COMMIT_HOME": str(home)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-@pytest.mark.proof
-def test_pre_commit_takes_our_hooks_without_a_network(repo: Scanned, tmp_path: Path) -> None:
-    pytest.importorskip("pre_commit", reason="pre-commit is not installed")
-    gate = hook_repo(tmp_path / "gate")
-    repo.stage("notes.md", LEAK)
-    tried = pre_commit(repo, tmp_path / "home", "try-repo", str(gate.place), "robustify-gate", "--verbose")
-    assert tried.returncode == 1
-    assert "exit code: 4" in tried.stdout
-    assert "notes.md:1: RBG301" in tried.stdout
-    repo.write(
-        ".pre-commit-config.yaml",
-        f"repos:\n  - repo: {gate.place.as_uri()}\n    rev: {gate.git('rev-parse', 'HEAD')}\n"
-        "    hooks: [{id: robustify-gate}, {id: robustify-gate-msg}, {id: robustify-gate-push}]\n",
-    )
-    repo.stage("notes.md", "harmless")
-    assert pre_commit(repo, tmp_path / "home", "run").returncode == 0
-    message = repo.write("MESSAGE", LEAK)
-    told = pre_commit(
-        repo, tmp_path / "home", "run", "--hook-stage", "commit-msg", "--commit-msg-filename", str(message)
-    )
-    assert told.returncode == 1
-    assert "<commit message>:1: RBG301" in told.stdout
 
 
 # The doctor.

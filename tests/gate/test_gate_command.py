@@ -14,9 +14,8 @@ import yaml
 from click.testing import CliRunner
 
 from robustify.cli import gate
-from robustify.gate.command import INDEX_VARIABLE, scanner
+from robustify.gate.command import HOOKS, INDEX_VARIABLE, scanner
 from robustify.gate.command import run_gate as main
-from robustify.gate.doctor import HOOKS
 from robustify.gate.key_file import FILE_VARIABLE, VARIABLE
 from robustify.gate.policy import BY_ID
 from tests.gate.corpus import whole
