@@ -10,18 +10,10 @@ from string import ascii_uppercase
 
 from robustify.errors import ItemError
 from robustify.item import FEWEST, MOST
+from robustify.loaders import rows
 from robustify.loaders.columns import choice_columns
 from robustify.loaders.loaded import FieldMap
 from robustify.loaders.options import Read, after, reader_of
-from robustify.loaders.rows import (
-    Cells,
-    RawItem,
-    cell_label,
-    cell_or_none,
-    cell_text,
-    cell_value,
-    text_list,
-)
 
 _LETTERED = re.compile(r"\(([A-Z])\)\s*")
 _LETTERED_START = re.compile(r"Answer Choices:\s*(?=\(A\))")
@@ -41,9 +33,9 @@ class BenchmarkLayout:
     needs: tuple[str, ...]
     read: Read
 
-    def has_it(self, cells: Cells) -> bool:
+    def has_it(self, cells: rows.Cells) -> bool:
         """Return whether a row has this layout."""
-        if not self.needs or any(cell_or_none(cells, name) is None for name in self.needs):
+        if not self.needs or any(rows.cell_or_none(cells, name) is None for name in self.needs):
             return False
         # If the series has another column, this layout would lose a choice.
         columns = [set(series) for series in choice_columns(cells)]
@@ -54,40 +46,42 @@ def _flat(name: str, description: str, needs: tuple[str, ...] = (), **fields: ob
     return BenchmarkLayout(name, description, needs, reader_of(FieldMap.model_validate(fields)))
 
 
-def _own(cells: Cells) -> RawItem:
-    if not (name := cell_label(cells, "id")):
+def _own(cells: rows.Cells) -> rows.RawItem:
+    if not (name := rows.cell_label(cells, "id")):
         raise ItemError("the ID is empty. Give each item a unique ID.")
-    passage = cell_text(cells, "passage") if cells.get("passage") is not None else ""
-    stem, question_at = after(passage, cell_text(cells, "stem"))
-    return RawItem(
+    passage = rows.cell_text(cells, "passage") if cells.get("passage") is not None else ""
+    stem, question_at = after(passage, rows.cell_text(cells, "stem"))
+    return rows.RawItem(
         stem,
-        text_list(cell_value(cells, "choices"), "`choices`"),
-        cell_value(cells, "key"),
+        rows.text_list(rows.cell_value(cells, "choices"), "`choices`"),
+        rows.cell_value(cells, "key"),
         "index",
         id=name,
-        topic=cell_label(cells, "topic"),
-        group=cell_label(cells, "group"),
+        topic=rows.cell_label(cells, "topic"),
+        group=rows.cell_label(cells, "group"),
         passage=passage,
         question_at=question_at,
     )
 
 
-def _truthfulqa_mc1(cells: Cells) -> RawItem:
-    wrong = [part.strip() for part in cell_text(cells, "Incorrect Answers").split(";") if part.strip()]
-    choices = (cell_text(cells, "Best Answer"), *wrong)
-    return RawItem(cell_text(cells, "Question"), choices, 0, "index", topic=cell_label(cells, "Category"))
+def _truthfulqa_mc1(cells: rows.Cells) -> rows.RawItem:
+    wrong = [part.strip() for part in rows.cell_text(cells, "Incorrect Answers").split(";") if part.strip()]
+    choices = (rows.cell_text(cells, "Best Answer"), *wrong)
+    return rows.RawItem(
+        rows.cell_text(cells, "Question"), choices, 0, "index", topic=rows.cell_label(cells, "Category")
+    )
 
 
-def _arct(cells: Cells) -> RawItem:
-    stem = f"Reason: {cell_text(cells, 'reason')}\nClaim: {cell_text(cells, 'claim')}"
-    choices = (cell_text(cells, "warrant0"), cell_text(cells, "warrant1"))
-    key = cell_value(cells, "correctLabelW0orW1")
+def _arct(cells: rows.Cells) -> rows.RawItem:
+    stem = f"Reason: {rows.cell_text(cells, 'reason')}\nClaim: {rows.cell_text(cells, 'claim')}"
+    choices = (rows.cell_text(cells, "warrant0"), rows.cell_text(cells, "warrant1"))
+    key = rows.cell_value(cells, "correctLabelW0orW1")
     # Items that share a reason and claim belong together.
-    return RawItem(stem, choices, key, "index", id=cell_label(cells, "#id"), passage=stem)
+    return rows.RawItem(stem, choices, key, "index", id=rows.cell_label(cells, "#id"), passage=stem)
 
 
-def _winogrande_contexts(cells: Cells) -> RawItem:
-    contexts = text_list(cell_value(cells, "context_options"), "`context_options`")
+def _winogrande_contexts(cells: rows.Cells) -> rows.RawItem:
+    contexts = rows.text_list(rows.cell_value(cells, "context_options"), "`context_options`")
     if len(contexts) != 2:
         raise ItemError(f"`context_options` has {len(contexts)} contexts; expected 2")
     # Split at single spaces, so that joining restores every space.
@@ -100,13 +94,13 @@ def _winogrande_contexts(cells: Cells) -> RawItem:
             "the two contexts are equal, begin with different words, or one contains the other; expected one sentence "
             "with two different fillers"
         )
-    stem = " ".join([*one[:front], "_", *one[len(one) - back :], cell_text(cells, "continuation")])
-    return RawItem(stem, fillers, cell_value(cells, "gold"), "index")
+    stem = " ".join([*one[:front], "_", *one[len(one) - back :], rows.cell_text(cells, "continuation")])
+    return rows.RawItem(stem, fillers, rows.cell_value(cells, "gold"), "index")
 
 
-def _prose(cells: Cells) -> RawItem:
+def _prose(cells: rows.Cells) -> rows.RawItem:
     """Read choices from running text. Refuse labels that are out of order, because they can be split in two ways."""
-    prose = _FORMAT_NOTE.sub("", cell_text(cells, "instruction"))
+    prose = _FORMAT_NOTE.sub("", rows.cell_text(cells, "instruction"))
     start = _LETTERED_START.search(prose)
     marks = list((_LETTERED if start else _NUMBERED).finditer(prose, start.end() if start else 0))
     labels = tuple(mark[1] for mark in marks)
@@ -116,8 +110,8 @@ def _prose(cells: Cells) -> RawItem:
     ends = [mark.start() for mark in marks[1:]] + [len(prose)]
     choices = tuple(prose[mark.end() : end].strip() for mark, end in zip(marks, ends, strict=True))
     stem = prose[: (start or marks[0]).start()].strip()
-    key = _KEY_WORD.sub("", cell_text(cells, "answer"))
-    return RawItem(_LEAD.sub("", stem), choices, key, "label", labels)
+    key = _KEY_WORD.sub("", rows.cell_text(cells, "answer"))
+    return rows.RawItem(_LEAD.sub("", stem), choices, key, "label", labels)
 
 
 _NESTED = (

@@ -17,6 +17,7 @@ from itertools import islice
 from typing import Any
 
 from robustify.errors import ItemError
+from robustify.loaders import rows
 from robustify.loaders.columns import (
     SEVERAL_WRONG,
     choice_columns,
@@ -26,20 +27,6 @@ from robustify.loaders.columns import (
     usual_names,
 )
 from robustify.loaders.loaded import FieldMap
-from robustify.loaders.rows import (
-    Cells,
-    RawItem,
-    as_object,
-    cell_label,
-    cell_or_none,
-    cell_text,
-    cell_value,
-    choice_text,
-    has,
-    json_kind,
-    name_like,
-    text_list,
-)
 from robustify.marks.labelling import Labelled, cut_at_labels, positions_in_series, split_labels
 from robustify.redaction import HoldsText
 from robustify.texts import bare, edges, is_blank, undressed
@@ -64,7 +51,7 @@ _SHARED_SPACE = "all options began or ended with the same white space, which was
 BY_LABEL = "labels"
 LINE_ABOVE, LINE_BELOW = "a line above the options", "a line below the options"
 KEPT_BELOW = "lines after its first line"
-Read = Callable[[Cells], RawItem]
+Read = Callable[[rows.Cells], rows.RawItem]
 """Function that reads a row. Raises ItemError if the row cannot become an item."""
 
 
@@ -105,30 +92,30 @@ def truth(mark: object) -> object:
     return _TRUTHS.get(mark.strip().casefold()) if isinstance(mark, str) else mark
 
 
-def read_choices(cells: Cells, choices: str | Sequence[str], key: str | None = None) -> Choices:
+def read_choices(cells: rows.Cells, choices: str | Sequence[str], key: str | None = None) -> Choices:
     """Return the choices of a row from one field, or from one field per choice.
 
     `key` may be the field of the correct choice, or the member of each choice that marks it. Raise `ItemError` if a choice
     is not text, labels do not match the choices, or several choices are marked."""
     if not isinstance(choices, str):
         return _from_columns(cells, tuple(choices), key)
-    value, what = cell_value(cells, choices), f"`{choices}`"
-    mark = None if key is None or has(cells, key) else key
+    value, what = rows.cell_value(cells, choices), f"`{choices}`"
+    mark = None if key is None or rows.has(cells, key) else key
     match _unpacked(value, what) if isinstance(value, str) else value:
         case Choices() as found:
             return found
         case {"choices": list(texts), "labels": list(marks)}:
-            return Choices(text_list(texts, what), marks=tuple(marks))
+            return Choices(rows.text_list(texts, what), marks=tuple(marks))
         case {"text": texts, "label": names}:
-            return _labelled(text_list(texts, what), names, what)
+            return _labelled(rows.text_list(texts, what), names, what)
         case {"text": texts}:
-            return Choices(text_list(texts, what))
+            return Choices(rows.text_list(texts, what))
         case Mapping() as members:
             return _from_object(members, what, mark)
         case [Mapping(), *_] as listed:
-            return _from_objects([as_object(member) for member in listed], what, mark)
+            return _from_objects([rows.as_object(member) for member in listed], what, mark)
         case listed:
-            texts, unread = _beside_labels(text_list(listed, what))
+            texts, unread = _beside_labels(rows.text_list(listed, what))
             return Choices(texts, unread=unread)
 
 
@@ -147,7 +134,7 @@ def _from_object(members: Mapping[str, Any], what: str, key: str | None) -> Choi
     if values and all(isinstance(value, Mapping) for value in values):
         inner = _from_objects(values, what, key)
         return replace(inner, labels=tuple(names), unread=unread + inner.unread)
-    return Choices(text_list(values, what), tuple(names), unread=unread)
+    return Choices(rows.text_list(values, what), tuple(names), unread=unread)
 
 
 def _label_members(names: Iterable[str]) -> Sequence[str]:
@@ -162,7 +149,7 @@ def _label_members(names: Iterable[str]) -> Sequence[str]:
 
 def _member_name(name: str) -> str:
     """Return the name of a member in backquotes, or no name if it may be item text."""
-    return f"`{name}`" if name_like(name) and name.replace("_", "").isalnum() else "a member"
+    return f"`{name}`" if rows.name_like(name) and name.replace("_", "").isalnum() else "a member"
 
 
 def _from_objects(members: Sequence[Mapping[str, Any]], what: str, mark: str | None) -> Choices:
@@ -178,7 +165,7 @@ def _from_objects(members: Sequence[Mapping[str, Any]], what: str, mark: str | N
         raise ItemError(
             f"{what} has {len(written)} members that may be the text of a choice; expected `text`"
         )
-    texts = text_list([member.get(text) for member in members], what)
+    texts = rows.text_list([member.get(text) for member in members], what)
     found = _labelled(texts, [m.get(label) for m in members], what) if label else Choices(texts)
     unread = tuple(_member_name(name) for name in others if name != text)
     marks = tuple(member.get(mark) for member in members) if mark else ()
@@ -204,13 +191,13 @@ def _labels_of(names: tuple[str, ...]) -> tuple[str, ...]:
     return labels if all(labels) else names
 
 
-def _from_columns(cells: Cells, names: tuple[str, ...], key: str | None) -> Choices:
-    values = [cell_or_none(cells, name) for name in names]
+def _from_columns(cells: rows.Cells, names: tuple[str, ...], key: str | None) -> Choices:
+    values = [rows.cell_or_none(cells, name) for name in names]
     while values and values[-1] in (None, ""):
         values.pop()
     names = names[: len(values)]
     if key not in names and all(type(value) is str for value in values):
-        return Choices(text_list(values, "the option columns"), _labels_of(names))
+        return Choices(rows.text_list(values, "the option columns"), _labels_of(names))
     texts: list[str] = []
     marks: list[bool] = []
     cut = ""
@@ -221,10 +208,10 @@ def _from_columns(cells: Cells, names: tuple[str, ...], key: str | None) -> Choi
                 value, cut = (list(split.texts), split.cut) if isinstance(split, Choices) else (split, "")
         if isinstance(value, list | tuple) and value:
             # In a conversation, the last turn is the reply.
-            turn = as_object(value[-1]).get("content")
-            more = text_list(value if turn is None else [turn], f"`{name}`")
+            turn = rows.as_object(value[-1]).get("content")
+            more = rows.text_list(value if turn is None else [turn], f"`{name}`")
         else:
-            more = (choice_text(value, f"`{name}`"),)
+            more = (rows.choice_text(value, f"`{name}`"),)
         texts += more
         marks += [name == key, *[False] * (len(more) - 1)]
     labels = _labels_of(names) if len(names) == len(texts) else ()
@@ -245,7 +232,7 @@ def _unpacked(cell: str, what: str) -> Choices | object:
         if len(pieces) > 1:
             return Choices(undressed(pieces, cut=True), cut=separator)
     raise ItemError(
-        f"{what} is {json_kind(cell)}; expected a JSON or Python list, or choices separated by `|` or `;`"
+        f"{what} is {rows.json_kind(cell)}; expected a JSON or Python list, or choices separated by `|` or `;`"
     )
 
 
@@ -287,22 +274,22 @@ def reader_of(fields: FieldMap) -> Read:
     stem, choices, key = fields.stem or "stem", fields.choices or "choices", fields.key
     in_choices = key is None or key in several(choices)
 
-    def read(cells: Cells) -> RawItem:
+    def read(cells: rows.Cells) -> rows.RawItem:
         found = read_choices(cells, choices, key)
-        question, passage = cell_text(cells, stem), ""
-        if fields.passage and cell_or_none(cells, fields.passage) is not None:
-            passage = cell_text(cells, fields.passage)
+        question, passage = rows.cell_text(cells, stem), ""
+        if fields.passage and rows.cell_or_none(cells, fields.passage) is not None:
+            passage = rows.cell_text(cells, fields.passage)
         whole, question_at = after(passage, question)
-        marked = in_choices or (bool(found.marks) and cell_or_none(cells, key or "") is None)
+        marked = in_choices or (bool(found.marks) and rows.cell_or_none(cells, key or "") is None)
         right = found.right if marked or found.marks else None
-        return RawItem(
+        return rows.RawItem(
             stem=whole,
             choices=found.texts,
-            key=right if marked else own_label(cell_value(cells, key or ""), choices, found.labels),
+            key=right if marked else own_label(rows.cell_value(cells, key or ""), choices, found.labels),
             key_is="index" if marked else fields.key_is,
             labels=found.labels,
-            id=cell_label(cells, fields.id),
-            topic=cell_label(cells, fields.topic),
+            id=rows.cell_label(cells, fields.id),
+            topic=rows.cell_label(cells, fields.topic),
             passage=passage,
             question_at=question_at,
             marked=right,
@@ -328,7 +315,7 @@ def own_label(key: object, choices: str | Sequence[str] | None, labels: Sequence
     return key
 
 
-def bare_items(raws: Sequence[RawItem]) -> tuple[Sequence[RawItem], int, tuple[str, ...]]:
+def bare_items(raws: Sequence[rows.RawItem]) -> tuple[Sequence[rows.RawItem], int, tuple[str, ...]]:
     """Take off what stands around the stems and choices of a whole file. Return the items, the number of items whose
     choices had labels, and what to say about it."""
     plain = _without_leads(_bare_stems(raws))
@@ -339,7 +326,7 @@ def bare_items(raws: Sequence[RawItem]) -> tuple[Sequence[RawItem], int, tuple[s
     return bare, labelled, () if bare is unlabelled else (_SHARED_SPACE,)
 
 
-def _bare_stems(raws: Sequence[RawItem]) -> Sequence[RawItem]:
+def _bare_stems(raws: Sequence[rows.RawItem]) -> Sequence[rows.RawItem]:
     """Remove `Question: ` and `Answer:` from the stems if all stems have them."""
     lead = _PROMPT_LEAD if all(raw.stem.startswith(_PROMPT_LEAD) for raw in raws) else ""
     tail = _PROMPT_TAIL if all(raw.stem.removeprefix(lead).endswith(_PROMPT_TAIL) for raw in raws) else ""
@@ -348,7 +335,7 @@ def _bare_stems(raws: Sequence[RawItem]) -> Sequence[RawItem]:
     return [replace(raw, stem=raw.stem.removeprefix(lead).removesuffix(tail)) for raw in raws]
 
 
-def _without_leads(raws: Sequence[RawItem]) -> Sequence[RawItem]:
+def _without_leads(raws: Sequence[rows.RawItem]) -> Sequence[rows.RawItem]:
     """Remove the first choice if in most items of a file it alone ends in a colon, as the line "Options:" does."""
     ends = [[text.rstrip().endswith((":", "：")) for text in raw.choices] for raw in raws]
     led = [
@@ -362,7 +349,7 @@ def _without_leads(raws: Sequence[RawItem]) -> Sequence[RawItem]:
     ]
 
 
-def _bare_choices(raws: Sequence[RawItem]) -> Sequence[RawItem]:
+def _bare_choices(raws: Sequence[rows.RawItem]) -> Sequence[rows.RawItem]:
     """Remove the label from each choice, such as "(A) red", if every choice of the file has one. A key that is a label
     names the choice with this label, even if the labels are not in order."""
     found: list[Labelled] = []
@@ -384,7 +371,7 @@ def _bare_choices(raws: Sequence[RawItem]) -> Sequence[RawItem]:
     ]
 
 
-def _evened(raws: Sequence[RawItem]) -> Sequence[RawItem]:
+def _evened(raws: Sequence[rows.RawItem]) -> Sequence[rows.RawItem]:
     """Take off the white space that all choices of a file begin or end with, such as the blank after each comma."""
     if not (raws and raws[0].choices and any(edges(raws[0].choices[0]))):
         return raws

@@ -13,7 +13,7 @@ import pytest
 from robustify.cli.data import mapped
 from robustify.errors import DataError, RobustifyError
 from robustify.loaders import FieldMap, notes
-from tests.loaders.made import Made, Row, index, letter, lines, listed, loaded, number, right, table, text
+from tests.loaders.made import Made, Of, Row, index, letter, lines, listed, loaded, number, right, table, text
 
 MADE = Made(
     ("Which colour?", "How many legs?", "Which tree?"),
@@ -37,27 +37,23 @@ def joined(mark: str, label: str = "{}) ") -> Any:
     return lambda o, _: mark.join(label.format("ABCD"[at]) + one for at, one in enumerate(o))
 
 
+def turns(of: Of) -> Of:
+    return lambda o, k: [{"role": "user", "content": "?"}, {"role": "assistant", "content": of(o, k)}]
+
+
+def other(options: Sequence[str], key: int) -> str:
+    return options[(key + 1) % 4]
+
+
 TRIVIA = {"response_code": 0, "results": rows(correct_answer=text, incorrect_answers=wrong)}
-TURNS = [
-    {
-        "prompt": r["question"],
-        **{
-            n: [{"role": "user", "content": "?"}, {"role": "assistant", "content": r[n]}]
-            for n in ("chosen", "rejected")
-        },
-    }
-    for r in rows(chosen=text, rejected=lambda o, k: o[(k + 1) % 4])
-]
 READ: dict[str, str] = {
     "labelled, between bars": table(rows(options=joined(" | "), answer=letter)),
     "labelled, on lines": table(rows(options=joined("\n"), answer=letter)),
     "labelled, in a row": table(rows(options=joined(" ", "({}) "), answer=letter)),
-    "labelled, in JSON": lines(rows(options=joined("\n", "{}. "), answer=text)),
     "unlabelled, between semicolons": table(rows(options=joined("; ", ""), answer=letter)),
     "unlabelled, between bars, the text as key": table(rows(options=joined("|", ""), answer=text)),
     "opa to opd and cop": lines(spread(["opa", "opb", "opc", "opd"], cop=index)),
     "ans1 to ans4": table(spread(["ans1", "ans2", "ans3", "ans4"], correct_option=number)),
-    "correct beside each option": lines(rows(options=flagged("text", "correct", False, True))),
     "isCorrect beside each answer": lines(rows(answers=flagged("answer", "isCorrect", False, True))),
     "correct as 0 and 1": lines(rows(options=flagged("option", "is_correct", 0, 1))),
     "marks that agree with a key": lines(rows(options=flagged("text", "correct", "no", "yes"), answer=letter)),
@@ -67,13 +63,11 @@ READ: dict[str, str] = {
     "target_scores": lines(rows(target_scores=lambda o, k: {one: int(at == k) for at, one in enumerate(o)})),
     "target_scores in a document": json.dumps({"name": "x", "examples": rows(target_scores=lambda o,
         k: {one: float(at == k) for at, one in enumerate(o)})}),
-    "chosen and rejected": lines(rows(chosen=text, rejected=lambda o, k: o[(k + 1) % 4])),
-    "chosen and rejected turns": lines(TURNS),
+    "chosen and rejected": lines(rows(chosen=text, rejected=other)),
+    "chosen and rejected turns": lines(rows(chosen=turns(text), rejected=turns(other))),
     "label and text as key": table(spread("ABCD", answer=lambda o, k: f"{'ABCD'[k]}) {o[k]}")),
-    "label and text as key, a list": lines(rows(options=listed, answer=lambda o, k: f"{'abcd'[k]}. {o[k]}")),
     "the text in another case": table(spread("ABCD", answer=lambda o, k: o[k].upper())),
     "numbers with a point": table(spread("ABCD", answer=lambda o, k: f"{k}.0")),
-    "numbers that are floats": lines(rows(options=listed, answer=lambda o, k: float(k))),
     "shuffled labels of objects": lines(rows(options=lambda o, _: [{"id": "DCBA"[at], "text": one} for at,
         one in enumerate(o)], answer=lambda o, k: "DCBA"[k])),
     "the correct answer beside a student's": table(
@@ -100,14 +94,8 @@ def test_every_key_is_right(tmp_path: Path, form: str) -> None:
 
 CSV = table(spread("ABCD", answer=letter))
 QUIZ = "is a quiz export"
-AIKEN = "".join(
-    f"{q}\n" + "".join(f"{'ABCD'[at]}. {one}\n" for at, one in enumerate(o)) + f"ANSWER: {'ABCD'[k]}\n\n"
-    for q, o, k in zip(ASKED, OPTIONS, KEYS, strict=True)
-)
-GIFT = "".join(
-    f"::Q::{q} {{" + " ".join("~="[at == k] + one for at, one in enumerate(o)) + "}\n\n"
-    for q, o, k in zip(ASKED, OPTIONS, KEYS, strict=True)
-)
+AIKEN = "Which colour?\nA. red\nB. green\nC. blue\nD. grey\nANSWER: C\n\n" * 3
+GIFT = "::Q::Which colour? {~red ~green =blue ~grey}\n\n" * 3
 NUMBERS = [
     {"question": f"{q} + 1?", "Option 1": "3", "Option 2": "4", "Option 3": "5", "Option 4": "6", "answer": a}
     for q, a in (("2", "3"), ("3", "4"))
@@ -224,18 +212,11 @@ def test_keys_that_are_never_the_last_number_of_an_option_are_noted(tmp_path: Pa
 
 
 def test_what_a_file_says_oddly_is_said_by_every_command(robustify, tmp_path: Path) -> None:
-    shown = [
-        {**row, "question": f"{row['question']} {n}"}
-        for n in range(4)
-        for row in spread("ABCD", answer=lambda o, k: 2)
-    ]
+    found = spread("ABCD", answer=lambda o, k: 2)
+    shown = [{**row, "question": f"{row['question']} {n}"} for n in range(4) for row in found]
     (tmp_path / "odd.jsonl").write_text(lines(shown), encoding="utf-8")
-    for command in (
-        ["validate", "odd.jsonl"],
-        ["heuristics", "odd.jsonl"],
-        ["odd.jsonl", "--public", "-o", "run"],
-    ):
-        _, out, err = robustify(*command)
+    for command in ("validate odd.jsonl", "heuristics odd.jsonl", "odd.jsonl --public -o run"):
+        _, out, err = robustify(*command.split())
         assert "no key is 0: if keys count from 1" in out + err
     assert "no key is 0" in (tmp_path / "run" / "report.html").read_text("utf-8")
 
@@ -257,14 +238,6 @@ def test_rows_of_the_dataset_viewer_and_empty_rows_of_a_spreadsheet(tmp_path: Pa
         assert right(loaded(tmp_path / "x", content)) == RIGHT
     with pytest.raises(DataError, match=r"x:3: "):
         loaded(tmp_path / "x", CSV.replace("\n", "\n,,,,,\n", 2).replace(",,,,,\n", "", 1))
-
-
-def test_a_member_of_the_right_option_alone_is_proposed_as_the_key(tmp_path: Path) -> None:
-    flagged_alone = rows(
-        options=lambda o, k: [{"text": t} | ({"richtig": True} if at == k else {}) for at, t in enumerate(o)]
-    )
-    with pytest.raises(DataError, match="add `--map key=richtig`"):
-        loaded(tmp_path / "x", flagged_alone)
 
 
 def test_objects_of_rows_or_of_columns_are_read(tmp_path: Path) -> None:

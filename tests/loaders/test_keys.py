@@ -64,7 +64,6 @@ READ: dict[str, object] = {
     "a list of one index, as text": rows(choices=listed, answer=lambda o, k: f"[{k}]"),
     "a list of one letter twice": rows(choices=listed, answer=lambda o, k: ["ABCD"[k]] * 2),
     "a list of yes and no": rows(choices=listed, answer=lambda o, k: [at == k for at in range(4)]),
-    "a list of ones and zeros": rows(choices=listed, answer=lambda o, k: [int(at == k) for at in range(4)]),
     "decorated letters": rows(
         choices=listed, answer=lambda o, k: ("**{}**", "Answer: {}", "{}.")[k % 3].format("ABCD"[k])
     ),
@@ -81,7 +80,6 @@ READ: dict[str, object] = {
         choices=listed, answer=index, correct_answer=some(lambda *_: "", index, 2, 6)
     ),
     "an empty key before a full one": rows(choices=listed, answer=letter, correct_answer=lambda *_: None),
-    "a blank key before a full one": rows(choices=listed, answer=letter, key=lambda *_: " "),
     "a type among the options": rows(options=by_letter(type=1), answer=index),
     "an explanation among the options": rows(options=by_letter(explanation="Because."), answer=letter),
     "an image and a hint among the options": rows(options=by_letter(image=None, hint="Think."), answer=text),
@@ -109,9 +107,6 @@ READ: dict[str, object] = {
         {"article": "x", "questions": []},
         {"article": "y", "questions": rows(options=listed, answer=letter)},
     ],
-    "an explanation of two lines below": rows(options=cell(below="Explanation: x\nand y"), answer=letter),
-    "a line above options without labels": rows(options=cell("Options:", label=""), answer=letter),
-    "a member above the options": rows(options=members("Options:"), answer=letter),
     "a member above, keys as indexes": rows(options=members("Elige una", label="{}) "), answer=index),
     "a source below the options": rows(options=cell(below="Source: quiz book"), answer=letter),
     "a source below the options, between bars": rows(
@@ -153,6 +148,8 @@ def test_every_key_is_right_and_options_are_clean(tmp_path: Path, form: str) -> 
 
 
 PROPOSED: dict[str, tuple[object, str]] = {
+    "a member of the right option alone": (rows(options=lambda o, k: [{"text": one} | ({"richtig": True} if at == k
+        else {}) for at, one in enumerate(o)]), "key=richtig"),
     **{name: (rows(options=by_letter(), **{name: of}, domain=lambda *_: "general"), f"key={name}") for name,
         of in {"correct_key": letter, "correctOptionId": letter, "solution": index, "richtig": lambda o,
         k: f"{'ABCD'[k]}) {o[k]}"}.items()},

@@ -97,17 +97,12 @@ def test_predictions_are_not_taken_for_items(data: Path) -> None:
 
 
 def test_commonsenseqa_has_24_items_with_two_equal_choices_and_in_6_of_them_it_is_the_key(data: Path) -> None:
-    loaded = opened(data, "commonsenseqa/dev_rand_split.jsonl")
-    kinds = {
-        kind: {d.item for d in loaded.defects if d.kind == kind}
-        for kind in ("repeated_choice", "repeated_key_text")
-    }
-    assert {kind: len(found) for kind, found in kinds.items()} == {
-        "repeated_choice": 24,
-        "repeated_key_text": 6,
-    }
-    assert kinds["repeated_key_text"] <= kinds["repeated_choice"]
-    assert {d.kind for d in loaded.defects} == set(kinds)
+    found = opened(data, "commonsenseqa/dev_rand_split.jsonl").defects
+    equal, keys = (
+        {d.item for d in found if d.kind == kind} for kind in ("repeated_choice", "repeated_key_text")
+    )
+    assert (len(equal), len(keys), len(found)) == (24, 6, 30)
+    assert keys <= equal
 
 
 def as_written(item: Item) -> tuple[str, tuple[str, ...], int]:
@@ -129,11 +124,8 @@ def test_arc_keys_follow_labels_of_both_kinds(data: Path) -> None:
     by_id = {item.id: item for item in opened(data, "arc/ARC-Challenge-Test.jsonl").items}
     assert {row["answerKey"] for row in rows} >= set("ABCD1234")
     for row in rows:
-        right = [
-            choice["text"] for choice in row["question"]["choices"] if choice["label"] == row["answerKey"]
-        ]
-        item = by_id[row["id"]]
-        assert [item.choices[item.key]] == right
+        item, choices = by_id[row["id"]], row["question"]["choices"]
+        assert [item.choices[item.key]] == [c["text"] for c in choices if c["label"] == row["answerKey"]]
 
 
 def test_prompts_around_stems_are_gone_and_gaps_are_there(data: Path) -> None:

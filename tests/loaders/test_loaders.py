@@ -54,8 +54,6 @@ def own(items: Sequence[Item]) -> str:
     return lines([{name: getattr(item, name) for name in fields} for item in items])
 
 
-# ---- the layouts, one row each ----
-
 LABELLED = [{"text": text, "label": label} for text, label in zip(COLOURS, "ABCD", strict=True)]
 NUMBERED = [{"text": text, "label": label} for text, label in zip(COLOURS, "1234", strict=True)]
 BY_LETTER = dict(zip("ABCD", COLOURS, strict=True))
@@ -180,8 +178,6 @@ def test_truthfulqa_csv_is_the_binary_test_where_it_has_one_else_mc1(read: Read)
     )
 
 
-# ---- defects and notes ----
-
 ITEM = {"stem": "Which lamp?", "choices": COLOURS, "key": 2, "topic": "lamps"}
 
 
@@ -277,16 +273,10 @@ def test_what_shows_nothing_or_steers_a_terminal_is_a_defect(
     [
         ([{"key": 1}, {"key": 2}] * 4, "no key is 0"),
         ([{"key": 1}, {"key": 0}] * 4, ""),
-        (
-            [{"choices": ["a) red", "b) green", "c) blue"]}, {}],
-            "1 of 2 items have options that begin with labels",
-        ),
+        ([{"choices": ["a) red", "b) green", "c) blue"]}, {}], "1 of 2 items have options that begin with"),
         ([{"choices": ["(1) red", "(2) green", "(3) blue"]}], "1 of 1 items have options"),
         ([{"choices": ["A. Lincoln", "B. Obama", "J. Adams"]}], ""),
-        (
-            [{"stem": "Which &amp; what &#8217;?"}, {"choices": ["a&nbsp;b", "b", "c"]}],
-            "2 of 2 items contain HTML",
-        ),
+        ([{"stem": "A &amp; B &#8217;?"}, {"choices": ["a&nbsp;b", "b", "c"]}], "2 of 2 items contain HTML"),
         ([{"stem": "R&D; &nothing; AT&T?"}], ""),
     ],
 )
@@ -295,8 +285,6 @@ def test_notes_on_how_a_set_is_written(read: Read, rows: list[dict[str, object]]
     assert len(notes) == bool(words)
     assert words in str(notes)
 
-
-# ---- tables ----
 
 MMLU = [
     ["Which lamp?\nSay, please.", "red", "green", "blue", "grey", "C"],
@@ -314,11 +302,8 @@ def test_mmlu_csv_without_header(read: Read) -> None:
     assert [i.k for i in loaded.items] == [4, 4, 4]
     assert loaded.lines == (1, 3, 4), "a record's line is where it starts, though the first one has two"
     assert loaded.name == "astronomy_test"
-
-
-def test_a_first_row_with_one_header_word_is_still_an_item(read: Read) -> None:
-    loaded = read(csv_text(MMLU[1:]), "mind_dev.csv")
-    assert [i.id for i in loaded.items] == ["mind-0001", "mind-0002"]
+    # A first row with one header word is still an item.
+    assert len(read(csv_text(MMLU[1:]), "mind_dev.csv").items) == 2
 
 
 @pytest.mark.parametrize(
@@ -365,11 +350,8 @@ def test_logiqa_blocks_trust_the_order_of_lines_and_not_mangled_letters(read: Re
     loaded = read("\n".join(line for block in LOGIQA for line in block), "Eval.txt")
     assert (loaded.layout, loaded.lines) == ("logiqa", (2, 10))
     first, second = loaded.items
-    assert (first.stem, first.choices, first.key) == (
-        "A lamp story.\n\nWhich follows?",
-        ("one", "two", "three", "four"),
-        1,
-    )
+    assert (first.stem, first.key) == ("A lamp story.\n\nWhich follows?", 1)
+    assert first.choices == ("one", "two", "three", "four")
     assert second.choices == ("A one lamp", "In the NEC box", "The third", "four")
     assert first.group == second.group == "Eval-p0001"
 
@@ -400,8 +382,6 @@ def test_an_arrow_struct_by_letter_may_have_fewer_choices_in_some_rows(tmp_path:
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
     assert [i.k for i in load(Source(path=str(tmp_path / "a.parquet"))).items] == [3, 2]
 
-
-# ---- labels, and what a user may say ----
 
 SHUFFLED = ["(A) red", "(C)long blue", "(B) green", "(D) grey"]
 
@@ -512,9 +492,6 @@ def test_a_prompt_around_every_stem_is_taken_off_and_around_some_or_our_own_it_i
     assert read(own([found])).items == (found,)
 
 
-# ---- keys that count ----
-
-
 @pytest.mark.parametrize(
     ("n", "keys", "told"),
     [
@@ -543,9 +520,6 @@ def test_keys_that_count_from_one_are_not_taken_for_indexes(
 def test_numbers_as_options_are_found_by_text(read: Read) -> None:
     assert read([{"question": "2 + 5?", "choices": ["5", "6", "7"], "answer": "7"}]).items[0].key == 2
     assert read([{"question": "0 + 1?", "choices": ["0", "1", "7"], "answer": "1"}]).items[0].key == 1
-
-
-# ---- documents and logs ----
 
 
 def test_a_json_list_names_the_line_of_each_member(read: Read) -> None:
@@ -590,9 +564,6 @@ def test_inspect_logs_give_each_item_once(read: Read) -> None:
     ]
 
 
-# ---- several files ----
-
-
 @pytest.fixture
 def many(read: Read, tmp_path: Path) -> Callable[[dict[str, object]], Loaded]:
     def _many(files: dict[str, object]) -> Loaded:
@@ -630,9 +601,6 @@ def test_the_faults_of_all_files_are_told_at_once(many: Callable[[dict[str, obje
         load_many([])
 
 
-# ---- descriptions ----
-
-
 def test_defects_load_and_are_named_by_line(read: Read) -> None:
     choices = [["x", " x", "y"], ["x", "x", "y"], ["x", "", "y"], ["RR", "Rr", "rr"]]
     rows = [
@@ -668,8 +636,6 @@ def test_rows_set_aside_do_not_move_the_ids_of_the_others(read: Read) -> None:
     assert [i.id for i in loaded.items] == ["a-0001", "a-0003"]
     assert [q.line for q in loaded.quarantined] == [2, 4]
 
-
-# ---- properties ----
 
 _PLAIN = st.characters(exclude_categories=["Cs", "Cc", "Cf", "Zl", "Zp"])
 _IDS = st.text(_PLAIN, min_size=1, max_size=12)

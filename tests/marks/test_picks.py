@@ -16,32 +16,28 @@ def index(text: str, options: list[str] | None = None, labels: tuple[str, ...] |
 
 DRESSES = (
     "B", "b", " B ", "(B)", "B.", "B)", "[B]", "{B}", "<B>", "B:", "B,", "B。", "【B】", "（B）", "B）", "(B", "**B**",
-    "**B.**",
-    "*B*", "__B__", "`B`", "$B$", "$$B$$", r"\boxed{B}", r"$\boxed{B}$", r"\boxed{\text{B}}", r"\text{B}", r"\(B\)",
-    r"\[B\]",
-    "<b>B</b>", '"B"', "'B'", "“B”", "«B»", "- B", "* B", "> B", "# B", "Ｂ", "Ⓑ", "⒝", "🅱", "𝐁", "②", "⑵", "❷", "II",
-    "(ii)",
-    "ii.", "\u200bB", "B\u200b", "\ufeffB.",
+    "**B.**", "*B*", "__B__", "`B`", "$B$", "$$B$$", r"\boxed{B}", r"$\boxed{B}$", r"\boxed{\text{B}}", r"\text{B}",
+    r"\(B\)", r"\[B\]", "<b>B</b>", '"B"', "'B'", "“B”", "«B»", "- B", "* B", "> B", "# B", "Ｂ", "Ⓑ", "⒝", "🅱", "𝐁",
+    "②", "⑵", "❷", "II", "(ii)", "ii.", "\u200bB", "B\u200b", "\ufeffB.",
 )  # fmt: skip
 SAID = (
     "Answer: B", "Answer B", "answer: b", "ANSWER: B", "**Answer:** B", "**Answer: B**", "The answer is (B).",
-    "The answer is B",
-    "So the answer is B.", "The correct answer is **B**.", "The best option is B", "Correct option: B",
-    "Final Answer: B",
-    r"The final answer is: $\boxed{B}$", "#### B", "<answer>B</answer>", "Option B", "option B is the correct answer",
-    "B is correct.", "I choose B", "It's B.", "The answer is B because A is wrong", "The answer is B, not A.",
-    "B because it is old", "B. A is wrong", "B is the answer.", "I think it's B", "So, the answer must be B.",
-    "B</s>", "B<|im_end|>", "O gabarito é B", "Đáp án đúng là B",
-    "The answer to question 3 is B", "Answer (A, B, C or D): B", '{"answer": "B"}',
+    "The answer is B", "So the answer is B.", "The correct answer is **B**.", "The best option is B",
+    "Correct option: B", "Final Answer: B", r"The final answer is: $\boxed{B}$", "#### B", "<answer>B</answer>",
+    "Option B", "option B is the correct answer", "B is correct.", "I choose B", "It's B.",
+    "The answer is B because A is wrong", "The answer is B, not A.", "B because it is old", "B. A is wrong",
+    "B is the answer.", "I think it's B", "So, the answer must be B.", "B</s>", "B<|im_end|>", "O gabarito é B",
+    "Đáp án đúng là B", "The answer to question 3 is B", "Answer (A, B, C or D): B", '{"answer": "B"}',
     '{"letter": "b", "reasoning": "A is new"}', "答案是B", "所以正确答案是B", "综上，答案为B。", "答案：B。", "故选：B",
-    "答えはBです", "정답은 B입니다", "정답: B", "الإجابة: ب", "Ответ: Б", "ответ Б",
-    "Antwort: B", "La réponse est B.", "La respuesta correcta es B", "Đáp án: B", "Jawapan: B",
+    "答えはBです", "정답은 B입니다",
+    "정답: B", "الإجابة: ب", "Ответ: Б", "ответ Б", "Antwort: B", "La réponse est B.", "La respuesta correcta es B",
+    "Đáp án: B", "Jawapan: B",
 )  # fmt: skip
 WITH_TEXT = (
     "B) Rome", "B. Rome", "(B) Rome.", "B: Rome", "B - Rome", "B – Rome", "B, Rome", "B Rome", "B、Rome", "**B) Rome**",
     "**B.** Rome", "B) **Rome**", "B\nRome", "B\n\nRome", "Rome\nB", "b) rome", "Answer: B) Rome",
-    "The answer is B. Rome",
-    "B\nAnswer text: Rome", "Rome", "rome", "ROME.", "**Rome**", '"Rome"', "The answer is Rome.", r"\boxed{Rome}",
+    "The answer is B. Rome", "B\nAnswer text: Rome", "Rome", "rome", "ROME.", "**Rome**", '"Rome"',
+    "The answer is Rome.", r"\boxed{Rome}",
 )  # fmt: skip
 LONG = (
     "Let me think. A is big.\nB is old.\nThe answer is B", "A is Greek.\n\n**Answer:** B", "Athens is not it.\nB",
