@@ -8,7 +8,7 @@ the key are accepted if they name the same choices. Such a column can tell wheth
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -99,7 +99,7 @@ def raw_items(name: str, table: SourceTable, fields: FieldMap | None = None) -> 
         key_forms=dict(Counter(keys[at].form for at in good)),
         labelled=labelled,
         cut=raws[good[0]].cut if good else "",
-        unread=(*table.notes, *said, *_beside(raws), *_unread(table, found, columns)),
+        unread=(*table.notes, *said, *_beside(raws), *(_unread(table, found, columns) if columns else ())),
     )
     rows = tuple(made[at][0] for at in good)
     places = tuple(keys[at].index for at in good)
@@ -247,13 +247,15 @@ def _beside(raws: Sequence[RawItem]) -> Iterator[str]:
         yield f"{says}: {what} (in {n:,} of {len(raws):,} rows)"
 
 
-def _unread(table: SourceTable, fields: FieldMap, columns: Columns | None) -> Iterator[str]:
+def _unread(table: SourceTable, fields: FieldMap, columns: Columns) -> Iterator[str]:
     """Say which fields of the rows were not read."""
     parts = (fields.stem, fields.key, fields.id, fields.topic, fields.passage, *several(fields.choices))
     taken = {LOGGED_TARGET, *(str(part).split(".")[0] for part in parts)}
-    names = [name for name in (columns.names if columns else ()) if name not in taken]
-    for sparse in _sparse_keys(fields, names, columns.filled if columns else {}):
-        yield f"`{sparse}` has a value in some rows only and was not read as the key"
+    names = [name for name in columns.names if name not in taken]
+    full = columns.filled.get(fields.key or "", 0)
+    for name in [name for rank in KEYS for name in usual_names(names, [rank])]:
+        if 0 < columns.filled[name] * 10 < full * 9:
+            yield f"`{name}` has a value in some rows only and was not read as the key"
     if names:
         yield f"{counted(len(names), 'field')} not read: {', '.join(names) if _shown(table, names) else 'names not shown'}"
 
@@ -279,15 +281,11 @@ def _rivals(fields: FieldMap, names: Sequence[str], rows: Sequence[Cells], raws:
     if fields.key is None or fields.key in several(fields.choices):
         others = []
     for rival in (*others, *({LOGGED_TARGET} & {*names})):
-        keys = (
-            options.own_label(cells.get(rival), fields.choices, raw.labels)
-            for cells, raw in zip(rows, raws, strict=True)
-        )
-        read = (
-            answer_keys.written_key(replace(raw, key_is="auto", key=key))
-            for raw, key in zip(raws, keys, strict=True)
-        )
-        said[f"`{rival}`"] = [answer_keys.places_of(one.found) for one in read]
+        told = said[f"`{rival}`"] = []
+        for cells, raw in zip(rows, raws, strict=True):
+            key = options.own_label(cells.get(rival), fields.choices, raw.labels)
+            other = answer_keys.written_key(replace(raw, key_is="auto", key=key))
+            told.append(answer_keys.places_of(other.found))
     return {what: meant for what, meant in said.items() if any(meant)}
 
 
@@ -310,18 +308,16 @@ def _require_one_key(
     name: str, fields: FieldMap, lines: Sequence[int], keys: Sequence[answer_keys.ReadKey], meant: _Meant
 ) -> None:
     """Refuse a file in which several columns name different correct choices."""
+    good = sum(not key.fault for key in keys)
+    mend = f", for example `--map key={fields.key}`" * (good == len(keys))
     for what, others in meant.items():
-        read = [
-            (line, key.index, other)
-            for line, key, other in zip(lines, keys, others, strict=True)
-            if other and not key.fault
-        ]
+        pairs = zip(lines, keys, others, strict=True)
+        read = [(line, key.index, other) for line, key, other in pairs if other and not key.fault]
         differ = [one for one in read if one[1] not in one[2]]
-        if differ and what != f"`{LOGGED_TARGET}`" and len(read) * 2 > sum(not key.fault for key in keys):
-            line, key, other = differ[0]
-            mend = "" if any(one.fault for one in keys) else f", for example `--map key={fields.key}`"
+        if differ and what != f"`{LOGGED_TARGET}`" and len(read) * 2 > good:
+            line, index, other = differ[0]
             raise DataError(
-                f"{name}:{line}: `{fields.key}` names choice {key + 1}, but {what} names choice {min(other) + 1} "
+                f"{name}:{line}: `{fields.key}` names choice {index + 1}, but {what} names choice {min(other) + 1} "
                 f"({len(differ)} such rows). Name the key column{mend}."
             )
 
@@ -335,12 +331,4 @@ def _possible_flags(cells: Cells, choices: str | Sequence[str] | None) -> list[s
     said = {name: [options.truth(member.get(name, False)) for member in members] for name in names}
     return [
         name for name, marks in said.items() if all(m in (0, 1) for m in marks) and sum(map(bool, marks)) == 1
-    ]
-
-
-def _sparse_keys(fields: FieldMap, names: Iterable[str], filled: Mapping[str, int]) -> list[str]:
-    """Return the columns named like a key that have values in some rows only, and were therefore not read."""
-    known = [name for rank in KEYS for name in usual_names(names, [rank]) if filled[name]]
-    return [
-        name for name in known if fields.key in filled and filled[name] * 10 < filled[str(fields.key)] * 9
     ]

@@ -192,7 +192,7 @@ def cell_or_none(cells: Cells, name: str) -> object:
 
 
 def has(cells: Cells, name: str) -> bool:
-    """Return whether a row has the field. A dot selects a member of an object."""
+    """Return whether a row has the field, as `cell_value` finds it."""
     return _found(cells, name) is not _MISSING
 
 
