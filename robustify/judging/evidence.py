@@ -88,7 +88,7 @@ class Evidence:
     def picked_by(self) -> tuple[tuple[str, ...], ...]:
         """Voters that agree with the ranking's pick, for each item."""
         pick = self.ranking.top[:, None]
-        agree = (pick >= 0) & (self.votes.choice == pick)
+        agree = (pick >= 0) & (self.votes.pick == pick)
         return tuple(tuple(compress(self.votes.voters, row)) for row in agree.tolist())
 
     @cached_property

@@ -116,7 +116,7 @@ def screen(ctx: Context) -> entries.Screen:
     credit = votes.credit()
     accuracy = np.array([rate(own).value for own in credit.T], dtype=np.float64)
     by_accuracy, by_chance = independence(accuracy, ctx.index.k[ctx.index.k > 0])
-    agreement = voter_agreement(votes.choice, votes.key, votes.k)
+    agreement = voter_agreement(votes.pick, votes.key, votes.k)
     return entries.Screen(
         **rules.model_dump(include=_FIELDS),
         # The scorer and the probe see only the options, whatever voters would have seen.
@@ -204,10 +204,10 @@ def _voters(ctx: Context) -> dict[str, entries.Voter]:
     votes, credit, groups = ctx.votes, ctx.votes.credit(), ctx.parts.groups
     out: dict[str, entries.Voter] = {}
     for m, name in enumerate(votes.voters):
-        by_letter = {} if ctx.rules.screen.mode == "text" else _by_letter(ctx, name, votes.choice[:, m])
+        by_letter = {} if ctx.rules.screen.mode == "text" else _by_letter(ctx, name, votes.pick[:, m])
         out[name] = entries.Voter(
             answered=int(np.count_nonzero(~np.isnan(credit[:, m]))),
-            unanswered=int(np.count_nonzero(votes.choice[:, m] == UNANSWERED)),
+            unanswered=int(np.count_nonzero(votes.pick[:, m] == UNANSWERED)),
             ties=int(np.count_nonzero(votes.best[:, m].sum(axis=1) > 1)),
             kind="model",
             **{"position_share": None, **by_letter},
@@ -226,11 +226,11 @@ def _voters(ctx: Context) -> dict[str, entries.Voter]:
     return out
 
 
-def _by_letter(ctx: Context, name: str, choice: Ints) -> dict[str, Any]:
+def _by_letter(ctx: Context, name: str, pick: Ints) -> dict[str, Any]:
     """Return the fields of a voter that answered by letter."""
     block = ctx.answers.block(VIEW_OF["letter"], name, ctx.votes.template)
     rows = block.where(ctx.index.index_of[block.item] >= 0)
-    shares, again = position_share(block), redrawn(rows, choice, ctx.index, ctx.parts.groups)
+    shares, again = position_share(block), redrawn(rows, pick, ctx.index, ctx.parts.groups)
     sampled = again and entries.SampledVoter(replies=int(rows.draws.max()), redrawn=Quantity.of(again))
     return {
         "position_share": None if shares is None else tuple(shares),

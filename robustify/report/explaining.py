@@ -53,11 +53,11 @@ def evidence_rows(found: Evidence, verdicts: Sequence[Verdict], items: Sequence[
     likeness = {kind: _rounded(like) for kind, like in found.likeness.items()}
     inferred = _rounded(found.inferred) if likeness else []
     words = KeyWords(items, ranking.group) if "words" in found.cues else None
-    picks, named, choice = ranking.top.tolist(), found.named.tolist(), votes.choice.tolist()
+    picks, named, voted = ranking.top.tolist(), found.named.tolist(), votes.pick.tolist()
     group, sizes = ranking.group.tolist(), np.bincount(ranking.group).tolist()
     for i, (verdict, pick, item) in enumerate(zip(verdicts, picks, items, strict=True)):
         row: Row = {"item": verdict.item, "verdict": verdict.verdict, "key": int(votes.key[i])}
-        chosen = zip(votes.voters, choice[i], strict=True)
+        chosen = zip(votes.voters, voted[i], strict=True)
         row["votes"] = {voter: (own if own >= 0 else None) for voter, own in chosen}
         if sizes[group[i]] > 1:
             row["alike"] = ranking.items[group[i]]

@@ -3,6 +3,9 @@
 Level 1 has cross-fitted probes on the options' texts. Level 2 is a conditional logit on their logits and the voters'
 preferences. It is fitted for each fold on the other folds, with level-1 logits from fits that also exclude that fold. The
 rank of an item therefore never depends on its own key, or on the key of a near-duplicate or of its passage.
+
+Items are sorted by the rank, within the fold, of the probability that the item has a shortcut: if the top has probability W
+and is the key, (W - c) / ((1 - c) W), where c is 1 / k. Fits for different folds differ in scale. Copies count once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +16,7 @@ from itertools import combinations
 import numpy as np
 
 from robustify.answers import Answers
-from robustify.arrays import Bools, Floats, Ints, group_numbers
+from robustify.arrays import Bools, Floats, Ints, group_numbers, tied
 from robustify.baselines.artifact_probe import SHRINKAGE, ProbeSettings, padded
 from robustify.baselines.conditional_logit import (
     FEWEST_ITEMS,
@@ -37,9 +40,8 @@ from robustify.baselines.words import LEAST, scorer
 from robustify.item import Item
 from robustify.screen.item_index import ItemIndex, key_shares
 from robustify.screen.screen_rules import ScreenRules
-from robustify.screen.strength import CrossFit, mean_logits, reachable_strengths, strengths, top_options
 from robustify.screen.voters import MeanPreferences, VoterPreferences
-from robustify.screen.votes import TIED
+from robustify.screen.votes import TIED, UNANSWERED
 
 RIDGE = 1.0
 """Ridge penalty of the level-2 conditional logit."""
@@ -89,6 +91,18 @@ class OptionScores:
     there: Bools
     known: Bools
     fold: Ints
+
+
+@dataclass(frozen=True, repr=False)
+class CrossFit:
+    """Cross-fitted logits (n, K), with the fold of each item (n,).
+
+    `missing` (n,) is the largest contribution that missing answers could make if they all agreed.
+    """
+
+    fold: Ints
+    logits: Floats
+    missing: Floats
 
 
 class Ranker:
@@ -273,3 +287,63 @@ def _enough_to_fit(fold: Ints) -> bool:
     if len(fold) < FEWEST_ITEMS or len(counts) < 3:
         return False
     return all(len(fold) - a - b >= FEWEST_TRAINING_ITEMS for a, b in combinations(counts.tolist(), 2))
+
+
+def top_options(log_p: Floats) -> tuple[Ints, Floats]:
+    """Return the best option of each item (n,), -1 if unknown or -2 if tied, and its log probability (n,)."""
+    best = np.where(np.isnan(log_p), -np.inf, log_p).max(axis=1, initial=-np.inf)
+    there = np.isfinite(best)
+    shared = tied(log_p, np.where(there, best, np.inf)[:, None]).sum(axis=1)
+    top = np.where(shared == 1, np.nan_to_num(log_p, nan=-np.inf).argmax(axis=1), TIED)
+    return np.where(there, top, UNANSWERED), best
+
+
+def mean_logits(fits: Sequence[CrossFit]) -> Floats:
+    """Return the mean logits over partitions (n, K)."""
+    return np.asarray(np.mean([fit.logits for fit in fits], axis=0))
+
+
+def strengths(fits: Sequence[CrossFit], there: Bools, ranked: Bools, counted: Bools) -> Floats:
+    """Return each `ranked` item's mean rank among the `counted` items of its fold (n,), from 0 to 1. Others are NaN."""
+    out, at = np.full(len(ranked), np.nan), np.flatnonzero(ranked)
+    out[at] = _ranks(fits, there, counted, at, [fit.logits[at] for fit in fits])
+    return out
+
+
+def reachable_strengths(fits: Sequence[CrossFit], there: Bools, ranked: Bools, counted: Bools) -> Floats:
+    """Return the strength (n, K) of an item if all missing answers were for one option and made that option the top.
+
+    NaN if no answer is missing, or if another option would remain the top.
+    """
+    out, k = np.full(there.shape, np.nan), np.maximum(there.sum(axis=1, keepdims=True), 2)
+    missing = np.mean([fit.missing for fit in fits], axis=0)
+    for j in range(there.shape[1]):
+        # A voter that prefers one option and is indifferent between the others, in standardized scores.
+        picked = np.arange(there.shape[1]) == j
+        alone = np.where(there, np.where(picked, np.sqrt(k - 1), -1 / np.sqrt(k - 1)), 0.0)
+        at = np.flatnonzero(ranked & (missing > 0) & there[:, j])
+        logits = mean_logits(fits)[at] + missing[at, None] * alone[at]
+        at = at[top_options(log_probabilities(logits, there[at]))[0] == j]
+        own = [fit.logits[at] + fit.missing[at, None] * alone[at] for fit in fits]
+        out[at, j] = _ranks(fits, there, counted, at, own)
+    return out
+
+
+def _ranks(
+    fits: Sequence[CrossFit], there: Bools, counted: Bools, at: Ints, logits: Sequence[Floats]
+) -> Floats:
+    """Return the within-fold ranks (m,) of the items `at` (m,), averaged over fits, given their `logits` in each fit."""
+    ranks = np.full((len(fits), len(at)), np.nan)
+    for rank, fit, own in zip(ranks, fits, logits, strict=True):
+        probable, mine = _probable(fit.logits, there), _probable(own, there[at])
+        for f in np.unique(fit.fold).tolist():
+            here = fit.fold[at] == f
+            others = np.sort(probable[counted & (fit.fold == f)])
+            below, upto = (np.searchsorted(others, mine[here], side) for side in ("left", "right"))
+            rank[here] = (below + upto) / (2 * max(len(others), 1))
+    return np.asarray(np.round(ranks.mean(axis=0), 9))
+
+
+def _probable(logits: Floats, there: Bools) -> Floats:
+    w, c = np.exp(log_probabilities(logits, there).max(axis=1)), 1 / np.maximum(there.sum(axis=1), 2)
+    return np.asarray(np.round((w - c) / ((1 - c) * w), 9))

@@ -56,13 +56,6 @@ class ScreenRules(BaseModel):
         parsed = parse_criterion(criterion)
         return criterion if parsed is None else f"{parsed[0]}-of-{parsed[1]}"
 
-    @field_validator("probe_vote", mode="before")
-    @classmethod
-    def _not_alone(cls, probe_vote: object) -> object:
-        if probe_vote == "alone":
-            raise ValueError("`alone` is no longer supported. Use `criterion: fdr`, or set `none` or `with`.")
-        return probe_vote
-
     @field_validator("voters")
     @classmethod
     def _each_votes_once(cls, voters: tuple[str, ...]) -> tuple[str, ...]:

@@ -138,27 +138,27 @@ def independence(accuracy: Floats, k: Ints) -> tuple[float | None, float | None]
     return float(accuracy.prod()), float(((1 / k) ** len(accuracy)).mean())
 
 
-def voter_agreement(choice: Ints, key: Ints, k: Ints) -> dict[str, float | None]:
+def voter_agreement(pick: Ints, key: Ints, k: Ints) -> dict[str, float | None]:
     """Return how often all voters pick the same option, compared with what position preferences alone explain.
 
-    `choice` (n, m) is coded as in `Votes`. Only items that every voter answered count, and a tie agrees with nothing.
+    `pick` (n, m) is coded as in `Votes`. Only items that every voter answered count, and a tie agrees with nothing.
     """
-    there = (choice != -1).all(axis=1)
-    choice, key, k = choice[there], key[there], k[there]
-    if choice.shape[1] < 2 or not len(choice):
+    there = (pick != -1).all(axis=1)
+    pick, key, k = pick[there], key[there], k[there]
+    if pick.shape[1] < 2 or not len(pick):
         names = ("observed", "independent", "ratio", "fleiss_kappa", "all_right")
-        return {"n": len(choice) if choice.shape[1] > 1 else None, **dict.fromkeys(names)}
-    alike = (choice >= 0).all(axis=1) & (choice == choice[:, :1]).all(axis=1)
+        return {"n": len(pick) if pick.shape[1] > 1 else None, **dict.fromkeys(names)}
+    alike = (pick >= 0).all(axis=1) & (pick == pick[:, :1]).all(axis=1)
     observed, together = float(alike.mean()), 0.0
     for options in np.unique(k).tolist():
-        part = choice[k == options]
+        part = pick[k == options]
         shares = np.stack([(part == j).mean(axis=0) for j in range(options)])
         together += len(part) * float(shares.prod(axis=1).sum())
-    independent = together / len(choice)
-    right = choice == key[:, None]
+    independent = together / len(pick)
+    right = pick == key[:, None]
     kappa = fleiss_kappa(right)
     return {
-        "n": len(choice),
+        "n": len(pick),
         "observed": observed,
         "independent": independent,
         "ratio": observed / independent if independent > 0 else None,
@@ -167,10 +167,10 @@ def voter_agreement(choice: Ints, key: Ints, k: Ints) -> dict[str, float | None]
     }
 
 
-def redrawn(block: Block, choice: Ints, index: ItemIndex, groups: Ints | None = None) -> Rate | None:
+def redrawn(block: Block, pick: Ints, index: ItemIndex, groups: Ints | None = None) -> Rate | None:
     """Return the expected share of a sampled voter's picks that another sample would change, or None without samples.
 
-    `block` has its letter rows. `choice` (n,) is its averaged pick for each item, and negative picks do not count. A tie in
+    `block` has its letter rows. `pick` (n,) is its averaged pick for each item, and negative picks do not count. A tie in
     a draw changes the pick. `groups` (n,) are clusters of items, as in `rate`.
     """
     rows = block.where((index.index_of[block.item] >= 0) & (block.draws > 0) & (block.pick >= 0))
@@ -182,7 +182,7 @@ def redrawn(block: Block, choice: Ints, index: ItemIndex, groups: Ints | None = 
     counts = np.exp(np.where(there, rows.scores, 0.0)) * (rows.draws[:, None] + k / 2) - 0.5
     counts = np.where(there, np.rint(counts), 0.0)
     posterior = np.where(there, counts + _prior(counts, rows.k), 0.0)
-    voted = np.unique(at[choice[at] >= 0])
+    voted = np.unique(at[pick[at] >= 0])
     rng, times = np.random.default_rng(0), max(8, min(_MOST_DRAWN, _ROWS // len(rows)))
     changed = np.zeros(len(index))
     for _ in range(times):
@@ -191,7 +191,7 @@ def redrawn(block: Block, choice: Ints, index: ItemIndex, groups: Ints | None = 
         total = drawn.sum(axis=1, keepdims=True) + k / 2
         preference = np.where(there, np.log((drawn + 0.5) / total), 0.0)
         preference = np.pad(preference, ((0, 0), (0, max(0, index.width - width))))[:, : index.width]
-        changed += one_pick(best(item_means(at, preference, index), index.k)) != choice
+        changed += one_pick(best(item_means(at, preference, index), index.k)) != pick
     return rate(changed[voted] / times, None if groups is None else groups[voted])
 
 

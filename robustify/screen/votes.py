@@ -26,7 +26,7 @@ SHORTCUT, ROBUST, UNDECIDED = 1, 0, -1
 class Votes:
     """Votes of m voters on n items.
 
-    `best` (n, m, K) marks the choices that share a voter's best averaged score. `choice` (n, m) is the voter's choice, -1
+    `best` (n, m, K) marks the choices that share a voter's best averaged score. `pick` (n, m) is the voter's pick, -1
     if unanswered, or -2 for no vote (a tie, or rotations that disagree). `probe` (n,) is coded alike. `placed` is true if a
     voter saw only the benchmark's own order, and so positions. `left_out` counts the voters removed since.
     """
@@ -35,7 +35,7 @@ class Votes:
     key: Ints
     k: Ints
     best: Bools
-    choice: Ints
+    pick: Ints
     voters: tuple[str, ...]
     template: str | None = None
     rotations: int = 0
@@ -48,8 +48,8 @@ class Votes:
         keep = [i for i, name in enumerate(self.voters) if name != voter]
         voters = tuple(self.voters[i] for i in keep)
         left_out = self.left_out + len(self.voters) - len(voters)
-        best, choice = self.best[:, keep], self.choice[:, keep]
-        return replace(self, best=best, choice=choice, voters=voters, left_out=left_out)
+        best, pick = self.best[:, keep], self.pick[:, keep]
+        return replace(self, best=best, pick=pick, voters=voters, left_out=left_out)
 
     def credit(self) -> Floats:
         """Return the tie-fair credit of each voter's averaged pick (n, m), NaN if unanswered."""
@@ -62,7 +62,7 @@ def cast_votes(answers: Answers, rules: ScreenRules, index: ItemIndex, *, plain:
     template, named = who_votes(answers, rules)
     voters = () if template is None else named
     best = np.zeros((len(index), len(voters), index.width), dtype=bool)
-    choice = np.full((len(index), len(voters)), UNANSWERED, dtype=np.int64)
+    pick = np.full((len(index), len(voters)), UNANSWERED, dtype=np.int64)
     orders, placed = 0, False
     for m, name in enumerate(voters):
         block = answers.block(view, name, template)
@@ -70,13 +70,13 @@ def cast_votes(answers: Answers, rules: ScreenRules, index: ItemIndex, *, plain:
         best[:, m] = averaged(block, rules.mode, index, rules.norm)
         match rules.rotation:
             case "averaged":
-                choice[:, m] = one_pick(best[:, m])
+                pick[:, m] = one_pick(best[:, m])
             case "every" | "most":
-                choice[:, m] = _same_picks(block, rules, index)
+                pick[:, m] = _same_picks(block, rules, index)
         orders = max(orders, int(np.bincount(block.item).max(initial=0)))
         placed |= rules.mode == "letter" and in_own_order(block)
     probe = None if rules.probe_vote == "none" else _confident(answers, rules.probe_confidence, index)
-    return Votes(index.items, index.key, index.k, best, choice, voters, template, orders, probe, placed)
+    return Votes(index.items, index.key, index.k, best, pick, voters, template, orders, probe, placed)
 
 
 def first_template(answers: Answers, view: str, voters: Sequence[str] = ()) -> str | None:

@@ -206,13 +206,13 @@ def test_how_many_picks_another_drawing_would_change_is_what_drawing_again_shows
     table = rows_of(one)
     index = item_index(table, table.items)
     votes = collect_votes(table, ScreenRules(), table.items)
-    found = redrawn(table.block("choices_only", "toy"), votes.choice[:, 0], index)
-    again = collect_votes(rows_of(two), ScreenRules(), table.items).choice[:, 0]
-    picked = votes.choice[:, 0] >= 0
+    found = redrawn(table.block("choices_only", "toy"), votes.pick[:, 0], index)
+    again = collect_votes(rows_of(two), ScreenRules(), table.items).pick[:, 0]
+    picked = votes.pick[:, 0] >= 0
     assert found.n == np.count_nonzero(picked)
-    assert abs(found.value - (again != votes.choice[:, 0])[picked].mean()) < 0.04
+    assert abs(found.value - (again != votes.pick[:, 0])[picked].mean()) < 0.04
     sure = rows_of(np.tile([400, 1, 1, 1], (20, 1)))
-    best = collect_votes(sure, ScreenRules(), sure.items).choice[:, 0]
+    best = collect_votes(sure, ScreenRules(), sure.items).pick[:, 0]
     steady = redrawn(sure.block("choices_only", "toy"), best, item_index(sure, sure.items))
     assert steady.value == 0
 
@@ -284,7 +284,7 @@ def by_rotation(items: Sequence[Sequence[dict[int, float]]], at_most: float = -9
 def test_orders_are_averaged_as_far_as_the_bounds_fix_the_pick(
     known: list[dict[int, float]], choice: int
 ) -> None:
-    assert collect_votes(by_rotation([known]), ScreenRules(), ["x0"]).choice.tolist() == [[choice]]
+    assert collect_votes(by_rotation([known]), ScreenRules(), ["x0"]).pick.tolist() == [[choice]]
 
 
 @pytest.mark.parametrize("bound", [-1.0, -2.5, -5.0])
@@ -295,7 +295,7 @@ def test_a_pick_by_bounds_is_the_pick_that_all_numbers_would_have_given(bound: f
     shown = [[{j: lp for j, lp in row.items() if lp > bound} for row in one] for one in full]
     names = [f"x{i}" for i in range(len(full))]
     whole, found = (
-        collect_votes(table, ScreenRules(), names).choice[:, 0]
+        collect_votes(table, ScreenRules(), names).pick[:, 0]
         for table in (by_rotation(full), by_rotation(shown, bound))
     )
     fixed = found != UNANSWERED

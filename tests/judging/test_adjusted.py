@@ -17,23 +17,9 @@ from robustify.summary.scored import Adjust, Adjustment
 from tests.support.trees import measured
 
 WORDS = [
-    "amber",
-    "basil",
-    "cedar",
-    "delta",
-    "ember",
-    "fjord",
-    "grove",
-    "heath",
-    "inlet",
-    "jetty",
-    "knoll",
-    "larch",
-    "maple",
-    "north",
-    "ochre",
-    "pearl",
-]
+    "amber", "basil", "cedar", "delta", "ember", "fjord", "grove", "heath", "inlet", "jetty", "knoll", "larch", "maple",
+    "north", "ochre", "pearl",
+]  # fmt: skip
 
 
 def items_with(n: int, *, longest: float = 0.0, seed: int = 0) -> list[Item]:

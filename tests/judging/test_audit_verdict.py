@@ -74,9 +74,6 @@ def test_an_auditor_below_chance_vouches_for_nothing() -> None:
     assert [r.params["auditor"] for r in reasons if r.code == "power"] == ["at"]
 
 
-# What could have been noticed
-
-
 def test_a_certificate_gives_the_rate_that_its_independent_auditors_would_have_noticed() -> None:
     one = auditor(0.25, 800, 0.25)
     verdict, reasons = audit_verdict([one, replace(one, independent=False)], 0.25, 0.05)
@@ -105,9 +102,6 @@ def test_a_rule_above_its_own_chance_stands_against_a_certificate() -> None:
     )
     assert audit_verdict([good, replace(rule, audit=replace(audit, p=0.04))], 0.25, 0.05)[0] == "inconclusive"
     assert audit_verdict([good, replace(rule, audit=replace(audit, p=0.06))], 0.25, 0.05)[0] == "certified"
-
-
-# Bounds
 
 
 def test_one_tie_widens_the_bounds_and_never_narrows_them() -> None:

@@ -84,9 +84,6 @@ def test_an_impossible_choice_does_not_break_the_fit() -> None:
     assert all(np.isfinite(v) for v in found.values() if isinstance(v, float))
 
 
-# Intervals on known truth
-
-
 def binned(n: int, true_temperature: float, seed: int) -> tuple[Floats, Floats, Floats, Ints, Ints]:
     scores, key, k = simulated(seed, n, true_temperature)
     won, _, _ = picks(scores, key, k)

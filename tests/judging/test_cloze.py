@@ -136,9 +136,6 @@ def test_settings_that_contradict_themselves_are_refused(tree: dict[str, str]) -
         ClozeSettings.model_validate(tree)
 
 
-# --- normalisations ---
-
-
 def block(view: str = "cloze") -> Block:
     rows = [
         answer(Asked("a", "cloze", "m", (0, 1), "qa-v1", 0), [-4.0, -6.0],
@@ -177,9 +174,6 @@ def test_pmi_without_its_other_half_is_absent() -> None:
     assert np.isnan(normalised(block(), "pmi", empty)).all()
     only_b = block("choices_only_text").where(np.array([True, False]))
     assert np.isnan(normalised(block(), "pmi", only_b)[0]).all()
-
-
-# --- credit ---
 
 
 def test_credit_by_hand() -> None:

@@ -86,7 +86,7 @@ def test_numbers_are_those_of_the_ranking_and_voters_those_that_agree(votes: Vot
         shortcut_probability(decision.posterior[: n - 2], ranking.null[: n - 2])
     )
     for at in range(n - 2):
-        picked = votes.choice[at] == top[at]
+        picked = votes.pick[at] == top[at]
         assert found.picked_by[at] == tuple(v for v, p in zip(votes.voters, picked, strict=True) if p)
     assert found.picked_by[n - 1] == ()
     assert set(found.leading) == {"none"}

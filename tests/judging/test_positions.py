@@ -112,9 +112,6 @@ def test_one_order_or_none_says_nothing() -> None:
     assert stability(block(silent)) is None
 
 
-# The two sets
-
-
 Asking = Callable[[str, int, int], tuple[orders.Order, ...]]
 
 
@@ -161,9 +158,6 @@ def test_all_rotations_are_found_in_any_row_order_and_begin_with_the_own_order()
         assert shown == list(orders.rotations(orders.own(len(shown))))
     for r in spread:
         assert held.order[r[0]][held.order[r[0]] >= 0].tolist() == list(range(int(held.k[r[0]])))
-
-
-# The whole part, and cloze
 
 
 def test_the_part_of_the_summary_names_voters_and_leaves_out_items_that_are_not_judged() -> None:

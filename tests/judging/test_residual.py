@@ -141,9 +141,6 @@ def test_nothing_kept_is_told_and_certifies_nothing() -> None:
     assert (found["non_voters"]["v2"]["n"], found["non_voters"]["v2"]["before"]["n"]) == (0, 60)
 
 
-# A rule that ranks
-
-
 def test_if_a_fitted_scorer_decided_no_fitted_auditor_is_independent() -> None:
     b = bench(300, 2, s=0.3, agree=0.3, seed=21)
     found = audited(b, items=items_of(b, cue=True), criterion="fdr")

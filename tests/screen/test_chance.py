@@ -18,7 +18,6 @@ from tests.support.rules import unanimous
 
 UNANIMOUS = unanimous()
 MAJORITY = ScreenRules(criterion="majority")
-BENCHMARKS = 250
 
 
 def significant(measured: Chance, level: float = LEVEL) -> bool:
@@ -28,25 +27,6 @@ def significant(measured: Chance, level: float = LEVEL) -> bool:
 
 def measure(b: Bench, rules: ScreenRules = UNANIMOUS, groups: Ints | None = None) -> Chance:
     return screened(votes_of(b), rules).chance(groups)
-
-
-def judged(rules: ScreenRules, **made: object) -> list[Chance]:
-    return [
-        measure(bench(300, 3 if rules is MAJORITY else 2, seed=seed, **made), rules)
-        for seed in range(BENCHMARKS)
-    ]
-
-
-def varied(rates: tuple[float, ...], seed: int) -> tuple[Bench, Chance]:
-    """Two to six options, of which shortcuts hold a share that goes with their number; guesses are mostly alike."""
-    rng = np.random.default_rng(seed)
-    k = rng.integers(2, 7, 400)
-    key, shortcut = rng.integers(0, k), rng.random(400) < np.array(rates)[k - 2]
-    picks = np.where(
-        rng.random((400, 3)) < 0.8, rng.integers(0, k)[:, None], rng.integers(0, k[:, None], (400, 3))
-    )
-    b = Bench(np.where(shortcut[:, None], key[:, None], picks), key, k, shortcut)
-    return b, measure(b)
 
 
 def test_the_false_share_counts_decoys_and_admits_what_it_did_not_see() -> None:
@@ -210,18 +190,12 @@ def test_voters_that_could_not_see_places_have_no_such_null() -> None:
     assert significant(measured)
 
 
-# Where the keys stand
-
-
 def test_drawn_and_limit_agree_where_both_hold() -> None:
     key = np.repeat([0, 1, 2, 3], [9, 4, 4, 2])
     found = where_keys_are(key, np.full(19, 4))
     assert found.exact
     # Chi-square of 5.63 on 3 degrees of freedom: 0.131 by the limit.
     assert found.p == pytest.approx(0.131, abs=0.02)
-
-
-# Independence, for reference
 
 
 def test_the_formulas_give_what_the_protocol_works_out_by_hand() -> None:

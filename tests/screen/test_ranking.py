@@ -14,9 +14,8 @@ from robustify.item import Item
 from robustify.scoring import picks
 from robustify.screen.decoy_filter import flags
 from robustify.screen.item_index import ItemIndex, item_index
-from robustify.screen.ranking import Ranker, Ranking
+from robustify.screen.ranking import Ranker, Ranking, top_options
 from robustify.screen.screen_rules import ScreenRules
-from robustify.screen.strength import top_options
 from robustify.screen.votes import ROBUST, SHORTCUT, TIED, UNDECIDED
 from tests.support.fake_answers import Bench, bench, items_of, rows, text_rows
 
