@@ -4,10 +4,9 @@
 folder for its cache.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Protocol
 
 import pytest
 
@@ -41,15 +40,17 @@ REQUESTS = [
 MODEL_LENGTH = 256
 
 
+Opened = Callable[..., AbstractContextManager[Scorer]]
+"""How an engine is opened: the folder of a model, one for its cache, and a seal."""
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_llama(tmp_path_factory.mktemp("llama"), chat=True, length=MODEL_LENGTH)
 
 
-@contextmanager
-def local(folder: Path, cache: Path, seal: bytes | None = None) -> Iterator[Scorer]:
-    with open_scorer(HFModel(name="tiny", model=str(folder)), cache, seal) as scorer:
-        yield scorer
+def local(folder: Path, cache: Path, seal: bytes | None = None) -> AbstractContextManager[Scorer]:
+    return open_scorer(HFModel(name="tiny", model=str(folder)), cache, seal)
 
 
 @contextmanager
@@ -63,7 +64,7 @@ def shared_out(folder: Path, cache: Path, seal: bytes | None = None) -> Iterator
             yield scorer
 
 
-def served(**manner: object) -> "Opened":
+def served(**manner: object) -> Opened:
     """The same model behind a server."""
 
     @contextmanager
@@ -74,14 +75,6 @@ def served(**manner: object) -> "Opened":
                 yield scorer
 
     return opened
-
-
-class Opened(Protocol):
-    """How an engine is opened on a model's folder."""
-
-    def __call__(
-        self, folder: Path, cache: Path, seal: bytes | None = None
-    ) -> AbstractContextManager[Scorer]: ...
 
 
 OPENED: dict[str, Opened] = {

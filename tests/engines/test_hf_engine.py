@@ -2,7 +2,8 @@
 
 import functools
 import os
-from collections.abc import Callable, Iterator
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,7 @@ import pytest
 
 from robustify.errors import DataError, ModelError, ResourceError, UsageError
 from robustify.views import Request
-from tests.support.model_cache import (
-    hf,
-    spoil_config,
-    tiny_bloom,
-    tiny_gemma,
-    tiny_llama,
-    tiny_mamba,
-)
+from tests.support.model_cache import hf, spoil_config, tiny_bloom, tiny_gemma, tiny_llama, tiny_mamba
 
 torch = pytest.importorskip("torch", reason="the engine needs torch: the hf extra is not installed")
 
@@ -27,14 +21,10 @@ from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: E402
 from robustify.engines.local import layout, tree  # noqa: E402
 from robustify.engines.local import model as in_memory  # noqa: E402
 from robustify.engines.local.engine import HF  # noqa: E402
-from robustify.engines.tokens import (  # noqa: E402
-    Speller,
-    as_prompt,
-    encode,
-)
+from robustify.engines.tokens import Speller, as_prompt, encode  # noqa: E402
 
 HEADER = "Question: the cat sat on the right mat\n"
-REQUESTS = [
+REQUESTS = (
     *(
         Request(f"{HEADER}Answer:", f" {text}")
         for text in ("blue", "blue mat", "red", "green and on", "the cat sat")
@@ -46,10 +36,8 @@ REQUESTS = [
     Request("the cat  ", "sat"),
     Request("the", "cat"),
     Request("Question: ünï ☃ 漢", " ☃☃"),
-]
-
-
-LONG = [Request("the cat " * 40 + "sat", " on the mat" * n) for n in (1, 20)]
+)
+LONG = tuple(Request("the cat " * 40 + "sat", " on the mat" * n) for n in (1, 20))
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +48,7 @@ def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def damaged(llama: Path, tmp_path: Path) -> Path:
     """A copy that a test may damage."""
-    for path in llama.iterdir():
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    return tmp_path
+    return Path(shutil.copytree(llama, tmp_path / "model"))
 
 
 @pytest.fixture
@@ -71,13 +57,9 @@ def engine(llama: Path) -> Iterator[HF]:
         yield opened
 
 
-def one_by_one(folder: Path, requests: list[Request]) -> list[float]:
-    """The definition: log-softmax over the whole sequence, summed over the continuation's tokens."""
-    return _one_by_one(folder, tuple(requests))
-
-
 @functools.cache
-def _one_by_one(folder: Path, requests: tuple[Request, ...]) -> list[float]:
+def one_by_one(folder: Path, requests: tuple[Request, ...]) -> list[float]:
+    """The definition: log-softmax over the whole sequence, summed over the continuation's tokens."""
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     totals = []
@@ -90,22 +72,8 @@ def _one_by_one(folder: Path, requests: tuple[Request, ...]) -> list[float]:
     return totals
 
 
-def totals(engine: HF, requests: list[Request]) -> list[float]:
+def totals(engine: HF, requests: Sequence[Request]) -> list[float]:
     return [scored.total for scored in engine.loglikelihoods(requests)]
-
-
-def forwards(engine: HF, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """The shapes of the model's inputs from here on."""
-    shapes: list[tuple[int, int]] = []
-    decoder = engine.opened().model.get_decoder()
-    forward = decoder.forward
-
-    def spy(*args: Any, **named: Any) -> Any:
-        shapes.append(tuple(named["input_ids"].shape))
-        return forward(*args, **named)
-
-    monkeypatch.setattr(decoder, "forward", spy)
-    return shapes
 
 
 # the numbers
@@ -114,7 +82,7 @@ def forwards(engine: HF, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int
 @pytest.mark.slow
 @pytest.mark.parametrize(("size", "section"), [(64, 1), (64, 2), (64, 64), (100, 64), (4096, 64)])
 def test_the_size_of_batches_and_sections_changes_nothing(llama: Path, size: int, section: int) -> None:
-    requests = [*REQUESTS, *LONG]
+    requests = (*REQUESTS, *LONG)
     with hf(llama, max_batch_tokens=size, section=section) as engine:
         assert totals(engine, requests) == pytest.approx(one_by_one(llama, requests), abs=1e-3)
 
@@ -190,17 +158,18 @@ def test_the_head_in_tiles_is_the_whole_head(llama: Path, monkeypatch: pytest.Mo
 # what is computed
 
 
-def test_equal_requests_are_computed_once(engine: HF, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "requests",
+    [
+        [Request("the cat", " sat")] * 50,
+        [Request("Question: the cat\nAnswer:", f" {letter}") for letter in "ABC12"],
+    ],
+    ids=["equal", "letters"],
+)
+def test_equal_requests_and_letters_of_one_prompt_cost_one_position(
+    requests: list[Request], engine: HF, monkeypatch: pytest.MonkeyPatch
+) -> None:
     engine.loglikelihoods([Request("the", " mat")])
-    shapes = forwards(engine, monkeypatch)
-    done: list[int] = []
-    scored = engine.loglikelihoods([Request("the cat", " sat")] * 50, done.append)
-    assert len(set(scored)) == 1
-    assert shapes == [(1, layout.BLOCK)]
-    assert sum(done) == 50
-
-
-def test_letters_cost_one_position(engine: HF, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
     logprobs = tree.Head.logprobs
 
@@ -209,8 +178,10 @@ def test_letters_cost_one_position(engine: HF, monkeypatch: pytest.MonkeyPatch) 
         return logprobs(self, hidden, at, tokens)
 
     monkeypatch.setattr(tree.Head, "logprobs", spy)
-    engine.loglikelihoods([Request("Question: the cat\nAnswer:", f" {letter}") for letter in "ABC12"])
-    assert seen == [1]
+    done: list[int] = []
+    scored = engine.loglikelihoods(requests, done.append)
+    assert len(set(scored)) == len(set(requests))
+    assert (seen, sum(done)) == ([1], len(requests))
 
 
 # memory that runs out

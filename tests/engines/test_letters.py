@@ -16,7 +16,6 @@ pytest.importorskip("openai", reason="the openai extra is not installed")
 from robustify import pipeline
 from robustify.answers import Answer, Answers, Asked, answer
 from robustify.ask import Asking, ask, plan
-from robustify.config import Config, parse
 from robustify.engines.cache import Cache
 from robustify.engines.openai.engine import OpenAIServer, check_server
 from robustify.engines.openai.letters import read_letter
@@ -30,7 +29,7 @@ from robustify.screen.voters import redrawn
 from robustify.screen.votes import UNANSWERED
 from robustify.views import Request
 from tests.support.fake_scorer import FakeScorer
-from tests.support.openai_stub import Stub, Toy, model, scored, stub
+from tests.support.openai_stub import Stub, Toy, config, model, scored, stub
 from tests.support.rules import collect_votes
 
 LETTERS = [Request("A. blue\nB. red\nC. green\nAnswer:", f" {letter}") for letter in "ABC"]
@@ -150,20 +149,14 @@ def items(tmp_path: Path, toys: list[Item]) -> Path:
     return tmp_path / "items.jsonl"
 
 
-def config(server: Stub, items: Path, **changes: Any) -> Config:
-    entry = {"name": "toy", "engine": "openai", "base_url": server.url, "retries": 1, **changes}
-    tree = {"name": "toys", "sensitivity": "public", "data": [{"path": str(items)}], "models": [entry]}
-    settings = {"asking": {"views": ["choices_only", "full"]}, "limits": {"min_robust": 1}}
-    return parse({**tree, **settings}, "c.yaml")
-
-
 def test_a_chat_votes_and_its_own_error_reaches_the_answers_the_summary_and_the_report(
     tmp_path: Path, items: Path
 ) -> None:
     with stub(**CHAT) as server:
-        run = pipeline.robustify(config(server, items), tmp_path / "run", tmp_path / "cache")
+        asked = config(server, items, asking={"views": ["choices_only", "full"]})
+        run = pipeline.robustify(asked, tmp_path / "run", tmp_path / "cache")
         server.bodies = []
-        again = pipeline.robustify(config(server, items), tmp_path / "warm", tmp_path / "cache")
+        again = pipeline.robustify(asked, tmp_path / "warm", tmp_path / "cache")
         assert not any("cup number" in str(body) for body in server.bodies)
     assert again.summary == run.summary
     table = pq.read_table(run.folder / "answers.parquet")
@@ -330,6 +323,3 @@ def test_an_echo_is_the_prompt_whether_or_not_a_token_follows_it(ended: int, tmp
         first = engine.loglikelihoods(texts)
         server.manner.ended = ended
         assert engine.loglikelihoods(texts) == first
-
-
-# the cache

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 pytest.importorskip("openai", reason="the openai extra is not installed")
 
+from bench.torture.runs import files_of
 from robustify import pipeline
 from robustify.ask import Asking
-from robustify.config import Config, parse
 from robustify.engines import check_model
 from robustify.engines.cache import Cache
 from robustify.engines.openai import jobs
@@ -28,7 +28,7 @@ from robustify.errors import AuthorisationError, DataError, ModelError, RequestE
 from robustify.item import Item
 from robustify.run import write_items
 from robustify.views import Request
-from tests.support.openai_stub import Stub, Toy, model, scored, stub
+from tests.support.openai_stub import Stub, Toy, config, model, scored, stub
 
 REQUESTS = [
     *(
@@ -54,9 +54,9 @@ def server() -> Iterator[Stub]:
         yield running
 
 
-def expected(request: Request, brain: Toy | None = None) -> float:
+def expected(request: Request) -> float:
     """The definition, token by token."""
-    brain = brain or Toy()
+    brain = Toy()
     before, row = brain.encode(request.context), brain.encode(request.context + request.continuation)
     after = brain.scored(row)
     return sum(after[i - 1][row[i]] for i in range(len(before), len(row)))
@@ -113,16 +113,15 @@ def told(**changes: Any) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("echo", ["missing", "none"])
 def test_a_server_without_echo_serves_letters_and_names_what_it_cannot(echo: str, tmp_path: Path) -> None:
-    letters = told(views=("choices_only", "full"))
+    letters = ("choices_only", "full")
     with stub(echo=echo) as server:
         with pytest.raises(UsageError) as e:
-            check_server(model(server), told())
+            check_server(model(server), Asking().templates())
         assert "does not support choices_only_text (answer-v1), cloze (qa-v1)" in str(e.value)
         assert "`asking: {mode: letter, views: [choices_only, full]}`" in str(e.value)
-        check_server(model(server), letters)
-        two_tokens = told(views=("choices_only", "full"), letter_templates=("balepur-v1",))
+        check_server(model(server), Asking(views=letters).templates())
         with pytest.raises(UsageError, match=r"does not support choices_only \(balepur-v1\)"):
-            check_server(model(server), two_tokens)
+            check_server(model(server), Asking(views=letters, letter_templates=("balepur-v1",)).templates())
         found = scored(server, tmp_path, LETTERS)
         with pytest.raises(ModelError, match="only letters can be scored"):
             scored(server, tmp_path, REQUESTS)
@@ -130,16 +129,14 @@ def test_a_server_without_echo_serves_letters_and_names_what_it_cannot(echo: str
 
 
 @pytest.mark.parametrize("manner", [{"echo": "ignored"}, {"completions": False}])
-def test_a_server_without_log_probabilities_can_only_write(manner: dict[str, Any], tmp_path: Path) -> None:
-    with stub(**manner) as server:
-        with pytest.raises(
-            UsageError, match=r"does not support choices_only .* a chat model that answers with a letter"
-        ):
-            check_server(model(server), told())
-        with OpenAIServer(model(server)) as engine:
-            with pytest.raises(ModelError, match="only letters can be scored"):
-                engine.loglikelihoods(LETTERS)
-            assert len(engine.write(["hello", "you"], max_tokens=4)) == 2
+def test_a_server_without_log_probabilities_can_only_write(manner: dict[str, Any]) -> None:
+    says = r"does not support choices_only .* a chat model that answers with a letter"
+    with stub(**manner) as server, OpenAIServer(model(server)) as engine:
+        with pytest.raises(UsageError, match=says):
+            check_server(model(server), Asking().templates())
+        with pytest.raises(ModelError, match="only letters can be scored"):
+            engine.loglikelihoods(LETTERS)
+        assert len(engine.write(["hello", "you"], max_tokens=4)) == 2
 
 
 # servers whose numbers do not hold
@@ -224,7 +221,7 @@ def test_another_model_is_refused_and_a_name_that_may_be_a_piece_of_a_prompt_is_
 
 
 @pytest.mark.parametrize("status", [500, 503, 429])
-def test_what_may_pass_is_tried_again(status: int, server: Stub, tmp_path: Path) -> None:
+def test_what_may_pass_is_tried_again(status: int, server: Stub) -> None:
     with OpenAIServer(model(server)) as engine:
         server.manner.faults = [(status, {}), (status, {"Retry-After": "0.1"})]
         found = engine.loglikelihoods(REQUESTS)
@@ -233,7 +230,7 @@ def test_what_may_pass_is_tried_again(status: int, server: Stub, tmp_path: Path)
     assert (usage["tried_again"], usage["requests"]) == (2, server.completions + 1)
 
 
-def test_a_server_that_hangs_is_given_up(server: Stub, tmp_path: Path) -> None:
+def test_a_server_that_hangs_is_given_up(server: Stub) -> None:
     with OpenAIServer(model(server, timeout=0.3, retries=1, concurrency=2)) as engine:
         engine.fingerprint()
         before = server.completions
@@ -243,14 +240,14 @@ def test_a_server_that_hangs_is_given_up(server: Stub, tmp_path: Path) -> None:
     assert server.completions - before <= 8, "of 40 requests, two at once, each tried twice"
 
 
-def test_an_address_where_nobody_listens_is_given_up_after_a_few_tries(tmp_path: Path) -> None:
+def test_an_address_where_nobody_listens_is_given_up_after_a_few_tries() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
-    with pytest.raises(
-        ModelError,
-        match=r"cannot be reached \(up to 3 tries\)\. Check that an OpenAI-compatible server runs at its base_url",
-    ):
+    says = (
+        r"cannot be reached \(up to 3 tries\)\. Check that an OpenAI-compatible server runs at its base_url"
+    )
+    with pytest.raises(ModelError, match=says):
         check_server(model(url, retries=20), ())
 
 
@@ -275,12 +272,23 @@ def test_a_proxy_of_the_environment_never_sees_this_machine_s_prompts(
 # the key
 
 
-def test_a_refused_key_is_named_by_its_variable_and_never_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+def test_the_key_is_sent_and_nothing_else_of_the_environment_and_it_is_never_shown(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     monkeypatch.setenv("ROBUSTIFY_API_KEY", "sk-4f0e-hidden-9a7")
-    with stub(key="sk-other") as server:
+    others = {
+        "API_KEY": "sk-other",
+        "ORG_ID": "org-other",
+        "PROJECT_ID": "project-other",
+        "BASE_URL": "http://127.0.0.1:9",
+    }
+    for name, value in others.items():
+        monkeypatch.setenv(f"OPENAI_{name}", value)
+    with stub(key="sk-4f0e-hidden-9a7") as server:
+        found = check_server(model(server, api_key_env="ROBUSTIFY_API_KEY"), ())
+        assert "other" not in str(server.headers)
+        server.manner.key = "sk-new"
         with pytest.raises(
             ModelError, match=r"refused the key in ROBUSTIFY_API_KEY \(401\).*variable ROBUSTIFY_API_KEY"
         ) as e:
@@ -290,22 +298,7 @@ def test_a_refused_key_is_named_by_its_variable_and_never_shown(
         monkeypatch.delenv("ROBUSTIFY_API_KEY")
         with pytest.raises(UsageError, match="variable ROBUSTIFY_API_KEY is not set"):
             check_server(model(server, api_key_env="ROBUSTIFY_API_KEY"), ())
-    assert "hidden" not in str(e.value) + caplog.text
-
-
-def test_the_key_is_sent_and_nothing_else_of_the_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ROBUSTIFY_API_KEY", "sk-4f0e-hidden-9a7")
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-another-server")
-    monkeypatch.setenv("OPENAI_ORG_ID", "org-hidden")
-    monkeypatch.setenv("OPENAI_PROJECT_ID", "project-hidden")
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-    with stub(key="sk-4f0e-hidden-9a7") as server:
-        told = check_server(model(server, api_key_env="ROBUSTIFY_API_KEY"), ())
-        sent = str(server.headers)
-    assert "hidden" not in str(told)
-    assert not any(secret in sent for secret in ("another", "org-hidden", "project-hidden"))
+    assert "hidden" not in f"{found} {e.value} {caplog.text}"
 
 
 @pytest.mark.parametrize(
@@ -438,28 +431,10 @@ def test_an_interrupt_waits_for_nobody_and_what_was_kept_is_not_asked_again(
 # a whole run
 
 
-def config(server: Stub | str, items: Path | str = "items.jsonl", **changes: Any) -> Config:
-    """`models`: changes of one entry each; other changes are of the only one."""
-    settings = {k: changes.pop(k) for k in ("asking",) if k in changes}
-    url = server if isinstance(server, str) else server.url
-    entry = {"name": "toy", "engine": "openai", "base_url": url, "retries": 1}
-    models = [{**entry, **change} for change in changes.pop("models", [changes])]
-    tree = {"name": "toys", "sensitivity": "public", "data": [{"path": str(items)}], "models": models}
-    return parse({**tree, "limits": {"min_robust": 1}, **settings}, "c.yaml")
-
-
 @pytest.fixture
 def items(tmp_path: Path, toys: list[Item]) -> Path:
     write_items(tmp_path / "items.jsonl", toys)
     return tmp_path / "items.jsonl"
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    return {
-        str(p.relative_to(folder)): p.read_bytes()
-        for p in sorted(folder.rglob("*"))
-        if p.is_file() and p.name != "run.log"
-    }
 
 
 def test_a_warm_run_asks_no_item_has_the_same_bytes_and_tells_what_it_cost(
@@ -471,7 +446,7 @@ def test_a_warm_run_asks_no_item_has_the_same_bytes_and_tells_what_it_cost(
             run = pipeline.robustify(asked, tmp_path / name, tmp_path / "cache")
             server.bodies, sent = [], server.bodies
     assert not any("cup number" in str(body) for body in sent)
-    assert files(tmp_path / "cold") == files(tmp_path / "warm")
+    assert files_of(tmp_path / "cold") == files_of(tmp_path / "warm")
     cold, warm = (json.loads((tmp_path / name / "run.log").read_text()) for name in ("cold", "warm"))
     assert cold["model"] == "toy"
     assert cold["tokens_in"] > warm["tokens_in"] > 0

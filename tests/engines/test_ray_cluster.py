@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -118,27 +119,13 @@ def test_no_cluster_at_an_address_is_a_resource_error(home: Path, tmp_path: Path
 
 def workers_of(driver: int) -> list[int]:
     """The processes of the actors below a driver, by what Ray calls them."""
-    parents = {int(p.name): parent_of(p) for p in Path("/proc").iterdir() if p.name.isdecimal()}
+    listed = subprocess.run(
+        ["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True
+    ).stdout
+    rows = [line.split(None, 2) for line in listed.splitlines()]
+    parents = {int(pid): int(parent) for pid, parent, *_ in rows}
 
-    def below(pid: int) -> bool:
-        while pid in parents:
-            if pid == driver:
-                return True
-            pid = parents[pid]
-        return False
+    def is_below(pid: int) -> bool:
+        return pid == driver or (pid in parents and is_below(parents[pid]))
 
-    return [pid for pid in parents if below(pid) and b"ray::Worker" in command_of(pid)]
-
-
-def parent_of(process: Path) -> int:
-    try:
-        return int((process / "stat").read_text().rpartition(")")[2].split()[1])
-    except OSError:
-        return 0
-
-
-def command_of(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""
+    return [int(pid) for pid, _, *words in rows if "ray::Worker" in "".join(words) and is_below(int(pid))]

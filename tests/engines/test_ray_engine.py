@@ -2,8 +2,7 @@
 
 import itertools
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +31,6 @@ LONG = [
 ]
 
 
-# the settings
-
-
-# a model on workers in this process
-
 torch = pytest.importorskip("torch", reason="the engine needs torch: the hf extra is not installed")
 
 
@@ -54,12 +48,7 @@ def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
 def joined(monkeypatch: pytest.MonkeyPatch) -> FakeRay:
     """The cluster that models find."""
     ray = FakeRay(seed=5)
-
-    @contextmanager
-    def cluster(_: RayModel) -> Iterator[FakeRay]:
-        yield ray
-
-    monkeypatch.setattr(ray_remote, "cluster", cluster)
+    monkeypatch.setattr(ray_remote, "cluster", lambda _: nullcontext(ray))
     return ray
 
 
@@ -132,10 +121,6 @@ def test_workers_without_room_are_done_without_unless_none_begins(
     else:
         with pytest.raises(ResourceError, match="no worker was ready after 600 s"):
             remotely(model_at(llama), llama, REQUESTS)
-
-
-def refusing(*_: Any) -> Any:
-    raise ValueError("a mask of four dimensions is not supported")
 
 
 def test_a_section_of_the_usual_length_is_not_named(llama: Path) -> None:

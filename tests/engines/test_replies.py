@@ -20,11 +20,7 @@ class Cut:
     name = "cut"
     has_chat_template = True
 
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-
     def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
-        self.asked += prompts
         return [Reply("It has", "length") for _ in prompts]
 
 

