@@ -163,7 +163,7 @@ class RayModel(TransformersSettings):
 
     def check(self, cache: Path, templates: Sequence[Template]) -> dict[str, str]:
         """Return the digests of the model's files. Raise `ModelError` if ray is not installed."""
-        from robustify.engines.ray.engine import require_ray
+        from robustify.engines.ray_workers import require_ray
 
         if self.host is not None:
             refuse_servers(self.name)
@@ -172,7 +172,7 @@ class RayModel(TransformersSettings):
 
     def open(self, cache: Path, scores: "Cache | None") -> AbstractContextManager[Scorer]:
         """Open the model on the workers of a cluster."""
-        from robustify.engines.ray.engine import open_remote
+        from robustify.engines.ray_workers import open_remote
 
         return open_remote(self, self.folder(cache), scores)
 

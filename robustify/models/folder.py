@@ -147,16 +147,8 @@ def model_info(name: str, cache: Path) -> dict[str, Any]:
     model = known(name)
     folder = models_folder(cache) / model.name
     record = read_record(folder)
-    return {
-        "name": model.name,
-        "licence": model.licence,
-        "present": record is not None,
-        "bytes": sum(p.stat().st_size for p in folder.iterdir()) if record else None,
-        "gguf_sha256": model.sha256,
-        "title": model.title,
-        "source": model.source,
-        "terms": model.terms,
-        "folder": str(folder),
-        "files": record.files if record else None,
-        "converted_with": record.converted_with if record else None,
-    }
+    size = None if record is None else sum(path.stat().st_size for path in folder.iterdir())
+    known_now = {"name": model.name, "licence": model.licence, "present": record is not None, "bytes": size}
+    source = {"gguf_sha256": model.sha256, "title": model.title, "source": model.source, "terms": model.terms}
+    stored = {name: getattr(record, name, None) for name in ("files", "converted_with")}
+    return {**known_now, **source, "folder": str(folder), **stored}

@@ -12,8 +12,8 @@ import pytest
 
 from robustify.ask import Asking, ask, plan
 from robustify.engines import open_scorer
+from robustify.engines import ray_workers as ray_remote
 from robustify.engines.protocols import Logprob, Scorer, Writer
-from robustify.engines.ray import engine as ray_remote
 from robustify.engines.settings import HFModel, OpenAIModel, RayModel
 from robustify.errors import RequestError
 from robustify.item import Item

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from robustify.engines.ray.engine import cluster
+from robustify.engines.ray_workers import cluster
 from robustify.engines.settings import RayModel
 from robustify.errors import ResourceError
 from robustify.run import write_items

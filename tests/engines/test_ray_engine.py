@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from robustify.engines import ray_workers as ray_remote
 from robustify.engines.cache import Cache
 from robustify.engines.local.paths import Sums
 from robustify.engines.plan import Encoded
 from robustify.engines.protocols import Logprob
-from robustify.engines.ray import engine as ray_remote
 from robustify.engines.settings import RayModel
 from robustify.errors import ModelError, ResourceError
 from robustify.views import Request

@@ -42,9 +42,6 @@ class HF(Closing):
         self._work: Work | None = None
         self._paths: Paths | None = None
 
-    def __repr__(self) -> str:
-        return f"HF({self.name!r}, {self._model.device}, {self._model.dtype})"
-
     @cached_property
     def speller(self) -> Speller:
         """Tokenizer of the model, which is loaded together with the model."""

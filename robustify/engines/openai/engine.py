@@ -45,9 +45,6 @@ class OpenAIServer(Closing):
         self._cache = cache
         self.usage = self._client.usage
 
-    def __repr__(self) -> str:
-        return f"OpenAIServer({self.name!r})"
-
     def close(self) -> None:
         """Close the connections."""
         self._client.close()

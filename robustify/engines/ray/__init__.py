@@ -1,1 +1,0 @@
-"""Engine that runs a model on the workers of a Ray cluster."""
