@@ -318,6 +318,7 @@ COMMANDS: dict[str, tuple[list[str], int, str]] = {
     "a misspelt command alone": (["heuristic"], 2, "Did you mean heuristics?"),
     "no file": (["validate", "nowhere.jsonl"], 2, "does not exist"),
     "a path, no config": (["sub/demo_benign.yam"], 2, "does not exist"),
+    "a URL": (["validate", "https://example.org/items.csv"], 2, "is a URL; expected a file. Download it"),
     "a folder": (["heuristics", "."], 2, "folder"),
     "no run": (["check", "nowhere"], 2, "is not a folder"),
     "a folder without run.json": (["check", "."], 2, "has no run.json"),

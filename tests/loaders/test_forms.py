@@ -182,12 +182,6 @@ def test_rows_that_decide_differently_decide_nothing(tmp_path: Path) -> None:
     assert loaded(tmp_path / "x", found, fields=FieldMap(key_is="label"), skip_bad=True).items
 
 
-def test_a_url_is_no_file(robustify) -> None:
-    code, _, err = robustify("validate", "https://example.org/items.csv")
-    assert code == 2
-    assert "is a URL; expected a file. Download it" in err
-
-
 def test_frames_with_gaps_keep_their_options_and_keys() -> None:
     pd = pytest.importorskip("pandas")
     import robustify as rb

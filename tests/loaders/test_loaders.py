@@ -18,6 +18,8 @@ from pydantic import ValidationError
 from robustify.errors import DataError, UsageError
 from robustify.item import Item
 from robustify.loaders import FieldMap, Loaded, Source, describe, load, load_many
+from tests.loaders import made
+from tests.loaders.made import lines
 
 Read = Callable[..., Loaded]
 COLOURS = ["red", "green", "blue", "grey"]
@@ -32,15 +34,9 @@ def read(tmp_path: Path) -> Read:
     def _read(content: object, file: str = "a.jsonl", **said: object) -> Loaded:
         path = tmp_path / file
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content if isinstance(content, str) else lines(content), encoding="utf-8")
-        return load(Source.model_validate({"path": str(path), **said}))
+        return made.loaded(path, content, **said)
 
     return _read
-
-
-def lines(rows: object) -> str:
-    assert isinstance(rows, list)
-    return "".join(json.dumps(row) + "\n" for row in rows)
 
 
 def csv_text(records: Sequence[Sequence[str]]) -> str:
@@ -199,9 +195,6 @@ SAME = {"stem": "Which lamp?"}
         ([SAME, SAME], []),
         ([SAME, {**SAME, "choices": COLOURS[::-1], "key": 1}], []),
         ([SAME, {**SAME, "choices": ["a", *COLOURS[1:]], "key": 1}], []),
-    ],
-    ids=[
-        "two keys", "another order", "a third", "the same twice", "the same in another order", "other choices",
     ],
 )  # fmt: skip
 def test_items_with_two_keys_are_named_with_both_lines(
@@ -564,38 +557,32 @@ def test_inspect_logs_give_each_item_once(read: Read) -> None:
     ]
 
 
-@pytest.fixture
-def many(read: Read, tmp_path: Path) -> Callable[[dict[str, object]], Loaded]:
-    def _many(files: dict[str, object]) -> Loaded:
-        for name, content in files.items():
-            (tmp_path / name).parent.mkdir(exist_ok=True)
-            (tmp_path / name).write_text(
-                content if isinstance(content, str) else lines(content), encoding="utf-8"
-            )
-        return load_many([Source(path=str(tmp_path / name)) for name in files])
-
-    return _many
+def many(folder: Path, files: dict[str, object]) -> Loaded:
+    for name, content in files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(content if isinstance(content, str) else lines(content), "utf-8")
+    return load_many([Source(path=str(folder / name)) for name in files])
 
 
-def test_several_files_are_one_benchmark(many: Callable[[dict[str, object]], Loaded]) -> None:
-    loaded = many({f"mmlu/{name}_test.csv": csv_text(MMLU) for name in ("astronomy", "music")})
+def test_several_files_are_one_benchmark(tmp_path: Path) -> None:
+    loaded = many(tmp_path, {f"mmlu/{name}_test.csv": csv_text(MMLU) for name in ("astronomy", "music")})
     assert (loaded.name, loaded.layout) == ("mmlu", "mmlu_csv")
     assert [i.id for i in loaded.items][::3] == ["astronomy-0001", "music-0001"]
     assert {i.topic for i in loaded.items} == {"astronomy", "music"}
     assert loaded.files == ("astronomy_test.csv",) * 3 + ("music_test.csv",) * 3
     repeats = [(d.file, d.line, d.item) for d in loaded.defects if d.kind == "repeated_stem"]
     assert repeats == [("music_test.csv", line, f"music-000{n}") for n, line in enumerate((1, 3, 4), 1)]
-    loaded = many({f"{folder}/music_test.csv": csv_text(MMLU) for folder in ("a", "b")})
+    loaded = many(tmp_path, {f"{folder}/music_test.csv": csv_text(MMLU) for folder in ("a", "b")})
     assert [i.id for i in loaded.items][::3] == ["a-music-0001", "b-music-0001"]
     assert {i.topic for i in loaded.items} == {"music"}
 
 
-def test_the_faults_of_all_files_are_told_at_once(many: Callable[[dict[str, object]], Loaded]) -> None:
+def test_the_faults_of_all_files_are_told_at_once(tmp_path: Path) -> None:
     good = {**LISTED, "id": "x", "answer": 1}
     with pytest.raises(DataError, match=r"b\.jsonl:2: the ID is already used at a\.jsonl:2"):
-        many({name: [{**good, "id": name}, good] for name in ("a.jsonl", "b.jsonl")})
+        many(tmp_path, {name: [{**good, "id": name}, good] for name in ("a.jsonl", "b.jsonl")})
     with pytest.raises(DataError) as caught:
-        many({name: [{**good, "answer": 9}] for name in ("a.jsonl", "b.jsonl")})
+        many(tmp_path, {name: [{**good, "answer": 9}] for name in ("a.jsonl", "b.jsonl")})
     assert [line.split(":")[0] for line in caught.value.lines] == ["a.jsonl", "b.jsonl"]
     with pytest.raises(UsageError):
         load_many([])
@@ -608,10 +595,10 @@ def test_defects_load_and_are_named_by_line(read: Read) -> None:
         for q, c, a in zip(("q1", "q2", "q3", " Q1 "), choices, "CAAA", strict=True)
     ]
     loaded = read(rows)
-    assert [(d.kind, d.line) for d in loaded.defects] == [
-        ("repeated_choice", 1), ("outer_space", 1), ("repeated_choice", 2), ("repeated_key_text", 2), ("empty_choice", 3),
-        ("repeated_stem", 4),
-    ]  # fmt: skip
+    said = (
+        "repeated_choice 1 outer_space 1 repeated_choice 2 repeated_key_text 2 empty_choice 3 repeated_stem 4"
+    )
+    assert " ".join(f"{d.kind} {d.line}" for d in loaded.defects) == said
     at = [{"line": line, "item": f"a-000{line}", "file": "a.jsonl"} for line in (1, 2)]
     assert describe(loaded)["defects"]["repeated_choice"] == {"n": 2, "at": at}
 
@@ -622,9 +609,8 @@ def test_a_description_counts_and_holds_no_text(read: Read) -> None:
     loaded = read([*rows, {"question": "ZQX?", "choices": ["ZQX a"], "answer": 0}], skip_bad=True)
     told = describe(loaded)
     assert "ZQX" not in json.dumps(told) + repr(loaded)
-    assert {name: told[name] for name in ("n_items", "option_counts", "key_positions", "topics")} == {
-        "n_items": 5, "option_counts": {"2": 5}, "key_positions": {"0": 3, "1": 2}, "topics": {"cups": 5},
-    }  # fmt: skip
+    assert (told["n_items"], told["topics"]) == (5, {"cups": 5})
+    assert (told["option_counts"], told["key_positions"]) == ({"2": 5}, {"0": 3, "1": 2})
     assert told["chance_accuracy"] == pytest.approx(0.5)
     aside = {"line": 6, "reason": "expected 2 to 26 choices, found 1", "file": "a.jsonl"}
     assert told["quarantined"] == [aside]
@@ -668,5 +654,5 @@ def test_items_written_in_our_own_layout_come_back_equal(tmp_path: Path, found: 
         path.write_bytes(text.encode("utf-8"))
         assert load(Source(path=str(path))).items == tuple(found)
     rows = [json.loads(line) for line in own(found).split("\n") if line]
-    path.write_bytes("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode("utf-8"))
+    path.write_bytes("".join(json.dumps(row) + "\n" for row in rows).encode("utf-8"))
     assert load(Source(path=str(path))).items == tuple(found)
