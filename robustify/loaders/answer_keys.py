@@ -17,7 +17,7 @@ from robustify.item import FEWEST, MOST
 from robustify.loaders.loaded import KeyKind
 from robustify.loaders.options import SeveralRightError, literal, truth
 from robustify.loaders.rows import RawItem, json_kind, require_text, whole
-from robustify.marks.labelling import LETTERS, SERIES, bare_mark, fold
+from robustify.marks.labelling import LETTERS, SERIES, as_mark, bare_mark
 from robustify.marks.picks import NoPick, Picked, equal_options, read_pick
 from robustify.redaction import HoldsText
 
@@ -147,7 +147,7 @@ def _by_mark(key: str, labels: tuple[str, ...], k: int) -> Readings:
     letter, number = _letter(key), _number(key)
     folded = str(number) if number is not None else key.casefold() if letter is None else LETTERS[letter]
     found: dict[KeyKind, tuple[int, ...]] = {}
-    if own := tuple(at for at, name in enumerate(labels) if folded in (name.casefold(), fold(name))):
+    if own := tuple(at for at, name in enumerate(labels) if folded in (name.casefold(), as_mark(name))):
         found["label"] = own
     if number is not None and 0 <= number < k:
         found["index"] = (number,)

@@ -119,15 +119,10 @@ class Columns:
         shapes = Counter(map(tuple, rows))
         usual = shapes.most_common(1)[0][0]
         some = rows[:: max(1, len(rows) // _ROWS_LOOKED_AT)]
-        filled = Counter(name for cells in some for name, cell in cells.items() if not _is_empty(cell))
+        pairs = ((name, cell) for cells in some for name, cell in cells.items() if cell is not None)
+        filled = Counter(name for name, cell in pairs if not isinstance(cell, str) or cell.strip())
         names = dict.fromkeys([*usual, *(name for shape in shapes for name in shape)])
         return cls(tuple(names), filled, next(cells for cells in rows if tuple(cells) == usual))
-
-    def keys(self, names: Iterable[str]) -> list[str]:
-        """Return the fields that may be the key, the most likely first. A sparse field never wins over a full one."""
-        found = [name for rank in KEYS for name in usual_names(names, [rank])]
-        most = max((self.filled[name] for name in found), default=0)
-        return [name for name in found if 10 * self.filled[name] >= 9 * most]
 
 
 def complete(fields: FieldMap, columns: Columns) -> FieldMap:
@@ -143,7 +138,10 @@ def complete(fields: FieldMap, columns: Columns) -> FieldMap:
         choices, right = _choices(own, every, columns)
         key = key or right
     own = [name for name in own if name not in several(choices)]
-    key = key or next(iter(columns.keys(own)), None)
+    keys = [name for rank in KEYS for name in usual_names(own, [rank])]
+    # A sparse field never wins over a full one.
+    most = max((columns.filled[name] for name in keys), default=0)
+    key = key or next((name for name in keys if 10 * columns.filled[name] >= 9 * most), None)
     stem = fields.stem or _only("stem", [name for name in own if name != key], STEMS)
     free = [name for name in every if name != stem and name not in several(choices)]
     # A field that is null in the first rows may have values later in the file.
@@ -183,7 +181,3 @@ def _choices(
     if wrong and (right := usual_names([name for name in own if name not in wrong], RIGHT)):
         return (right[0], *wrong), right[0]
     raise ColumnError("no field has a common name for the choices")
-
-
-def _is_empty(cell: object) -> bool:
-    return cell is None or (isinstance(cell, str) and not cell.strip())

@@ -36,7 +36,7 @@ _BARE = re.compile(rf"\s*(?P<mark>{TOKEN})\s+(?=\S)")
 
 
 @lru_cache(maxsize=4096)
-def fold(mark: str) -> str:
+def as_mark(mark: str) -> str:
     """Return a mark in its plain form: without circle, width, case, or hamza."""
     one = str(unicodedata.digit(mark, mark)) if len(mark) == 1 else mark
     plain = compatible(one).casefold().strip("()").translate(_FOLDED)
@@ -48,7 +48,7 @@ def fold(mark: str) -> str:
 def _series() -> tuple[tuple[str, ...], ...]:
     lines = files(__package__).joinpath("alphabets.txt").read_text(encoding="utf-8").splitlines()
     marks = [line.split() if " " in line else line for line in lines if not line.startswith("#")]
-    return tuple(tuple(map(fold, one[:MOST])) for one in marks)
+    return tuple(tuple(map(as_mark, one[:MOST])) for one in marks)
 
 
 SERIES = _series()
@@ -67,7 +67,7 @@ def _places(series: tuple[str, ...]) -> dict[str, int]:
 
 def positions_in_series(marks: Sequence[str]) -> tuple[int, ...] | None:
     """Return the position of each mark if the marks are the first of one series, in any order. Otherwise, return None."""
-    plain = [fold(mark) for mark in marks]
+    plain = [as_mark(mark) for mark in marks]
     for series in _EVERY:
         places = _places(series)
         found = [places.get(mark, MOST) for mark in plain]
@@ -148,7 +148,7 @@ def _undressed(option: str) -> tuple[str, str] | None:
 
 
 def _is_mark(text: str) -> bool:
-    return fold(text) in _MARKS
+    return as_mark(text) in _MARKS
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -163,7 +163,7 @@ class ListedOptions(HoldsText):
 def cut_at_labels(text: str, labels: Sequence[str] = ()) -> ListedOptions | None:
     """Return the options that a text lists last, or None if it lists none. Labels stand at line starts, or else within
     lines and then in a dress that every label has. With `labels`, only options with these labels count."""
-    wanted = [fold(label) for label in labels]
+    wanted = [as_mark(label) for label in labels]
     for pattern in (_AT_LINE, _INLINE):
         run = _last_run([mark for mark in pattern.finditer(text) if _is_mark(mark["mark"])], wanted)
         if run:
@@ -188,7 +188,7 @@ _INLINE = re.compile(rf"(?:(?<=[\s|;,/])|^){_LISTED}")
 
 def _last_run(marks: Sequence["re.Match[str]"], wanted: Sequence[str]) -> Sequence["re.Match[str]"]:
     """Return the last marks that form a whole series from its beginning."""
-    plain = [fold(mark["mark"]) for mark in marks]
+    plain = [as_mark(mark["mark"]) for mark in marks]
     for start in range(len(marks) - 2, -1, -1):
         for series in [wanted] if wanted else _EVERY:
             n = len(commonprefix([plain[start:], [*series]]))  # noqa: RUF071 (marks, not paths)
@@ -219,14 +219,14 @@ def without_tail(cut: ListedOptions) -> ListedOptions | None:
 def bare_mark(text: str) -> str | None:
     """Return the plain mark of a text that is nothing but a mark in any dress, or None."""
     found = _BARE_LABEL.fullmatch(text)
-    return fold(found["mark"]) if found and _is_mark(found["mark"]) else None
+    return as_mark(found["mark"]) if found and _is_mark(found["mark"]) else None
 
 
 def series_of(cells: Iterable[str]) -> tuple[str, ...] | None:
     """Return the series that holds most of the marks among the cells of a file, or None if there are no marks. Digits are
     no marks here, because the caller decides how they count."""
     heads = [(cell, _dressed(cell)) for cell in cells]
-    found = Counter(fold(head[0]) if head else bare_mark(cell) for cell, head in heads)
+    found = Counter(as_mark(head[0]) if head else bare_mark(cell) for cell, head in heads)
     best: tuple[int, int, tuple[str, ...]] | None = None
     for series in SERIES:
         places = [place for place, mark in enumerate(series) if found[mark]]

@@ -14,7 +14,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Literal, NamedTuple
 
-from robustify.marks.labelling import CLOSING, COUNTED, LETTERS, OPENING, SERIES, TOKEN, fold
+from robustify.marks.labelling import CLOSING, COUNTED, LETTERS, OPENING, SERIES, TOKEN, as_mark
 from robustify.redaction import HoldsText
 from robustify.texts import INVISIBLE, unspaced
 
@@ -111,13 +111,13 @@ def read_pick(
 
     `options` are empty texts if only their number is known. `labels` are the marks of the options. Without them, letters of
     any alphabet and roman numbers count, but no digits. `prefer` decides if a text is both a mark and another option."""
-    return _Reader(tuple(options), None if labels is None else tuple(map(fold, labels)), prefer).read(text)
+    return _Reader(tuple(options), None if labels is None else tuple(map(as_mark, labels)), prefer).read(text)
 
 
 def _mark_position(mark: str, k: int, labels: Sequence[str] | None = None) -> int | NoPick | None:
     """Return the position of a mark without dress among `k` options, a reason if it is unclear, or None if it is no mark.
     Latin letters come before other alphabets, and roman numbers last."""
-    plain = fold(mark)
+    plain = as_mark(mark)
     if labels is not None and plain in labels:
         place = labels.index(plain)
         return place if place < k else NoPick("beyond the options")
@@ -165,7 +165,9 @@ class _Reader(HoldsText):
         if announced:
             short = isinstance(first, Picked) and first.how == "mark"
             return _together([first, *announced] if short and first is not None else announced)
-        begun = {fold(m["mark"]) for line in lines if (m := _MARK_AND_TEXT.match(line)) and m["gap"].strip()}
+        begun = {
+            as_mark(m["mark"]) for line in lines if (m := _MARK_AND_TEXT.match(line)) and m["gap"].strip()
+        }
         if isinstance(first, Picked) and first.how == "explained" and len(begun) > 1:
             first = NoPick("several options")
         if isinstance(first, Picked) and first.how == "mark" and last is None:
