@@ -92,9 +92,9 @@ def chance(
         over = flagged - null - (np.take_along_axis(drawn, at, axis=1)[:, 0] - (drawn * share).sum(axis=1))
         room = 1 + (share**2).sum(axis=1) - 2 * np.take_along_axis(share, at, axis=1)[:, 0]
         # If all keys are at one position, no other option can be the key or a decoy.
-        odds = np.where(share < 1, share / np.maximum(1 - share, ROUNDING), 0.0)
-        decoys = ((would & (np.arange(would.shape[1]) != at)) * odds).sum(axis=1)
-        ratio = odds.max(axis=1)
+        per_decoy = np.where(share < 1, share / np.maximum(1 - share, ROUNDING), 0.0)
+        decoys = ((would & (np.arange(would.shape[1]) != at)) * per_decoy).sum(axis=1)
+        ratio = per_decoy.max(axis=1)
     pmf, count = poisson_binomial(null), int(flagged.sum())
     latent = excess_ci = latent_ci = None
     rated = _latent_contributions(over, room, k)

@@ -2,7 +2,9 @@
 of the filter or from somebody who could not have seen, and a shortcut that an outsider finds is told.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,10 +14,14 @@ from robustify.answers import Answer, Answers
 from robustify.arrays import Ints
 from robustify.baselines.artifact_probe import ProbeSettings, probe
 from robustify.item import Item
+from robustify.judging.audit.auditor import AuditorRates
+from robustify.judging.audit.auditor import audited as rate_of
+from robustify.judging.audit.residual import AUDITORS, AuditTask
 from robustify.judging.audit.residual import residual as judge_residual
-from robustify.judging.context import Facts, Rules, context
+from robustify.judging.context import Context, Facts, Rules, context
 from robustify.judging.guardrails import Limits
 from robustify.judging.judgement import judge
+from robustify.report.page_tables import auditors
 from robustify.screen.screen_rules import ScreenRules
 from tests.support.fake_answers import Bench, bench, items_of, rows
 from tests.support.rules import unanimous
@@ -149,3 +155,26 @@ def test_if_a_fitted_scorer_decided_no_fitted_auditor_is_independent() -> None:
     left = [row["n"] for row in found["leave_one_out"].values()]
     assert len(left) == 2
     assert len({*left, found["probe"]["n"]}) > 1, "each voter is left out of the ranking"
+
+
+def cheat(ctx: Context, task: AuditTask) -> Iterator[AuditorRates]:
+    """Yield an auditor that saw the keys."""
+    kept = task.kept
+    right = kept.key[:, None] == np.arange(kept.would.shape[1])
+    yield AuditorRates("cheat", "who saw the keys", rate_of(right, kept.key, kept.k, kept.would), True)
+
+
+def test_a_made_up_auditor_is_one_function_and_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = bench(300)
+    table = Answers.of(rows(made, rotations=False, bias=0.0))
+    ctx = context(table, Facts("made-up"), Rules(ScreenRules(criterion="unanimous", voters=("v0", "v1"))))
+    before = judge_residual(ctx)
+    assert (before.others, before.verdict) == (None, "inconclusive")
+    monkeypatch.setitem(AUDITORS, "cheat", cheat)
+    after = judge_residual(ctx)
+    assert after.leave_one_out == before.leave_one_out
+    assert after.others["who saw the keys"].value == 1.0
+    assert after.verdict == "not certified"
+    assert [reason.params["auditor"] for reason in after.reasons] == ["who saw the keys"]
+    shown = [name for (name, _), _ in auditors(SimpleNamespace(residual=after))]  # type: ignore[arg-type]
+    assert shown[-1] == "who saw the keys"
