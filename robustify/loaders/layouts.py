@@ -281,11 +281,11 @@ def _rivals(fields: FieldMap, names: Sequence[str], rows: Sequence[Cells], raws:
     if fields.key is None or fields.key in several(fields.choices):
         others = []
     for rival in (*others, *({LOGGED_TARGET} & {*names})):
-        told = said[f"`{rival}`"] = []
+        read = said[f"`{rival}`"] = []
         for cells, raw in zip(rows, raws, strict=True):
             key = options.own_label(cells.get(rival), fields.choices, raw.labels)
             other = answer_keys.written_key(replace(raw, key_is="auto", key=key))
-            told.append(answer_keys.places_of(other.found))
+            read.append(answer_keys.places_of(other.found))
     return {what: meant for what, meant in said.items() if any(meant)}
 
 
