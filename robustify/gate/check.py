@@ -6,23 +6,17 @@ one per line. Counts and skipped layers are printed to stderr.
 
 import hashlib
 import sys
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from robustify.gate.fingerprints import Fingerprints
 from robustify.gate.folded_words import LEAST_TERMS, readings, terms_named
 from robustify.gate.key_file import Key
-from robustify.gate.opaque import MOST_BYTES, decoded, is_pointer, text_of, unreadable, why_refused
+from robustify.gate.opaque import MOST_BYTES, is_pointer, text_of, unreadable, why_refused
 from robustify.gate.policy import BY_ID, GateFinding, Policy, digest_of
 from robustify.gate.shapes import ENOUGH, MOST_SHAPES, Shape, shapes_of, weight
 from robustify.gate.sources import Blob
 from robustify.gate.state import keys_in, states
-
-_SECONDS = 40.0
-"""Processor seconds after which no further reading of a file is scanned. The largest harmless files need a quarter."""
-_DEPTH = 3
-"""Maximum depth to which embedded text is decoded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +44,10 @@ class Examined:
         return sorted(found, key=lambda finding: (finding.line, finding.rule.id))
 
 
-def examine(
-    data: bytes, prints: Fingerprints | None = None, keys: Sequence[Key] = (), seconds: float = _SECONDS
-) -> Examined:
+def examine(data: bytes, prints: Fingerprints | None = None, keys: Sequence[Key] = ()) -> Examined:
     """Return what all layers find in the content of one file, from which a policy can take findings.
 
-    `keys` are the user's own keys, whose secrets are found even without an ID. If the scan takes more than `seconds` of
-    processor time, the file is refused and the findings up to then are returned.
+    `keys` are the user's own keys, whose secrets are found even without an ID.
     """
     text, found = text_of(data) if len(data) <= MOST_BYTES else None, dict[tuple[str, str], GateFinding]()
 
@@ -75,37 +66,23 @@ def examine(
     if pieces := unreadable(text):
         says = f"({sum(map(len, pieces)):,} unreadable characters)"
         add("RBG502", _line_of(text, max(text.find(pieces[0]), 0)), says, " ".join(pieces))
-    until, shapes, terms, sets = time.process_time() + seconds, list[Shape](), 0, dict[str, tuple[int, str]]()
-    for form, line in _texts(text, None, set()):
-        if time.process_time() >= until:
-            add("RBG503", 1, "(the scan took too long)")
-            break
+    shapes, terms, sets = list[Shape](), 0, dict[str, tuple[int, str]]()
+    for form in readings(text):
         for rule, at, says in states(form, keys):
-            place = line or _line_of(form, at)
+            place = _line_of(form, at)
             lines = text.split("\n")[place - 1 : place] if rule == "RBG401" else []
             add(rule, place, says, lines[0] if lines else text)
-        new = [(line or at, keyed) for at, keyed in shapes_of(form)]
+        new = shapes_of(form)
         shapes = max(shapes, new, key=weight)
         terms = max(terms, terms_named(form)) if new else terms
         for name, at, strength in prints.matches(form) if prints else ():
-            sets.setdefault(name, (line or at, strength))
+            sets.setdefault(name, (at, strength))
     for name, (place, strength) in sets.items():
         add("RBG301", place, f'(set "{name}", {strength})')
     shapes = sorted(shapes)
     rows = _rows(text, [line - 1 for line, _ in shapes])
     digests = (digest_of("RBG101", row) for row in rows)
     return Examined(tuple(found.values()), tuple(zip(shapes, digests, strict=True)), terms)
-
-
-def _texts(text: str, line: int | None, seen: set[str], depth: int = 0) -> Iterator[tuple[str, int | None]]:
-    """Yield the readings of a text and of the short encoded texts in it, which have the line of their place."""
-    if text in seen:
-        return
-    seen.add(text)
-    for form in readings(text):
-        yield form, line
-        for at, inner in decoded(form) if depth < _DEPTH else ():
-            yield from _texts(inner, line or _line_of(form, at), seen, depth + 1)
 
 
 def _line_of(text: str, at: int) -> int:

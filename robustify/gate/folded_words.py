@@ -38,22 +38,26 @@ _PARTING = {"p", "br", "div", "li", "tr", "hr", "option", "label"}
 
 
 def readings(text: str) -> Iterator[str]:
-    """Yield a text, and its form without escapes, entities, tags and invisible characters if it differs.
+    """Yield a text, and its forms without escapes, entities and tags, and then without invisible characters.
 
-    The form has the same lines, but only those that changed and those near them; all other lines are blank.
+    A form has the same lines, but only those that changed and those near them; all other lines are blank.
     """
     yield text
-    form = _without_tags(narrow(_unescaped(narrow(text))))
-    if form != text:
-        old, new = text.split("\n"), form.split("\n")
-        if len(old) == len(new):
-            out, done = [""] * len(new), 0
-            for i in (i for i, (a, b) in enumerate(zip(old, new, strict=True)) if a != b):
-                begin, end = max(done, i - _NEAR), i + _NEAR + 1
-                out[begin:end] = new[begin:end]
-                done = min(end, len(new))
-            form = "\n".join(out)
-        yield form
+    read = _without_tags(_unescaped(narrow(text)))
+    for form in dict.fromkeys((read, narrow(read))):
+        if form != text:
+            yield _changed(text.split("\n"), form.split("\n"))
+
+
+def _changed(old: list[str], new: list[str]) -> str:
+    if len(old) != len(new):
+        return "\n".join(new)
+    out, done = [""] * len(new), 0
+    for i in (i for i, (a, b) in enumerate(zip(old, new, strict=True)) if a != b):
+        begin, end = max(done, i - _NEAR), i + _NEAR + 1
+        out[begin:end] = new[begin:end]
+        done = min(end, len(new))
+    return "\n".join(out)
 
 
 def narrow(text: str) -> str:

@@ -4,9 +4,8 @@ Names and extensions are ignored. An image passes if it is complete and has only
 text chunks, metadata, unknown chunks and trailing bytes are refused. The gate does not read what the pixels show.
 
 Unreadable characters (encoded pieces, escapes, symbols, hidden characters) are counted over a whole file. Nothing is
-decoded to find out what they say, because their content may be encoded again, packed or encrypted. Only short runs of
-base64 and hex are decoded and read, because people paste them. Words are what tells text from code: `getElementById` and
-`python3` read as words, but most pieces of base64 do not.
+decoded to find out what they say, because their content may be encoded again, packed or encrypted. Words are what tells
+text from code: `getElementById` and `python3` read as words, but most pieces of base64 do not.
 """
 
 import base64
@@ -14,16 +13,15 @@ import re
 import struct
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from functools import lru_cache
 
 from robustify.texts import TAG_LETTERS, UNSEEN
 
 MOST_BYTES = 16 << 20
 """Maximum number of bytes in a file."""
-MOST = 160
-"""Maximum number of unreadable characters in a file."""
+MOST, _LONGEST = 160, 63
+"""Maximum number of unreadable characters in a file, and in one piece. Eight words of text take about 64 in base64."""
 SUBMODULE = b"Subproject commit "
 _POINTER = re.compile(
     rb"version https://git-lfs\.github\.com/spec/|Subproject commit [0-9a-f]{40}|/annex/objects/"
@@ -132,8 +130,6 @@ _STRONG = 16
 _SHARE = 0.25
 """Share of the characters in words and pieces from which shorter pieces count, too."""
 _TOKEN = re.compile(r"[A-Za-z0-9+/_=-]+")
-_LONG = re.compile(rf"[A-Za-z0-9+/_-]{{40,{2 * MOST}}}={{0,2}}")
-"""Run that is decoded. Eight words of text take about 60 characters."""
 _PART = re.compile(r"[A-Za-z0-9]+")
 _HUMP = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _NUMBERED = re.compile(
@@ -142,9 +138,9 @@ _NUMBERED = re.compile(
 _DIGEST = re.compile(
     r"(?i:(?:0x)?(?:[0-9a-f]{16}|[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{56}|[0-9a-f]{64}|[0-9a-f]{96}|[0-9a-f]{128})"
     r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
-    r"|[A-Za-z0-9+/_-]{43}=|[A-Za-z0-9+/_-]{86}==|(?:sha\d{1,3}-|h1)[A-Za-z0-9+/]{27,86}={0,2}"
+    r"|[A-Za-z0-9+/_-]{43}=|[A-Za-z0-9+/_-]{86}==|(?:sha\d{1,3}-|h1)[A-Za-z0-9+/]{27,86}={0,2}|AAAAC3Nza[A-Za-z0-9+/]{59}"
 )
-"""A digest in hex or base64, or a UUID."""
+"""A digest in hex or base64, a UUID, or a public key of SSH."""
 _HUMP_SIZE, _LONG_HUMP_SIZE = 2.6, 3.4
 """Maximum mean length of a hump (as in camelHump) in encoded text, and in long encoded text. The mean is about 2 in
 base64 and hex, and at least 4 in names."""
@@ -173,7 +169,8 @@ _EDGES = " \t#>*|/\"'`,+;\\"
 
 
 def unreadable(text: str) -> list[str]:
-    """Return the unreadable pieces of a text, each once, if they have more than `MOST` characters, or else nothing."""
+    """Return the unreadable pieces of a text, each once, if there is a long one or they have more than `MOST` characters,
+    or else nothing."""
     bare = _bare(text)
     strong, weak, n_weak, words = list[str](), list[str](), 0, 0
     for token, n in Counter(_TOKEN.findall(bare)).items():
@@ -185,32 +182,18 @@ def unreadable(text: str) -> list[str]:
             n_weak += n * size
         else:
             words -= n * size
+    long = any(len(token) > _LONGEST for token in strong)
     if n_weak > _SHARE * (words + n_weak):
         strong += weak
     strong += _ESCAPES.findall(bare)
     if not bare.isascii():
         strong += _HIDDEN.findall(bare)
     found = max(strong, _dense_lines(bare), key=_size)
-    return found if _size(found) > MOST else []
+    return found if long or _size(found) > MOST else []
 
 
 def _size(pieces: Sequence[str]) -> int:
     return sum(map(len, pieces))
-
-
-def decoded(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the offset of each short run of base64 or hex, and the text in it."""
-    for match in _LONG.finditer(text):
-        run = match[0].removeprefix("0x")
-        if _coded(run) > 0:
-            with suppress(ValueError):
-                data = bytes.fromhex(run) if _HEX_ONLY.fullmatch(run) else _from_base64(run)
-                yield match.start(), data.decode()
-
-
-def _from_base64(coded: str) -> bytes:
-    bare = coded.rstrip("=").replace("-", "+").replace("_", "/")
-    return base64.b64decode(bare[: len(bare) - (len(bare) % 4 == 1)] + "=" * (-len(bare) % 4))
 
 
 def _bare(text: str) -> str:
@@ -223,7 +206,8 @@ def _bare(text: str) -> str:
 
 
 def _without_image(match: re.Match[str]) -> str:
-    data = _from_base64(re.sub(r"\\n|\s+", "", match[0]))
+    coded = re.sub(r"\\n|\s+", "", match[0]).rstrip("=")
+    data = base64.b64decode(coded[: len(coded) - (len(coded) % 4 == 1)] + "=" * (-len(coded) % 4))
     return match[0] if _image_fault(data) else " "
 
 

@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from robustify.gate.check import examine
 from robustify.gate.fingerprints import Fingerprints
 from robustify.gate.folded_words import lexicon_file
 from robustify.gate.opaque import MOST_BYTES
@@ -81,7 +80,7 @@ def _refused() -> Iterator[tuple[str, str, bytes]]:
         "some words",
         _text("# COPPER lantern does (the ferryman) Dovaru, hang: above the eastern quay"),
     )
-    yield "RBG301", "choices in base64", base64.b64encode(_text(*REGISTERED[0][1:]))
+    yield "RBG502", "choices in base64", base64.b64encode(_text(*REGISTERED[0][1:]))
     yield "RBG401", "a canary", _text(f"data {_CANARY}")
     yield "RBG401", "a canary with the line ends of old programs", f"a\rb\rdata {_CANARY}".encode()
     yield "RBG402", "a key", _text(f"export KEY={_KEY}")
@@ -349,8 +348,3 @@ def test_hostile_repetition_costs_no_more_than_its_size(piece: str) -> None:
 
     # Four times as much costs four times as much; a cost of the square would be sixteen. Some clocks tick every 4 ms.
     assert seconds(48_000) <= 10 * max(seconds(12_000), 0.008)
-
-
-def test_a_file_that_takes_too_long_is_refused() -> None:
-    (late,) = examine(b"a note", seconds=0.0).left()
-    assert late.rule.id == "RBG503"
