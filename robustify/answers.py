@@ -49,14 +49,12 @@ OPTIONAL = pa.schema([(ROTATION, pa.int16()), ("draws", pa.int16()), ("at_most",
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Row of the answer table. `scores`, `n_chars`, `n_bytes`, and `n_tokens` have one entry per choice, in benchmark
-    order.
+    """Row of the answer table. Sequences have one entry per choice, in benchmark order.
 
-    `pick` is the index of the best choice (the lowest among ties), or None if there is no readable answer. `tie` counts
-    the choices that share the best score. `correct` is the credit: 1/tie if the key is among the best choices, 0 if not,
-    and None if unanswered. `error` is the reason why there is no answer, without item text. If `draws` is set, scores are
-    logs of each letter's share of that many replies. If `at_most` is set, the server did not return the letters whose
-    score is NaN, and `at_most` is an upper bound on their log-probability, below that of the pick."""
+    `pick` is the index of the best choice (the lowest of `tie` choices that share the best score), or None if there is no
+    readable answer, for the reason `error`. `correct` is the credit: 1/tie if the key is among the best choices, 0 if
+    not, and None if unanswered. If `draws` is set, scores are logs of each letter's share of that many replies. If
+    `at_most` is set, the server did not return the letters whose score is NaN, and it bounds their log-probability."""
 
     item: str
     view: str
@@ -120,13 +118,12 @@ def unanswered(asked: Asked, why: str) -> Answer:
 
 
 class Block:
-    """Rows of an answer table as arrays, with r rows and at most K choices per row.
+    """Rows of an answer table as arrays, with r rows and at most K choices per row. They are read on first use.
 
-    Arrays of shape (r,): `item` (index into `Answers.items`), `key`, `pick` (-1 if unanswered), `correct` (credit, NaN if
+    Shape (r,): `item` (index into `Answers.items`), `key`, `pick` (-1 if unanswered), `correct` (credit, NaN if
     unanswered), `tie`, `k` (number of choices), `rotation` (which rotation of the item's order was shown, -1 if none),
-    `draws` (0 for log-probabilities), and `at_most` (NaN if all scores are known). Arrays of shape (r, K): `scores`,
-    `n_chars`, `n_bytes`, `n_tokens` (NaN if missing), and `order` (-1 beyond the choices of a row). Columns are read on
-    first use, because most callers need only a few."""
+    `draws` (0 for log-probabilities), and `at_most` (NaN if all scores are known). Shape (r, K): `scores`, `n_chars`,
+    `n_bytes`, `n_tokens` (NaN if missing), and `order` (-1 beyond the choices of a row)."""
 
     item: Ints
     key: Ints
@@ -165,12 +162,10 @@ class Block:
         column = self._table["order" if name == "k" else name]
         column = column if self._rows is None else column.take(pa.array(self._rows))
         match name:
-            case "key" | "pick" | "tie" | "rotation":
-                return _ints(column)
             case "k":
                 return _ints(pc.list_value_length(column))
-            case "draws":
-                return _ints(pc.fill_null(column, 0))
+            case "key" | "pick" | "tie" | "rotation" | "draws":
+                return _ints(column, 0 if name == "draws" else -1)
             case "correct" | "at_most":
                 return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
             case "order":
@@ -288,20 +283,17 @@ class Answers:
     @cached_property
     def _rows(self) -> dict[tuple[str, str, str], Ints]:
         """Row numbers for each (view, model, template), in the order of their first row."""
-        names: list[list[str]] = []
+        columns = ("view", "model", "template")
         asking = np.zeros(len(self), dtype=np.int64)
-        for column in ("view", "model", "template"):
+        for column in columns:
             encoded = _one(self.table[column].dictionary_encode())
-            names.append(encoded.dictionary.to_pylist())
-            asking = asking * len(names[-1]) + np.asarray(encoded.indices, dtype=np.int64)
+            asking = asking * len(encoded.dictionary) + np.asarray(encoded.indices, dtype=np.int64)
         kinds, first, which = np.unique(asking, return_index=True, return_inverse=True)
         sorted_rows = np.argsort(which, kind="stable")
         parts = np.split(sorted_rows, np.cumsum(np.bincount(which, minlength=len(kinds)))[:-1])
-        sizes = [len(values) for values in names]
         rows = {}
         for kind in np.argsort(first).tolist():
-            places = np.unravel_index(int(kinds[kind]), sizes)
-            view, model, template = (values[int(at)] for values, at in zip(names, places, strict=True))
+            view, model, template = (self.table[name][int(first[kind])].as_py() for name in columns)
             rows[view, model, template] = parts[kind]
         return rows
 
@@ -340,8 +332,8 @@ def _one(column: pa.ChunkedArray | pa.DictionaryArray) -> pa.DictionaryArray:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def _ints(column: pa.ChunkedArray) -> Ints:
-    return np.asarray(pc.fill_null(column, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
+def _ints(column: pa.ChunkedArray, missing: int = -1) -> Ints:
+    return np.asarray(pc.fill_null(column, missing).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def _padded(column: pa.ChunkedArray, dtype: type, width: int, *, fill: float) -> npt.NDArray[Any]:

@@ -169,14 +169,10 @@ def audit(
 ) -> Audit:
     """Audit a benchmark, as `robustify CONFIG` does. Without models, rules and a probe audit the options.
 
-    Args:
-        data: a config (a YAML file or the name of a shipped config), an items file, or items.
-        public: whether item texts may be shown, like `--public`. A config contains this setting.
-        models: names of the models to use instead of those in the config.
-        out: the folder of the run. By default, a temporary folder that is removed with the result.
-        device: the device on which models run, such as `cuda:0`.
-        progress: whether to show progress on stderr.
-        rule: settings of the screen, with the keys of `Rule`.
+    `data` is a config (a YAML file or the name of a shipped config), an items file, or items, whose texts may be shown if
+    `public` is true. A config contains this setting. `models` replace those of the config and run on `device`, such as
+    `cuda:0`. `out` is the folder of the run, by default a temporary one that is removed with the result. `progress` is
+    shown on stderr. `rule` are settings of the screen, with the keys of `Rule`.
 
     Raise `RobustifyError` if a setting is invalid, a step fails, or `public` or `out` is required but missing.
     """
@@ -204,12 +200,9 @@ def open(run: str | Path) -> Audit:
 
 
 def judge(run: Audit | str | Path, *, out: str | Path | None = None, **rule: Unpack[Rule]) -> Audit:
-    """Judge the answers of a run again with another `criterion`, `mode`, or `rotation`. This takes seconds and needs no
-    model.
-
-    The original run is unchanged. By default, the new run is in a temporary folder that is removed with the result.
-    Raise `RobustifyError` if the run is restricted, or `robustify judge` would refuse it.
-    """
+    """Judge the answers of a run again with another `criterion`, `mode`, or `rotation`, which takes seconds and needs no
+    model. The run is unchanged, and the new one is in `out`, by default a temporary folder. Raise `RobustifyError` if the
+    run is restricted, or `robustify judge` would refuse it."""
     found = run.run if isinstance(run, Audit) else open_run(Path(run))
     return _in(out, lambda to: pipeline.rejudge(found, _overrides(rule), to))
 
@@ -235,14 +228,10 @@ def heuristics(data: Data) -> "pd.DataFrame":
 def adjusted(data: Data, hits: Mapping[str, Sequence[float]], *, adjust: "Adjust" = "form") -> "pd.DataFrame":
     """Score models with item weights that make cues in the options worthless (docs/filter.md). Return one row per model.
 
-    Args:
-        data: a config, an items file, or items of a public set.
-        hits: for each model, the credit (0 to 1) for each item, or NaN if it was not answered.
-        adjust: `form`, or `form+meaning` if the sentence encoder is installed.
-
-    Returns:
-        `value`, `n`, `low`, and `high` (95 %) of the adjusted score, and `raw`, the mean of all hits. `attrs` has the
-        worth of the weights and the remaining cues found by auditors, in the form of `adjustment` in a run's summary.
+    `hits` are, for each model, the credit (0 to 1) for each item of a public set, or NaN if it was not answered. `adjust`
+    is `form`, or `form+meaning` if the sentence encoder is installed. Rows have `value`, `n`, `low`, and `high` (95 %) of
+    the adjusted score, and `raw`, the mean of all hits. `attrs` has the worth of the weights and the remaining cues found
+    by auditors, in the form of `adjustment` in a run's summary.
 
     Raise `RobustifyError` if the set is restricted, hits do not match the items, items are too few, or the encoder is
     missing.
@@ -278,13 +267,9 @@ def import_logs(
 ) -> Audit:
     """Judge the answers in logs of lm-eval, Inspect, or lighteval, or in a table of picks, as `robustify import` does.
 
-    Args:
-        logs: log files, each written as `[MODEL=][VIEW:]FILE`.
-        data: the benchmark file, whose items are matched with the logs.
-        view: the view in which the items were asked, if the logs do not show it.
-        columns: a mapping of parts to columns, if those of a table are not recognized.
-        out: the folder of the run. By default, a temporary folder that is removed with the result.
-        rule: `name` of the benchmark and `criterion` of the screen.
+    `logs` are files, each written as `[MODEL=][VIEW:]FILE`, and `data` the benchmark file whose items they answer. `view`
+    is the view in which the items were asked, and `columns` maps parts to columns of a table, if the logs do not show it.
+    `out` is as in `audit`. `rule` are the `name` of the benchmark and the `criterion` of the screen.
 
     Raise `RobustifyError` if `robustify import` would refuse the logs.
     """

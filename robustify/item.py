@@ -22,7 +22,7 @@ T = TypeVar("T")
 FEWEST, MOST = 2, 26
 
 
-class Rest(TypedDict, total=False):
+class _Rest(TypedDict, total=False):
     """Arguments of `Item` that few callers give, by name."""
 
     group: str
@@ -52,7 +52,7 @@ class Item(HoldsText):
         choices: tuple[str, ...] | None = None,
         key: int = -1,
         topic: str = "",
-        **more: "Unpack[Rest]",
+        **more: "Unpack[_Rest]",
     ) -> None:
         group, sealed = more.pop("group", ""), more.pop("sealed", None)
         if more:
@@ -63,12 +63,8 @@ class Item(HoldsText):
             at = sealed.question_at if sealed is not None and stem is None else 0
             sealed = ItemText(new_stem, old_choices if choices is None else choices, at)
         _check(id, sealed, key)
-        keep = object.__setattr__
-        keep(self, "id", id)
-        keep(self, "key", key)
-        keep(self, "topic", topic)
-        keep(self, "group", group)
-        keep(self, "sealed", sealed)
+        for name, value in (("id", id), ("key", key), ("topic", topic), ("group", group), ("sealed", sealed)):
+            object.__setattr__(self, name, value)
 
     @property
     def stem(self) -> str:
@@ -101,12 +97,14 @@ class Item(HoldsText):
         choices = self.choices
         moved = tuple(choices[i] for i in order)
         key = list(order).index(self.key)
-        return Item(self.id, None, moved, key, self.topic, group=self.group, sealed=self.sealed)
+        return self._with(moved, key)
 
     def trimmed(self) -> "Item":
         """Return the item without white space and invisible blanks at the ends of its choices."""
-        choices = tuple(map(bare, self.choices))
-        return Item(self.id, None, choices, self.key, self.topic, group=self.group, sealed=self.sealed)
+        return self._with(tuple(map(bare, self.choices)), self.key)
+
+    def _with(self, choices: tuple[str, ...], key: int) -> "Item":
+        return Item(self.id, None, choices, key, self.topic, group=self.group, sealed=self.sealed)
 
     def key_text_repeated(self) -> bool:
         """Return whether another choice has the same text as the key, so that scoring by text cannot distinguish them."""

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
@@ -15,7 +14,7 @@ from robustify.ask.inferring import inferred_by, like_the_real, questions_in_tab
 from robustify.config import Config, overridden, parse
 from robustify.engines import check_model, open_scorer
 from robustify.engines.protocols import Metered
-from robustify.errors import AuthorisationError, DataError, UsageError
+from robustify.errors import AuthorisationError, UsageError
 from robustify.freeform.replies import Replies
 from robustify.freeform.running import FreeResponse, Watch, prompts_in_words, require_free
 from robustify.item import no_collector
@@ -37,17 +36,13 @@ from robustify.policy.asked import (
 )
 from robustify.policy.public import PublicPolicy
 from robustify.policy.restricted_folder import RestrictedPolicy
-from robustify.report import write_report
 from robustify.restricted.access import authorised, require_inside
 from robustify.run import (
-    EXPLORER,
     FREE,
     SPLIT_FILES,
     VERDICTS,
     Run,
-    open_run,
     refuse_foreign,
-    replacing,
     run_lock,
 )
 from robustify.views import BEFORE_A_QUESTION, Hidden, Template
@@ -261,7 +256,11 @@ def rejudge(run: Run, overrides: Mapping[str, object], folder: Path) -> Run:
     Args:
         overrides: New values of settings, by dotted name.
     """
-    _require_answers(run)
+    if run.restricted:
+        raise AuthorisationError(
+            f"{run.folder} is a restricted run, which stores no answers to single items. Run the command again, with other "
+            "rules if needed. The answers come from the cache."
+        )
     # In a run without text, only verdicts.csv has the topics. In any other run, judging rewrites that file.
     topics = () if run.holds_text else (VERDICTS,)
     run.require_unchanged("answers.parquet", "quarantine.jsonl", FREE, *topics, *SPLIT_FILES)
@@ -273,27 +272,3 @@ def rejudge(run: Run, overrides: Mapping[str, object], folder: Path) -> Run:
     asked = asked_again(run, config)
     with run_lock(folder):
         return PublicPolicy(config).write(folder, asked, judged(config, asked))
-
-
-def reprint(run: Run) -> Run:
-    """Write a run's report again from its summary, or judge the run again if the summary has another format."""
-    _require_answers(run)
-    run.require_unchanged("summary.json")
-    try:
-        summary = run.summary
-    except DataError:
-        return rejudge(run, {}, run.folder)
-    files: Mapping[str, str] = run.manifest["files"]
-    manifest: dict[str, Any] = {name: value for name, value in run.manifest.items() if name != "files"}
-    beside = {"notes": manifest["config"].get("notes", []), "explorer": EXPLORER in files}
-    with run_lock(run.folder), replacing(run.folder, manifest, beside=files) as place:
-        write_report(place, summary, {**manifest, **beside})
-    return open_run(run.folder)
-
-
-def _require_answers(run: Run) -> None:
-    if run.restricted:
-        raise AuthorisationError(
-            f"{run.folder} is a restricted run, which stores no answers to single items. Run the command again, with other "
-            "rules if needed. The answers come from the cache."
-        )

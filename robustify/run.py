@@ -260,15 +260,11 @@ def beginning(folder: Path) -> Iterator[Path]:
 def replacing(
     folder: Path,
     manifest: Mapping[str, Any],
-    beside: Mapping[str, str] | None = None,
     finish: Callable[[dict[str, Any]], dict[str, Any]] = dict,
 ) -> Iterator[Path]:
-    """Create a staging folder whose files replace those of a run when the block ends, `run.json` last.
-
-    `beside` contains the digests of files to keep, when only a report is printed again. Without `beside`, files that
-    the new run does not write are removed. `finish` seals run.json once all digests are known. Raise `ResourceError` if
-    the disk is full, or the folder cannot be written. The old run is then intact or gone, never mixed with the new one.
-    """
+    """Create a staging folder whose files replace those of a run when the block ends, `run.json` last. `finish` seals it
+    once all digests are known. Raise `ResourceError` if the disk is full, or the folder cannot be written. The old run is
+    then intact or gone, never mixed with the new one."""
     with writable(folder, "free space or choose another -o DIR"), staging(folder) as place:
         yield place
         # Files listed by earlier runs in this folder, including a run that was killed while writing.
@@ -277,13 +273,12 @@ def replacing(
         digests = {name: sha256(place / name) for name in names}
         _move(place, folder, names, before)
         # Files that only an earlier run wrote, such as tasks of a halted export, must not look current.
-        for name in sorted(before - set(names)) if beside is None else ():
+        for name in sorted(before - set(names)):
             stale = folder / name
             if stale.resolve().is_relative_to(folder.resolve()):
                 stale.unlink(missing_ok=True)
                 with contextlib.suppress(OSError):
                     stale.parent.rmdir()
-        digests = dict(sorted({**(beside or {}), **digests}.items()))
         write_json(place / MANIFEST, finish({**manifest, "files": digests}))
         move_up(place, folder, MANIFEST)
         (folder / _WRITING).unlink()

@@ -33,14 +33,10 @@ def normalised(block: "Block", norm: Norm, unconditional: "Block | None" = None)
     match norm:
         case "sum":
             return block.scores
-        case "chars":
-            return _per(block.scores, block.n_chars)
-        case "bytes":
-            return _per(block.scores, block.n_bytes)
-        case "tokens":
-            return _per(block.scores, block.n_tokens)
         case "pmi":
             return _pmi(block, unconditional)
+    lengths: Floats = getattr(block, f"n_{norm}")
+    return np.asarray(block.scores / np.where(lengths > 0, lengths, np.nan))
 
 
 def as_compared(block: "Block", view: str) -> "Block":
@@ -51,10 +47,6 @@ def as_compared(block: "Block", view: str) -> "Block":
 def per_character(scores: Sequence[float], n_chars: Sequence[int]) -> list[float]:
     """Return scores in nats divided by code points (k,), as in lm-eval's acc_norm."""
     return [score / n for score, n in zip(scores, n_chars, strict=True)]
-
-
-def _per(scores: Floats, lengths: Floats) -> Floats:
-    return np.asarray(scores / np.where(lengths > 0, lengths, np.nan))
 
 
 def _pmi(block: "Block", unconditional: "Block | None") -> Floats:

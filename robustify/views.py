@@ -21,13 +21,7 @@ from robustify.item import Item
 from robustify.orders import Order
 from robustify.redaction import HoldsText
 
-View = Literal[
-    "choices_only",
-    "choices_only_text",
-    "full",
-    "full_text",
-    "cloze",
-]
+View = Literal["choices_only", "choices_only_text", "full", "full_text", "cloze"]
 VIEWS: tuple[View, ...] = get_args(View)
 Hidden = Literal["question", "passage", "context", "image"]
 """Part of an item that the screen hides. A passage or context comes before the question."""

@@ -121,7 +121,7 @@ def published(run: "Run", out: Path, groups: tuple[str, ...]) -> int:
     Example:
         robustify export published results/mock -o to-publish --only accuracy
     """
-    from robustify.policy.releases import publish
+    from robustify.policy.restricted_folder import publish
 
     release = publish(run, out, groups)
     return print_lines(f"recorded at {release.at}, {release.bits:.0f} bits: {out}")

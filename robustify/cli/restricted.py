@@ -221,7 +221,7 @@ def emit(run: "Run", name: str, out: Path) -> int:
         robustify restricted split emit results/mock --split robust -o ~/private/robust.json
     """
     from robustify.files import write_new
-    from robustify.policy.releases import emit_split
+    from robustify.policy.restricted_folder import emit_split
     from robustify.restricted.confinement import require_private
 
     require_private(out.absolute().parent, [out.name])

@@ -175,18 +175,18 @@ def _close_restricted(run: "Run") -> int:
 def judge_again(run: "Run", out: Path | None, rule: dict[str, object]) -> int:
     """Judge RUN again by other rules, or renew its report.
 
-    This takes seconds and asks no model. RUN keeps its verdict unless -o names RUN. Without any option, only the
-    report of RUN is written again from its summary, or RUN is judged again if another version wrote it.
+    This takes seconds and asks no model. RUN keeps its verdict unless -o names RUN. Without any option, RUN
+    is judged again by its own rules, which also renews a report of another version.
 
     \b
     Examples:
         robustify judge results/demo --criterion majority -o results/demo-majority
         robustify judge results/demo
     """
-    from robustify.pipeline import rejudge, reprint
+    from robustify.pipeline import rejudge
 
     if out is None and not rule:
-        return print_lines(reprint(run).folder / "report.html")
+        return print_lines(rejudge(run, rule, run.folder).folder / "report.html")
     beside = run.folder.with_name("-".join([run.folder.resolve().name, *map(str, rule.values())]))
     done = rejudge(run, rule, out or beside)
     return _close(done.summary, done.folder, done.summary.tree())

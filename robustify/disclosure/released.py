@@ -15,17 +15,8 @@ from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict
 
-from robustify.disclosure.rounding import (
-    CELL,
-    COARSE,
-    FINE,
-    Kind,
-    bits,
-    log2_choose,
-    one_digit_up,
-    rounded,
-    rounded_interval,
-)
+from robustify.disclosure import rounding
+from robustify.disclosure.rounding import CELL, COARSE, FINE, Kind, log2_choose, one_digit_up, rounded
 from robustify.disclosure.topics import ReleasedTopics, topic_table
 from robustify.judging.measures import MEASURES, TOPICS_RANK, Disclosed, Group, Measure
 from robustify.summary.quantity import Measured, Score
@@ -41,7 +32,7 @@ _VERDICT_BITS = 2.0
 _NAME = re.compile(r"[!-~]{1,80}")
 
 Label = Callable[[str], str]
-GROUPS: tuple[Group, ...] = get_args(Group)
+_GROUPS: tuple[Group, ...] = get_args(Group)
 
 
 class ReleasedNumber(BaseModel):
@@ -99,7 +90,7 @@ class Released(BaseModel):
 
     def only(self, groups: Sequence[str]) -> "Released":
         """Return the page to publish, with only the numbers of the given groups, or of all groups by default."""
-        wanted = groups or GROUPS
+        wanted = groups or _GROUPS
         return self.model_copy(
             update={
                 "release_level": "published",
@@ -116,7 +107,8 @@ def released(summary: Summary, label: Label, min_cell: int = CELL) -> Released:
 
     `min_cell` comes from the manifest and applies if it is larger than `CELL`.
     """
-    page = _Page.of(summary, max(CELL, min_cell))
+    splits, k = summary.splits, max(CELL, min_cell)
+    page = _Page(splits.all, splits.robust, splits.shortcut, summary.screen is not None, k)
     owed = _VERDICT_BITS + math.log2(page.n + 1) if page.screened else 0.0
     available = BUDGET * log2_choose(page.n, page.flagged) if page.screened else math.inf
     shown: list[ReleasedNumber | ReleasedTopics] = []
@@ -156,11 +148,6 @@ class _Page:
     screened: bool
     k: int
 
-    @classmethod
-    def of(cls, summary: Summary, k: int) -> "_Page":
-        splits = summary.splits
-        return cls(splits.all, splits.robust, splits.shortcut, summary.screen is not None, k)
-
     @property
     def enough(self) -> bool:
         return (min(self.kept, self.flagged) if self.screened else self.n) >= self.k
@@ -178,17 +165,17 @@ class _Page:
             if disclosed is None:
                 continue
             for subject, parts in measure.of(summary).items():
-                i, name = place[subject] if measure.scope == "model" else 0, label(measure.name)
                 if subject and disclosed.rules and subject not in disclosed.rules:
                     continue
-                match measure.scope:
-                    case "model":
-                        name = f"{_name(subject, i)}: {name}"
-                    case "rule":
-                        name = f"{name}: {subject.replace('_', ' ')}"
-                found += (
-                    ((disclosed.rank, i), number) for number in self._of(measure, disclosed, name, parts)
-                )
+                i, name = 0, label(measure.name)
+                if measure.scope == "model":
+                    i = place[subject]
+                    # A name that is not a single printable word might be text.
+                    name = f"{subject if _NAME.fullmatch(subject) else f'model {i}'}: {name}"
+                elif measure.scope == "rule":
+                    name = f"{name}: {subject.replace('_', ' ')}"
+                numbers = self._of(measure, disclosed, name, parts)
+                found += (((disclosed.rank, i), number) for number in numbers)
         if summary.topics is not None and self.screened:
             found.append(((TOPICS_RANK, 0), topic_table(summary.topics.by_topic, self.k, self.step)))
         return [number for _, number in sorted(found, key=lambda one: one[0])]
@@ -213,22 +200,15 @@ class _Page:
         self, kind: Kind, disclosed: Disclosed, score: Score | None, name: str, size: int
     ) -> ReleasedNumber:
         value, n = (None, None) if score is None else (score.value, score.n)
-        if value is None or (
-            n is not None and (min(n, size) < self.k or min(value * n, n - value * n) < self.k)
-        ):
+        if value is None or (n is not None and min(n, size, value * n, n - value * n) < self.k):
             value = n = None
         elif kind == "p":
             value = one_digit_up(value)
         else:
             value = rounded(min(1.0, max(0.0, value)), self.step)
         shown = None if n is None else size
-        ci = None if value is None or not shown else rounded_interval(value, shown)
-        price = round(bits(kind, self.step), 2) if self.screened and disclosed.charged else 0.0
+        ci = None if value is None or not shown else rounding.rounded_interval(value, shown)
+        price = round(rounding.bits(kind, self.step), 2) if self.screened and disclosed.charged else 0.0
         return ReleasedNumber(
             name=name, group=disclosed.group, kind=kind, value=value, n=shown, ci=ci, bits=price
         )
-
-
-def _name(model: str, number: int) -> str:
-    # A name that is not a single printable word might be text.
-    return model if _NAME.fullmatch(model) else f"model {number}"

@@ -97,11 +97,7 @@ def _asked(config: Config, logs: Sequence[Log], gathered: Gathered, bench: Loade
         cache, screened = cache_folder(None), bool(config.screen.voters) or config.screen.probe_vote != "none"
         inferred = questions_in_tables(config.infer_question)
         like = Answers.of(like_the_real(gathered.items, inferred, cache, keep=True))
-        tables = [
-            options_asked(gathered.items, config, cache, keep=True, probed=screened),
-            like,
-            *tables,
-        ]
+        tables = [options_asked(gathered.items, config, cache, keep=True, probed=screened), like, *tables]
     lines = dict(zip((item.id for item in bench.items), bench.lines, strict=True)) if bench else {}
     digests = "".join(log.sha256 for log in logs)
     asked = Loaded(

@@ -15,13 +15,14 @@ from robustify.disclosure import released as releasing
 from robustify.disclosure.released import Released, released
 from robustify.disclosure.rounding import FINE
 from robustify.errors import AuthorisationError
-from robustify.judging.accuracy import ScoredBy, scored
+from robustify.judging.accuracy import scored
 from robustify.judging.context import VIEWS
-from robustify.policy.releases import publish
+from robustify.policy.restricted_folder import publish
 from robustify.report.messages import label
 from robustify.restricted.ids import item_id
 from robustify.run import open_run
 from robustify.screen.item_index import item_index
+from robustify.screen.screen_rules import ScreenRules
 from tests.attack.reconstruction import KEPT, Facts, Known, another, exact_facts, facts, settled, together
 from tests.support import restricted_run, restricted_set
 from tests.support.restricted_run import Inside
@@ -87,7 +88,7 @@ def knowledge(inside: Inside) -> Known:
     out: dict[str, Any] = {}
     for model in dict.fromkeys(m for v, m, _ in answers.askings() if v in VIEWS):
         named = {"full": "full question", "cloze_chars": "cloze"}
-        for view, credit in scored(answers, held, model, ScoredBy()).credits.items():
+        for view, credit in scored(answers, held, model, "letter", ScreenRules()).credits.items():
             if credit is not None and view in named:
                 out[f"{model}: {named[view]}{KEPT}"] = credit
     for cue in ("longest_answer", "most_common_position"):

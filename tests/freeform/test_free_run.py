@@ -201,7 +201,6 @@ def test_a_judge_decides_the_rest_and_is_asked_once(tmp_path: Path) -> None:
 def test_judging_and_printing_again_keep_the_grades_to_the_byte(rules_alone: Run, tmp_path: Path) -> None:
     before = contents(rules_alone.folder)
     assert contents(pipeline.rejudge(rules_alone, {}, rules_alone.folder).folder) == before
-    assert contents(pipeline.reprint(open_run(rules_alone.folder)).folder) == before
     other = pipeline.rejudge(
         open_run(rules_alone.folder), {"screen.criterion": "majority"}, tmp_path / "other"
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from robustify.engines.cache import Cache
-from robustify.policy.releases import publish
+from robustify.policy.restricted_folder import publish
 from robustify.restricted import secret_key
 from robustify.restricted.ids import hashed
 from robustify.run import open_run

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from robustify.pipeline import rejudge, reprint
+from robustify.pipeline import rejudge
 from robustify.report import explorer as islands
 from robustify.report.explaining import explained
 from robustify.report.explorer import page
@@ -119,7 +119,7 @@ def test_judging_again_writes_it_anew_and_printing_again_leaves_it(run: Run, tmp
         word: list(other.verdicts.values()).count(word) for word in tree_of(other)["counts"]
     }
     before = (other.folder / EXPLORER).read_bytes()
-    reprint(other).require_unchanged()
+    rejudge(other, {}, other.folder).require_unchanged()
     assert (other.folder / EXPLORER).read_bytes() == before
 
 

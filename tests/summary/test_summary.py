@@ -8,7 +8,7 @@ import pytest
 
 from robustify.errors import DataError
 from robustify.files import sha256
-from robustify.pipeline import reprint
+from robustify.pipeline import rejudge
 from robustify.run import open_run
 from robustify.summary.quantity import Reason
 from robustify.summary.result import Summary, read
@@ -42,7 +42,7 @@ def test_a_run_of_an_older_format_is_judged_again_when_its_report_is_renewed(tmp
     manifest.write_text(json.dumps(tree))
     with pytest.raises(DataError, match="format 2 is not supported"):
         _ = open_run(run.folder).summary
-    assert reprint(open_run(run.folder)).summary == read(json.loads(new))
+    assert rejudge(open_run(run.folder), {}, run.folder).summary == read(json.loads(new))
 
 
 def test_the_schema_gives_the_unit_of_a_number() -> None:
