@@ -3,7 +3,7 @@
 Both contain words of the items and exist for public sets only. The explorer prints the same lines.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,7 @@ LEAST_SHOWN = 0.05
 _LISTED = 3
 
 
-def evidence_rows(found: Evidence, verdicts: Sequence[Verdict], items: Sequence[Item]) -> Iterator[Row]:
+def evidence_rows(found: Evidence, verdicts: Iterable[Verdict], items: Sequence[Item]) -> Iterator[Row]:
     """Yield one row of evidence per item, in the order of the run.
 
     - `votes`: the option that each voter picked without the question, or null if there is no single pick.
