@@ -1,3 +1,4 @@
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -6,7 +7,7 @@ import pytest
 from robustify import orders
 from robustify.answers import Answers
 from robustify.ask import Asking, ask, plan
-from robustify.engines.protocols import Logprob, Progress, no_progress
+from robustify.engines.protocols import Logprob
 from robustify.errors import DataError, RequestError
 from robustify.item import Item
 from robustify.views import Request
@@ -78,13 +79,8 @@ def test_cloze_is_asked_twice_of_the_drawn_items_with_the_same_requests(toys: li
 
 
 def test_an_engine_that_answers_by_place_is_told_by_the_two_orders_of_cloze(toys: list[Item]) -> None:
-    class ByPlace(FakeScorer):
-        def loglikelihoods(
-            self, requests: Sequence[Request], progress: Progress = no_progress
-        ) -> list[Logprob]:
-            return [Logprob(-1.0 - 10 * (i % 4), 1) for i in range(len(requests))]
-
-    block = Answers.of(ask(plan(toys, Asking(views=("cloze",))), ByPlace(likes_long_texts))).block(
+    places = itertools.count()
+    block = rows_of(toys, lambda _: -1.0 - 10 * (next(places) % 4), Asking(views=("cloze",))).block(
         "cloze", "fake"
     )
     assert (block.pick[0::2] != block.pick[1::2]).all()
@@ -108,10 +104,7 @@ def test_an_empty_option_cannot_be_scored_by_its_text_and_says_so() -> None:
 
 
 def test_numbers_of_a_row_are_the_scorer_s(toys: list[Item]) -> None:
-    def taste(r):
-        return -float(ord(r.continuation.strip()[0]))
-
-    block = rows_of(toys[:1], taste).block("full", "fake")
+    block = rows_of(toys[:1], lambda r: -float(ord(r.continuation.strip()[0]))).block("full", "fake")
     for order, scores in zip(block.order.tolist(), block.scores.tolist(), strict=True):
         for place, choice in enumerate(order):
             assert scores[choice] == pytest.approx(-float(ord("ABCD"[place])))
@@ -119,12 +112,9 @@ def test_numbers_of_a_row_are_the_scorer_s(toys: list[Item]) -> None:
 
 def test_a_prompt_that_does_not_fit_is_named_by_its_item_and_view(toys: list[Item]) -> None:
     class Short(FakeScorer):
-        def loglikelihoods(
-            self, requests: Sequence[Request], progress: Progress = no_progress
-        ) -> list[Logprob]:
-            raise RequestError.of(
-                {i: "too long" for i, r in enumerate(requests) if toys[2].stem in r.context}
-            )
+        def loglikelihoods(self, requests: Sequence[Request], _: object = None) -> list[Logprob]:
+            long = [i for i, r in enumerate(requests) if toys[2].stem in r.context]
+            raise RequestError.of(dict.fromkeys(long, "too long"))
 
     planned = plan(toys, Asking(views=("full", "cloze"), orders=1))
     with pytest.raises(DataError) as caught:

@@ -11,17 +11,18 @@ from robustify.engines.settings import HFModel, OpenAIModel
 from robustify.item import Item
 from robustify.report.opening import forecast_lines
 
-ITEMS = [
-    Item(f"i{n}", f"Which cup number {n} is meant?", (f"red {n}", "green", "blue tin", "grey"), n % 4, "cups")
-    for n in range(60)
-]
+
+def cups(n: int) -> list[Item]:
+    options = ("green", "blue tin", "grey")
+    return [
+        Item(f"i{i}", f"Which cup number {i} is meant?", (f"red {i}", *options), i % 4, "cups")
+        for i in range(n)
+    ]
+
+
+ITEMS = cups(60)
 SERVER = OpenAIModel(
-    name="far",
-    engine="openai",
-    base_url="https://example.org/v1",
-    price_in=3.0,
-    price_out=10.0,
-    concurrency=4,
+    name="far", engine="openai", base_url="https://example.org/v1", price_in=3.0, price_out=10.0
 )
 LOCAL = HFModel(name="smollm2-135m")
 
@@ -41,16 +42,7 @@ def test_requests_are_those_of_the_plan_and_beginnings_count_once() -> None:
 
 
 def test_a_large_set_is_sampled() -> None:
-    many = [
-        Item(
-            f"j{n}",
-            f"Which cup number {n} is meant?",
-            (f"red {n}", "green", "blue tin", "grey"),
-            n % 4,
-            "cups",
-        )
-        for n in range(SAMPLE * 5)
-    ]
+    many = cups(SAMPLE * 5)
     asked = len([r for p in plan(many, Asking()) for r in p.requests])
     assert need(LOCAL, items=many).requests == pytest.approx(asked, rel=0.02)
 

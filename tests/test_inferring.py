@@ -1,7 +1,7 @@
 """Questions inferred from the choices: asked or read, likened to the real ones, and split among what is flagged."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -56,15 +56,6 @@ def test_only_models_that_are_named_write_and_one_that_cannot_is_refused() -> No
             inferred_by(scorer, Inferring(models=("s",)), ITEMS, kept)
 
 
-def table(folder: Path, text: Callable[[Item], str | None], items: Sequence[Item]) -> str:
-    path = folder / "inferred.jsonl"
-    rows = [
-        {"item": item.id, "model": "m", "text": said} for item in items if (said := text(item)) is not None
-    ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return str(path)
-
-
 def test_a_table_is_read_and_its_faults_are_named(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text('item,model,text\na,m,"Which bird, then?"\nb,n,Which?\n')
@@ -89,9 +80,10 @@ def test_words_in_common_make_questions_alike(tmp_path: Path) -> None:
 
 
 def test_flagged_items_are_split_into_inferred_and_given_away(tmp_path: Path) -> None:
-    said: dict[int, Callable[[Item], str]] = {0: lambda item: item.stem, 1: lambda _: "Something else?"}
-    path = table(tmp_path, lambda i: said[int(i.id[1:]) % 2](i) if i.id != "i5" else None, made_up())
-    run = made_run(tmp_path, overrides={"infer_question.tables": (path,)})
+    texts = {i.id: "Something else?" if int(i.id[1:]) % 2 else i.stem for i in made_up() if i.id != "i5"}
+    rows_ = [json.dumps({"item": item, "model": "m", "text": text}) for item, text in texts.items()]
+    (tmp_path / "inferred.jsonl").write_text("\n".join(rows_))
+    run = made_run(tmp_path, overrides={"infer_question.tables": (str(tmp_path / "inferred.jsonl"),)})
     found = run.summary.inference
     assert found is not None
     flagged = [item for item, verdict in run.verdicts.items() if verdict == "shortcut" and item != "i5"]
@@ -115,18 +107,12 @@ def test_flagged_items_are_split_into_inferred_and_given_away(tmp_path: Path) ->
 
 
 def test_people_s_labels_are_ranked_by_likeness_and_by_the_probability_of_the_key() -> None:
+    row = {"verdict": "robust"}
+    likeness = [1, 0.75, 0.5, None, 0]
     rows = [
-        {
-            "item": str(at),
-            "verdict": "robust",
-            "p_key": at / 10,
-            "likeness": {"words": None if at == 3 else 1 - at / 4},
-        }
-        for at in range(5)
+        {**row, "item": str(n), "p_key": n / 10, "likeness": {"words": at}} for n, at in enumerate(likeness)
     ]
     found = agreement_with_people(rows, {str(at): at >= 2 for at in range(5)})["rankings"]
     assert found["p_key"]["auroc"]["value"] == 1
-    assert (
-        found["not_inferred_by_words"]["auroc"]["value"],
-        found["not_inferred_by_words"]["auroc"]["n"],
-    ) == (1, 4)
+    inferred = found["not_inferred_by_words"]["auroc"]
+    assert (inferred["value"], inferred["n"]) == (1, 4)

@@ -146,22 +146,12 @@ def _cuts(trie: _Trie, budget: int, section: int) -> list[int]:
 
 def _section(trie: _Trie, cuts: Sequence[int], budget: int) -> tuple[Batch, ...]:
     stem = trie.path(cuts[0])
-    stops = [*range(0, len(stem), budget), len(stem)] if stem else [0]
-    # The trunk alone is a chain: each token descends from all tokens above it.
-    again = [_chain(trie, stem, a, b) for a, b in itertools.pairwise(stops)]
+    n = len(stem)
+    # The trunk alone is a chain: each token descends from all tokens above it, and the last batch still needs them all.
+    tokens = [trie.tokens[node] for node in stem]
+    chain = _Trie(tokens, [*range(-1, n - 1)], [*range(n)], np.full(n, n + 1), [[] for _ in stem])
+    again = [_batch(chain, a, min(a + budget, n), last=False) for a in range(0, n, budget)]
     return (*again, *(_batch(trie, a, b, last=b == cuts[-1]) for a, b in itertools.pairwise(cuts)))
-
-
-def _chain(trie: _Trie, stem: Sequence[int], start: int, stop: int) -> Batch:
-    n = stop - start
-    return Batch(
-        tokens=tuple(trie.tokens[node] for node in stem[start:stop]),
-        depths=tuple(range(start, stop)),
-        ends=(n,) * n,
-        trunk_ends=(n,) * start,
-        wants=(),
-        carry=tuple(range(stop)),
-    )
 
 
 def _batch(trie: _Trie, start: int, stop: int, *, last: bool) -> Batch:
