@@ -45,35 +45,21 @@ def item(name: str, k: int = 4, key: int = 1) -> Item:
     return Item(name, f"Which is it, {name}?", tuple(f"thing {j}" for j in range(k)), key, "")
 
 
-# the letter that a reply names
-
-
-@pytest.mark.parametrize(
-    ("reply", "letter"),
-    [
-        ('{"letter": "B"}', "B"), (' {"letter":"B"} ', "B"), ("B", "B"), ("b", "B"), ("B.", "B"), ("(B)", "B"),
-        ("**B**", "B"), ("B) the red one", "B"), ("B: red", "B"), ("B\n\nBecause it is red.", "B"),
-        ("Answer: B", "B"), ("The correct answer is **B**.", "B"), ("<think>A or B? A cat.</think>\nB", "B"),
-        ("A cat has four legs", None), ("I would say B", None), ("Between A and B", None), ("E", None),
-        ('{"letter": "E"}', None), ('{"letter": "B", "other": "A"}', None), ('{"letter": ["B"]}', None),
-        ('{"letter": "B"', None), ("", None), ("Bananas", None), ("A, B or C", None),
-        ("A-frames are red", None), ("A.M. is before noon", None), ("AB", None), ("none", None),
-    ],
-)  # fmt: skip
-def test_a_letter_is_read_where_it_is_the_first_word_and_no_other_is_guessed(
-    reply: str, letter: str | None
-) -> None:
-    assert read_letter(reply, "ABCD") == letter
+def test_a_letter_is_read_where_it_is_the_first_word_and_no_other_is_guessed() -> None:
+    read = (
+        '{"letter": "B"}',
+        "b",
+        "(B)",
+        "**B**",
+        "B\n\nBecause it is red.",
+        "<think>A or B? A cat.</think>\nB",
+    )
+    unread = ("A cat has four legs", "Between A and B", "E", '{"letter": "E"}', '{"letter": ["B"]}', "", "AB")
+    assert {read_letter(reply, "ABCD") for reply in read} == {"B"}
+    assert {read_letter(reply, "ABCD") for reply in unread} == {None}
 
 
 # a server that only chats
-
-
-def shares(request: Request, brain: Toy | None = None) -> dict[str, float]:
-    brain = brain or Toy()
-    after = {brain.text(t): lp for t, lp in brain.scored(brain.encode(request.context))[-1].items()}
-    known = {c: math.exp(after[f" {c}"]) for c in "ABC"}
-    return {c: p / sum(known.values()) for c, p in known.items()}
 
 
 @pytest.mark.parametrize("letters", ["structured", "first"])
@@ -85,7 +71,10 @@ def test_shares_of_replies_are_the_probabilities_but_for_the_noise_of_drawing(
     with stub(completions=False, letters=letters, several=several) as server:
         found = scored(server, tmp_path, LETTERS, samples=n)
     assert [(s.n_tokens, s.draws) for s in found] == [(1, n)] * 3
-    for one, true in zip(found, shares(LETTERS[0]).values(), strict=True):
+    brain = Toy()
+    after = {brain.text(t): lp for t, lp in brain.scored(brain.encode(LETTERS[0].context))[-1].items()}
+    known = np.exp([after[f" {c}"] for c in "ABC"])
+    for one, true in zip(found, known / known.sum(), strict=True):
         assert abs(math.exp(one.total) - true) < 5 * math.sqrt(true * (1 - true) / n) + 1 / n
     assert sum(math.exp(s.total) for s in found) == pytest.approx(1)
 
@@ -176,16 +165,13 @@ def test_a_chat_votes_and_its_own_error_reaches_the_answers_the_summary_and_the_
     assert pipeline.rejudge(run, {}, tmp_path / "judged").summary == run.summary
 
 
-def rows_of(counts: np.ndarray, name: str = "toy") -> Answers:
+def rows_of(counts: np.ndarray) -> Answers:
     """One row an item (n, 4) of these counts of replies."""
-    n = counts.sum(axis=1)
+    asked = (Asked(f"i{i}", "choices_only", "toy", (0, 1, 2, 3), "t", 0) for i in range(len(counts)))
+    shares = np.log((counts + 0.5) / (counts.sum(axis=1, keepdims=True) + 2)).tolist()
     return Answers.of(
-        answer(
-            Asked(f"i{i}", "choices_only", name, (0, 1, 2, 3), "t", 0),
-            np.log((c + 0.5) / (n[i] + 2)).tolist(),
-            draws=int(n[i]),
-        )
-        for i, c in enumerate(counts)
+        answer(one, share, draws=int(n))
+        for one, share, n in zip(asked, shares, counts.sum(axis=1), strict=True)
     )
 
 
@@ -280,8 +266,11 @@ def test_orders_are_averaged_as_far_as_the_bounds_fix_the_pick(
     assert collect_votes(by_rotation([known]), ScreenRules(), ["x0"]).pick.tolist() == [[choice]]
 
 
-@pytest.mark.parametrize("bound", [-1.0, -2.5, -5.0])
-def test_a_pick_by_bounds_is_the_pick_that_all_numbers_would_have_given(bound: float) -> None:
+@pytest.mark.parametrize(("bound", "counts"), [(-1.0, (11, 391)), (-2.5, (80, 400)), (-5.0, (252, 400))])
+def test_a_pick_by_bounds_is_the_pick_that_all_numbers_would_have_given(
+    bound: float, counts: tuple[int, int]
+) -> None:
+    """`counts`: the items whose pick the bound fixes, and those with a letter shown in each order."""
     rng = np.random.default_rng(3)
     drawn = np.log(rng.dirichlet([0.25] * 4, size=(400, 4))).tolist()
     full = [[dict(enumerate(row)) for row in one] for one in drawn if min(max(row) for row in one) > bound]
@@ -293,11 +282,7 @@ def test_a_pick_by_bounds_is_the_pick_that_all_numbers_would_have_given(bound: f
     )
     fixed = found != UNANSWERED
     assert (found[fixed] == whole[fixed]).all()
-    assert (fixed.sum(), len(full)) == FIXED[bound]
-
-
-FIXED = {-1.0: (11, 391), -2.5: (80, 400), -5.0: (252, 400)}
-"""By bound the items whose pick it fixes, of those with a letter shown in each order."""
+    assert (fixed.sum(), len(full)) == counts
 
 
 # texts that end at once
