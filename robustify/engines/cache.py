@@ -102,7 +102,7 @@ class Cache(Closing):
             try:
                 return self._tried(work)
             except _FAULTS as error:
-                if isinstance(error, sqlite3.OperationalError) and _NO_DAMAGE.search(str(error)):
+                if isinstance(error, sqlite3.ProgrammingError) or _NO_DAMAGE.search(str(error)):
                     raise
             self._set_aside()
             return self._tried(work)

@@ -151,7 +151,7 @@ class Remote:
         model, ray = self._model, self._ray
         kind = ray.remote(
             num_cpus=model.threads,
-            num_gpus=model.gpus,
+            num_gpus=int(model.device.startswith("cuda")),
             scheduling_strategy="SPREAD",
             max_restarts=-1,
             max_task_retries=MOST - 1,
@@ -256,7 +256,7 @@ def _started_here(model: RayModel) -> Iterator[dict[str, Any]]:
             "address": LOCAL,
             # This may exceed the number of cores. Workers then share cores.
             "num_cpus": model.workers * model.threads,
-            "num_gpus": None if model.gpus else 0,
+            "num_gpus": None if model.device.startswith("cuda") else 0,
             "include_dashboard": False,
             "_temp_dir": folder,
             # Requests must not be written to disk.

@@ -151,11 +151,6 @@ class RayModel(TransformersSettings):
     start_seconds: int = Field(default=600, ge=1, strict=True)
 
     @property
-    def gpus(self) -> int:
-        """Number of GPUs per worker."""
-        return 1 if self.device.startswith("cuda") else 0
-
-    @property
     def host(self) -> str | None:
         """Cluster that receives requests as token IDs, or None if the run starts and stops its own cluster.
         A running cluster may include other machines, and Ray may write its objects to disk."""
