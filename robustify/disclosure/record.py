@@ -1,10 +1,8 @@
 """Record of releases under one key, which prevents two releases from revealing an item together.
 
-The record is a file of mode 0600 beside the key (`KEY FILE.releases`). Each line is one release, with keyed digests of
-the set and its split and the number of bits spent. A line is sealed with the key and contains the SHA-256 of the line
-before it, so that changed, moved or removed lines are detected.
-
-Because a reader can subtract two releases, these rules apply:
+The record is a file of mode 0600 beside the key (`KEY FILE.releases`). Each line is one release, sealed with the key, and
+contains the SHA-256 of the line before it, so that changed, moved or removed lines are detected. Because a reader can
+subtract two releases, these rules apply:
 
 1. The same set and version cannot be released with other items. Other items need another version.
 2. The split of a set is released once. Another split of the same choices is refused, even under another name.

@@ -1,10 +1,9 @@
 """The released page of a restricted run, which contains the only numbers that may be published.
 
 If m of n items are flagged, the split is one of C(n, m). Numbers that reveal less than half of the log2 C(n, m) bits fit
-so many splits that the right one cannot be computed. The page has n, the verdict, and as many numbers as this budget
-allows, in a fixed order of importance. Every number is charged for all values that it could have. The number of flagged
-items is charged too, because a published list of IDs reveals it. The choice of numbers depends only on counts and
-reveals nothing.
+so many splits that the right one cannot be computed. The page has as many numbers as this budget allows, in a fixed
+order, which depends only on counts. Every number is charged for all values that it could have, and so is the number of
+flagged items, because a published list of IDs reveals it.
 """
 
 import math

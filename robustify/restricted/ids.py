@@ -1,13 +1,9 @@
 """Keyed item IDs, and hashed splits, which are lists of these IDs.
 
-An ID is an HMAC of the set, its version, the stem, and the choices in any order. The right answer is not included, so an
-item keeps its ID if its answer is corrected. Without the key, nobody can find the item of an ID. IDs replace those of
-the benchmark, which often name the source of an item. They are made from canonical text, so that the same words give the
-same ID anywhere. Case is kept. Text without a stable form (lone surrogates, NUL, unassigned code points) is refused.
-
-A hashed split lists the items of a split, sorted by ID. With the key and the data, anyone can find the items again.
-Others learn only their number. No topic, length, score or order is stored, because it could identify an item without the
-key.
+An ID is an HMAC of the set, its version, the stem, and the choices in any order, so an item keeps its ID if its answer is
+corrected. It is made from canonical text, so that the same words give the same ID anywhere, and text without a stable
+form is refused. Without the key, nobody can find the item of an ID, and of a hashed split others learn only the size. No
+topic, length, score or order is stored, because it could identify an item without the key.
 """
 
 import base64

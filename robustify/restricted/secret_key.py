@@ -1,12 +1,8 @@
 """The evaluator's key, and the seal of restricted runs.
 
-The key comes from a file of mode 0600, never from an argument, a variable or a config, and passphrases are refused. The
-gate has another key, because CI needs that key but must not be able to read lists of IDs. Subkeys serve the purposes
-"ids", "cache", "manifest" and "releases".
-
-The seal is an HMAC over run.json, which contains the label and the digest of every other file. Without the key, nobody
-can change a label, number or digest undetected. The seal does not prevent reading, but an edited run is not used
-further.
+The key comes from a file of mode 0600, never from an argument, a variable or a config. The gate has another key, because
+CI needs that key but must not be able to read lists of IDs. The seal is an HMAC over run.json, which contains the label
+and the digest of every other file. Without the key, nobody can change a label, number or digest undetected.
 """
 
 import contextlib

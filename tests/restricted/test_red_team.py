@@ -26,20 +26,8 @@ ADAPTER = restricted_set.ADAPTER
 RUN = ["run", "mock.yaml", "-o", "RUN"]
 INSIDE = ["run", "mock.yaml", "-o", "runs/x"]
 PARTS = (
-    "id",
-    "model",
-    "view",
-    "topic",
-    "key",
-    "pick",
-    "k",
-    "scores",
-    "correct",
-    "choices",
-    "stem",
-    "group",
-    "template",
-)
+    "id", "model", "view", "topic", "key", "pick", "k", "scores", "correct", "choices", "stem", "group", "template",
+)  # fmt: skip
 
 
 def plain(*args: object, **files: str) -> Attack:
