@@ -16,13 +16,13 @@ from robustify.disclosure.released import Released, released
 from robustify.disclosure.rounding import FINE
 from robustify.errors import AuthorisationError
 from robustify.judging.accuracy import scored
-from robustify.judging.context import VIEWS
 from robustify.policy.restricted_folder import publish
 from robustify.report.messages import label
 from robustify.restricted.ids import item_id
 from robustify.run import open_run
 from robustify.screen.item_index import item_index
 from robustify.screen.screen_rules import ScreenRules
+from robustify.views import VIEWS
 from tests.attack.reconstruction import KEPT, Facts, Known, another, exact_facts, facts, settled, together
 from tests.support import restricted_run, restricted_set
 from tests.support.restricted_run import Inside

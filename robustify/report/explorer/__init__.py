@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
@@ -175,7 +175,7 @@ def askings(record: Transcript, items: Sequence[Item], positions: Sequence[int])
     models: dict[tuple[View, str], list[str]] = defaultdict(list)
     for view, model, name in record.answers.askings():
         if view in VIEWS:
-            models[cast("View", view), name].append(model)
+            models[view, name].append(model)
     missing = record.answers.table.filter(pc.is_valid(record.answers.table["error"]))
     keys = zip(*(missing[name].to_pylist() for name in ("item", "view", "model", "template")), strict=True)
     reasons = dict(zip(keys, map(spaced, missing["error"].to_pylist()), strict=True))
