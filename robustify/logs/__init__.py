@@ -13,19 +13,15 @@ from robustify.errors import DataError, UsageError
 from robustify.files import sha256
 from robustify.loaders.loaded import FieldMap
 from robustify.loaders.open_file import open_rows
-from robustify.loaders.rows import SourceTable
+from robustify.loaders.rows import Fault, SourceTable
 from robustify.logs import inspect_logs, lighteval, lm_eval_logs, pick_tables
 from robustify.logs.gather import Gathered, gather
 from robustify.logs.log import Log, LogFile, LogOptions, LogReader, ShownBefore, fingerprint, together
-from robustify.logs.pick_columns import mapping
+from robustify.logs.pick_tables import mapping
 from robustify.views import VIEWS, View
 
-_ZIP = b"PK\x03\x04"
 READERS: dict[str, LogReader] = {
-    inspect_logs.KIND: inspect_logs,
-    lm_eval_logs.KIND: lm_eval_logs,
-    lighteval.KIND: lighteval,
-    pick_tables.KIND: pick_tables,
+    reader.KIND: reader for reader in (inspect_logs, lm_eval_logs, lighteval, pick_tables)
 }
 """Readers by the kind of their logs. The first one that recognizes a file reads it, so the reader of any table is last."""
 
@@ -45,9 +41,9 @@ def parse_log_path(text: str) -> LogPath:
         return LogPath(Path(text))
     model, equals, rest = text.partition("=")
     rest = rest if equals else text
-    view = next((v for v in VIEWS if rest.startswith(f"{v}:")), None)
-    path = rest if view is None or Path(rest).exists() else rest.removeprefix(f"{view}:")
-    return LogPath(Path(path), model if equals and model else None, view if path != rest else None)
+    view = next((v for v in VIEWS if rest.startswith(f"{v}:") and not Path(rest).exists()), None)
+    path = rest.removeprefix(f"{view}:") if view else rest
+    return LogPath(Path(path), model if equals and model else None, view)
 
 
 def read_log(path: Path, options: LogOptions, before: ShownBefore | None = None) -> Log:
@@ -58,16 +54,14 @@ def read_log(path: Path, options: LogOptions, before: ShownBefore | None = None)
     if not path.is_file():
         raise UsageError(f"{path}: the file does not exist; expected a log ([MODEL=][VIEW:]FILE)")
     with path.open("rb") as opened:
-        zipped = opened.read(4) == _ZIP
+        zipped = opened.read(4) == b"PK\x03\x04"
     if zipped:
         file = LogFile(path, sha256(path), SourceTable(()), zipped=True)
     else:
         rows = open_rows(str(path))
         file = LogFile(path, rows.sha256, rows.table)
         if not file.table.rows:
-            raise DataError.gather(
-                [f"{path.name}:{fault.line}: {fault.reason}" for fault in file.table.faults]
-            )
+            raise DataError.gather(_fault_lines(path.name, file.table.faults))
     reader = next(reader for reader in READERS.values() if reader.recognizes(file))
     return reader.read(file, options, before or ShownBefore())
 
@@ -76,15 +70,11 @@ def read_logs(logs: Sequence[LogPath], options: LogOptions) -> list[Log]:
     """Read several logs. Options in a log argument take precedence over `options`. Raise `UsageError` if a log is listed
     twice, missing, or a folder, or an option contradicts it. Raise `DataError` if a file is not a log, or it is damaged or
     inconsistent. All unreadable rows are listed."""
-    paths = [log.path.resolve() for log in logs]
-    twice = [log.path for log, path in zip(logs, paths, strict=True) if paths.count(path) > 1]
-    if twice:
-        raise UsageError(f"{twice[0]} is listed twice. List each log only once.")
-    names = Counter(log.path.name for log in logs)
-
-    before = ShownBefore()
-    read = []
+    paths, names = Counter(log.path.resolve() for log in logs), Counter(log.path.name for log in logs)
+    before, read = ShownBefore(), list[Log]()
     for at, log in enumerate(logs, start=1):
+        if paths[log.path.resolve()] > 1:
+            raise UsageError(f"{log.path} is listed twice. List each log only once.")
         own = replace(options, model=log.model or options.model, view=log.view or options.view)
         file = log.path.name if names[log.path.name] == 1 else f"{at}/{log.path.name}"
         read.append(replace(read_log(log.path, own, before), file=file))
@@ -93,14 +83,14 @@ def read_logs(logs: Sequence[LogPath], options: LogOptions) -> list[Log]:
         raise UsageError(
             f"--map {strange[0]} applies only to tables of picks, but none was given. Remove this option."
         )
-    faults = [
-        f"{log.file}:{fault.line}: {fault.reason}"
-        for log in read
-        for fault in sorted(log.faults, key=lambda fault: fault.line)
-    ]
+    faults = [line for log in read for line in _fault_lines(log.file, log.faults)]
     if faults and not options.skip_bad:
         raise DataError.gather(faults)
     return read
+
+
+def _fault_lines(name: str, faults: Sequence[Fault]) -> list[str]:
+    return [f"{name}:{fault.line}: {fault.reason}" for fault in sorted(faults, key=lambda fault: fault.line)]
 
 
 __all__ = [

@@ -5,8 +5,10 @@ log in which no row matches an item. Rows without any item text are joined by ID
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow.compute as pc
 
 from robustify.answers import Answers
 from robustify.errors import DataError, ItemError
@@ -22,11 +24,10 @@ from robustify.logs.match import (
     answer_rows,
     bare_row,
     of_item,
-    refuse_repeats,
     table_in_order,
 )
 from robustify.logs.prompts import BLIND
-from robustify.orders import own
+from robustify.orders import Order, own
 from robustify.texts import unspaced
 
 MatchedRow = tuple[Log, LogReply, MatchedItem]
@@ -34,18 +35,6 @@ _NAMELESS = "the row has neither an item ID nor text; expected one of them (--ma
 _KEYLESS = (
     "the row has no key. Map a column (--map key=NAME), or pass the items with their keys (--data ITEMS)."
 )
-
-
-@dataclass(slots=True)
-class MatchCounts:
-    """Counts of matched rows by matching method, of rows per log whose key differs, and of matched rows per log, with the
-    unmatched rows and those that contradict the item with their ID."""
-
-    by: Counter[str] = field(default_factory=Counter)
-    other_key: Counter[str] = field(default_factory=Counter)
-    matched: Counter[str] = field(default_factory=Counter)
-    set_aside: list[Quarantined] = field(default_factory=list)
-    contradicting: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -69,62 +58,85 @@ def gather(logs: Sequence[Log], bench: Loaded | None, *, skip_bad: bool = False)
     Raise `DataError` if a log matches no item, two logs are from the same run, rows without text do not align, or rows
     contradict the item with their ID. With `skip_bad`, the latter are set aside.
     """
+    unread = [Quarantined(fault.line, fault.reason, log.file) for log in logs for fault in log.faults]
     if bench is None and not any(reply.item.choices for log in logs for reply in log.replies):
-        return _gather_textless(logs)
+        return _gather_textless(logs, unread)
     catalogue = Catalogue(bench.items if bench else (), grows=bench is None)
-    counts = MatchCounts()
-    rows = [row for log in logs for row in _matched(log, catalogue, counts)]
-    if counts.contradicting and not skip_bad:
-        raise DataError.gather(counts.contradicting)
-    _require_matches(logs, counts, bench)
-    refuse_repeats((log, reply, catalogue.items[match.at].id, match.order) for log, reply, match in rows)
+    rows: list[MatchedRow] = []
+    set_aside: list[Quarantined] = []
+    contradicting: list[str] = []
+    for log, reply in _replies(logs):
+        asking = (log.file, reply.model, reply.view, reply.template)
+        try:
+            match = catalogue.find(reply.item, asking, log.task, blind=reply.view in BLIND)
+            rows.append((log, of_item(reply, catalogue.items[match.at]), match))
+        except ItemError as error:
+            set_aside.append(Quarantined(reply.line, str(error), log.file))
+            if isinstance(error, OtherItemError):
+                contradicting.append(f"{log.file}:{reply.line}: {error}")
+    if contradicting and not skip_bad:
+        raise DataError.gather(contradicting)
+    _require_matches(logs, rows, set_aside, bench)
+    _refuse_repeats(rows)
     items = tuple(catalogue.items[at] for at in sorted({match.at for _, _, match in rows}))
     answers = table_in_order(
         (match.at, match.order, row)
         for _, reply, match in rows
         for row in answer_rows(reply, catalogue.items[match.at], match.order)
     )
+    notes = [*_match_notes(rows, catalogue, set_aside), *_reply_notes(rows, answers)]
     return Gathered(
         items=items,
         topics={item.id: item.topic for item in items},
         groups={item.id: item.group for item in items if item.group},
         answers=answers,
         defects=_defects(items, bench, rows, catalogue),
-        set_aside=(*_unread(logs), *counts.set_aside),
+        set_aside=(*unread, *set_aside),
         left_out=len(catalogue.items) - len(items),
-        notes=(*_notes(rows, counts, catalogue, answers), *odd_options(items)),
+        notes=(*notes, *odd_options(items)),
     )
 
 
-def _matched(log: Log, catalogue: Catalogue, counts: MatchCounts) -> Iterator[MatchedRow]:
-    for reply in log.replies:
-        asking = (log.file, reply.model, reply.view, reply.template)
-        try:
-            match = catalogue.find(reply.item, asking, log.task, blind=reply.view in BLIND)
-            whole = of_item(reply, catalogue.items[match.at])
-        except ItemError as error:
-            counts.set_aside.append(Quarantined(reply.line, str(error), log.file))
-            if isinstance(error, OtherItemError):
-                counts.contradicting.append(f"{log.file}:{reply.line}: {error}")
-            continue
-        counts.by[match.by] += 1
-        counts.matched[log.file] += 1
-        logged, item = reply.item, catalogue.items[match.at]
-        if logged.key is not None and logged.choices:
-            said, right = logged.choices[logged.key], item.choices[item.key]
-            counts.other_key[log.file] += said != right and unspaced(said) != unspaced(right)
-        yield log, whole, match
+def _replies(logs: Sequence[Log]) -> Iterator[tuple[Log, LogReply]]:
+    return ((log, reply) for log in logs for reply in log.replies)
 
 
-def _require_matches(logs: Sequence[Log], counts: MatchCounts, bench: Loaded | None) -> None:
+def _require_matches(
+    logs: Sequence[Log], rows: Sequence[MatchedRow], set_aside: Sequence[Quarantined], bench: Loaded | None
+) -> None:
     """Refuse logs without a matching row, because they belong to another data set or contain no items."""
-    faults = []
-    for log in logs:
-        if not counts.matched[log.file]:
-            why = next((q.reason for q in counts.set_aside if q.file == log.file), "no row could be read")
-            whose = f" of {bench.name}" if bench else ""
-            faults.append(f"{log.file}: none of the {len(log.replies)} rows matches an item{whose} ({why})")
+    matched = {log.file for log, _, _ in rows}
+    reasons = {one.file: one.reason for one in reversed(set_aside)}
+    whose = f" of {bench.name}" if bench else ""
+    faults = [
+        f"{log.file}: none of the {len(log.replies)} rows matches an item{whose} "
+        f"({reasons.get(log.file, 'no row could be read')})"
+        for log in logs
+        if log.file not in matched
+    ]
     if faults:
+        raise DataError.gather(faults)
+
+
+def _refuse_repeats(rows: Sequence[MatchedRow]) -> None:
+    """Raise `DataError` if two rows record the same question to the same model, as in two logs of one evaluation.
+    The message has one line per pair of files, with the number of such rows and the first of them."""
+    first: dict[tuple[str, str, str, int, Order], tuple[str, int]] = {}
+    again: dict[tuple[str, str, str, str], list[tuple[int, int]]] = {}
+    for log, reply, match in rows:
+        asking = (reply.model, reply.view, reply.template, match.at, match.order)
+        here = (log.file, reply.line)
+        earlier = first.setdefault(asking, here)
+        if earlier != here:
+            pair = (earlier[0], log.file, reply.model, reply.view)
+            again.setdefault(pair, []).append((earlier[1], reply.line))
+    if again:
+        mend = "expected each run once. Remove one log, or give its model another name (NAME=LOG)."
+        faults = [
+            f"{file}:{lines[0][1]}: the row repeats {other}:{lines[0][0]} (model {model}, view {view}; "
+            f"{len(lines)} such rows); {mend}"
+            for (other, file, model, view), lines in again.items()
+        ]
         raise DataError.gather(faults)
 
 
@@ -134,37 +146,43 @@ def _defects(
     if bench is not None:
         here = {item.id for item in items}
         return tuple(defect for defect in bench.defects if defect.item in here)
-    first: dict[str, tuple[int, str]] = {}
-    for log, reply, match in rows:
-        first.setdefault(catalogue.items[match.at].id, (reply.line, log.file))
+    first = {catalogue.items[match.at].id: (reply.line, log.file) for log, reply, match in reversed(rows)}
     return find_defects(items, *zip(*(first[item.id] for item in items), strict=True))
 
 
-def _notes(
-    rows: Sequence[MatchedRow], counts: MatchCounts, catalogue: Catalogue, answers: Answers
+def _match_notes(
+    rows: Sequence[MatchedRow], catalogue: Catalogue, set_aside: Sequence[Quarantined]
 ) -> Iterator[str]:
-    left_out = len(catalogue.items) - len({match.at for _, _, match in rows})
-    earlier, data = "an earlier log (the first key was used)", "the data (the key of the data was used)"
-    whose = earlier if catalogue.grows else data
-    for kind, n in counts.by.items():
+    for kind, n in Counter(match.by for _, _, match in rows).items():
         if kind != "content":
             yield f"rows matched by {kind}, because their content alone does not identify the item: {n}"
-    for file, n in counts.other_key.items():
-        if n:
-            yield f"{file}: rows whose key differs from {whose}: {n}"
-    if left_out:
+    earlier, data = "an earlier log (the first key was used)", "the data (the key of the data was used)"
+    whose = earlier if catalogue.grows else data
+    other_key = (log.file for log, reply, match in rows if _other_key(reply.item, catalogue.items[match.at]))
+    for file, n in Counter(other_key).items():
+        yield f"{file}: rows whose key differs from {whose}: {n}"
+    if left_out := len(catalogue.items) - len({match.at for _, _, match in rows}):
         yield f"items of the data that are in no log and were left out of this run: {left_out}"
-    if counts.set_aside:
-        yield f"rows that match no item of this run, listed by line in quarantine.jsonl: {len(counts.set_aside)}"
+    if set_aside:
+        yield f"rows that match no item of this run, listed by line in quarantine.jsonl: {len(set_aside)}"
+
+
+def _other_key(logged: LoggedItem, item: Item) -> bool:
+    if logged.key is None or not logged.choices:
+        return False
+    said, right = logged.choices[logged.key], item.choices[item.key]
+    return said != right and unspaced(said) != unspaced(right)
+
+
+def _reply_notes(rows: Sequence[MatchedRow], answers: Answers) -> Iterator[str]:
+    """Yield notes about scores, and about models that were asked fewer items than others under a view, were asked with
+    several templates, or gave unreadable answers."""
     for file in sorted({log.file for log, reply, _ in rows if reply.unconditioned and reply.view == "cloze"}):
         yield f"{file}: scores without context were used as choices_only_text ({UNCONDITIONED})"
-    yield from _equal_score_notes((log, reply) for log, reply, _ in rows)
-    yield from _coverage(rows)
-    yield from _unanswered_notes(answers)
-
-
-def _coverage(rows: Sequence[MatchedRow]) -> Iterator[str]:
-    """Yield notes about models that were asked fewer items than others under a view, or with several templates."""
+    n_rows = Counter(log.file for log, _, _ in rows)
+    equal = (log.file for log, reply, _ in rows if len(reply.scores) > 1 and len(set(reply.scores)) == 1)
+    for file, n in Counter(equal).items():
+        yield f"{file}: rows in which all choices have the same score, so that they tie: {n} of {n_rows[file]}"
     asked: dict[tuple[str, str], set[int]] = {}
     templates: dict[tuple[str, str], dict[str, None]] = {}
     every: dict[str, set[int]] = {}
@@ -178,14 +196,16 @@ def _coverage(rows: Sequence[MatchedRow]) -> Iterator[str]:
     for (view, model), names in templates.items():
         if len(names) > 1:
             yield f"{model}, view {view}: asked with the templates {', '.join(names)}; rates are for the first one"
+    unanswered = answers.table.filter(pc.is_null(answers.table["pick"])).select(["model", "view"])
+    for (model, view), n in Counter(tuple(row.values()) for row in unanswered.to_pylist()).items():
+        yield f"{model}, view {view}: rows without a readable answer: {n}"
 
 
-def _gather_textless(logs: Sequence[Log]) -> Gathered:
+def _gather_textless(logs: Sequence[Log], unread: Sequence[Quarantined]) -> Gathered:
     """Combine logs whose items are known only by ID and key."""
-    rows = [(log, reply) for log in logs for reply in log.replies]
     first: dict[str, tuple[str, LoggedItem]] = {}
-    faults = [] if rows else [f"{log.file}: no row is readable" for log in logs]
-    for log, reply in rows:
+    faults = [] if any(log.replies for log in logs) else [f"{log.file}: no row is readable" for log in logs]
+    for log, reply in _replies(logs):
         item, here = reply.item, f"{log.file}:{reply.line}"
         there, other = first.setdefault(item.name, (here, item))
         if not item.name:
@@ -197,11 +217,15 @@ def _gather_textless(logs: Sequence[Log]) -> Gathered:
             faults.append(f"{here}: {differs} {there}, which is the same item")
     if faults:
         raise DataError.gather(faults)
-    refuse_repeats((log, reply, reply.item.name, own(reply.item.k)) for log, reply in rows)
     position = {name: at for at, name in enumerate(first)}
-    asked = ((reply, reply.item, own(reply.item.k)) for _, reply in rows)
+    rows = [
+        (log, reply, MatchedItem(position[reply.item.name], own(reply.item.k)))
+        for log, reply in _replies(logs)
+    ]
+    _refuse_repeats(rows)
     answers = table_in_order(
-        (position[it.name], order, bare_row(reply, it.name, it.key or 0, order)) for reply, it, order in asked
+        (match.at, match.order, bare_row(reply, reply.item.name, reply.item.key or 0, match.order))
+        for _, reply, match in rows
     )
     absent = f"the texts of the {len(first)} items are unknown, so heuristics, probe, cloze, and split files are absent"
     return Gathered(
@@ -209,31 +233,6 @@ def _gather_textless(logs: Sequence[Log]) -> Gathered:
         topics={name: item.topic for name, (_, item) in first.items()},
         groups={},
         answers=answers,
-        set_aside=tuple(_unread(logs)),
-        notes=(absent, *_equal_score_notes(rows), *_unanswered_notes(answers)),
+        set_aside=tuple(unread),
+        notes=(absent, *_reply_notes(rows, answers)),
     )
-
-
-def _unread(logs: Sequence[Log]) -> list[Quarantined]:
-    """Return the unreadable rows of all logs, which the user has asked to set aside."""
-    return [Quarantined(fault.line, fault.reason, log.file) for log in logs for fault in log.faults]
-
-
-def _unanswered_notes(answers: Answers) -> Iterator[str]:
-    """Yield a note for each model with unreadable replies."""
-    if not answers.table["pick"].null_count:
-        return
-    columns = (answers.table[name].to_pylist() for name in ("model", "view", "pick"))
-    missing = Counter((model, view) for model, view, pick in zip(*columns, strict=True) if pick is None)
-    for (model, view), n in missing.items():
-        yield f"{model}, view {view}: rows without a readable answer: {n}"
-
-
-def _equal_score_notes(rows: Iterable[tuple[Log, LogReply]]) -> Iterator[str]:
-    """Yield a note for each log with rows in which all choices have the same score."""
-    equal: dict[str, list[bool]] = {}
-    for log, reply in rows:
-        equal.setdefault(log.file, []).append(len(reply.scores) > 1 and len(set(reply.scores)) == 1)
-    for file, tied in equal.items():
-        if any(tied):
-            yield f"{file}: rows in which all choices have the same score, so that they tie: {sum(tied)} of {len(tied)}"

@@ -5,13 +5,13 @@ then matched. A reply that Inspect scores as wrong because it is unreadable coun
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from robustify.errors import DataError, ItemError, UsageError
 from robustify.loaders.json_rows import item_table, whole_object
-from robustify.loaders.rows import Cells, Fault, as_object, rows_or_faults, table_of
+from robustify.loaders.rows import Cells, Fault, SourceRow, as_object, rows_or_faults, table_of
 from robustify.logs.checked_names import Name, as_label, as_name, facts_of, listed, names_in, path_name
 from robustify.logs.log import (
     Log,
@@ -25,7 +25,6 @@ from robustify.logs.log import (
 )
 from robustify.logs.own_scores import pick_contradicts, scored_right
 from robustify.logs.prompts import Naming, assumed
-from robustify.redaction import HoldsText
 
 KIND = "inspect"
 _ATTACHED = "attachment://"
@@ -43,30 +42,49 @@ def read(file: LogFile, options: LogOptions, _: ShownBefore) -> Log:
     path, tree = file.path, _tree(file)
     spec = as_object(tree["eval"])
     task = as_name(str(spec.get("task") or "").rsplit("/", 1)[-1]) or path_name(path.stem)
-    samples = _in_order(tree, spec)
-    table = table_of(enumerate(samples, start=1))
-    rows, inner = table.rows, item_table(path.name, replace(table, outer="inspect_log"))
-    names = {row.line: as_label(row.cells.get("id")) for row in rows}
-    items, faults, said = logged_items(path.name, inner, options, task, names)
+    samples = _samples(tree, spec)
+    table = replace(table_of(enumerate(samples, start=1)), outer="inspect_log")
+    inner = item_table(path.name, table)
+    names = {row.line: as_label(row.cells.get("id")) for row in table.rows}
+    items, faults, notes = logged_items(path.name, inner, options, task, names)
     scorer = _scorer(path.name, samples, options.filter)
-    naming = Naming.of(_score(cells, scorer).get("answer") for cells in samples)
-    known = _Answers(scorer, naming, [sample.get("target") for sample in samples])
+    scores = {at: _score(cells, scorer) for at, cells in enumerate(samples, start=1)}
+    naming = Naming.of(score.get("answer") for score in scores.values())
+    targets = [] if scorer == "choice" else [sample.get("target") for sample in samples]
     model = options.name or as_name(plain_model(str(spec.get("model") or ""))) or path_name("model")
     make = partial(LogReply, model=model, view=options.view or "full", template=KIND)
-    made, wrong = rows_or_faults(
-        ((row, items[row.line]) for row in rows if row.line in items),
-        lambda row, item: make(row.line, item=item, **_answer(row.cells, item, known)),
-    )
-    replies = tuple(reply for _, reply in made)
+
+    def reply(row: SourceRow, item: LoggedItem) -> LogReply:
+        if row.cells.get("error") is not None:
+            return make(row.line, item=item, reason="the run failed on it")
+        if not (score := scores[row.line]):
+            return make(row.line, item=item, reason="no score is logged")
+        answer = naming.answer(score.get("answer"), item.k, item.choices)
+        plain = scorer == "choice" or score.get("answer") in targets
+        if pick_contradicts(right := scored_right(score.get("value")), item, answer["pick"], plain=plain):
+            raise ItemError(
+                f"the sample is scored as {'right' if right else 'wrong'}, but its answer and target imply the opposite. "
+                "Check that both are letters of the logged choices."
+            )
+        return make(row.line, item=item, **answer)
+
+    shown = ((row, items[row.line]) for row in table.rows if row.line in items)
+    made, wrong = rows_or_faults(shown, reply)
+    if dropped := len(table.rows) - len(inner.rows):
+        notes.append(f"samples of later epochs left out: {dropped} (the first epoch of each item counts)")
+    if options.view is None:
+        same = len(made) > 1 and len({one.item.stem for _, one in made}) == 1
+        doubt = ". All items have the same stem; if the question was not shown, use choices_only"
+        notes.append(assumed("full") + doubt * same)
     return Log(
         file=path.name,
         kind=KIND,
         sha256=file.sha256,
         task=task,
-        replies=replies,
+        replies=tuple(one for _, one in made),
         faults=(*faults, *_unfinished(tree, len(samples)), *wrong),
         facts=_facts(tree, spec),
-        notes=(*said, *_notes(options, replies, len(rows) - len(inner.rows))),
+        notes=tuple(notes),
     )
 
 
@@ -92,38 +110,33 @@ def _tree(file: LogFile) -> Mapping[str, Any]:
     return dict(log.model_dump(mode="json", exclude_none=True))
 
 
-def _in_order(tree: Mapping[str, Any], spec: Mapping[str, Any]) -> list[Cells]:
-    """Return the samples in the order of their data set, not of their completion."""
+def _samples(tree: Mapping[str, Any], spec: Mapping[str, Any]) -> list[Cells]:
+    """Return the samples with their attachments, in the order of their data set, not of their completion."""
     ids = _list(as_object(spec.get("dataset")).get("sample_ids"))
     position = {str(name): at for at, name in enumerate(ids)}
-    samples = [_resolved(sample) for sample in _list(tree["samples"]) if isinstance(sample, Mapping)]
-
-    def place(sample: Cells) -> tuple[int, int]:
-        epoch = sample.get("epoch")
-        return position.get(str(sample.get("id")), len(position)), epoch if isinstance(epoch, int) else 1
-
-    return sorted(samples, key=place)
+    found = [one for one in _list(tree.get("samples")) if isinstance(one, Mapping)]
+    found.sort(key=lambda one: (position.get(str(one.get("id")), len(position)), one.get("epoch", 1) != 1))
+    return [
+        {
+            **sample,
+            **{part: _put_back(sample[part], sample) for part in ("input", "choices") if part in sample},
+        }
+        for sample in found
+    ]
 
 
 def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _resolved(sample: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the sample with its attachments inserted into the item texts."""
-    apart = as_object(sample.get("attachments"))
-    texts = {name: _put_back(sample[name], apart) for name in ("input", "choices") if name in sample}
-    return {**sample, **texts}
-
-
-def _put_back(value: object, apart: Mapping[str, Any]) -> object:
+def _put_back(value: object, sample: Mapping[str, Any]) -> object:
     match value:
         case str() if value.startswith(_ATTACHED):
-            return apart.get(value.removeprefix(_ATTACHED), value)
+            return as_object(sample.get("attachments")).get(value.removeprefix(_ATTACHED), value)
         case list():
-            return [_put_back(member, apart) for member in value]
+            return [_put_back(member, sample) for member in value]
         case Mapping():
-            return {name: _put_back(member, apart) for name, member in value.items()}
+            return {name: _put_back(member, sample) for name, member in value.items()}
         case _:
             return value
 
@@ -139,8 +152,7 @@ def _unfinished(tree: Mapping[str, Any], n: int) -> list[Fault]:
 
 
 def _scorer(file: str, samples: Sequence[Cells], wanted: str | None) -> str | None:
-    scores = [sample.get("scores") for sample in samples]
-    said = [name for one in scores if isinstance(one, Mapping) for name in one]
+    said = [name for sample in samples for name in as_object(sample.get("scores"))]
     names, known = list(dict.fromkeys(said)), names_in(said)
     if wanted is not None and wanted not in names:
         raise UsageError(f"{file}: there is no scorer {wanted!r}; expected one of {listed(names, known)}")
@@ -151,45 +163,8 @@ def _scorer(file: str, samples: Sequence[Cells], wanted: str | None) -> str | No
     return wanted or ("choice" if "choice" in names else next(iter(names), None))
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class _Answers(HoldsText):
-    """Scorer of a log, the format of its answers, and its targets."""
-
-    scorer: str | None
-    naming: Naming
-    targets: Sequence[object]
-
-
 def _score(cells: Cells, scorer: str | None) -> Mapping[str, Any]:
     return as_object(as_object(cells.get("scores")).get(scorer or ""))
-
-
-def _answer(cells: Cells, item: LoggedItem, known: _Answers) -> dict[str, Any]:
-    """Return the pick of a sample, or the reason why it has none."""
-    score = _score(cells, known.scorer)
-    if cells.get("error") is not None:
-        return {"reason": "the run failed on it"}
-    if not score:
-        return {"reason": "no score is logged"}
-    answer = known.naming.answer(score.get("answer"), item)
-    plain = known.scorer == "choice" or score.get("answer") in known.targets
-    if pick_contradicts(right := scored_right(score.get("value")), item, answer["pick"], plain=plain):
-        raise ItemError(
-            f"the sample is scored as {'right' if right else 'wrong'}, but its answer and target imply the opposite. Check "
-            "that both are letters of the logged choices."
-        )
-    return answer
-
-
-def _notes(options: LogOptions, replies: Sequence[LogReply], dropped: int) -> list[str]:
-    notes = []
-    if dropped:
-        notes.append(f"samples of later epochs left out: {dropped} (the first epoch of each item counts)")
-    if options.view is None:
-        same = len(replies) > 1 and len({reply.item.stem for reply in replies}) == 1
-        doubt = ". All items have the same stem; if the question was not shown, use choices_only"
-        notes.append(assumed("full") + doubt * same)
-    return notes
 
 
 def _facts(tree: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Name]:

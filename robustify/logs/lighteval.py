@@ -6,14 +6,13 @@ such. If the log contains options only as letters, their texts are taken from th
 
 import math
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from robustify.errors import ItemError
 from robustify.loaders.rows import Cells, as_object, cell_value, has, rows_or_faults
 from robustify.logs.checked_names import Name, path_name
-from robustify.logs.lm_eval_logs import read_rows
+from robustify.logs.lm_eval_logs import replies_in_rows
 from robustify.logs.lm_eval_requests import NO_TEXTS, listed_options
 from robustify.logs.lm_eval_results import LmEvalRun
 from robustify.logs.log import Log, LogFile, LogOptions, ShownBefore, plain_model
@@ -32,20 +31,20 @@ def recognizes(file: LogFile) -> bool:
 def read(file: LogFile, options: LogOptions, before: ShownBefore) -> Log:
     """Read the replies in lighteval details. Rows that show no item become faults."""
     path, table = file.path, file.table
-    pairs = ((row, row.cells) for row in table.rows)
     made, faults = rows_or_faults(
-        pairs, lambda row, cells: replace(row, cells=_as_lm_eval(cells, row.number))
+        ((row, row.cells) for row in table.rows),
+        lambda row, cells: replace(row, cells=_as_lm_eval(cells, row.number)),
     )
-    # Sort numeric names by number, before all other names.
     rows = sorted((row for _, row in made), key=lambda row: _position(str(row.cells["doc_id"])))
     match = _NAME.fullmatch(path.stem)
     run = LmEvalRun(path_name(match["task"] if match else path.stem), _model(path))
     head = Log(path.name, KIND, file.sha256, run.task, (), (*table.faults, *faults))
     whole = replace(table, rows=tuple(rows), faults=head.faults)
-    return read_rows(head, run, whole, replace(options, columns=COLUMNS), before) if rows else head
+    return replies_in_rows(head, run, whole, replace(options, columns=COLUMNS), before) if rows else head
 
 
 def _position(name: str) -> tuple[int, str]:
+    """Return the position of an ID: numbers in their order, before all other names."""
     return (int(name), "") if name.isdecimal() else (10**9, name)
 
 
@@ -57,20 +56,18 @@ def _as_lm_eval(cells: Cells, number: int) -> dict[str, object]:
     key = key[0] if isinstance(key, list) and len(key) == 1 else key
     if isinstance(key, bool) or not isinstance(key, int) or not 0 <= key < len(said):
         raise ItemError(f"`doc.gold_index` does not select exactly one of {len(said)} choices")
-    stem, choices = query, [c.removeprefix(" ") for c in said]
-    if only_labels(tuple(said)):
-        found = listed_options(query, said)
-        if found is None:
-            raise ItemError(NO_TEXTS)
-        stem, choices = found
+    plain = query, [c.removeprefix(" ") for c in said]
+    shown = listed_options(query, said) if only_labels(tuple(said)) else plain
+    if shown is None:
+        raise ItemError(NO_TEXTS)
     response = as_object(cells.get("model_response"))
     scores, alone = (_scores(response.get(n), len(said)) for n in ("logprobs", "unconditioned_logprobs"))
-    contexts = [query] * len(said) + [""] * len(alone)
+    asked = [[query, choice] for choice in said] + [["", choice] for choice in said if alone]
     return {
         **as_object(cells.get("metric") or cells.get("metrics")),
         "doc_id": cell_value(cells, "doc.id") if has(cells, "doc.id") else number,
-        "doc": {"stem": stem, "choices": choices, "key": key},
-        "arguments": [[context, said[at % len(said)]] for at, context in enumerate(contexts)],
+        "doc": {"stem": shown[0], "choices": shown[1], "key": key},
+        "arguments": asked,
         "resps": [[score] for score in (scores or [math.nan] * len(said)) + alone],
     }
 
@@ -84,6 +81,6 @@ def _model(path: Path) -> Name:
 
 def _scores(value: object, k: int) -> list[float]:
     """Return the log-probabilities of `k` choices, or an empty list unless all are finite."""
-    values = value if isinstance(value, Sequence) and not isinstance(value, str) else []
+    values = value if isinstance(value, list) else []
     whole = len(values) == k and all(isinstance(v, int | float) and math.isfinite(v) for v in values)
     return [float(v) for v in values] if whole else []

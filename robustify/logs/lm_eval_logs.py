@@ -16,9 +16,7 @@ from robustify.loaders.rows import Cells, Fault, SourceRow, SourceTable, line_sp
 from robustify.logs.checked_names import as_label, listed, names_in
 from robustify.logs.lm_eval_requests import (
     by_choice,
-    conditioned,
     delimiter,
-    pairs_of,
     prompt_in_row,
     with_requested_options,
 )
@@ -33,7 +31,7 @@ TEXT_VIEWS = ("cloze", "choices_only_text")
 """Views in which texts are scored. If a log has no prompts, only the view distinguishes texts from letters."""
 ROUNDING = 1e-6
 """A log-likelihood may exceed 0 by this much."""
-Make = Callable[..., LogReply]
+UNNAMED = "there is no results file beside the log, so the name of the folder is used as the model name"
 
 
 def recognizes(file: LogFile) -> bool:
@@ -52,7 +50,7 @@ def read(file: LogFile, options: LogOptions, before: ShownBefore) -> Log:
         )
     run = find_run(file.path)
     head = Log(file.path.name, KIND, file.sha256, run.task, (), file.table.faults, run.facts or {})
-    return read_rows(head, run, file.table, options, before)
+    return replies_in_rows(head, run, file.table, options, before)
 
 
 def _is_results(cells: Cells) -> bool:
@@ -60,39 +58,42 @@ def _is_results(cells: Cells) -> bool:
     return isinstance(cells.get("results"), dict) and not beside.isdisjoint(cells)
 
 
-def read_rows(head: Log, run: LmEvalRun, table: SourceTable, options: LogOptions, before: ShownBefore) -> Log:
+def replies_in_rows(
+    head: Log, run: LmEvalRun, table: SourceTable, options: LogOptions, before: ShownBefore
+) -> Log:
     """Return `head` with the replies from a table of lm-eval rows. Raise the errors of `read`."""
     rows, notes = _one_filter(head.file, table.rows, options.filter)
-    first = _first_lines(rows)
     names = {row.line: as_label(row.cells.get("doc_id")) for row in rows}
     apart = delimiter(rows, run.delimiter)
     whole = replace(table, rows=rows)
     try:
         shown = before.items(head.file, item_table(head.file, whole), options, run.task, names)
-    except DataError:
-        if any(len(conditioned(pairs_of(row.cells))) < 2 for row in rows):
-            raise
-        whole = with_requested_options(whole, apart)
+    except DataError as error:
+        whole = with_requested_options(whole, apart, error)
         shown = before.items(head.file, item_table(head.file, whole), options, run.task, names)
         notes.append("the options were read from the requests, because the docs do not contain them")
     by_line, faults, said = shown
+    first = _first_lines(rows)
     items = {line: by_line[first_line] for line, first_line in first.items() if first_line in by_line}
-    naming = Naming.of(_written(row.cells) for row in rows)
-    targets = frozenset(str(row.cells.get("target")).strip() for row in rows)
-    rows = tuple(row for row in rows if row.line in items)
-    prompts = {row.line: prompt_in_row(row.cells, items[row.line]) for row in rows}
+    prompts = {row.line: prompt_in_row(row.cells, items[row.line]) for row in rows if row.line in items}
     asked = [prompt for prompt in prompts.values() if prompt is not None]
     how = asked_as(head.file, head.kind, asked, options)
     make = partial(LogReply, model=options.name or run.model, view=how.view, template=how.template)
-    way = _Way(make, apart, how.view in TEXT_VIEWS, naming)
-    pairs = ((row, items[row.line]) for row in rows)
-    made, wrong = rows_or_faults(pairs, lambda row, item: _reply(row, prompts[row.line], item, way))
-    against, lengths = _contradictions(made, targets)
+    written = [_written(row.cells) for row in rows]
+    way = _Way(make, apart, how.view in TEXT_VIEWS, Naming.of(written))
+    made, wrong = rows_or_faults(
+        ((row, items[row.line]) for row in rows if row.line in items),
+        lambda row, item: _reply(row, prompts[row.line], item, way),
+    )
+    against, lengths = _contradictions(made, {str(row.cells.get("target")) for row in rows})
     faults += [*wrong, *against]
     if run.n not in (None, n := len(set(first.values()))):
         reason = f"the log contains {n} items, but the results file counts {run.n}; expected all items"
         faults.append(Fault(1, reason))
-    notes += [*said, *lengths, *_assumed(run, options, asked)]
+    notes += [*said, *lengths, *[UNNAMED] * (run.facts is None and options.model is None)]
+    if in_order := sum(not prompt.by_letter and by_choice(prompt) is None for prompt in asked):
+        differ = "rows whose scored texts differ from the choices (assumed to be in the order of the choices)"
+        notes.append(f"{differ}: {in_order}")
     return replace(
         head,
         replies=tuple(reply for _, reply in made),
@@ -106,7 +107,7 @@ def read_rows(head: Log, run: LmEvalRun, table: SourceTable, options: LogOptions
 class _Way:
     """How the replies of a log are read: the delimiter before each choice, and what rows without prompts scored."""
 
-    make: Make
+    make: Callable[..., LogReply]
     delimiter: str
     text_view: bool
     naming: Naming
@@ -122,11 +123,10 @@ def _one_filter(
         raise UsageError(f"{name}: there is no filter {wanted!r}; expected one of {listed(filters, known)}")
     taken = wanted or filters[0]
     kept = tuple(row for row, one in zip(rows, said, strict=True) if one == taken)
-    if len(filters) == 1:
-        return kept, []
     others = listed((one for one in filters if one != taken), known)
     shown = known.get(taken, "of the first row")
-    return kept, [f"the filter {shown} was used, not {others} (to change this, use --filter)"]
+    note = f"the filter {shown} was used, not {others} (to change this, use --filter)"
+    return kept, [note] * (len(filters) > 1)
 
 
 def _first_lines(rows: Sequence[SourceRow]) -> dict[int, int]:
@@ -134,20 +134,20 @@ def _first_lines(rows: Sequence[SourceRow]) -> dict[int, int]:
     seen: dict[str, SourceRow] = {}
     out: dict[int, int] = {}
     for row in rows:
-        first = seen.setdefault(str(row.cells.get("doc_id")), row)
-        if first.cells.get("doc") != row.cells.get("doc"):
-            first = seen[str(row.cells.get("doc_id"))] = row
-        out[row.line] = first.line
+        number = str(row.cells.get("doc_id"))
+        if number not in seen or seen[number].cells.get("doc") != row.cells.get("doc"):
+            seen[number] = row
+        out[row.line] = seen[number].line
     return out
 
 
 def _reply(row: SourceRow, asked: Prompt | None, item: LoggedItem, way: _Way) -> LogReply:
-    values, make = _log_likelihoods(row.cells), way.make
+    values, make = _log_likelihoods(row.cells), partial(way.make, row.line, item=item)
     if asked is None and (len(values) != item.k or any(map(math.isnan, values))):
         said = _written(row.cells)
         if said is None:
             raise ItemError(f"the row has neither a log-likelihood for each of {item.k} choices nor a reply")
-        return make(row.line, item=item, **way.naming.answer(said, item))
+        return make(**way.naming.answer(said, item.k, item.choices))
     if len(values) not in (item.k, 2 * item.k):
         raise ItemError(f"{len(values)} log-likelihoods for {item.k} choices; expected one per choice")
     if any(value > ROUNDING and math.isfinite(value) for value in values):
@@ -157,16 +157,12 @@ def _reply(row: SourceRow, asked: Prompt | None, item: LoggedItem, way: _Way) ->
     back = (by_choice(asked) if asked is not None and by_text else None) or range(item.k)
     scores = _finite(values[j] for j in back)
     if not scores:
-        return make(row.line, item=item, reason="a score that is no finite number")
+        return make(reason="a score that is no finite number")
     # Like acc_norm, count the characters of the choice, without the delimiter before it.
-    texts = asked.continuations if asked is not None else item.choices
-    before = way.delimiter if asked is not None else ""
-    chars = tuple(len(texts[j].removeprefix(before)) for j in back) if by_text else ()
-    twice = by_text and len(values) > item.k
-    unconditioned = _finite(values[item.k + j] for j in back) if twice else ()
-    return make(
-        row.line, item=item, scores=scores, by_text=by_text, n_chars=chars, unconditioned=unconditioned
-    )
+    texts = item.choices if asked is None else [c.removeprefix(way.delimiter) for c in asked.continuations]
+    chars = tuple(len(texts[j]) for j in back) if by_text else ()
+    alone = _finite(values[item.k + j] for j in back) if by_text and len(values) > item.k else ()
+    return make(scores=scores, by_text=by_text, n_chars=chars, unconditioned=alone)
 
 
 def _contradictions(
@@ -177,7 +173,7 @@ def _contradictions(
     faults, other_norm = list[Fault](), list[int]()
     for row, reply in made:
         said, norms = scores_of_row(row.cells), _norms(reply)
-        plain = str(_written(row.cells)).strip() in targets
+        plain = _written(row.cells) in targets
         for metric, right in said.items():
             if not reply.scores:
                 against = blamed = pick_contradicts(right, reply.item, reply.pick, plain=plain)
@@ -186,8 +182,10 @@ def _contradictions(
                 continue
             else:
                 every = score_contradicts(right, reply.item.key, norms.values())
-                own = score_contradicts(right, reply.item.key, [norms[metric]]) if metric in norms else every
-                against, blamed = own, (own and metric == "acc") or (every and "acc" not in said)
+                against = (
+                    score_contradicts(right, reply.item.key, [norms[metric]]) if metric in norms else every
+                )
+                blamed = (against and metric == "acc") or (every and "acc" not in said)
             if blamed:
                 given, other = ("right", "wrong") if right else ("wrong", "right")
                 reason = (
@@ -212,22 +210,10 @@ def _norms(reply: LogReply) -> dict[str, tuple[float, ...]]:
     if not reply.by_text:
         norms["acc_norm"] = scores
     elif all(reply.n_chars):
-        norms["acc_norm"] = tuple(per_character(scores, reply.n_chars)) if scores else ()
-    if scores and len(reply.unconditioned) == len(scores):
+        norms["acc_norm"] = tuple(per_character(scores, reply.n_chars))
+    if reply.unconditioned:
         norms["acc_mutual_info"] = tuple(a - b for a, b in zip(scores, reply.unconditioned, strict=True))
     return norms
-
-
-def _assumed(run: LmEvalRun, options: LogOptions, prompts: Sequence[Prompt]) -> list[str]:
-    unnamed = run.facts is None and options.model is None
-    note = "there is no results file beside the log, so the name of the folder is used as the model name"
-    notes = [note] * unnamed
-    in_order = sum(not prompt.by_letter and by_choice(prompt) is None for prompt in prompts)
-    if in_order:
-        notes.append(
-            f"rows whose scored texts differ from the choices (assumed to be in the order of the choices): {in_order}"
-        )
-    return notes
 
 
 def _log_likelihoods(cells: Cells) -> list[float]:

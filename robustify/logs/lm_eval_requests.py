@@ -8,8 +8,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from os.path import commonprefix
 
-from robustify.errors import ItemError
+from robustify.errors import DataError, ItemError
 from robustify.loaders.rows import Cells, SourceRow, SourceTable, as_object, rows_or_faults
 from robustify.logs.log import LoggedItem
 from robustify.logs.prompts import Prompt
@@ -19,24 +20,35 @@ from robustify.texts import unspaced
 LOOKED_AT = 200
 _LAST_QUESTION = re.compile(r"(?:^|\n)Question:[ \t]*")
 _LEAD_IN = re.compile(r"\n[ \t]*\S+(?:[ \t]+\S+){0,2}[ \t]*[:：][ \t]*$")
+_BULLET = re.compile(r"^[ \t]*[-*•–][ \t]+(?=[(\[]?\w{1,2}[)\].:])", re.MULTILINE)
+_BEFORE_TEXT = re.compile(r"[\W_]*\s")
+NO_TEXTS = (
+    "the scored options are only labels, and neither `doc` nor the prompt has lines with their texts (`A. ...`) that end "
+    "clearly"
+)
 
 
-def pairs_of(cells: Cells) -> list[tuple[str, str]]:
-    """Return the context and continuation of each request of a row, or an empty list unless every request has both."""
+def _pairs(cells: Cells) -> list[tuple[str, str]]:
+    """Return the context and continuation of each request of a row, without those that `acc_mutual_info` scores again
+    without a context. A request to write has no continuation. The list is empty if a request has another form."""
     arguments = cells.get("arguments")
     members: Sequence[object] = arguments if isinstance(arguments, list) else ()
     if isinstance(arguments, dict):
         # Sort by number, so that gen_args_10 comes after gen_args_2.
-        names = sorted(arguments, key=_number) if len(arguments) > 10 else arguments
-        members = [arguments[name] for name in names]
+        members = [arguments[name] for name in sorted(arguments, key=_number)]
     pairs = [pair for member in members if (pair := _pair(member)) is not None]
-    return pairs if len(pairs) == len(members) else []
+    half = len(pairs) // 2
+    if len(pairs) < len(members):
+        return []
+    return pairs[:half] if len(pairs) % 2 == 0 and not any(context for context, _ in pairs[half:]) else pairs
 
 
 def _pair(member: object) -> tuple[str, str] | None:
     match member:
         case {"arg_0": str(context), "arg_1": str(continuation)} | [str(context), str(continuation), *_]:
             return context, continuation
+        case {"arg_0": str(context), "arg_1": {}} | [str(context), {}, *_]:
+            return context, ""
         case _:
             return None
 
@@ -46,15 +58,9 @@ def _number(name: str) -> int:
     return int(number) if number.isdecimal() else 0
 
 
-def conditioned(pairs: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
-    """Return the requests with a context. `acc_mutual_info` scores each continuation again without one."""
-    half = len(pairs) // 2
-    return pairs[:half] if len(pairs) % 2 == 0 and not any(context for context, _ in pairs[half:]) else pairs
-
-
 def prompt_in_row(cells: Cells, item: LoggedItem) -> Prompt | None:
     """Return the prompts of a row, or None unless it has one context and one continuation for every choice."""
-    pairs = conditioned(pairs_of(cells))
+    pairs = _pairs(cells)
     if len(pairs) != item.k:
         return None
     contexts, continuations = zip(*pairs, strict=True)
@@ -66,12 +72,11 @@ def by_choice(asked: Prompt) -> list[int] | None:
     Some tasks modify a choice before scoring it, or score one text in several contexts."""
     texts = [unspaced(text) for text in asked.continuations]
     positions: list[int] = []
-    for choice in asked.item.choices:
-        wanted = unspaced(choice)
-        position = next((i for i, text in enumerate(texts) if text == wanted and i not in positions), None)
-        if position is None:
+    for choice in map(unspaced, asked.item.choices):
+        free = [at for at, text in enumerate(texts) if text == choice and at not in positions]
+        if not free:
             return None
-        positions.append(position)
+        positions.append(free[0])
     return positions
 
 
@@ -82,55 +87,55 @@ def delimiter(rows: Sequence[SourceRow], configured: str | None) -> str:
     contain the choices, it is the delimiter that the results file gives, or else the white space or punctuation that all
     continuations have in common.
     """
-    some = rows[:: max(1, len(rows) // LOOKED_AT)]
     before: Counter[str] = Counter()
-    every: list[str] = []
-    for row in some:
+    scored: list[str] = []
+    for row in rows[:: max(1, len(rows) // LOOKED_AT)]:
         texts = sorted(_texts(row.cells.get("doc")), key=len, reverse=True)
-        scored = [continuation for _, continuation in conditioned(pairs_of(row.cells))]
-        every += scored
-        owns = ((said, next((text for text in texts if said.endswith(text)), None)) for said in scored)
-        before.update(said.removesuffix(own) for said, own in owns if own)
+        for _, said in _pairs(row.cells):
+            scored.append(said)
+            before.update([said.removesuffix(text) for text in texts if said.endswith(text)][:1])
     most, n = before.most_common(1)[0] if before else ("", 0)
-    if 2 * n > len(every):
+    if 2 * n > len(scored):
         return most
-    if configured and all(said.startswith(configured) for said in every):
+    shared = commonprefix(scored)  # noqa: RUF071 (texts, not paths)
+    if configured and shared.startswith(configured):
         return configured
-    first = every[0] if every else ""
-    letter = next((at for at, char in enumerate(first) if char.isalnum()), len(first))
-    ends = [first[: at + 1] for at in range(letter) if first[at].isspace()]
-    return next((end for end in reversed(ends) if all(said.startswith(end) for said in every)), "")
+    found = _BEFORE_TEXT.match(shared)
+    return found[0] if found else ""
 
 
 def _texts(value: object) -> Iterator[str]:
     match value:
         case str():
             yield from [value] * bool(value)
-        case list():
-            for member in value:
+        case list() | dict():
+            for member in value.values() if isinstance(value, dict) else value:
                 yield from _texts(member)
-        case dict():
-            yield from _texts([*value.values()])
 
 
-def with_requested_options(table: SourceTable, before: str) -> SourceTable:
+def with_requested_options(table: SourceTable, before: str, unknown: DataError) -> SourceTable:
     """Return the table with the options of each row added to its doc, from the requests. `before` is the delimiter.
-    If labels were scored, the options are the labelled lines of the doc or of the prompt."""
+    If labels were scored or the model wrote, the options are the labelled lines of the doc or of the prompt. Raise
+    `unknown` if the model wrote and no prompt has such lines."""
     made, faults = rows_or_faults(
         ((row, row.cells) for row in table.rows),
         lambda row, cells: replace(row, cells={**cells, "doc": _with_options(cells, before)}),
     )
+    if not made and not any(len(_pairs(row.cells)) > 1 for row in table.rows):
+        raise unknown
     return replace(table, rows=tuple(row for _, row in made), faults=(*table.faults, *faults))
 
 
 def _with_options(cells: Cells, before: str) -> dict[str, object]:
-    pairs, doc = conditioned(pairs_of(cells)), as_object(cells.get("doc"))
-    texts = tuple(continuation.removeprefix(before) for _, continuation in pairs)
-    if len(set(texts)) < 2 or len(set(texts)) < len(texts):
+    pairs, doc = _pairs(cells), as_object(cells.get("doc"))
+    texts = tuple(continuation.removeprefix(before) for _, continuation in pairs if continuation)
+    if not pairs or (len(pairs) > 1 and len(set(texts)) < max(2, len(pairs))):
         raise ItemError("neither `doc` nor the requests (`arguments`) contain the options of the item")
-    if not only_labels(texts):
+    if len(pairs) > 1 and not only_labels(texts):
         return {**doc, "choices": list(texts)}
-    for prompt in (*_texts(dict(doc)), pairs[0][0]):
+    # A text of the doc that the model did not see may explain the answer.
+    seen = [text for text in _texts(dict(doc)) if len(pairs) > 1 or text in pairs[0][0]]
+    for prompt in (*seen, pairs[0][0]):
         if (found := listed_options(prompt, texts)) is not None:
             stem, options = found
             rest = {name: stem if value == prompt else value for name, value in doc.items()}
@@ -138,17 +143,11 @@ def _with_options(cells: Cells, before: str) -> dict[str, object]:
     raise ItemError(NO_TEXTS)
 
 
-NO_TEXTS = (
-    "the scored options are only labels, and neither `doc` nor the prompt has lines with their texts (`A. ...`) that end "
-    "clearly"
-)
-
-
 def listed_options(prompt: str, labels: Sequence[str]) -> tuple[str, list[str]] | None:
-    """Return the question of a prompt, and the texts of its last options with these labels. Return None if there are none,
-    or it is unclear where the last text ends."""
+    """Return the question of a prompt, and the texts of its last options with these labels, or with any labels if none are
+    given. Return None if there are none, or it is unclear where the last text ends."""
     bare = [label.strip().strip("()[].:") for label in labels]
-    cut = cut_at_labels(prompt, bare)
+    cut = cut_at_labels(_BULLET.sub("", prompt), bare)
     cut = None if cut is None else without_tail(cut)
     if cut is None:
         return None

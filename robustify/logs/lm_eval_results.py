@@ -33,58 +33,52 @@ def find_run(path: Path) -> LmEvalRun:
     match = _LOGGED.fullmatch(path.stem)
     task, date = (match["task"], match["date"]) if match else (path.stem, None)
     tree = _results(path.parent, task, date)
-    if tree is None:
-        return LmEvalRun(path_name(task), path_name(plain_model(path.parent.name)))
     config = as_object(tree.get("config"))
-    counted = as_object(as_object(tree.get("n-samples")).get(task)).get("effective")
-    model = tree.get("model_name") or _pretrained(config.get("model_args"))
+    n = as_object(as_object(tree.get("n-samples")).get(task)).get("effective")
     before = as_object(as_object(tree.get("configs")).get(task)).get("target_delimiter")
-    named = as_name(plain_model(model)) if isinstance(model, str) else None
+    model = tree.get("model_name") or _pretrained(config.get("model_args"))
     return LmEvalRun(
-        path_name(task),
-        named or path_name(plain_model(path.parent.name)),
-        counted if isinstance(counted, int) else None,
-        _facts(tree, config, task),
-        before if isinstance(before, str) else None,
+        task=path_name(task),
+        model=as_name(plain_model(str(model or ""))) or path_name(plain_model(path.parent.name)),
+        n=n if isinstance(n, int) else None,
+        facts=_facts(tree, config, task) if tree else None,
+        delimiter=before if isinstance(before, str) else None,
     )
 
 
-def _results(folder: Path, task: str, date: str | None) -> Mapping[str, Any] | None:
-    """Return the contents of the results file with the same date, or of the only one that contains the task."""
+def _results(folder: Path, task: str, date: str | None) -> Mapping[str, Any]:
+    """Return the contents of the results file with the same date, or of the only one that contains the task, or nothing."""
     same = folder / f"results_{date}.json"
     paths = [same] if same.is_file() else sorted(folder.glob("results*.json"))
-    trees = [tree for path in paths if task in as_object((tree := _read(path)).get("results"))]
-    return trees[0] if len(trees) == 1 else None
+    trees = [tree for path in paths if task in as_object((tree := _tree(path)).get("results"))]
+    return trees[0] if len(trees) == 1 else {}
 
 
-def _read(path: Path) -> Mapping[str, Any]:
+def _tree(path: Path) -> Mapping[str, Any]:
     try:
         return as_object(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, RecursionError):
         return {}
 
 
+def _pretrained(arguments: object) -> object:
+    if isinstance(arguments, str):
+        arguments = dict(pair.partition("=")[::2] for pair in arguments.split(","))
+    said = as_object(arguments)
+    return said.get("pretrained") or said.get("model")
+
+
 def _facts(tree: Mapping[str, Any], config: Mapping[str, Any], task: str) -> dict[str, Name]:
-    said = {
-        "lm_eval": tree.get("lm_eval_version"),
-        "task_version": as_object(tree.get("versions")).get(task),
-        "shots": as_object(tree.get("n-shot")).get(task),
-        "backend": tree.get("model_source") or config.get("model"),
-        "dtype": str(config.get("model_dtype") or "").removeprefix("torch.") or None,
-        "revision": config.get("model_sha") or config.get("model_revision"),
-        # Many models share a template. A full digest would look like that of a file and make them the same model.
-        "chat_template": str(tree.get("chat_template_sha") or "")[:16],
-        "transformers": tree.get("transformers_version"),
-    }
-    return facts_of(said)
-
-
-def _pretrained(arguments: object) -> str:
-    match arguments:
-        case {"pretrained": str(name)} | {"model": str(name)}:
-            return name
-        case str():
-            named = re.search(r"(?:^|,)(?:pretrained|model)=([^,]+)", arguments)
-            return named[1] if named else ""
-        case _:
-            return ""
+    return facts_of(
+        {
+            "lm_eval": tree.get("lm_eval_version"),
+            "task_version": as_object(tree.get("versions")).get(task),
+            "shots": as_object(tree.get("n-shot")).get(task),
+            "backend": tree.get("model_source") or config.get("model"),
+            "dtype": str(config.get("model_dtype") or "").removeprefix("torch.") or None,
+            "revision": config.get("model_sha") or config.get("model_revision"),
+            # Many models share a template. A full digest would look like that of a file and make them the same model.
+            "chat_template": str(tree.get("chat_template_sha") or "")[:16],
+            "transformers": tree.get("transformers_version"),
+        }
+    )

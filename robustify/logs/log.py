@@ -12,7 +12,7 @@ from typing import Protocol
 
 from robustify.loaders.layouts import groups, raw_items
 from robustify.loaders.loaded import FieldMap
-from robustify.loaders.rows import Fault, RawItem, SourceRow, SourceTable, rows_or_faults
+from robustify.loaders.rows import Fault, SourceTable
 from robustify.logs.checked_names import NOTHING, Name, as_label, said_name, topics_in
 from robustify.redaction import HoldsText
 from robustify.views import Hidden, View
@@ -113,19 +113,16 @@ class ShownBefore:
     """Cache of the items of the last log, because logs of several models often contain the same items."""
 
     def __init__(self) -> None:
-        self._key: tuple[object, ...] = ()
-        self._task: Name | None = None
+        self._key: object = None
         self._shown: Shown = {}, [], []
 
     def items(
         self, file: str, table: SourceTable, options: LogOptions, task: Name, names: Mapping[int, Name]
     ) -> Shown:
         """Return the items, faults, and notes of an item table, reusing those of the last log if the tables are equal."""
-        key = [(row.line, row.cells) for row in table.rows], names, options.fields, table.faults
-        # The task names the groups of items that share a passage.
-        renamed = task != self._task and any(item.group for item in self._shown[0].values())
-        if key != self._key or renamed:
-            self._key, self._task, self._shown = key, task, logged_items(file, table, options, task, names)
+        key = [(row.line, row.cells) for row in table.rows], names, options.fields, table.faults, task
+        if key != self._key:
+            self._key, self._shown = key, logged_items(file, table, options, task, names)
         items, faults, notes = self._shown
         return items, [*faults], [*notes]
 
@@ -160,19 +157,18 @@ def logged_items(
     recognized, or the choices are only letters. Raise `UsageError` if no row has a mapped field."""
     if not table.rows:
         return {}, list(table.faults), []
-    raw = raw_items(file, table, options.fields)
-    topics = topics_in(it.topic for it in raw.raws)
-
-    def item(row: SourceRow, read: tuple[RawItem, int, str]) -> LoggedItem:
-        it, key, group = read
-        name, topic = names[row.line], topics.get(it.topic.strip(), NOTHING)
-        known = name, as_label(it.id), topic, it.group or group
-        return LoggedItem(len(it.choices), it.stem, it.choices, key, *known)
-
-    read = zip(raw.raws, raw.keys, groups(raw.raws, task), strict=True)
-    made, faults = rows_or_faults(zip(raw.rows, read, strict=True), item)
-    notes = topic_notes((it.topic for it in raw.raws), topics)
-    return {row.line: item for row, item in made}, [*table.faults, *raw.faults, *faults], notes
+    found = raw_items(file, table, options.fields)
+    topics = topics_in(raw.topic for raw in found.raws)
+    read = zip(found.rows, found.raws, found.keys, groups(found.raws, task), strict=True)
+    items = {
+        row.line: LoggedItem(
+            len(raw.choices), raw.stem, raw.choices, key, names[row.line], as_label(raw.id),
+            topics.get(raw.topic.strip(), NOTHING), raw.group or group,
+        )
+        for row, raw, key, group in read
+    }  # fmt: skip
+    notes = topic_notes((raw.topic for raw in found.raws), topics)
+    return items, [*table.faults, *found.faults], notes
 
 
 def topic_notes(said: Iterable[str], topics: Mapping[str, Name]) -> list[str]:
@@ -193,12 +189,12 @@ def plain_model(name: str) -> str:
 def fingerprint(logs: Sequence[Log], model: str) -> dict[str, str]:
     """Return the properties of a model according to its logs, joining the first few values if logs differ. The digest of a
     log identifies answers and no model, so it is not stored as a separate digest."""
-    facts: dict[str, list[str]] = {}
+    facts: dict[str, dict[str, None]] = {}
     for log in logs:
-        own: dict[str, str] = {"engine": f"replay of {log.kind}", "model": model, **log.facts}
-        for key, value in {**own, "log": f"{log.file} {log.sha256}"}.items():
-            facts.setdefault(key, []).append(value)
-    return {key: together(list(dict.fromkeys(values))) for key, values in facts.items()}
+        own = {"engine": f"replay of {log.kind}", "model": model, **log.facts}
+        for fact, value in {**own, "log": f"{log.file} {log.sha256}"}.items():
+            facts.setdefault(fact, {})[value] = None
+    return {fact: together([*values]) for fact, values in facts.items()}
 
 
 def together(values: Sequence[str]) -> str:

@@ -15,9 +15,9 @@ from functools import lru_cache
 from typing import Literal, TypeVar
 
 from robustify.answers import Answer, Answers, Asked, answer, unanswered
-from robustify.errors import DataError, ItemError
+from robustify.errors import ItemError
 from robustify.item import Item
-from robustify.logs.log import Log, LoggedItem, LogReply
+from robustify.logs.log import LoggedItem, LogReply
 from robustify.orders import Order, own
 from robustify.scoring import per_character
 from robustify.texts import folded, unspaced
@@ -59,10 +59,10 @@ class Catalogue:
         self._named: dict[tuple[Asking, str], int] = {}
         self._called: dict[tuple[Asking, int], str] = {}
         self._shown: set[tuple[Asking, int, Order]] = set()
-        self._texts_read: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, ...], bytes]] = {}
+        # The rows of several models may show the same item.
+        self._read = lru_cache(None)(_texts_and_digest)
         for item in items:
-            texts = tuple(map(unspaced, item.choices))
-            self._add(item, texts, _digest("content", item.stem, texts))
+            self._add(item, *_texts_and_digest(item.stem, item.choices))
 
     def find(self, logged: LoggedItem, asking: Asking, task: str, *, blind: bool) -> MatchedItem:
         """Return the item shown in a row, also in a repeated row. A `blind` row may lack its question. Raise
@@ -75,32 +75,32 @@ class Catalogue:
         return match
 
     def _by_text(self, logged: LoggedItem, asking: Asking, task: str, blind: bool) -> MatchedItem:
-        texts, digest = self._read(logged)
+        texts, digest = self._read(logged.stem, logged.choices)
         known = self._named.get((asking, logged.name)) if logged.name else None
         for kind in READINGS if blind else READINGS[:-1]:
-            wanted = digest if kind == "content" else _digest(kind, logged.stem, texts)
-            positions = self._index(kind).get(wanted, [])
+            positions = self._positions(
+                kind, digest if kind == "content" else _digest(kind, logged.stem, texts)
+            )
             if kind != "content" and len(positions) > 1:
                 raise ItemError(f"the row has the same {kind} as {len(positions)} items")
-            named = [at for at in positions if at == known]
-            at_hand = named or [at for at in positions if self._may_be(logged, at, asking)]
-            matches = [MatchedItem(at, _order(texts, self._texts[at]), kind) for at in at_hand]
+            if known in positions:
+                positions = [known]
+            elif self.grows:
+                # A log that defines the items uses one label for each of them.
+                positions = [
+                    at for at in positions if self._called.get((asking, at), logged.name) == logged.name
+                ]
+            matches = [MatchedItem(at, _order(texts, self._texts[at]), kind) for at in positions]
             free = [m for m in matches if (asking, m.at, m.order) not in self._shown]
             if free:
                 # Prefer an item shown in its original order to one that would have been shuffled.
                 return next((m for m in free if m.order == own(logged.k)), free[0])
-            if matches and (named or not self.grows):
+            if matches and (known in positions or not self.grows):
                 return matches[0]
             if self.grows:
-                break
-        if not self.grows:
-            other = ", although one has this ID" if logged.id in self._ids else ""
-            raise ItemError(f"no item in the data has this content{other}")
-        return MatchedItem(self._add(_item(logged, self._free(logged, task)), texts, digest), own(logged.k))
-
-    def _may_be(self, logged: LoggedItem, at: int, asking: Asking) -> bool:
-        """Return whether a row may show this item. A log that defines the items must use one label for both."""
-        return not self.grows or self._called.get((asking, at), logged.name) == logged.name
+                return MatchedItem(self._add(self._made(logged, task), texts, digest), own(logged.k))
+        other = ", although one has this ID" if logged.id in self._ids else ""
+        raise ItemError(f"no item in the data has this content{other}")
 
     def _by_id(self, logged: LoggedItem) -> MatchedItem:
         at = self._ids.get(logged.id)
@@ -114,38 +114,36 @@ class Catalogue:
             )
         return MatchedItem(at, own(item.k), "id")
 
-    def _read(self, logged: LoggedItem) -> tuple[tuple[str, ...], bytes]:
-        # The rows of several models may show the same item.
-        shown = logged.stem, logged.choices
-        if shown not in self._texts_read:
-            texts = tuple(map(unspaced, logged.choices))
-            self._texts_read[shown] = texts, _digest("content", logged.stem, texts)
-        return self._texts_read[shown]
-
-    def _index(self, kind: Reading) -> defaultdict[bytes, list[int]]:
-        """Return the positions of items by their digest under this reading. Weaker readings are indexed when needed."""
+    def _positions(self, kind: Reading, digest: bytes) -> list[int]:
+        """Return the positions of the items with a digest under a reading. Weaker readings are indexed when needed."""
         if kind not in self._by:
             self._by[kind] = defaultdict(list)
             for at, (item, texts) in enumerate(zip(self.items, self._texts, strict=True)):
                 self._by[kind][_digest(kind, item.stem, texts)].append(at)
-        return self._by[kind]
+        return self._by[kind].get(digest, [])
 
     def _add(self, item: Item, texts: tuple[str, ...], digest: bytes) -> int:
-        at = len(self.items)
+        at = self._ids[item.id] = len(self.items)
         self._by["content"][digest].append(at)
         self.items.append(item)
         self._texts.append(texts)
-        self._ids[item.id] = at
         return at
 
-    def _free(self, logged: LoggedItem, task: str) -> str:
-        """Return an unused ID for a logged item: the logged ID, or the name of the task followed by the label."""
+    def _made(self, logged: LoggedItem, task: str) -> Item:
+        """Return a new item. Its ID is the logged one if it is free, or else made from the names of the task and item."""
+        if logged.key is None:
+            raise ItemError("the log has no key. Pass the items with their keys (--data ITEMS).")
         name = logged.name.removeprefix("#")
         made = f"{task}-{name:0>4}" if name.isdecimal() else f"{task}-{name or len(self.items) + 1}"
         wanted = logged.id or made
         while wanted in self._ids:
             wanted = f"{made}-{len(self.items) + 1}"
-        return wanted
+        return Item(wanted, logged.stem, logged.choices, logged.key, logged.topic, group=logged.group)
+
+
+def _texts_and_digest(stem: str, choices: tuple[str, ...]) -> tuple[tuple[str, ...], bytes]:
+    texts = tuple(map(unspaced, choices))
+    return texts, _digest("content", stem, texts)
 
 
 def _digest(kind: Reading, stem: str, texts: Sequence[str]) -> bytes:
@@ -163,12 +161,6 @@ def _order(shown: Sequence[str], own_texts: Sequence[str]) -> Order:
     return tuple(left[choice].pop(0) for choice in shown)
 
 
-def _item(logged: LoggedItem, name: str) -> Item:
-    if logged.key is None:
-        raise ItemError("the log has no key. Pass the items with their keys (--data ITEMS).")
-    return Item(name, logged.stem, logged.choices, logged.key, logged.topic, group=logged.group)
-
-
 UNCONDITIONED = "unconditioned"
 T = TypeVar("T")
 
@@ -184,17 +176,12 @@ def answer_rows(reply: LogReply, item: Item, order: Order) -> Iterator[Answer]:
     scored = [(str(reply.view), reply.template, reply.scores)]
     if reply.unconditioned and reply.view == "cloze":
         scored.append(("choices_only_text", f"{reply.template}-{UNCONDITIONED}", reply.unconditioned))
-    sizes = _sizes(item.choices)
+    sizes = tuple(len(choice.encode("utf-8", "surrogatepass")) for choice in item.choices)
     for view, template, shown_scores in scored:
         scores = _in_own_order(shown_scores, order)
         per_char = per_character(scores, chars) if reply.by_text else None
         asked = Asked(item.id, view, reply.model, order, template, item.key)
         yield answer(asked, scores, per_char, n_chars=chars, n_bytes=sizes)
-
-
-@lru_cache(1 << 16)
-def _sizes(choices: tuple[str, ...]) -> tuple[int, ...]:
-    return tuple(len(choice.encode("utf-8", "surrogatepass")) for choice in choices)
 
 
 def of_item(reply: LogReply, item: Item) -> LogReply:
@@ -230,29 +217,10 @@ def table_in_order(rows: Iterable[tuple[int, Order, Answer]]) -> Answers:
     """Return a table of the rows, grouped by view, model, and template, and then by item.
     Within an item, its original order comes first."""
     ranks: dict[tuple[str, str, str], int] = {}
-    ranked: list[tuple[int, int, bool, int, Answer]] = []
-    for at, order, row in rows:
-        asking = ranks.setdefault((row.view, row.model, row.template), len(ranks))
-        ranked.append((asking, at, order != own(len(order)), len(ranked), row))
-    # Numbers are unique, so rows are never compared.
-    return Answers.of(row for *_, row in sorted(ranked))
 
+    def place(found: tuple[int, Order, Answer]) -> tuple[int, int, bool]:
+        at, order, row = found
+        rank = ranks.setdefault((row.view, row.model, row.template), len(ranks))
+        return rank, at, order != own(len(order))
 
-def refuse_repeats(rows: Iterable[tuple[Log, LogReply, str, Order]]) -> None:
-    """Raise `DataError` if two rows record the same question to the same model, as in two logs of one evaluation.
-    The message has one line per pair of files, with the number of such rows and the first of them."""
-    first: dict[tuple[str, str, str, str, Order], tuple[str, int]] = {}
-    again: dict[tuple[str, str, str, str], list[tuple[int, int]]] = {}
-    for log, reply, item, order in rows:
-        asking = (reply.model, reply.view, reply.template, item, order)
-        file, line = first.setdefault(asking, (log.file, reply.line))
-        if (file, line) != (log.file, reply.line):
-            again.setdefault((file, log.file, reply.model, reply.view), []).append((line, reply.line))
-    if again:
-        mend = "expected each run once. Remove one log, or give its model another name (NAME=LOG)."
-        faults = [
-            f"{file}:{lines[0][1]}: the row repeats {earlier}:{lines[0][0]} (model {model}, view {view}; "
-            f"{len(lines)} such rows); {mend}"
-            for (earlier, file, model, view), lines in again.items()
-        ]
-        raise DataError.gather(faults)
+    return Answers.of(row for *_, row in sorted(rows, key=place))

@@ -1,22 +1,28 @@
 """Reader of plain tables of picks (JSON, JSON Lines, CSV, Parquet).
 
-A table contains a model, key, and pick in each row, or a column of picks for each model.
+A table contains a model, key, and pick in each row, or a column of picks for each model. Columns are those that the user
+maps, and then those with common names. If two columns could be the same part, the table is refused.
 """
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from robustify.arrays import tied_best
 from robustify.errors import DataError, ItemError, UsageError
 from robustify.item import FEWEST, MOST
+from robustify.loaders.columns import choice_columns, usual_names
+from robustify.loaders.loaded import said_columns
 from robustify.loaders.options import read_choices
-from robustify.loaders.rows import SourceRow, json_kind, require_text, rows_or_faults, whole
+from robustify.loaders.rows import SourceRow, SourceTable, json_kind, require_text, rows_or_faults, whole
 from robustify.logs.checked_names import (
     NOTHING,
     Name,
     as_label,
+    columns_of,
+    headings,
+    listed,
     names_in,
     path_name,
     said_name,
@@ -24,19 +30,53 @@ from robustify.logs.checked_names import (
 )
 from robustify.logs.log import Log, LogFile, LoggedItem, LogOptions, LogReply, ShownBefore, topic_notes
 from robustify.logs.own_scores import number_or_nan, pick_contradicts, scored_right
-from robustify.logs.pick_columns import PickColumns, pick_columns
 from robustify.logs.prompts import Naming, assumed, naming, whole_number
 from robustify.redaction import HoldsText
 from robustify.texts import unspaced
 from robustify.views import VIEWS, View
 
 KIND = "picks"
-LEAST = 1e-12
+# Names in one tuple are equivalent. A later tuple is used only if no name of an earlier one exists.
+USUAL: dict[str, tuple[tuple[str, ...], ...]] = {
+    "model": (("model", "model_name"), ("scorer", "system")),
+    "id": (("item", "item_id", "id"), ("question_id", "qid", "uid", "pair_id", "doc_id")),
+    "view": (("view", "condition"),),
+    "key": (
+        ("key", "gold", "answer_key", "answerkey", "gold_index", "correct_answer"),
+        ("answer",),
+        ("label", "target"),
+    ),
+    "pick": (("pick", "picked"), ("prediction", "predicted", "pred", "model_answer")),
+    "k": (("k", "n_choices", "n_options"),),
+    "scores": (("scores", "logprobs", "log_probs", "loglikelihoods"),),
+    "correct": (
+        ("correct", "is_correct"),
+        ("acc", "accuracy"),
+        ("exact_match", "em"),
+        ("score", "right", "is_right"),
+    ),
+    "stem": (("stem", "question"), ("query", "prompt")),
+    "choices": (("choices", "options"),),
+    "topic": (("topic",), ("subject",), ("category", "bank")),
+}
+PARTS = (*USUAL, "first", "key_is", "passage")
+_OF_A_MODEL = "*_picked,*_pick,*_predicted,*_prediction,*_pred"
+_LEAST = 1e-12
 """Value that replaces a probability of 0, so that its logarithm is finite."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Columns of a table: of the picks by model ("" if all models share a column), of all other parts, and of the choices.
+    A column is `=value` if the value is constant, and may contain `*` for the name of a model."""
+
+    picks: Mapping[Name, str]
+    parts: Mapping[str, str]
+    choices: str | tuple[str, ...] | None
+
+
 @dataclass(frozen=True, slots=True, repr=False)
-class SaidPick(HoldsText):
+class _Said(HoldsText):
     """Cells of a row that describe one model's pick. `model` is "" if the row names the model."""
 
     model: Name
@@ -49,20 +89,37 @@ class SaidPick(HoldsText):
         number = whole(said)
         return str(said if number is None else number).strip() if isinstance(said, str | int | float) else ""
 
+    @property
+    def scores(self) -> list[float]:
+        """Finite scores of the choices."""
+        match self.parts.get("scores"):
+            case [list(values)] | list(values):
+                return [number for value in values if math.isfinite(number := _number(value))]
+        return []
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, bool) else number_or_nan(value)
+
 
 @dataclass(frozen=True, slots=True)
-class TableReading:
+class _Reading:
     """Rules for reading one table: formats of keys and picks, number of choices, and known names.
-    `k` is 0 if the number of choices depends on the item with a row's ID. `words` maps each word in the view column to a
+    `k` is 0 if the number of choices depends on the item with a row's ID. `views` maps each word in the view column to a
     view. `models` and `topics` contain the names in those columns. If `probable` is true, scores are probabilities."""
 
     keys: Naming
     picks: Naming
     k: int
-    words: Mapping[str, View]
+    views: Mapping[str, View]
     models: Mapping[str, Name]
     topics: Mapping[str, Name]
     probable: bool
+
+
+def mapping(pairs: Iterable[str]) -> dict[str, str]:
+    """Return the column of each part from `PART=COLUMN` options."""
+    return said_columns(pairs, PARTS)
 
 
 def recognizes(_: LogFile) -> bool:
@@ -74,10 +131,9 @@ def read(table_file: LogFile, options: LogOptions, _: ShownBefore) -> Log:
     """Read the replies in a table of picks. Raise `DataError` if a part has no column or several, or a view or number of
     choices is unknown. Raise `UsageError` if a mapped column does not exist, or the asked view contradicts the table."""
     file, table = table_file.path.name, table_file.table
-    columns = pick_columns(file, table, options)
+    columns = _columns(file, table, options)
     made, faults = rows_or_faults(((row, columns) for row in table.rows), _said)
-    said = [one for _, row in made for one in row]
-    reading, notes = _reading(file, said, columns, options)
+    reading, notes = _reading(file, [one for _, row in made for one in row], columns, options)
     replies, more = rows_or_faults(made, lambda row, picks: [_reply(row.line, one, reading) for one in picks])
     return Log(
         file=file,
@@ -90,35 +146,138 @@ def read(table_file: LogFile, options: LogOptions, _: ShownBefore) -> Log:
     )
 
 
-def _said(row: SourceRow, columns: PickColumns) -> list[SaidPick]:
+def _columns(file: str, table: SourceTable, options: LogOptions) -> _Columns:
+    names, said = list(table.rows[0].cells) if table.rows else [], dict(options.columns)
+    if table.layout or not names:
+        raise DataError(
+            f"{file} contains items without picks; expected logs, or a table with model, key, and pick"
+        )
+    if "key_is" in said:
+        raise UsageError(
+            f"{file}: `key_is` is for logs. For a table of picks, use --map first==0 or --map first==1."
+        )
+    taken: set[str] = set()
+    for part, mapped in said.items():
+        for one in [] if mapped.startswith("=") else mapped.split(","):
+            if not (found := _expanded(one, names)):
+                fault = f"--map {part} names a column {one!r} that does not exist"
+                raise UsageError(f"{file}: {fault}; {_shown(names)}")
+            taken |= {name for _, name in found}
+    free = [name for name in names if name not in taken]
+    choices = _choices(said.get("choices"), free)
+    free = [name for name in free if name not in ((choices,) if isinstance(choices, str) else choices or ())]
+    others = [part for part in USUAL if part not in ("choices", "pick")]
+    parts = {part: column for part in others if (column := said.get(part) or _usual(file, part, free))}
+    free = [name for name in free if name not in parts.values()]
+    parts |= {"first": said["first"]} if "first" in said else {}
+    picks = _picks(file, names, said.get("pick") or _usual(file, "pick", free) or _OF_A_MODEL)
+    if NOTHING not in picks and options.model is not None:
+        raise UsageError(f"{file}: the table has a column of picks for each model. Remove {options.model}=.")
+    named = NOTHING not in picks or "model" in parts or options.model is not None
+    for part in [*(["model"] * (not named)), *(["key"] * ("key" not in parts and not options.keyed))]:
+        raise DataError(
+            f"{file}: there is no column for the {part}; {_shown(names)}. Use --map {part}=NAME, or --map {part}==VALUE "
+            "for a constant value"
+            + (", or pass the items with their keys (--data ITEMS)" if part == "key" else "")
+        )
+    return _Columns(picks, parts, choices)
+
+
+def _expanded(said: str, names: Sequence[str]) -> list[tuple[str, str]]:
+    """Return (name, column) pairs for the columns that match a mapping.
+    The name is the text matched by `*`, or the column itself."""
+    patterns = [re.escape(one).replace(r"\*", "(.+)") for one in said.split(",")]
+    matched = ((name, [m for one in patterns if (m := re.fullmatch(one, name))]) for name in names)
+    return [(next((m[1] for m in found if m.groups()), name), name) for name, found in matched if found]
+
+
+def _choices(said: str | None, names: Sequence[str]) -> str | tuple[str, ...] | None:
+    if said is not None:
+        return tuple(said.split(",")) if "," in said else said
+    series = choice_columns(names)
+    return next(iter(usual_names(names, USUAL["choices"])), series[0] if len(series) == 1 else None)
+
+
+def _usual(file: str, part: str, names: Sequence[str]) -> str | None:
+    usual = usual_names(names, USUAL[part])
+    if len(usual) > 1:
+        both = " and ".join(f"`{name}`" for name in usual)
+        raise DataError(
+            f"{file}: {both} could each be the {part}. Select one, as in --map {part}={usual[0]}."
+        )
+    return usual[0] if usual else None
+
+
+def _picks(file: str, names: Sequence[str], said: str) -> dict[Name, str]:
+    """Return a mapping from model name to its column of picks, or from "" if all models share a column."""
+    if not {"*", ","} & set(said):
+        return {NOTHING: said}
+    models = columns_of(_expanded(said, names), names)
+    if models is None:
+        raise DataError(
+            f"{file}: some columns of picks are not named after a model; {_shown(names)}. Name each column after its "
+            "model, in one word."
+        )
+    if not models:
+        raise DataError(
+            f"{file}: no column contains picks; {_shown(names)}; expected a log of lm-eval, Inspect, or lighteval, or a "
+            "table of picks. Map its columns with --map model=NAME --map key=NAME --map pick=NAME, or with "
+            "--map pick=NAME,NAME for one column per model."
+        )
+    return models
+
+
+def _shown(names: Sequence[str]) -> str:
+    if known := headings(names):
+        return f"found the columns {listed(names, known, 12)}"
+    return f"found {len(names)} columns (names not shown, because they may be item text)"
+
+
+def _said(row: SourceRow, columns: _Columns) -> list[_Said]:
+    """Return one pick for each model of a row."""
     choices = () if columns.choices is None else read_choices(row.cells, columns.choices).texts
+
+    def cell(part: str, column: str) -> object:
+        if column.startswith("="):
+            return column[1:]
+        return [row.cells.get(c) for c in column.split(",")] if part == "scores" else row.cells.get(column)
+
     return [
-        SaidPick(model, choices, {part: _cell(row, part, column) for part, column in columns.of(model)})
-        for model in columns.picks
+        _Said(
+            model,
+            choices,
+            {part: cell(part, c.replace("*", model or "*")) for part, c in columns.parts.items()}
+            | {"pick": cell("pick", pick)},
+        )
+        for model, pick in columns.picks.items()
     ]
 
 
-def _cell(row: SourceRow, part: str, column: str) -> object:
-    if column.startswith("="):
-        return column[1:]
-    return [row.cells.get(c) for c in column.split(",")] if part == "scores" else row.cells.get(column)
-
-
 def _reading(
-    file: str, said: Sequence[SaidPick], columns: PickColumns, options: LogOptions
-) -> tuple[TableReading, list[str]]:
-    words, noted = _views(file, said, columns, options)
+    file: str, said: Sequence[_Said], columns: _Columns, options: LogOptions
+) -> tuple[_Reading, list[str]]:
+    views, noted = _views(file, said, columns, options)
     keys = [one.parts.get("key") for one in said if "key" in one.parts]
     picks = [one.parts.get("pick") for one in said]
     by_key, by_pick = naming(file, keys, picks, columns.parts.get("first", ""))
     k, counted = 0, ""
     if columns.choices is None and "k" not in columns.parts and not (options.keyed and "id" in columns.parts):
-        both = (by_key, keys), (by_pick, picks)
-        k = _furthest(file, *([way.position(cell, MOST, ()) for cell in cells] for way, cells in both))
+        k, furthest = (
+            max(
+                (at + 1 for cell in cells if (at := way.answer(cell, MOST, ())["pick"]) is not None),
+                default=0,
+            )
+            for way, cells in ((by_key, keys), (by_pick, picks))
+        )
+        if furthest > k or k < FEWEST:
+            raise DataError(
+                f"{file}: no column contains the number of choices. The keys name {k} and the picks name {furthest}. Set "
+                "the number with --map k=NAME or --map k==N."
+            )
         counted = (
             f"every item was assumed to have {k} choices, based on the keys (to change this, use --map k==N)"
         )
-    scores = [score for one in said for score in _finite_scores(one)]
+    scores = [score for one in said for score in one.scores]
     probable = bool(scores) and all(0 <= score <= 1 for score in scores)
     if not probable and any(score > 0 for score in scores):
         raise DataError(
@@ -128,19 +287,17 @@ def _reading(
     models = _models(file, said, columns, options)
     named = [one.text("topic") for one in said]
     topics = topics_in(named, each=len(models) or 1)
-    reading = TableReading(by_key, by_pick, k, words, models, topics, probable)
+    reading = _Reading(by_key, by_pick, k, views, models, topics, probable)
     return reading, [noted, counted, *topic_notes(named, topics)]
 
 
-def _models(
-    file: str, said: Sequence[SaidPick], columns: PickColumns, options: LogOptions
-) -> dict[str, Name]:
+def _models(file: str, said: Sequence[_Said], columns: _Columns, options: LogOptions) -> dict[str, Name]:
     """Return the checked model names by cell text. The key is "" if the user names one model for all rows."""
     if options.name is not None:
         return {"": options.name}
-    column = columns.parts.get("model", "=")
     if NOTHING not in columns.picks:
         return {}
+    column = columns.parts.get("model", "=")
     if column.startswith("="):
         return {column[1:].strip(): said_name(column[1:].strip())}
     names = [text for one in said if (text := one.text("model"))]
@@ -153,33 +310,20 @@ def _models(
     return models
 
 
-def _furthest(file: str, *positions: Sequence[int | None]) -> int:
-    """Infer the number of choices from the highest position that a key names. No pick may exceed it."""
-    k, furthest = (max((p + 1 for p in found if p is not None), default=0) for found in positions)
-    if furthest > k or k < FEWEST:
-        raise DataError(
-            f"{file}: no column contains the number of choices. The keys name {k} and the picks name {furthest}. Set "
-            "the number with --map k=NAME or --map k==N."
-        )
-    return k
-
-
 def _views(
-    file: str, said: Sequence[SaidPick], columns: PickColumns, options: LogOptions
+    file: str, said: Sequence[_Said], columns: _Columns, options: LogOptions
 ) -> tuple[dict[str, View], str]:
     """Return the view of each word in the view column (only "" if there is none), and a note about assumptions."""
     if "view" not in columns.parts:
         return {"": options.view or "full"}, "" if options.view else assumed("full")
-    found = {one.text("view") for one in said}
     called: dict[str, View] = {view: view for view in VIEWS}
     called |= {f"no_{options.hidden}": "choices_only", f"with_{options.hidden}": "full"}
-    plain = {word: word.casefold().replace("-", "_") for word in found}
-    words = {word: called[name] for word, name in plain.items() if name in called}
-    strange = found - set(words)
-    if strange and (len(found) > 1 or options.view is None):
+    found = {one.text("view"): one.text("view").casefold().replace("-", "_") for one in said}
+    words = {word: called[name] for word, name in found.items() if name in called}
+    if len(words) < len(found) and (len(found) > 1 or options.view is None):
         raise DataError(
-            f"{file}: the view column contains {len(strange)} unknown values; expected {', '.join(called)}. Split the "
-            "table by view and name the view of each file (choices_only:FILE, full:FILE)."
+            f"{file}: the view column contains {len(found) - len(words)} unknown values; expected {', '.join(called)}. "
+            "Split the table by view and name the view of each file (choices_only:FILE, full:FILE)."
         )
     if options.view is not None and words and set(words.values()) != {options.view}:
         raise UsageError(
@@ -189,26 +333,31 @@ def _views(
     return words or dict.fromkeys(found, options.view or "full"), ""
 
 
-def _reply(line: int, said: SaidPick, reading: TableReading) -> LogReply:
+def _reply(line: int, said: _Said, reading: _Reading) -> LogReply:
     item = _item(said, reading)
     model = said.model or reading.models.get("") or reading.models.get(said.text("model"))
     if not model:
         raise ItemError("the model name is missing or does not look like a name")
-    answer, scores = reading.picks.answer(said.parts.get("pick"), item), _finite_scores(said)
-    if len(scores) != (item.k or len(scores)):
-        scores = []
-    logs = tuple(math.log(max(score, LEAST)) if reading.probable else score for score in scores)
-    _require_agreement(said.parts.get("correct"), item, answer["pick"], logs)
-    view = reading.words[said.text("view")]
-    return LogReply(line, model, view, KIND, item, scores=logs, **answer)
+    answer = reading.picks.answer(said.parts.get("pick"), item.k or MOST, item.choices)
+    scores = said.scores if len(said.scores) == item.k or not item.k else []
+    logs = tuple(math.log(max(score, _LEAST)) if reading.probable else score for score in scores)
+    # A row that contradicts itself means that a column or the key was misread.
+    if logs and answer["pick"] not in (None, *tied_best(logs)):
+        raise ItemError("the pick is not the choice with the best score. Check the mapped columns.")
+    if pick_contradicts(right := scored_right(said.parts.get("correct")), item, answer["pick"], plain=True):
+        raise ItemError(
+            f"the `correct` column says {'right' if right else 'wrong'}, but key and pick imply the opposite. Check the "
+            "columns."
+        )
+    return LogReply(line, model, reading.views[said.text("view")], KIND, item, scores=logs, **answer)
 
 
-def _item(said: SaidPick, reading: TableReading) -> LoggedItem:
+def _item(said: _Said, reading: _Reading) -> LoggedItem:
     k = len(said.choices) or whole_number(said.text("k")) or reading.k
     if not FEWEST <= k <= MOST and (k or "k" in said.parts):
         found = f"the number of choices is {k}; expected {FEWEST} to {MOST}"
         raise ItemError(f"{found}. Set it with --map k=NAME or --map k==N.")
-    key = reading.keys.position(said.parts.get("key"), k or MOST, said.choices)
+    key = reading.keys.answer(said.parts.get("key"), k or MOST, said.choices)["pick"]
     if "key" in said.parts and key is None:
         same = sum(unspaced(choice) == unspaced(said.text("key")) for choice in said.choices)
         which = f"names {same} identical choices" if same > 1 else f"names none of {k or MOST} choices"
@@ -217,28 +366,3 @@ def _item(said: SaidPick, reading: TableReading) -> LoggedItem:
     topic = reading.topics.get(said.text("topic"), NOTHING)
     stem = require_text(said.parts["stem"], "the stem") if said.choices and "stem" in said.parts else ""
     return LoggedItem(k, stem, said.choices, key, name, id=name, topic=topic)
-
-
-def _finite_scores(said: SaidPick) -> list[float]:
-    match said.parts.get("scores"):
-        case [list(values)] | list(values):
-            return [number for value in values if math.isfinite(number := _number(value))]
-    return []
-
-
-def _number(value: object) -> float:
-    return float(value) if isinstance(value, bool) else number_or_nan(value)
-
-
-def _require_agreement(
-    correct: object, item: LoggedItem, pick: int | None, scores: tuple[float, ...]
-) -> None:
-    """Refuse a row that contradicts itself, which means that a column or the key was misread."""
-    best = tied_best(scores) if scores else ()
-    if best and pick is not None and pick not in best:
-        raise ItemError("the pick is not the choice with the best score. Check the mapped columns.")
-    if pick_contradicts(right := scored_right(correct), item, pick, plain=True):
-        raise ItemError(
-            f"the `correct` column says {'right' if right else 'wrong'}, but key and pick imply the opposite. Check the "
-            "columns."
-        )

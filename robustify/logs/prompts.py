@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from robustify.errors import DataError, UsageError
-from robustify.item import MOST, Item
+from robustify.item import Item
 from robustify.loaders.rows import whole
 from robustify.logs.log import LoggedItem, LogOptions
 from robustify.marks.labelling import COUNTED, bare_mark, only_labels, series_of
@@ -45,27 +45,20 @@ class Naming:
         marks = sum(bare_mark(text) is not None for text in texts)
         return cls("letter" if marks * 2 > len(texts) else "text", first, letters or series_of(texts))
 
-    def read(self, said: object, k: int, choices: Sequence[str]) -> Picked | NoPick:
-        """Return the choice that a cell names among `k` choices, or the reason why it names none."""
+    def answer(self, said: object, k: int, choices: Sequence[str]) -> dict[str, Any]:
+        """Return the `pick` among `k` choices that a cell names, and the `reason` why it names none, one of them empty."""
+        found: Picked | NoPick
         first = self.first or 0
         number = None if self.first is None else whole_number(said)
         if number is not None and (self.form == "number" or not isinstance(said, str)):
-            return Picked(number - first) if 0 <= number - first < k else NoPick("beyond the options")
-        labels = COUNTED[first] if self.form == "number" else self.letters
-        prefer: Literal["mark", "text"] = "text" if self.form == "text" else "mark"
-        return read_pick(said if isinstance(said, str) else "", choices or ("",) * k, labels, prefer)
-
-    def answer(self, said: object, item: LoggedItem) -> dict[str, Any]:
-        """Return the `pick` that a cell names and the `reason` why it names none, one of them empty."""
-        found = self.read(said, item.k or MOST, item.choices)
+            found = Picked(number - first) if 0 <= number - first < k else NoPick("beyond the options")
+        else:
+            labels = COUNTED[first] if self.form == "number" else self.letters
+            prefer: Literal["mark", "text"] = "text" if self.form == "text" else "mark"
+            found = read_pick(said if isinstance(said, str) else "", choices or ("",) * k, labels, prefer)
         if isinstance(found, Picked):
             return {"pick": found.index, "reason": ""}
         return {"pick": None, "reason": found.reason}
-
-    def position(self, said: object, k: int, choices: Sequence[str]) -> int | None:
-        """Return the zero-based position that a cell names among `k` choices, or None if it names no choice or several."""
-        found = self.read(said, k, choices)
-        return found.index if isinstance(found, Picked) else None
 
 
 def naming(file: str, keys: Sequence[object], picks: Sequence[object], first: str) -> tuple[Naming, Naming]:

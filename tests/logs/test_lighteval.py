@@ -78,7 +78,14 @@ COLOURS = [(f"red {at}", f"green {at}", f"blue {at}") for at in range(3)]
 
 
 @pytest.mark.parametrize(
-    "lines", ["A: {}\nB: {}\nC: {}", "(A) {}\n(B) {}\n(C) {}", "A) {}\nB) {}\nC) {}", "A、{}\nB、{}\nC、{}"]
+    "lines",
+    [
+        "A: {}\nB: {}\nC: {}",
+        "(A) {}\n(B) {}\n(C) {}",
+        "A) {}\nB) {}\nC) {}",
+        "A、{}\nB、{}\nC、{}",
+        "- A: {}\n- B: {}\n- C: {}",
+    ],
 )
 @pytest.mark.parametrize(
     "cue", ["Answer:", "\nAnswer:", "\nReply with one letter.\nAnswer:", "Answer with A, B, or C:"]

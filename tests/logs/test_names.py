@@ -22,7 +22,7 @@ from robustify.logs.checked_names import (
     said_name,
     topics_in,
 )
-from robustify.logs.pick_columns import PARTS
+from robustify.logs.pick_tables import PARTS
 from tests.support.fake_logs import (
     inspect_sample,
     inspect_tree,

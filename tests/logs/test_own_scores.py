@@ -187,6 +187,7 @@ def test_a_written_log_that_contradicts_its_key_is_refused(tmp_path: Path, right
 def test_lm_eval_may_not_see_that_a_reply_is_right(tmp_path: Path) -> None:
     rows = [written_row(item, at, "(ABCD)"[item.key + 1], "none", 1.0) for at, item in enumerate(boxes())]
     rows[3] |= {"filtered_resps": ["(D)"], "exact_match": 0.0}
+    rows[2] |= {"filtered_resps": ["C\n"], "exact_match": 0.0}
     assert not log_of(tmp_path / "samples_u.jsonl", rows).faults
 
 
@@ -313,6 +314,25 @@ def test_scored_letters_get_the_texts_of_the_lines_that_they_label(
         (f"Which colour has box {at}?", (f"red {at}", f"green {at}", f"blue {at}"), 0) for at in range(4)
     ]
     assert {r.view for r in log.replies} == {"full"}
+
+
+def test_a_written_answer_gets_the_options_that_its_prompt_shows(tmp_path: Path) -> None:
+    rows = []
+    for at in range(4):
+        shown = f"Which colour has box {at}?\nOptions:\n(A) red {at}\n(B) green {at}"
+        row = written_row(boxes()[0], at, "(B)", "none", 0.0)
+        row |= {"target": "(A)", "doc": {"input": shown, "target": "(A)", "why": "(A) no\n(B) yes"}}
+        row["arguments"]["gen_args_0"]["arg_0"] = f"Q: {shown}\nA:"
+        rows.append(row)
+    log = log_of(tmp_path / "samples_bbh.jsonl", rows)
+    assert log.faults == ()
+    assert [(r.item.choices, r.item.key, r.pick) for r in log.replies] == [
+        ((f"red {at}", f"green {at}"), 0, 1) for at in range(4)
+    ]
+    for row in rows:
+        row["doc"]["input"] = row["arguments"]["gen_args_0"]["arg_0"] = "Which colour?"
+    with pytest.raises(DataError, match="the layout is unknown"):
+        log_of(tmp_path / "samples_v.jsonl", rows)
 
 
 def test_scored_letters_without_texts_are_refused(tmp_path: Path) -> None:

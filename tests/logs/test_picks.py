@@ -11,7 +11,7 @@ import pytest
 from robustify.errors import DataError, UsageError
 from robustify.loaders import FieldMap, Loaded, Source, load
 from robustify.logs import Log, LogOptions, gather, mapping, read_log
-from robustify.logs.pick_columns import PARTS
+from robustify.logs.pick_tables import PARTS
 from robustify.run import write_items
 from tests.support.fake_logs import boxes, jsonl
 
