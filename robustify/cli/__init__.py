@@ -13,14 +13,22 @@ import click
 from click_default_group import DefaultGroup
 
 from robustify import __version__
-from robustify.cli.data import rules_alone, validate
+from robustify.cli.data import mend, rules_alone, validate
 from robustify.cli.free import free
 from robustify.cli.guard import exit_code, open_streams, terminated
 from robustify.cli.interop import export, import_
-from robustify.cli.mend import mend
 from robustify.cli.models import models
 from robustify.cli.restricted import restricted
-from robustify.cli.runs import agree, check, compare, dashboard, explain, judge_again, report, run
+from robustify.cli.runs import (
+    agree,
+    check,
+    compare,
+    dashboard,
+    explain,
+    judge_again,
+    print_report,
+    run_config,
+)
 from robustify.cli.start import init
 from robustify.errors import UsageError
 from robustify.redaction import firewall
@@ -51,8 +59,8 @@ def gate(ctx: click.Context) -> int:
 
 
 SECTIONS: Mapping[str, tuple[click.Command, ...]] = {
-    "Audit": (init, validate, rules_alone, run, import_, judge_again, mend),
-    "Look": (report, explain, compare, dashboard, check, agree),
+    "Audit": (init, validate, rules_alone, run_config, import_, judge_again, mend),
+    "Look": (print_report, explain, compare, dashboard, check, agree),
     "Share": (export,),
     "Free response": (free,),
     "Restricted sets": (gate, restricted),
@@ -64,29 +72,25 @@ class _Commands(DefaultGroup):  # type: ignore[misc]
     """Command group whose help has sections. Its default command is `run`, unless a word looks like a misspelt command."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.commands and not os.path.exists(cmd_name):
-            self._refuse_misspelt(cmd_name)
+        if cmd_name.isalpha() and cmd_name not in self.commands and not os.path.exists(cmd_name):
+            import difflib
+
+            from robustify.settings_files import is_config
+
+            near = difflib.get_close_matches(cmd_name, self.commands, n=1, cutoff=0.7)
+            if near and not is_config(cmd_name):
+                raise UsageError(f"{cmd_name} is not a command. Did you mean {near[0]}?")
         found: click.Command | None = super().get_command(ctx, cmd_name)
         return found
-
-    def _refuse_misspelt(self, name: str) -> None:
-        import difflib
-
-        from robustify.settings_files import is_config
-
-        near = difflib.get_close_matches(name, self.commands, n=1, cutoff=0.7) if name.isalpha() else []
-        if near and not is_config(name):
-            raise UsageError(f"{name} is not a command. Did you mean {near[0]}?")
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         widest = max(map(len, self.commands))
         for title, commands in SECTIONS.items():
             with formatter.section(title):
-                rows = [
-                    (str(one.name).ljust(widest), one.get_short_help_str(formatter.width - 6 - widest))
-                    for one in commands
-                ]
-                formatter.write_dl(rows)
+                width = formatter.width - 6 - widest
+                formatter.write_dl(
+                    [(str(c.name).ljust(widest), c.get_short_help_str(width)) for c in commands]
+                )
 
 
 NEXT = """\

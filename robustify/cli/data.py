@@ -1,18 +1,21 @@
-"""Commands that check a file of items: `robustify validate` and `robustify heuristics`.
+"""Commands that check or mend a file of items: `robustify validate`, `robustify heuristics`, and `robustify mend`.
 
 For a file of items, they do not import the config module, which loads scipy and pyarrow, so that they start fast.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustify.cli.options import output, print_result, say
+from robustify.cli.options import FILE, FORCE, out_option, output, print_result, say
+from robustify.errors import UsageError, counted
 
 if TYPE_CHECKING:
-    from robustify.loaders import FieldMap, Loaded, Source
+    from robustify.export.mending import Mended
+    from robustify.loaders import FieldMap, Loaded
     from robustify.policy.asked import SetPolicy
 
 
@@ -49,19 +52,21 @@ def names_config(data: str) -> bool:
     return is_config(data)
 
 
-def _source(data: str, skip_bad: bool, columns: Sequence[str]) -> "Source":
-    from robustify.loaders import Source
+def refuse_existing(path: Path, force: bool) -> None:
+    """Raise `UsageError` if a file exists and must not be replaced."""
+    if path.exists() and not force:
+        raise UsageError(
+            f"{path} already exists. Use --force to replace it, or -o FILE to write another file."
+        )
 
-    return Source(path=data, skip_bad=skip_bad, fields=mapped(columns))
 
-
-def items_of(data: str, skip_bad: bool, columns: Sequence[str] = ()) -> "Loaded":
+def public_items(data: str, skip_bad: bool, columns: Sequence[str] = ()) -> "Loaded":
     """Load a public file of items. Raises as `loaded`."""
     from robustify.item import no_collector
-    from robustify.loaders import load
+    from robustify.loaders import Source, load
     from robustify.restricted.recognition import require_ordinary
 
-    source = _source(data, skip_bad, columns)
+    source = Source(path=data, skip_bad=skip_bad, fields=mapped(columns))
     with no_collector():
         bench = load(source)
     require_ordinary(bench, [source])
@@ -100,28 +105,16 @@ def validate(data: str, columns: tuple[str, ...], skip_bad: bool) -> int:
         robustify validate items.csv --map key=Right --map choices=One,Two,Three
     """
     from robustify.cli.validated import survey_lines
-
-    if not names_config(data):
-        description = surveyed(data, skip_bad, columns)
-        return print_result(description, survey_lines(description, data))
-    bench, policy = loaded(data, skip_bad, columns)
-    description = policy.described(bench)
-    return print_result(description, survey_lines(description, data))
-
-
-def surveyed(data: str, skip_bad: bool, columns: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the description of a file of items, extended by `read` (recognized columns) and `data` (config block).
-
-    Raises as `loaded`.
-    """
     from robustify.loaders import describe
 
-    bench = items_of(data, skip_bad, columns)
-    return {
-        **describe(bench),
-        "read": list(map(asdict, bench.recognised)),
-        "data": named_data(data, bench, skip_bad),
-    }
+    if names_config(data):
+        bench, policy = loaded(data, skip_bad, columns=columns)
+        description = policy.described(bench)
+    else:
+        bench = public_items(data, skip_bad, columns)
+        read, block = list(map(asdict, bench.recognised)), named_data(data, bench, skip_bad)
+        description = {**describe(bench), "read": read, "data": block}
+    return print_result(description, survey_lines(description, data))
 
 
 def named_data(path: str, bench: "Loaded", skip_bad: bool) -> dict[str, Any]:
@@ -157,28 +150,100 @@ def rules_alone(data: str, columns: tuple[str, ...], skip_bad: bool, items_: boo
         robustify heuristics items.jsonl --items
     """
     from robustify.baselines.heuristics import found_by, table
-    from robustify.cli.validated import is_above, item_lines, rule_lines
+    from robustify.cli.validated import is_above, rule_lines
     from robustify.loaders import notes
 
-    if not (items_ or names_config(data)):
-        bench = items_of(data, skip_bad, columns)  # importing a policy is slow
-        for note in notes(bench):
-            say(note)
-        scores = table(bench.items)
-        return print_result(scores, rule_lines(scores))
-    bench, policy = loaded(data, skip_bad, columns)
-    for note in policy.notes(bench):
+    if items_ or names_config(data):
+        bench, policy = loaded(data, skip_bad, columns)
+        said, scores = policy.notes(bench), policy.features(table(bench.items))
+        if items_:
+            policy.require_public()
+    else:
+        bench = public_items(data, skip_bad, columns)  # importing a policy is slow
+        said, scores = notes(bench), table(bench.items)
+    for note in said:
         say(note)
-    scores = policy.features(table(bench.items))
-    if not items_:
-        return print_result(scores, rule_lines(scores))
-    policy.require_public()
-    starred = [name for name, rate in scores["heuristics"].items() if is_above(rate)]
-    rows: list[dict[str, Any]] = [
-        {"item": bench.items[at].id, "line": bench.lines[at], "file": bench.files[at], "rules": rules}
-        for at, rules in enumerate(found_by(bench.items, starred))
-        if rules
-    ]
-    scores["items"] = sorted(rows, key=lambda row: -len(row["rules"]))
-    none = ["No rule is above chance, so no items are listed."]
-    return print_result(scores, [*rule_lines(scores), *(item_lines(rows) if starred else none)])
+    lines = rule_lines(scores)
+    if items_:
+        starred = [name for name, rate in scores["heuristics"].items() if is_above(rate)]
+        found = found_by(bench.items, starred)
+        rows: list[dict[str, Any]] = [
+            {**_place(bench, at), "rules": rules} for at, rules in enumerate(found) if rules
+        ]
+        scores["items"] = sorted(rows, key=lambda row: -len(row["rules"]))
+        lines += [f"{row['file']}:{row['line']}  {row['item']}  {', '.join(row['rules'])}" for row in rows]
+        lines += [] if starred else ["No rule is above chance, so no items are listed."]
+    return print_result(scores, lines)
+
+
+@click.command()
+@DATA
+@MAP
+@SKIP_BAD
+@out_option("Write this .csv or .jsonl file.", type=FILE)
+@click.option("--seed", default=0, show_default=True, help="Shuffle with this seed.")
+@FORCE
+@output
+def mend(data: str, columns: tuple[str, ...], skip_bad: bool, out: Path, seed: int, force: bool) -> int:
+    """Shuffle and trim the options, and list what else to edit.
+
+    No other text is rewritten. Items whose options refer to each other ("all of the above", "both A and C") keep their
+    order and are listed. If length is a cue in this set, items whose key stands out by its length are listed too.
+
+    \b
+    Example:
+        robustify mend items.csv -o mended.csv
+    """
+    from robustify.export.mending import mended, write_mended
+
+    if names_config(data):
+        raise UsageError(f"{data} is a config, not a file of items. Pass the file that its `data:` names.")
+    if out.exists() and out.samefile(data):
+        raise UsageError(f"{out} is the input file. Name another file with -o FILE.")
+    refuse_existing(out, force)
+    bench = public_items(data, skip_bad, columns)
+    result = mended(bench.items, seed)
+    write_mended(result, out, bench, Path(data))
+    tree = {
+        "file": str(out),
+        "n_items": len(result.items),
+        "trimmed": result.trimmed,
+        "in_place": [_place(bench, at) for at in result.bound],
+        "lengths": {
+            "rule": result.rule or None,
+            "right": result.right,
+            "expected": result.expected,
+            "items": [_place(bench, one.at) | asdict(one) for one in result.uneven],
+        },
+    }
+    return print_result(tree, _mended_lines(result, bench, out, seed))
+
+
+def _place(bench: "Loaded", at: int) -> dict[str, object]:
+    return {"item": bench.items[at].id, "file": bench.files[at], "line": bench.lines[at]}
+
+
+def _mended_lines(result: "Mended", bench: "Loaded", out: Path, seed: int) -> Iterator[str]:
+    def at(place: int) -> str:
+        return f"  {bench.files[place]}:{bench.lines[place]}  {bench.items[place].id}"
+
+    n = len(result.items)
+    yield f"{out}: {counted(n, 'item')}, the options of {n - len(result.bound)} shuffled (seed {seed})"
+    if result.trimmed:
+        yield f"white space taken off the ends of options: {counted(result.trimmed, 'item')}"
+    if result.bound:
+        yield f"not shuffled because the text refers to an option by its position: {counted(len(result.bound), 'item')}"
+        yield from map(at, result.bound)
+    if not result.rule:
+        yield "lengths: picking the longest or the shortest option is not significantly better than chance"
+    else:
+        which = result.rule.partition("_")[0]
+        yield (
+            f"lengths: the key is the {which} option in {result.right:.0f} items, {result.expected:.0f} expected by "
+            "chance. Even out the lengths in these items:"
+        )
+        for one in result.uneven:
+            least, most = one.others
+            others = f"{least} to {most}" if least < most else str(most)
+            yield f"{at(one.at)}  key {counted(one.key, 'character')}, others {others}"
+    yield f"next: edit {out}, then robustify {out} --public -o {out.stem}"

@@ -4,22 +4,19 @@ Output contains counts, rates, and paths, but never item text.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustify.cli.options import DIR, FILE, cache_dir, output, print_result, watcher
+from robustify.cli.options import DIR, FILE, F, cache_dir, out_option, output, print_result, watcher
 
 if TYPE_CHECKING:
     from robustify.freeform.external_rows import Rows
     from robustify.freeform.settings import FreeSettings
 
-F = TypeVar("F", bound=Callable[..., object])
-OUT = click.option(
-    "-o", "--out", "--output", required=True, type=DIR, help="Write grades, summary, and report here."
-)
+OUT = out_option("Write grades, summary, and report here.", type=DIR)
 CONFIG = click.option(
     "--config", type=FILE, help="Read other settings from the `free:` block of this YAML file."
 )
@@ -27,6 +24,10 @@ JUDGE = click.option("--judge", metavar="URL", help="Use the judge at this serve
 JUDGE_MODEL = click.option("--judge-model", metavar="NAME", help="Use this model of the judge's server.")
 HUMAN = click.option(
     "--human", type=FILE, help="Read human labels with item_id, annotator, and verdict or labels."
+)
+FORMAT_TYPE = click.option(
+    "--format-type",
+    help="Ask for labels as json, yaml, xml, csv, markdown, or adaptive [default: by template].",
 )
 MAX_UNSCORED = click.option(
     "--max-unscored",
@@ -60,7 +61,7 @@ def free() -> None:
     """
 
 
-@free.command()
+@free.command("grade")
 @click.argument("rows", metavar="ROWS...", nargs=-1, required=True, type=FILE)
 @click.option(
     "--items", type=FILE, help="Read the questions from this file if ROWS contain only IDs and predictions."
@@ -73,7 +74,7 @@ def free() -> None:
     help="Let the judge grade all mcq, numeric, or explanation answers with this template (repeatable).",
 )
 @_judged
-def grade(
+def grade_rows(
     rows: tuple[Path, ...], items: Path | None, rel_tol: float | None, rubric: tuple[str, ...], **given: Any
 ) -> int:
     """Grade answers with rules, and the rest with a judge.
@@ -97,10 +98,7 @@ def grade(
 @free.command()
 @click.argument("rows", metavar="FILE", type=FILE)
 @click.option("--template", help="Use this prompt template, e.g. legacy@1.0 [default: optimized@2.0].")
-@click.option(
-    "--format-type",
-    help="Ask for labels as json, yaml, xml, csv, markdown, or adaptive [default: by template].",
-)
+@FORMAT_TYPE
 @_judged
 def nuggets(rows: Path, template: str | None, format_type: str | None, **given: Any) -> int:
     """Let a judge label the facts (nuggets) in each passage.
@@ -133,16 +131,12 @@ def _settings(given: Mapping[str, Any], **options: Any) -> "FreeSettings":
     from robustify.settings_files import faults
 
     tree = dict(free_block(given["config"])) if given["config"] else {}
-    judge = {"base_url": given["judge"], "model": given["judge_model"]}
     if given["judge"] is not None:
-        block: Any = tree.get("judge")
-        tree["judge"] = {
-            **(block if isinstance(block, dict) else {}),
-            **{key: value for key, value in judge.items() if value},
-        }
+        block = tree["judge"] if isinstance(tree.get("judge"), dict) else {}
+        model = {"model": given["judge_model"]} if given["judge_model"] else {}
+        tree["judge"] = {**block, "base_url": given["judge"], **model}
+    options["people"] = given["human"] and str(given["human"])
     tree |= {key: value for key, value in options.items() if value is not None}
-    if given["human"] is not None:
-        tree["people"] = str(given["human"])
     try:
         return FreeSettings.model_validate(tree)
     except ValidationError as error:
@@ -176,19 +170,17 @@ def _grade(settings: "FreeSettings", rows: "Rows", given: Mapping[str, Any]) -> 
     print_result({**summary, "unscored": unscored, "out": str(out)}, [*shown_lines(summary), str(out)])
     if unscored <= most:
         return 0
-    share = (
-        f"{100 * unscored:.1f} % of the answers have no score, but at most {100 * most:.1f} % are allowed."
-    )
-    click.echo(f"robustify: {share} Add a judge, or raise --max-unscored.", err=True)
+    share = f"{100 * unscored:.1f} % of the answers have no score, but at most {100 * most:.1f} % are allowed"
+    click.echo(f"robustify: {share}. Add a judge, or raise --max-unscored.", err=True)
     return 7
 
 
-@free.command()
+@free.command("agree")
 @click.argument("grades", metavar="GRADES [OTHER]", nargs=-1, required=True, type=FILE)
 @HUMAN
 @click.option("--seed", type=int, default=0, show_default=True, help="Use this seed for resampling.")
 @output
-def agree(grades: tuple[Path, ...], human: Path | None, seed: int) -> int:
+def agree_grades(grades: tuple[Path, ...], human: Path | None, seed: int) -> int:
     """Compare a judge with human labels, or compare two sets of grades.
 
     With one file and --human: kappa, alpha, the confusion matrix, and the corrected rate. With two gradings of
@@ -209,24 +201,20 @@ def agree(grades: tuple[Path, ...], human: Path | None, seed: int) -> int:
     if len(read) > 2 or (len(read) == 1 and human is None):
         raise click.UsageError("Pass one file of grades and --human, or two files of grades.")
     first, *other = read
-    result: Any = (
-        {"rows": compare_gradings(first, other[0], labels)} if other else calibrate(first, labels, seed)
-    )
+    rows = {"rows": compare_gradings(first, other[0], labels)} if other else None
+    result: Any = rows or calibrate(first, labels, seed)
     return print_result(result, json.dumps(result, indent=2).splitlines())
 
 
-@free.command()
+@free.command("templates")
 @click.argument("template_id", metavar="[ID]", required=False)
 @click.option("--example", is_flag=True, help="Print the prompt for an invented case.")
-@click.option(
-    "--format-type",
-    help="Ask for labels as json, yaml, xml, csv, markdown, or adaptive [default: by template].",
-)
+@FORMAT_TYPE
 @click.option(
     "--template-dir", multiple=True, type=DIR, help="Add the templates in this folder (repeatable)."
 )
 @output
-def templates(
+def list_templates(
     template_id: str | None, example: bool, format_type: str | None, template_dir: tuple[Path, ...]
 ) -> int:
     """List the prompt templates, or show one.

@@ -63,18 +63,15 @@ def exit_code(error: BaseException) -> int:
             _drop_stdout()
             return _ended(6, "stdout is closed; expected a file, a pipe, or a terminal.")
         case OSError(errno=errno.ENOSPC | errno.EDQUOT):
-            return _ended(
-                6,
-                f"The disk is full ({os.strerror(error.errno or 0)}). Free some space, and run the same command again.",
-            )
+            full = f"The disk is full ({os.strerror(error.errno or 0)})."
+            return _ended(6, f"{full} Free some space, and run the same command again.")
         case OSError(errno=errno.ENAMETOOLONG):
             return _ended(2, "A path is too long for this system; expected a shorter path.")
         case OSError(errno=errno.EIO):
             return _ended(6, "A disk failed (input/output error). Run the same command on another disk.")
         case MemoryError():
-            return _ended(
-                6, "The memory is full. Use more memory, or a smaller --limit or `max_batch_tokens`."
-            )
+            more = "Use more memory, or a smaller --limit or `max_batch_tokens`."
+            return _ended(6, f"The memory is full. {more}")
         case _:
             return _ended(1, *firewall.bug_lines(error))
 

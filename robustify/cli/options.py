@@ -21,6 +21,8 @@ F = TypeVar("F", bound=Callable[..., object])
 PATH = click.Path(path_type=Path)
 FILE = click.Path(path_type=Path, dir_okay=False)
 DIR = click.Path(path_type=Path, file_okay=False)
+WHOLE = {"adjust": "adjust", "encoder": "encoder", "inferred": "infer_question.tables"}
+"""Options that set a key outside the `screen` block, with the name of the key."""
 
 
 def _open(_context: click.Context, _argument: click.Parameter, folder: Path) -> "Run":
@@ -35,19 +37,26 @@ def _cache_folder(_context: click.Context, _option: click.Parameter, given: Path
     return cache_folder(given)
 
 
-def _rule(context: click.Context, option: click.Parameter, value: object) -> None:
-    given = context.params.setdefault("rule", {})
-    if value is not None and value != ():
-        given[WHOLE.get(str(option.name), f"screen.{option.name}")] = value
+def _rule(name: str, **about: Any) -> Callable[[F], F]:
+    """Return an option of the rules. The command receives those that the user gives in `rule`."""
+
+    def given(context: click.Context, option: click.Parameter, value: object) -> None:
+        rule = context.params.setdefault("rule", {})
+        if value is not None and value != ():
+            rule[WHOLE.get(str(option.name), f"screen.{option.name}")] = value
+
+    return click.option(name, expose_value=False, callback=given, **about)
 
 
-def _keep(context: click.Context, option: click.Parameter, value: bool) -> bool:
-    context.meta[f"robustify.{option.name}"] = value
-    return value
+def _flag(*names: str, help: str) -> Callable[[F], F]:
+    """Return a flag that is kept in the context for `print_result` and `say`."""
+
+    def keep(context: click.Context, option: click.Parameter, value: bool) -> None:
+        context.meta[f"robustify.{option.name}"] = value
+
+    return click.option(*names, is_flag=True, expose_value=False, callback=keep, help=help)
 
 
-WHOLE = {"adjust": "adjust", "encoder": "encoder", "inferred": "infer_question.tables"}
-"""Options that set a key outside the `screen` block, with the name of the key."""
 RUN = click.argument("run", metavar="RUN", type=PATH, callback=_open)
 cache_dir = click.option(
     "--cache-dir",
@@ -57,60 +66,40 @@ cache_dir = click.option(
     help="Store models and scores here [default: $ROBUSTIFY_CACHE or ~/.cache/robustify].",
 )
 """Option `--cache-dir`, passed to the command as `cache`, with the default filled in."""
-CRITERION = click.option(
+FORCE = click.option("--force", is_flag=True, help="Replace an existing file.")
+CRITERION = _rule(
     "--criterion",
     metavar="fdr|unanimous|majority|K-of-N",
-    expose_value=False,
-    callback=_rule,
     help="Flag items by a bounded share of false flags (fdr), or by the number of correct voters.",
 )
-MODE = click.option(
+MODE = _rule(
     "--mode",
     type=click.Choice(["letter", "text"]),
-    expose_value=False,
-    callback=_rule,
     help="Let models vote by letter, or by the text of the choices.",
 )
-ROTATION = click.option(
+ROTATION = _rule(
     "--rotation",
     type=click.Choice(["averaged", "every", "most"]),
-    expose_value=False,
-    callback=_rule,
     help="Combine the orders of the options: use the best mean score, or require the same pick in every or most orders.",
 )
-ADJUST = click.option(
+ADJUST = _rule(
     "--adjust",
     type=click.Choice(["form", "form+meaning"]),
-    expose_value=False,
-    callback=_rule,
     help="Balance the form and words of the options in the adjusted score, or also their meaning.",
 )
-ENCODER = click.option(
+ENCODER = _rule(
     "--encoder/--no-encoder",
     default=None,
-    expose_value=False,
-    callback=_rule,
     help="Audit the kept items with the sentence encoder [default: if it is installed].",
 )
-INFERRED = click.option(
+INFERRED = _rule(
     "--inferred",
     multiple=True,
     metavar="FILE",
-    expose_value=False,
-    callback=_rule,
     help="Read questions inferred from choices: item, model, text, in JSON Lines or CSV (repeatable).",
 )
-JSON = click.option(
-    "--json", is_flag=True, expose_value=False, callback=_keep, help="Print only one JSON object."
-)
-QUIET = click.option(
-    "-q",
-    "--quiet",
-    is_flag=True,
-    expose_value=False,
-    callback=_keep,
-    help="Print only errors (with --json, also the object).",
-)
+JSON = _flag("--json", help="Print only one JSON object.")
+QUIET = _flag("-q", "--quiet", help="Print only errors (with --json, also the object).")
 
 
 def output(command: F) -> F:
@@ -128,9 +117,9 @@ def asked_beside(command: F) -> F:
     return ENCODER(INFERRED(command))
 
 
-def out_option(says: str, *, required: bool = True) -> Callable[[F], F]:
+def out_option(says: str, **about: Any) -> Callable[[F], F]:
     """Return the option `-o` for the output path of a command."""
-    return click.option("-o", "--out", "--output", required=required, type=PATH, help=says)
+    return click.option("-o", "--out", "--output", help=says, **{"required": True, "type": PATH, **about})
 
 
 def printable(text: str) -> str:
@@ -138,26 +127,17 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
-def is_quiet() -> bool:
-    """Return whether the option `--quiet` is set."""
-    return _kept("quiet")
-
-
-def is_json() -> bool:
-    """Return whether the option `--json` is set."""
-    return _kept("json")
-
-
-def _kept(name: str) -> bool:
+def is_set(name: str) -> bool:
+    """Return whether the option `--json` or `--quiet` is set."""
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.meta.get(f"robustify.{name}"))
 
 
-def print_result(tree: object, lines: Iterable[str], json_: bool = False) -> int:
+def print_result(tree: object, lines: Iterable[str]) -> int:
     """Print a result as one JSON object (`--json`) or as lines, unless `--quiet` is set. Return exit code 0."""
-    if json_ or is_json():
+    if is_set("json"):
         click.echo(json.dumps(tree))
-    elif not is_quiet() and (text := "\n".join(map(printable, lines))):
+    elif not is_set("quiet") and (text := "\n".join(map(printable, lines))):
         click.echo(text)
     return 0
 
@@ -170,7 +150,7 @@ def print_lines(*lines: object) -> int:
 
 def say(line: str) -> None:
     """Print a message to stderr, unless `--quiet` is set."""
-    if not is_quiet():
+    if not is_set("quiet"):
         click.echo(f"robustify: {printable(line)}", err=True)
 
 
@@ -184,21 +164,13 @@ def watcher(shown: bool | None = None) -> Callable[[str, int], AbstractContextMa
     """Return a factory of progress displays on stderr. If `shown` is False, they print nothing."""
 
     def watch(label: str, total: int) -> AbstractContextManager[Advance]:
-        return nullcontext(_ignore) if shown is False else _progress(label, total)
+        from robustify.redaction import UNMUTED
+
+        if shown is False or is_set("quiet"):
+            return nullcontext(lambda _: None)
+        return _bar(label, total, UNMUTED) if UNMUTED.isatty() else _lines(label, total, UNMUTED)
 
     return watch
-
-
-def _ignore(_: int) -> None:
-    """Ignore progress updates."""
-
-
-def _progress(label: str, total: int) -> AbstractContextManager[Advance]:
-    from robustify.redaction import UNMUTED
-
-    if is_quiet():
-        return nullcontext(_ignore)
-    return _bar(label, total, UNMUTED) if UNMUTED.isatty() else _lines(label, total, UNMUTED)
 
 
 @contextmanager

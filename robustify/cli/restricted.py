@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from robustify.restricted.adapters import Adapter
     from robustify.run import Run
 
-KEY_FILE = click.argument("file", required=False, type=FILE)
 ADAPTER = click.argument("name", metavar="ID|FOLDER")
-SPLIT = click.argument("file", metavar="SPLIT", type=PATH)
 
 
 @click.group()
@@ -43,14 +41,13 @@ def list_adapters() -> int:
     from robustify.errors import RobustifyError
     from robustify.restricted.adapters import all_adapters
 
-    rows: list[dict[str, str]] = []
-    broken: list[str] = []
-    for one in all_adapters():
-        if isinstance(one, RobustifyError):
-            broken += one.lines
-        else:
-            about = one.manifest
-            rows.append({"id": about.id, "sensitivity": about.sensitivity, "title": about.title})
+    every = list(all_adapters())
+    broken = [line for one in every if isinstance(one, RobustifyError) for line in one.lines]
+    rows = [
+        {"id": one.manifest.id, "sensitivity": one.manifest.sensitivity, "title": one.manifest.title}
+        for one in every
+        if not isinstance(one, RobustifyError)
+    ]
     for line in broken:
         say(line)
     lines = (f"{row['id']:24} {row['sensitivity']:10} {row['title']}" for row in rows)
@@ -107,13 +104,13 @@ def make_key(out: Path) -> int:
     return print_result({"key_id": made.id, "file": str(out)}, lines)
 
 
-@key.command()
-@KEY_FILE
+@key.command("releases")
+@click.argument("file", required=False, type=FILE)
 @click.option(
     "--begin", "begins", is_flag=True, help="Create the record of a key that has not been used for a release."
 )
 @output
-def releases(file: Path | None, begins: bool) -> int:
+def list_releases(file: Path | None, begins: bool) -> int:
     """List the releases under a key, with their cost in bits.
 
     The key is in FILE, or else in $ROBUSTIFY_KEY_FILE.
@@ -124,6 +121,7 @@ def releases(file: Path | None, begins: bool) -> int:
     made, place = evaluator_key(file), record_file(file)
     if begins:
         begin(made, place)
+    releases = list(releases_of(made, place))
     rows = [
         {
             "at": one.at,
@@ -133,12 +131,12 @@ def releases(file: Path | None, begins: bool) -> int:
             "items": len(one.of.digests),
             "bits": one.bits,
         }
-        for one in releases_of(made, place)
+        for one in releases
     ]
     lines = [f"{place}: {len(rows)} releases under key {made.id}"]
     lines += [
-        f"{r['at']} {r['set']} {r['version']}, {r['what']}: {r['items']:,} items, {r['bits']} bits"
-        for r in rows
+        f"{one.at} {one.dataset} {one.version}, {one.what}: {len(one.of.digests):,} items, {one.bits} bits"
+        for one in releases
     ]
     return print_result({"key_id": made.id, "record": str(place), "releases": rows}, lines)
 
@@ -162,7 +160,7 @@ def show(name: str) -> int:
     return print_result({"terms": known.licence, "sha256": digest}, known.licence.rstrip("\n").split("\n"))
 
 
-@licence.command()
+@licence.command("accept")
 @ADAPTER
 @click.option(
     "--name", "person", required=True, help="Record this person as having read and accepted the terms."
@@ -174,7 +172,7 @@ def show(name: str) -> int:
     help="Give the digest of the terms, as printed by `licence show`.",
 )
 @output
-def accept(name: str, person: str, licence_sha256: str) -> int:
+def accept_terms(name: str, person: str, licence_sha256: str) -> int:
     """Accept the terms of a set.
 
     The name is recorded in a file of mode 0600. To see the terms, run `licence show`.
@@ -231,7 +229,7 @@ def emit(run: "Run", name: str, out: Path) -> int:
 
 
 @split.command("open")
-@SPLIT
+@click.argument("file", metavar="SPLIT", type=PATH)
 @click.option("--data", required=True, metavar="ADAPTER", help="Use this adapter, given by ID or folder.")
 @out_option("Write the items with their text into this new private file.", required=False)
 @output

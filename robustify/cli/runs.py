@@ -1,10 +1,9 @@
 """Commands that make a run (`robustify run`), or read finished runs without a model."""
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,8 +14,7 @@ from robustify.cli.options import (
     RUN,
     asked_beside,
     cache_dir,
-    is_json,
-    is_quiet,
+    is_set,
     out_option,
     output,
     print_lines,
@@ -28,31 +26,12 @@ from robustify.cli.options import (
 from robustify.errors import AuthorisationError, counted
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
     from robustify.run import Run
-    from robustify.summary.result import Summary
 
 _COLOURS = {"good": "green", "bad": "red", "unsure": "yellow"}
 
 
-class Given(TypedDict):
-    """Options of `robustify run`, besides those of the rule."""
-
-    public: bool
-    columns: tuple[str, ...]
-    skip_bad: bool
-    out: Path | None
-    models: tuple[str, ...]
-    limit: int | None
-    safe_demo: bool
-    device: str | None
-    cache: Path
-    dry_run: bool
-    progress: bool | None
-
-
-@click.command()
+@click.command("run")
 @click.argument("config", metavar="CONFIG|DATA")
 @click.option(
     "--public",
@@ -77,7 +56,7 @@ class Given(TypedDict):
     help="Show or hide progress [default: bars on a terminal, otherwise lines].",
 )
 @output
-def run(config: str, rule: dict[str, object], **given: "Unpack[Given]") -> int:
+def run_config(config: str, rule: dict[str, Any], **given: Any) -> int:
     """Audit a benchmark, and write a report.
 
     A public file of items needs no config. Rules and a probe audit the items, and so do the models given by -m.
@@ -120,47 +99,41 @@ def run(config: str, rule: dict[str, object], **given: "Unpack[Given]") -> int:
             say(f"{folder / 'report.html'} will soon show a first result, and grow while the models answer.")
 
     done = pipeline.robustify(settings, folder, cache, watcher(given["progress"]), before)
+    signature: str | None
     if done.restricted:
-        return _close_restricted(done)
-    for note in done.manifest["data"].get("notes", ()):
-        say(note)
-    summary = done.summary
-    tree = {"run": str(folder), "signature": summary.signature, "summary": summary.tree()}
-    return _close(summary, folder, tree)
+        signature, tree = done.released.signature, done.released.model_dump(mode="json")
+    else:
+        signature, tree = done.summary.signature, done.summary.tree()
+        for note in done.manifest["data"].get("notes", ()):
+            say(note)
+    return _close(done, {"run": str(folder), "signature": signature, "summary": tree})
 
 
-def _close(summary: "Summary", folder: Path, tree: object) -> int:
+def _close(run: "Run", tree: object) -> int:
     """Print the summary of a run, or `tree` as JSON. Raise `GuardrailError` if a guardrail stops the exports."""
     from robustify.errors import GuardrailError
     from robustify.report.messages import sentence
     from robustify.report.opening import closing
+    from robustify.report.released_page import released_lines
 
     def painted(tone: str, line: str) -> str:
         return line if os.environ.get("NO_COLOR") else click.style(line, fg=_COLOURS.get(tone), bold=True)
 
-    if is_json():
-        click.echo(json.dumps(tree))
-    elif not is_quiet():
-        click.echo("\n".join(closing(summary, str(folder), painted)))
-    if summary.halting:
-        why = "; ".join(f"{g.name}: {sentence(g.reason)}" for g in summary.halting)
-        line = f"The folder lm_eval_tasks was not written ({why})."
-        if not summary.trial:
-            raise GuardrailError(line)
+    if run.restricted:
+        trial, why = run.released.trial, ", ".join(run.released.halting)
+        print_result(tree, released_lines(run.released, str(run.folder)))
+    else:
+        summary = run.summary
+        trial, why = summary.trial, "; ".join(f"{g.name}: {sentence(g.reason)}" for g in summary.halting)
+        if is_set("json"):
+            print_result(tree, ())
+        elif not is_set("quiet"):
+            click.echo("\n".join(closing(summary, str(run.folder), painted)))
+    line = f"The folder lm_eval_tasks was not written ({why})."
+    if why and not trial:
+        raise GuardrailError(line)
+    if why:
         say(line)
-    return 0
-
-
-def _close_restricted(run: "Run") -> int:
-    """Print the released page of a run. Raise `GuardrailError` if a guardrail stops the exports."""
-    from robustify.errors import GuardrailError
-    from robustify.report.released_page import released_lines
-
-    page = run.released
-    tree = {"run": str(run.folder), "signature": page.signature, "summary": page.model_dump(mode="json")}
-    print_result(tree, released_lines(page, str(run.folder)))
-    if page.halting and not page.trial:
-        raise GuardrailError(f"The folder lm_eval_tasks was not written ({', '.join(page.halting)}).")
     return 0
 
 
@@ -189,14 +162,14 @@ def judge_again(run: "Run", out: Path | None, rule: dict[str, object]) -> int:
         return print_lines(rejudge(run, rule, run.folder).folder / "report.html")
     beside = run.folder.with_name("-".join([run.folder.resolve().name, *map(str, rule.values())]))
     done = rejudge(run, rule, out or beside)
-    return _close(done.summary, done.folder, done.summary.tree())
+    return _close(done, done.summary.tree())
 
 
-@click.command()
+@click.command("report")
 @RUN
 @click.option("--table", is_flag=True, help="Print only the table of scores.")
 @output
-def report(run: "Run", table: bool) -> int:
+def print_report(run: "Run", table: bool) -> int:
     """Print the report summary of RUN as Markdown.
 
     \b
@@ -223,22 +196,23 @@ def check(run: "Run") -> int:
     from robustify.report.messages import certificate_words, sentence
 
     run.require_unchanged()
+    tree: dict[str, Any] = {"run": str(run.folder)}
     if run.restricted:
         page = run.released
-        tree = {"run": str(run.folder), "passed": not page.failed, "trial": page.trial, "failed": page.failed}
+        passed, trial = not page.failed, page.trial
+        tree |= {"passed": passed, "trial": trial, "failed": page.failed, "release_level": page.release_level}
         lines = [f"FAIL  {name}" for name in page.failed] or ["every guardrail passes"]
-        mark = f"release level: {page.release_level}"
-        print_result({**tree, "release_level": page.release_level}, [*lines, mark])
-        return 0 if not page.failed or page.trial else 7
-    summary = run.summary
-    passed = all(c.passed for c in summary.guardrails)
-    head = {"run": str(run.folder), "passed": passed, "trial": summary.trial}
-    lines = [
-        f"{'pass' if c.passed else 'FAIL'}  {c.name:24} {sentence(c.reason)}" for c in summary.guardrails
-    ]
-    trial = [": ".join(certificate_words(summary))] if summary.trial else []
-    print_result({**head, "guardrails": summary.tree()["guardrails"]}, [*lines, *trial])
-    return 0 if passed or summary.trial else 7
+        lines.append(f"release level: {page.release_level}")
+    else:
+        summary = run.summary
+        passed, trial = all(c.passed for c in summary.guardrails), summary.trial
+        tree |= {"passed": passed, "trial": trial, "guardrails": summary.tree()["guardrails"]}
+        lines = [
+            f"{'pass' if c.passed else 'FAIL'}  {c.name:24} {sentence(c.reason)}" for c in summary.guardrails
+        ]
+        lines += [": ".join(certificate_words(summary))] if trial else []
+    print_result(tree, lines)
+    return 0 if passed or trial else 7
 
 
 @click.command()
@@ -272,16 +246,15 @@ def explain(run: "Run", item: str | None, as_csv: bool) -> int:
             found.map(lambda one: neutral(one) if isinstance(one, str) else one).to_csv(index=False), nl=False
         )
         return 0
-    rows = found.to_dict("records")
+    rows: list[dict[str, Any]] = found.to_dict("records")
     names = [source["path"] or source["hub"] for source in run.manifest["config"]["data"]]
     file = names[0] if len(names) == 1 else ""  # the run does not record which of several files an item is in
     print_result(rows, [_finding(file, row) for row in rows])
-    if rows:
-        say(
-            f"{counted(len(rows), 'item')} flagged. Edit the file, audit it again, then run `robustify compare`."
-        )
-    else:
-        say("No item is flagged. To see why an item was kept, run `robustify explain RUN ITEM`.")
+    none = "No item is flagged. To see why an item was kept, run `robustify explain RUN ITEM`."
+    some = (
+        f"{counted(len(rows), 'item')} flagged. Edit the file, audit it again, then run `robustify compare`."
+    )
+    say(some if rows else none)
     return 0
 
 
@@ -341,14 +314,7 @@ def compare(folders: tuple[Path, ...], html: Path | None) -> int:
 
 @click.command()
 @click.argument("folder", metavar="DIR", type=PATH)
-@click.option(
-    "-o",
-    "--out",
-    "--output",
-    type=PATH,
-    metavar="FILE",
-    help="Write this page [default: DIR/dashboard.html].",
-)
+@out_option("Write this page [default: DIR/dashboard.html].", required=False, metavar="FILE")
 @output
 def dashboard(folder: Path, out: Path | None) -> int:
     """Show all runs below DIR on one page.

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from robustify.cli.data import DATA, MAP, SKIP_BAD, items_of, named_data, names_config
-from robustify.cli.options import PATH, output, print_lines, say
+from robustify.cli.data import DATA, MAP, SKIP_BAD, named_data, names_config, public_items, refuse_existing
+from robustify.cli.options import FORCE, out_option, output, print_lines, say
 from robustify.errors import UsageError, counted
 
 if TYPE_CHECKING:
@@ -23,10 +23,8 @@ if TYPE_CHECKING:
 @click.option(
     "-m", "--models", multiple=True, metavar="NAME", help="Add this model to the config (repeatable)."
 )
-@click.option(
-    "-o", "--out", "--output", type=PATH, help="Write this file [default: NAME.yaml in the current folder]."
-)
-@click.option("--force", is_flag=True, help="Replace an existing file.")
+@out_option("Write this file [default: NAME.yaml in the current folder].", required=False)
+@FORCE
 @output
 def init(
     data: str,
@@ -51,11 +49,8 @@ def init(
     if names_config(data):
         raise UsageError(f"{data} is already a config. Pass a file of items.")
     path = out or Path(f"{name_of(data)}.yaml")
-    if path.exists() and not force:
-        raise UsageError(
-            f"{path} already exists. Use --force to replace it, or -o FILE to write another file."
-        )
-    bench = items_of(data, skip_bad, columns)
+    refuse_existing(path, force)
+    bench = public_items(data, skip_bad, columns)
     # Paths in a config are relative to the config.
     where = os.path.relpath(data, path.parent)
     with writable(path):

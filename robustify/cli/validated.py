@@ -39,23 +39,18 @@ def survey_lines(tree: Mapping[str, Any], data: str) -> list[str]:
     """
     if "topics" not in tree:
         return _yaml(tree)
-    lines = [_verdict(tree), *(f"  {name:9} {says}" for name, says in _facts(tree))]
+    n, aside = tree["n_items"], tree["n_quarantined"]
+    faulty = {d["line"] for one in tree["defects"].values() for d in one["at"]}
+    verdict = f"{counted(len(faulty), 'item')} to look at" if faulty else "ready to audit"
+    if n < FEWEST_ITEMS:
+        verdict = f"too few for a verdict without models, which needs at least {FEWEST_ITEMS}"
+    set_aside = [f"{counted(aside, 'row')} set aside"] if aside else []
+    lines = [", ".join([f"{tree['name']}: {counted(n, 'item')}", *set_aside, verdict])]
+    lines += [f"  {name:9} {says}" for name, says in _facts(tree)]
     if "data" in tree:
         lines.append(f"next: robustify heuristics {data}, or robustify {data} --public; in a config:")
         lines += data_block(tree["data"])
     return lines
-
-
-def _verdict(tree: Mapping[str, Any]) -> str:
-    n, aside = tree["n_items"], tree["n_quarantined"]
-    faulty = {d["line"] for one in tree["defects"].values() for d in one["at"]}
-    parts = [f"{tree['name']}: {counted(n, 'item')}"]
-    if aside:
-        parts.append(f"{counted(aside, 'row')} set aside")
-    parts.append(f"{counted(len(faulty), 'item')} to look at" if faulty else "ready to audit")
-    if n < FEWEST_ITEMS:
-        parts[-1] = f"too few for a verdict without models, which needs at least {FEWEST_ITEMS}"
-    return ", ".join(parts)
 
 
 def _facts(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -113,9 +108,8 @@ def _yaml(tree: Mapping[str, Any]) -> list[str]:
 
     # By default, PyYAML writes a mapping of plain values on one line.
     flow = None if any(isinstance(value, dict | list | tuple) for value in tree.values()) else False
-    text = yaml.safe_dump(
-        dict(tree), sort_keys=False, allow_unicode=True, default_flow_style=flow, width=10_000
-    )
+    how: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": 10_000}
+    text: str = yaml.safe_dump(dict(tree), default_flow_style=flow, **how)
     return text.splitlines()
 
 
@@ -126,17 +120,25 @@ def rule_lines(table: Mapping[str, Any]) -> list[str]:
         return _yaml(table)
     rules = sorted(table["heuristics"].items(), key=lambda rule: -(rule[1]["value"] or 0.0))
     n, chance = table["n"], table["chance_accuracy"]
-    lines = [
-        _conclusion(rules, n, chance),
-        f"  {counted(n, 'item')}, chance {chance:.1%}" if n else "  no items",
-    ]
+    starred = [(name, rate) for name, rate in rules if is_above(rate)]
+    if not n or chance is None:
+        lines = ["There are no items to score."]
+    elif not starred:
+        lines = [f"None of {len(rules)} rules on the options alone is above chance on {counted(n, 'item')}."]
+    else:
+        (name, rate), *more = starred
+        others = f", and {counted(len(more), 'other rule')} above chance" if more else ""
+        lines = [
+            f"The options alone give keys away: {name.replace('_', ' ')} is right in {rate['value']:.1%}, "
+            f"chance {chance:.1%}{others}."
+        ]
+    lines.append(f"  {counted(n, 'item')}, chance {chance:.1%}" if n else "  no items")
     for name, rate in rules:
-        if rate["value"] is None:
-            continue
-        interval = "" if rate["ci"] is None else f"  ({rate['ci'][0]:.1%} to {rate['ci'][1]:.1%})"
-        ties = f"  ties in {counted(rate['ties'], 'item')}" if rate["ties"] else ""
-        lines.append(f"{'*' if is_above(rate) else ' '} {name:21} {rate['value']:6.1%}{interval}{ties}")
-    if any(is_above(rate) for _, rate in rules):
+        if rate["value"] is not None:
+            interval = "" if rate["ci"] is None else f"  ({rate['ci'][0]:.1%} to {rate['ci'][1]:.1%})"
+            ties = f"  ties in {counted(rate['ties'], 'item')}" if rate["ties"] else ""
+            lines.append(f"{'*' if is_above(rate) else ' '} {name:21} {rate['value']:6.1%}{interval}{ties}")
+    if starred:
         lines.append(f"* above chance, p at most {ABOVE} after Holm's correction for {len(rules)} rules")
     return lines
 
@@ -144,22 +146,3 @@ def rule_lines(table: Mapping[str, Any]) -> list[str]:
 def is_above(rate: Mapping[str, Any]) -> bool:
     """Return whether the score of a rule is significantly above chance."""
     return rate["p_holm"] is not None and rate["p_holm"] <= ABOVE
-
-
-def _conclusion(rules: Sequence[tuple[str, Mapping[str, Any]]], n: int, chance: float | None) -> str:
-    starred = [(name, rate) for name, rate in rules if is_above(rate)]
-    if not n or chance is None:
-        return "There are no items to score."
-    if not starred:
-        return f"None of {len(rules)} rules on the options alone is above chance on {counted(n, 'item')}."
-    name, rate = starred[0]
-    others = f", and {counted(len(starred) - 1, 'other rule')} above chance" if len(starred) > 1 else ""
-    return (
-        f"The options alone give keys away: {name.replace('_', ' ')} is right in {rate['value']:.1%}, "
-        f"chance {chance:.1%}{others}."
-    )
-
-
-def item_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return one line per item whose key is found by a starred rule."""
-    return [f"{row['file']}:{row['line']}  {row['item']}  {', '.join(row['rules'])}" for row in rows]
