@@ -151,7 +151,7 @@ def _grade(settings: "FreeSettings", rows: "Rows", given: Mapping[str, Any]) -> 
     from robustify.freeform.metrics import summarise, unscored_in
     from robustify.freeform.replies import Replies
     from robustify.freeform.running import free_lines, read_labels
-    from robustify.report.free_page import free_html, shown_lines
+    from robustify.report.free_page import free_html, grade_lines
 
     refuse_self_judging(settings.judge, rows.answers)
     people = read_labels(settings)
@@ -167,7 +167,7 @@ def _grade(settings: "FreeSettings", rows: "Rows", given: Mapping[str, Any]) -> 
     write_json(out / "summary.json", summary)
     write_text(out / "report.html", free_html(summary))
     unscored, most = unscored_in(grades), given["max_unscored"]
-    print_result({**summary, "unscored": unscored, "out": str(out)}, [*shown_lines(summary), str(out)])
+    print_result({**summary, "unscored": unscored, "out": str(out)}, [*grade_lines(summary), str(out)])
     if unscored <= most:
         return 0
     share = f"{100 * unscored:.1f} % of the answers have no score, but at most {100 * most:.1f} % are allowed"

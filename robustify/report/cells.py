@@ -95,9 +95,13 @@ Row = tuple[Shown, ...]
 
 
 def table(caption: str, heads: Sequence[str], rows: Iterable[Row], names: int = 1) -> Table:
-    """Return a table of values. The first `names` columns name the row."""
-    made = (tuple(named(x) if i < names else cell(x) for i, x in enumerate(row)) for row in rows)
-    return _filled(Table(caption, tuple(heads), tuple(made), names))
+    """Return a table of values without empty rows and columns. The first `names` columns name the row."""
+    made = [tuple(_named(x) if i < names else cell(x) for i, x in enumerate(row)) for row in rows]
+    made = [row for row in made if any(c.value is not None for c in row[names:])]
+    kept = [i for i in range(len(heads)) if i < names or any(row[i].value is not None for row in made)]
+    return Table(
+        caption, tuple(heads[i] for i in kept), tuple(tuple(row[i] for i in kept) for row in made), names
+    )
 
 
 def value_table(caption: str, *values: tuple[str, Shown]) -> Table:
@@ -111,8 +115,7 @@ def text_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[objec
     return Table(caption, tuple(heads), tuple(made), names)
 
 
-def named(name: Shown) -> Cell:
-    """Return the cell of a name."""
+def _named(name: Shown) -> Cell:
     return name if isinstance(name, Cell) else Cell(plain(str(name)))
 
 
@@ -153,8 +156,10 @@ def cell(value: Shown, scale: Scale = "rate", *beside: str) -> Cell:
     write, times, decimals = SCALES[scale]
     known = "" if q.n is None else f"n = {count(q.n)}"
     title = joined(known, "" if q.ci is None else between(q.ci, times, decimals), *_notes(q), *beside)
-    spread = half(q.ci, times, decimals)
-    return Cell(write(q.value), title, spread, _badge(q), value=q.value, ends=q.ci, n=q.n)
+    badge = ""
+    if isinstance(q, Score) and q.significant is not None and q.chance is not None:
+        badge = "\u2248 chance" if not q.significant else "below chance" if q.value < q.chance else ""
+    return Cell(write(q.value), title, half(q.ci, times, decimals), badge, value=q.value, ends=q.ci, n=q.n)
 
 
 def _notes(q: Quantity) -> Iterator[str]:
@@ -163,7 +168,7 @@ def _notes(q: Quantity) -> Iterator[str]:
         case Score():
             yield _by_holm(q.p_holm) or ("" if q.p is None else p_value(q.p))
             yield _chance(q.chance if q.expected is None else q.expected)
-            yield "" if q.significant else _power(q.mde)
+            yield "" if q.significant or q.mde is None else f"80 % power at {in_points(q.mde)}"
             yield f"{count(q.ties)} ties" if q.ties else ""
         case AuditorResult():
             by = f" by {q.refits} refits" if q.refits else ""
@@ -181,22 +186,3 @@ def _by_holm(p: float | None) -> str:
 
 def _chance(share: float | None) -> str:
     return "" if share is None else f"chance {percent(share)}"
-
-
-def _power(mde: float | None) -> str:
-    return "" if mde is None else f"80 % power at {in_points(mde)}"
-
-
-def _badge(q: Quantity) -> str:
-    if not isinstance(q, Score) or q.significant is None or q.chance is None or q.value is None:
-        return ""
-    return "\u2248 chance" if not q.significant else "below chance" if q.value < q.chance else ""
-
-
-def _filled(found: Table) -> Table:
-    """Drop the rows and columns without a value."""
-    rows = [row for row in found.rows if any(c.value is not None for c in row[found.names :])]
-    shown = {i for i in range(len(found.heads)) if any(row[i].value is not None for row in rows)}
-    kept = sorted(shown | set(range(found.names)))
-    heads = tuple(found.heads[i] for i in kept)
-    return Table(found.caption, heads, tuple(tuple(row[i] for i in kept) for row in rows), found.names)

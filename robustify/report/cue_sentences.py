@@ -4,7 +4,7 @@ The fitted model estimates how much a cue contributes. These sentences describe 
 whatever model was fitted. Texts that do not depend on an item are in `messages.yaml`.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from robustify.baselines.wording import (
     ABSOLUTES,
@@ -39,17 +39,17 @@ Trait = tuple[Callable[[str], bool], str, str]
 """Test for the trait, and the texts for an option with the trait and for one without."""
 
 
-def _has_form(trait: int) -> Callable[[str], bool]:
-    return lambda choice: form(choice)[trait]
-
-
-def _repeats(choice: str) -> bool:
-    words = words_of(choice)
-    return len(set(words)) < len(words)
-
-
 _BLANKS = {"a space": " ", "a tab": "\t", "a line break": "\r\n", "a no-break space": "\xa0"}
 _BLANKS["another blank character"] = "".join(set(EDGES).difference(*_BLANKS.values()))
+
+
+def _form(i: int) -> Callable[[str], bool]:
+    return lambda choice: form(choice)[i]
+
+
+def _holds(listed: Collection[str], first: int | None = None) -> Callable[[str], bool]:
+    """Return whether one of the words of an option, or of the `first` ones, is in the list."""
+    return lambda choice: not set(listed).isdisjoint(words_of(choice)[:first])
 
 
 def _at_end(end: int, blanks: str) -> Callable[[str], bool]:
@@ -58,17 +58,16 @@ def _at_end(end: int, blanks: str) -> Callable[[str], bool]:
 
 TRAITS: Mapping[CueCode, Sequence[Trait]] = {
     "certainty": (
-        (lambda choice: not ABSOLUTES.isdisjoint(words_of(choice)), "has an absolute word", "has no absolute word"),
-        (lambda choice: not HEDGES.isdisjoint(words_of(choice)), "has a hedge", "has no hedge"),
-        (lambda choice: not NEGATIONS.isdisjoint(words_of(choice)), "has a negation", "has no negation"),
+        (_holds(ABSOLUTES), "has an absolute word", "has no absolute word"),
+        (_holds(HEDGES), "has a hedge", "has no hedge"),
+        (_holds(NEGATIONS), "has a negation", "has no negation"),
     ),
     "numbers": ((lambda choice: count_numbers(choice) > 0, "holds a number", "holds no number"),),
-    "form": tuple((_has_form(trait), *says) for trait, says in enumerate(_FORMS)),
-    "grammar": (
-        (lambda choice: words_of(choice)[:1] != [] and words_of(choice)[0] in ARTICLES,
-         "begins with an article", "does not begin with an article"),
+    "form": tuple((_form(i), *says) for i, says in enumerate(_FORMS)),
+    "grammar": ((_holds(ARTICLES, 1), "begins with an article", "does not begin with an article"),),
+    "repetition": (
+        (lambda choice: len(set(words_of(choice))) < len(words_of(choice)), "repeats a word", "does not repeat a word"),
     ),
-    "repetition": ((_repeats, "repeats a word", "does not repeat a word"),),
     "pointer": ((points_elsewhere, "refers to the other options", "does not refer to the other options"),),
     "outer_space": (
         *((_at_end(end, blanks), f"{does}s with {name}", f"does not {does} with {name}")
@@ -98,10 +97,8 @@ def cue_sentence(
                 f"the words of {subject} have {own:.1f} letters on average, those of the others {mean:.1f}"
             ]
         case "function_words":
-            own, mean = _averages(FUNCTION_WORDS.__contains__, picked, options)
-            found = [
-                f"{100 * own:.0f} % of the words of {subject} are function words, of the others' {100 * mean:.0f} %"
-            ]
+            own, mean = (100 * x for x in _averages(FUNCTION_WORDS.__contains__, picked, options))
+            found = [f"{own:.0f} % of the words of {subject} are function words, of the others' {mean:.0f} %"]
         case "shared_words":
             found = [_shared_words(subject, picked, options)]
         case "words" if uses:
@@ -110,9 +107,8 @@ def cue_sentence(
             found = [
                 said for trait in TRAITS.get(code, ()) for said in _only(subject, picked, options, trait)
             ]
-    return ", and ".join(found[:2]) or cue_words("usual").get(
-        code, f"options differ in {cue_words('label')[code]}"
-    )
+    usual = cue_words("usual").get(code, f"options differ in {cue_words('label')[code]}")
+    return ", and ".join(found[:2]) or usual
 
 
 def _length(subject: str, own: int, others: Sequence[int]) -> str:
@@ -120,11 +116,8 @@ def _length(subject: str, own: int, others: Sequence[int]) -> str:
         return f"{subject} has {counted(own, 'character')}, the others {min(others)} to {max(others)}"
     most, next_ = ("longest", max(others)) if own > max(others) else ("shortest", min(others))
     ratio = own / max(next_, 1)
-    by = (
-        f"by {counted(abs(own - next_), 'character')}"
-        if abs(ratio - 1) < _TENTH
-        else f"{ratio:.1f} x the next"
-    )
+    alike = abs(ratio - 1) < _TENTH
+    by = f"by {counted(abs(own - next_), 'character')}" if alike else f"{ratio:.1f} x the next"
     return f"{subject} is the {most}, {by}"
 
 
@@ -183,8 +176,9 @@ def mends(
 def _even_length(choices: Sequence[str], key: int) -> str:
     sizes = [len(choice.strip()) for choice in choices]
     own = sizes.pop(key)
-    if own > max(sizes):
-        return f"Shorten the key from {own} to about {max(sizes)} characters, or lengthen the other options."
-    if own < min(sizes):
-        return f"Lengthen the key from {own} to about {min(sizes)} characters, or shorten the other options."
-    return f"{cue_words('advice')['length']}."
+    if min(sizes) <= own <= max(sizes):
+        return f"{cue_words('advice')['length']}."
+    (do, undo), to = (
+        (("Shorten", "lengthen"), max(sizes)) if own > max(sizes) else (("Lengthen", "shorten"), min(sizes))
+    )
+    return f"{do} the key from {own} to about {to} characters, or {undo} the other options."

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from robustify.errors import AuthorisationError, RobustifyError, UsageError
 from robustify.judging.measures import ADJUSTED, CLOZE, FULL
 from robustify.report.advice import grounds, headline
-from robustify.report.cells import Cell, Row, Table, Tone, table, text_table
+from robustify.report.cells import Cell, Row, Tone, table, text_table
 from robustify.report.format import count, counted, plain
 from robustify.report.messages import finding
 from robustify.report.opening import FirstScreen
@@ -24,11 +24,15 @@ from robustify.run import MANIFEST, open_run
 from robustify.summary.quantity import Measured
 from robustify.summary.result import Summary
 
+HEADS = (
+    "Run", "Benchmark", "Model", "Date", "Verdict", "Rule", "Flagged", "Chance", "All", "Kept", "Adjusted", "Cloze",
+)  # fmt: skip
+UNREADABLE = "unfinished, changed, damaged, or of another version"
 _DATE = re.compile(r"(?<!\d)(20\d\d-[01]\d-[0-3]\d)(?!\d)")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class RunEntry:
     """Finished run on the dashboard: its folder, date, report link, and summary."""
 
     folder: str
@@ -55,9 +59,14 @@ def dashboard_html(root: Path, out: Path) -> str:
     """
     if not root.is_dir():
         raise UsageError(f"{root} is not a folder. Pass a folder that contains runs.")
-    found = list(_entries(root, out.absolute().parent))
-    left_out = [(plain(folder), why) for folder, why in found if isinstance(why, str)]
-    runs = sorted((e for _, e in found if isinstance(e, Entry)), key=lambda e: (e.date, e.folder))
+    runs: list[RunEntry] = []
+    left_out: list[tuple[str, str]] = []
+    for folder, found in _entries(root, out.absolute().parent):
+        if isinstance(found, RunEntry):
+            runs.append(found)
+        else:
+            left_out.append((plain(folder), found))
+    runs.sort(key=lambda run: (run.date, run.folder))
     if not runs:
         why = f" {counted(len(left_out), 'folder')} cannot be read ({left_out[0][1]})." if left_out else ""
         raise UsageError(f"{root} contains no finished run.{why}")
@@ -66,12 +75,12 @@ def dashboard_html(root: Path, out: Path) -> str:
         name=plain(root.absolute().name),
         signature="",
         first=_first(runs, len(left_out)),
-        runs=_table(runs[::-1]),
+        runs=table("All runs", HEADS, (row for run in runs[::-1] for row in _rows(run)), names=3),
         left_out=text_table("Left out", ("Folder", "Why"), left_out),
     )
 
 
-def _entries(root: Path, beside: Path) -> Iterator[tuple[str, Entry | str]]:
+def _entries(root: Path, beside: Path) -> Iterator[tuple[str, RunEntry | str]]:
     """Yield each run folder with its entry or the reason why it is left out. Links are relative to `beside`."""
     for place, folders, files in os.walk(root):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
@@ -85,47 +94,29 @@ def _entries(root: Path, beside: Path) -> Iterator[tuple[str, Entry | str]]:
             summary = run.summary
         except RobustifyError as error:
             restricted = isinstance(error, AuthorisationError)
-            yield (
-                below,
-                "restricted" if restricted else "unfinished, changed, damaged, or of another version",
-            )
+            yield below, "restricted" if restricted else UNREADABLE
             continue
         folders.clear()
         report = quote(Path(os.path.relpath(folder / "report.html", beside)).as_posix())
         written = datetime.fromtimestamp((folder / MANIFEST).stat().st_mtime, timezone.utc)
         date = [written.date().isoformat(), *_DATE.findall(folder.absolute().as_posix())][-1]
         named = folder.absolute().name if below == "." else below
-        yield below, Entry(named, date, report if "report.html" in files else "", summary)
+        yield below, RunEntry(named, date, report if "report.html" in files else "", summary)
 
 
-def _table(runs: Sequence[Entry]) -> Table:
-    heads = (
-        "Run", "Benchmark", "Model", "Date", "Verdict", "Rule", "Flagged", "Chance", "All", "Kept", "Adjusted", "Cloze",
-    )  # fmt: skip
-    return table("All runs", heads, (row for run in runs for row in _rows(run)), names=3)
-
-
-def _rows(run: Entry) -> Iterator[Row]:
+def _rows(run: RunEntry) -> Iterator[Row]:
     """Yield one row per model, or one row if there is no model."""
     s, folder = run.summary, Cell(plain(run.folder), link=run.report)
     rule, flagged = (s.screen.criterion, s.screen.flagged) if s.screen else (None, None)
     of_run = run.date, run.verdict, rule, flagged, s.benchmark.chance_accuracy
     for model in s.models or ("none",):
         full, adjusted, cloze = (by.of(s).get(model, Measured()) for by in (FULL, ADJUSTED, CLOZE))
-        yield (
-            folder,
-            s.benchmark.name or "unnamed",
-            model,
-            *of_run,
-            full.all,
-            full.kept,
-            adjusted.all,
-            cloze.all,
-        )
+        scores = full.all, full.kept, adjusted.all, cloze.all
+        yield folder, s.benchmark.name or "unnamed", model, *of_run, *scores
 
 
-def _first(runs: Sequence[Entry], left_out: int) -> FirstScreen:
-    latest = {entry.summary.benchmark.name: entry.verdict.tone for entry in runs}
+def _first(runs: Sequence[RunEntry], left_out: int) -> FirstScreen:
+    latest = {run.summary.benchmark.name: run.verdict.tone for run in runs}
     kinds: dict[Tone, str] = {"good": "may be trusted", "bad": "may not be trusted", "unsure": "not certain"}
     tones = Counter(latest.values())
     said = ", ".join(f"{count(tones[tone])} {words}" for tone, words in kinds.items() if tones[tone])

@@ -17,7 +17,7 @@ Node = Mapping[str, Any]
 FEWEST_SCORED = 0.8
 
 
-def free_tables(summary: Node) -> dict[str, Table]:
+def _tables(summary: Node) -> dict[str, Table]:
     """Return the tables of the page by the name of their CSV file."""
     models, calibration = summary["models"].items(), summary["calibration"]
     agreements = [(name, part) for name in ("verdicts", "nuggets") if (part := calibration.get(name))]
@@ -53,13 +53,8 @@ def free_tables(summary: Node) -> dict[str, Table]:
 
 def _scores(caption: str, names: tuple[str, ...], parts: Iterable[tuple[tuple[str, ...], Node]]) -> Table:
     heads = (
-        "Answers",
-        "All unscored wrong",
-        "All unscored right",
-        "Of the scored",
-        "With a score",
-        "Decided by a judge",
-    )
+        "Answers", "All unscored wrong", "All unscored right", "Of the scored", "With a score", "Decided by a judge",
+    )  # fmt: skip
     rows = (
         (*name, p["n"], p["lower"], p["upper"], *map(_rate, (p["accuracy"], p["coverage"], p["by_judge"])))
         for name, p in parts
@@ -75,9 +70,9 @@ def _rate(found: Node | None) -> Quantity | Cell | None:
     return Quantity(value=found["value"], n=found.get("n"), ci=found["ci"])
 
 
-def shown_lines(summary: Node) -> Iterator[str]:
+def grade_lines(summary: Node) -> Iterator[str]:
     """Yield the results of each model and the calibration of each judge."""
-    found = free_tables(summary)["kinds"]
+    found = _tables(summary)["kinds"]
     for model, kind, *cells in found.rows:
         said = (f"{head.lower()} {cell.exact}" for head, cell in zip(found.heads[2:], cells, strict=True))
         yield f"{model.main}, {kind.main}: {'; '.join(said)}"
@@ -87,9 +82,10 @@ def shown_lines(summary: Node) -> Iterator[str]:
 
 def free_html(summary: Node) -> str:
     """Return the results as an HTML page."""
-    first = FirstScreen(_verdict(summary), "unsure")
-    named = {"name": "Free response", "signature": "", "first": first}
-    return html("free.html.j2", **named, tables=free_tables(summary), left_out=summary["left_out"])
+    return html(
+        "free.html.j2", name="Free response", signature="", first=FirstScreen(_verdict(summary), "unsure"),
+        tables=_tables(summary), left_out=summary["left_out"],
+    )  # fmt: skip
 
 
 def _verdict(summary: Node) -> str:

@@ -19,23 +19,23 @@ Tables = Mapping[str, Table]
 
 def page_tables(s: Summary, provenance: Mapping[str, Any], kept: str, *, explorer: bool) -> Tables:
     """Return the tables of a summary. `kept` is the word for items that are not flagged."""
-    hidden = s.screen.hidden if s.screen else "question"
+    models, Kept = provenance["models"].items(), kept.capitalize()
     return {
-        **_flagged(s, hidden, explorer=explorer),
-        **_scores(s, kept, kept.capitalize()),
-        **_checks(s),
-        **_appendix(s, kept.capitalize()),
+        **_of_items(s, explorer=explorer),
+        **{name: by_model(s, name) if name in WIDE else measured(s, name, Kept) for name in SECTIONS},
+        "most": measured(s, "scores", Kept, MOST_SCORES),
+        **_of_models(s, kept, Kept),
         "models": table(
             "Models", ("Model", "Engine", "Weights", "Type", "Licence"),
-            ((name, *map(m.get, ("engine", "weights", "dtype", "licence"))) for name, m in provenance["models"].items()),
+            ((name, *map(m.get, ("engine", "weights", "dtype", "licence"))) for name, m in models),
         ),
     }  # fmt: skip
 
 
-def _flagged(s: Summary, hidden: str, *, explorer: bool) -> Tables:
-    cues, labels = s.evidence.cues if s.evidence else {}, cue_words("label")
+def _of_items(s: Summary, *, explorer: bool) -> Tables:
+    hidden, labels = s.screen.hidden if s.screen else "question", cue_words("label")
     link = "explorer.html#verdict=shortcut&cue=" if explorer else ""
-    voters = s.screen.voters if s.screen else {}
+    files = s.contamination.overlap.files if s.contamination else ()
     return {
         "flagged": table(
             "Flagged, by rule", ("Rule", "Flagged", "Expected under the null (no shortcut)", "Overlap"),
@@ -43,12 +43,14 @@ def _flagged(s: Summary, hidden: str, *, explorer: bool) -> Tables:
         ),
         "cues": table(
             "Flagged items by their first cue", ("First cue", "Items", "Of the flagged"),
-            ((Cell(plain(labels[cue]), link=link and link + cue), _items(q), q) for cue, q in cues.items()),
+            ((Cell(plain(labels[cue]), link=link and link + cue), _items(q), q)
+             for cue, q in (s.evidence.cues if s.evidence else {}).items()),
         ),
         "voters": table(
             f"The voters, asked without the {hidden}",
             ("Voter", f"Right without the {hidden}", "Picks by position shown", "Unanswered", "Ties"),
-            ((name, v.accuracy, _shares(v.position_share), v.unanswered, v.ties) for name, v in voters.items()),
+            ((name, v.accuracy, _shares(v.position_share), v.unanswered, v.ties)
+             for name, v in (s.screen.voters if s.screen else {}).items()),
         ),
         "defects": table(
             "Defects by kind", ("Kind", "Items", "Which"),
@@ -57,6 +59,14 @@ def _flagged(s: Summary, hidden: str, *, explorer: bool) -> Tables:
         ),
         "excluded": table(
             "Items that cannot be asked as cloze, by reason", ("Reason", "Items"), s.splits.cloze_excluded.items()
+        ),
+        "topics": table(
+            "Topics before and after", ("Topic", "Before", "After", "Kept", "p"),
+            ((name, t.before, t.after, t.retention, p_cell(t.p_bh))
+             for name, t in (s.topics.by_topic if s.topics else {}).items()),
+        ),
+        "texts": table(
+            "Searched texts", ("File", "Words", "Bytes", "SHA-256"), ((f.name, f.words, f.bytes, f.sha256) for f in files)
         ),
     }  # fmt: skip
 
@@ -84,18 +94,41 @@ def _shares(values: tuple[float, ...] | None) -> Cell | None:
     return Cell(shares(values), value=shares(values), parts=values) if values else None
 
 
-def _scores(s: Summary, kept: str, Kept: str) -> Tables:
-    left = s.adjustment.left if s.adjustment else {}
+def _of_models(s: Summary, kept: str, Kept: str) -> Tables:
+    views = [
+        (name, view, c, p_value(c.ece_p)) for name, found in s.calibration.items()
+        for view, c in (("full", found.full), ("cloze", found.cloze_chars)) if c
+    ]  # fmt: skip
     return {
-        **{section: by_model(s, section) if section in WIDE else measured(s, section, Kept) for section in SECTIONS},
-        "most": measured(s, "scores", Kept, MOST_SCORES),
         "left": table(
             "Auditors above chance", ("Auditor", "Unweighted", "Weighted", "p"),
-            ((name, cell(q.before, "points"), cell(q, "points"), p_cell(q.p_holm)) for name, q in left.items()),
+            ((name, cell(q.before, "points"), cell(q, "points"), p_cell(q.p_holm))
+             for name, q in (s.adjustment.left if s.adjustment else {}).items()),
         ),
         "pairs": table(
             "Pairs of models on the same items", ("Pair", "Items", "First less second", "p", "Detectable"),
             _pairs(s, kept), names=2,
+        ),
+        "auditors": table(
+            "The auditors",
+            ("Auditor", "Kind", "Right on kept items", "Chance", "p", "Right on all", "Detectable rate"),
+            ((*names, q, q.chance, p_cell(q.p), q.before, q.noticeable) for names, q in auditors(s)), names=2,
+        ),
+        "random": table(
+            "Kept items against random removals", ("Model", Kept, "Random", "Percentile"),
+            ((voting(name, f.is_voter), f.robust, Quantity(value=f.mean, ci=f.ci), cell(f.percentile, "number"))
+             for name, f in (s.random_removal or {}).items()),
+        ),
+        "order": table(
+            "Order of the options", ("Model", "Mean", "SD", "Lowest", "Highest", "Flips", "Same in all"),
+            ((voting(name, f.is_voter), Quantity(value=f.mean, n=f.n, ci=f.mean_ci), cell(f.sd, "points"), f.min, f.max,
+              f.flip_rate, f.consistency) for name, f in s.permutation.by_model.items() if f),
+        ),
+        "calibration": table(
+            "Calibration", ("Model", "View", "ECE", "If calibrated", "Brier", "Temperature"),
+            ((name, view, cell(Quantity(value=c.ece, ci=c.ece_ci), "number", p), cell(c.ece_if_calibrated, "number"),
+              cell(Quantity(value=c.brier, ci=c.brier_ci), "number"), cell(c.temperature, "number"))
+             for name, view, c, p in views), names=2,
         ),
     }  # fmt: skip
 
@@ -107,7 +140,7 @@ def measured(s: Summary, section: Section, Kept: str, most: int | None = None) -
     """
     measures = [measure for measure in of_section(section) if measure.of(s)]
     rows = [
-        ((_named(measure), *_subject(s, measure, name)),
+        ((_named(measure), *filter(None, [voting(name, s.models[name].is_voter) if measure.scope == "model" else name])),
          tuple(_score(measure, score) for score in (parts.all, parts.flagged, parts.kept)))
         for measure in measures for name, parts in list(measure.of(s).items())[:most]
     ]  # fmt: skip
@@ -122,10 +155,7 @@ def by_model(s: Summary, section: Section) -> Table:
     """Return the measures of a section on all items as columns, with a row for each model."""
     columns = [(measure, measure.of(s)) for measure in of_section(section)]
     rows = (
-        (
-            voting(name, m.is_voter),
-            *(_score(measure, by.get(name, Measured()).all) for measure, by in columns),
-        )
+        (voting(name, m.is_voter), *(_score(of, by.get(name, Measured()).all) for of, by in columns))
         for name, m in s.models.items()
     )
     heads = ("Model", *(_named(measure) for measure, _ in columns))
@@ -142,9 +172,7 @@ def charted(s: Summary, Kept: str) -> list[tuple[str, list[tuple[str, Score, boo
         (words, [("All items", full[name].all), (f"{Kept} items", full[name].kept), ("Adjusted", adjusted[name].all)])
         for name, words in called.items()
     ]  # fmt: skip
-    found.append(
-        ("Cloze: another task, no option shown", [(called[name], cloze[name].all) for name in called])
-    )
+    found += [("Cloze: another task, no option shown", [(called[name], cloze[name].all) for name in called])]
     shown = (
         (heading, [(said, score, said == "Robust items") for said, score in rows if score and score.value is not None])
         for heading, rows in found
@@ -155,17 +183,6 @@ def charted(s: Summary, Kept: str) -> list[tuple[str, list[tuple[str, Score, boo
 def _named(measure: Measure) -> str:
     words = label(measure.name)
     return words[:1].upper() + words[1:]
-
-
-def _subject(s: Summary, measure: Measure, name: str) -> tuple[str | Cell, ...]:
-    """Return the name of a model or rule. Empty for the set."""
-    match measure.scope:
-        case "set":
-            return ()
-        case "model":
-            return (voting(name, s.models[name].is_voter),)
-        case "rule":
-            return (name,)
 
 
 def _score(measure: Measure, score: Score | None) -> Cell:
@@ -194,64 +211,21 @@ def _paired(pair: Paired) -> tuple[Cell, ...]:
     return cell(pair.difference, "points"), p_cell(pair.p_holm), cell(pair.mde, "points")
 
 
-def _checks(s: Summary) -> Tables:
-    files = s.contamination.overlap.files if s.contamination else ()
-    return {
-        "auditors": table(
-            "The auditors",
-            ("Auditor", "Kind", "Right on kept items", "Chance", "p", "Right on all", "Detectable rate"),
-            ((*names, q, q.chance, p_cell(q.p), q.before, q.noticeable) for names, q in auditors(s)), names=2,
-        ),
-        "texts": table(
-            "Searched texts", ("File", "Words", "Bytes", "SHA-256"),
-            ((file.name, file.words, file.bytes, file.sha256) for file in files),
-        ),
-    }  # fmt: skip
-
-
 def auditors(s: Summary) -> Iterator[tuple[tuple[str, str], AuditorResult]]:
     """Yield the name, kind, and result of each auditor of the kept items."""
     if (found := s.residual) is None:
         return
-    for name, auditor in found.non_voters.items():
-        yield (name, "did not vote"), auditor
-    for name, auditor in found.leave_one_out.items():
-        yield (name, "left out of the vote"), auditor
-    for name, auditor in (found.heuristics or {}).items():
-        yield (spaced(name), "rule"), auditor
+    kinds = {
+        "did not vote": found.non_voters,
+        "left out of the vote": found.leave_one_out,
+        "rule": found.heuristics or {},
+    }
+    for kind, of_kind in kinds.items():
+        for name, auditor in of_kind.items():
+            yield (spaced(name) if kind == "rule" else name, kind), auditor
     if found.probe:
         yield ("probe", "fresh, but a probe voted" if found.probe_voted else "fresh"), found.probe
     if found.encoder:
         yield ("meaning of the options", "sentence encoder"), found.encoder
     for name, auditor in (found.others or {}).items():
         yield (name, "other"), auditor
-
-
-def _appendix(s: Summary, Kept: str) -> Tables:
-    views = [
-        (name, label, c, p_value(c.ece_p)) for name, found in s.calibration.items()
-        for label, c in (("full", found.full), ("cloze", found.cloze_chars)) if c
-    ]  # fmt: skip
-    return {
-        "random": table(
-            "Kept items against random removals", ("Model", Kept, "Random", "Percentile"),
-            ((voting(name, f.is_voter), f.robust, Quantity(value=f.mean, ci=f.ci), cell(f.percentile, "number"))
-             for name, f in (s.random_removal or {}).items()),
-        ),
-        "order": table(
-            "Order of the options", ("Model", "Mean", "SD", "Lowest", "Highest", "Flips", "Same in all"),
-            ((voting(name, f.is_voter), Quantity(value=f.mean, n=f.n, ci=f.mean_ci), cell(f.sd, "points"), f.min, f.max,
-              f.flip_rate, f.consistency) for name, f in s.permutation.by_model.items() if f),
-        ),
-        "calibration": table(
-            "Calibration", ("Model", "View", "ECE", "If calibrated", "Brier", "Temperature"),
-            ((name, view, cell(Quantity(value=c.ece, ci=c.ece_ci), "number", p), cell(c.ece_if_calibrated, "number"),
-              cell(Quantity(value=c.brier, ci=c.brier_ci), "number"), cell(c.temperature, "number"))
-             for name, view, c, p in views), names=2,
-        ),
-        "topics": table(
-            "Topics before and after", ("Topic", "Before", "After", "Kept", "p"),
-            ((name, t.before, t.after, t.retention, p_cell(t.p_bh))
-             for name, t in (s.topics.by_topic if s.topics else {}).items()),
-        ),
-    }  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 from robustify.disclosure.released import Released, ReleasedNumber
 from robustify.disclosure.rounding import CELL
 from robustify.files import write_json, write_text
-from robustify.report.cells import Cell, Table, text_table
+from robustify.report.cells import Cell, text_table
 from robustify.report.opening import FirstScreen
 from robustify.report.printing import framed, html, markdown
 
@@ -34,49 +34,41 @@ def released_lines(page: Released, folder: str) -> Iterator[str]:
     """Yield the closing lines of a restricted run on a terminal."""
     yield f"{page.name}: {'trial run' if page.trial else page.verdict}, {page.n:,} items"
     for number in page.numbers[:8]:
-        yield f"  {shown(number):>16}  {number.name}"
+        yield f"  {_shown(number):>16}  {number.name}"
     for name in () if page.trial else page.failed:
         yield f"guardrail {name}: failed"
     yield f"report: {PurePath(folder) / 'report.html'} (release level: {page.release_level})"
     yield f"to publish: robustify export published {folder} -o DIR"
 
 
-def shown(number: ReleasedNumber) -> str:
-    """Format a released number."""
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _shown(number: ReleasedNumber) -> str:
     if number.value is None:
         return NOT_SHOWN
     return f"{number.value:g}" if number.kind == "p" else _percent(number.value)
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
-
-
 def _values(page: Released, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    made = [
-        (f"model {name}", facts.get("engine", "")) for name, facts in (manifest.get("models") or {}).items()
-    ]
-    numbers = [(n.name, _cell(shown(n), n.value, n.ci), n.n or "") for n in page.numbers]
-    topics = (
-        [(t.name, _cell(_percent(t.kept), t.kept, t.ci), t.n) for t in page.topics.rows]
-        if page.topics
-        else []
-    )
+    def cell(main: str, value: float | None, ci: tuple[float, float] | None) -> Cell:
+        ends = "" if ci is None else f"{_percent(ci[0])} to {_percent(ci[1])}"
+        return Cell(main, ends, ends, value=value, ends=ci)
+
+    models, heads = (manifest.get("models") or {}).items(), ("What", "Value", "Items")
+    numbers = [(n.name, cell(_shown(n), n.value, n.ci), n.n or "") for n in page.numbers]
+    rows = page.topics.rows if page.topics else ()
+    topics = [(t.name, cell(_percent(t.kept), t.kept, t.ci), t.n) for t in rows]
     return {
         "page": page,
         "name": page.name,
         "signature": page.signature,
         "first": FirstScreen(f"{page.name}: {page.verdict}", "unsure"),
-        "numbers": _table(f"Numbers, in steps of {_percent(page.step)}", numbers),
-        "topics": _table("Items kept, by topic", topics),
-        "how": [("robustify", manifest.get("robustify", "")), *made],
-    }  # fmt: skip
-
-
-def _cell(main: str, value: float | None, ci: tuple[float, float] | None) -> Cell:
-    ends = "" if ci is None else f"{_percent(ci[0])} to {_percent(ci[1])}"
-    return Cell(main, ends, ends, value=value, ends=ci)
-
-
-def _table(caption: str, rows: list[tuple[Any, ...]]) -> Table:
-    return text_table(caption, ("What", "Value", "Items"), rows)
+        "numbers": text_table(f"Numbers, in steps of {_percent(page.step)}", heads, numbers),
+        "topics": text_table("Items kept, by topic", heads, topics),
+        "how": [
+            ("robustify", manifest.get("robustify", "")),
+            *((f"model {name}", facts.get("engine", "")) for name, facts in models),
+        ],
+    }

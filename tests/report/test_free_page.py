@@ -5,7 +5,7 @@ from typing import Any
 
 from robustify.freeform.metrics import summarise
 from robustify.freeform.schema import FreeItem, GradeResult, Kind
-from robustify.report.free_page import free_html, shown_lines
+from robustify.report.free_page import free_html, grade_lines
 from tests.support.page_text import text_of_page
 
 KINDS: tuple[Kind, ...] = ("numeric", "explanation")
@@ -38,7 +38,7 @@ def test_below_eighty_percent_bounds_alone_are_shown_and_the_verdict_says_so() -
             line for line in text_of_page(page).splitlines() if re.match(r"\| [ab] \| explanation", line)
         ]
         assert len(shown) == 2
-        for row in (*shown, *(line for line in shown_lines(summary) if "explanation" in line)):
+        for row in (*shown, *(line for line in grade_lines(summary) if "explanation" in line)):
             assert ("coverage below 80 %" in row) == (unscored == 7)
             assert len(re.findall(r"\d+\.\d %", row)) >= 2
 
