@@ -120,9 +120,9 @@ def staged(folder: Path) -> Iterator[Path]:
     """Yield a temporary subfolder whose files move up when all of them are on disk. Refuse a folder that is not empty."""
     new = not folder.exists()
     with writable(folder, OTHER_FOLDER):
-        held = folder.iterdir() if folder.is_dir() else () if new else (folder,)
+        there = folder.iterdir() if folder.is_dir() else () if new else (folder,)
         # A killed export may have left its temporary folder behind.
-        if n := sum(not path.name.startswith(_WRITING) for path in held):
+        if n := sum(not path.name.startswith(_WRITING) for path in there):
             raise UsageError(
                 f"{folder}: already contains {counted(n, 'file')}. Choose an empty or new folder with -o DIR."
             )

@@ -140,7 +140,7 @@ def measured(s: Summary, section: Section, Kept: str, most: int | None = None) -
     """
     measures = [measure for measure in of_section(section) if measure.of(s)]
     rows = [
-        ((_named(measure), *filter(None, [voting(name, s.models[name].is_voter) if measure.scope == "model" else name])),
+        ((_named(measure), *_subject(s, measure, name)),
          tuple(_score(measure, score) for score in (parts.all, parts.flagged, parts.kept)))
         for measure in measures for name, parts in list(measure.of(s).items())[:most]
     ]  # fmt: skip
@@ -183,6 +183,13 @@ def charted(s: Summary, Kept: str) -> list[tuple[str, list[tuple[str, Score, boo
 def _named(measure: Measure) -> str:
     words = label(measure.name)
     return words[:1].upper() + words[1:]
+
+
+def _subject(s: Summary, measure: Measure, name: str) -> tuple[str | Cell, ...]:
+    """Return the name of a model or rule. Empty for the set."""
+    if measure.scope == "model":
+        return (voting(name, s.models[name].is_voter),)
+    return (name,) if name else ()
 
 
 def _score(measure: Measure, score: Score | None) -> Cell:
