@@ -1,4 +1,4 @@
-"""Reading and validation of keys from key files and environment variables.
+"""Keys from key files and environment variables, and the form of published lists of keyed IDs.
 
 The gate and the item IDs have separate keys, because CI needs the gate's key but must not be able to read lists of IDs.
 `restricted/secret_key.py` loads the key of the item IDs with `load_key` too. A key comes from a file or a secret store,
@@ -24,6 +24,11 @@ SIZE = 32
 """Number of bytes in a secret."""
 _FORM = re.compile(r"rbk1:([0-9a-f]{16}):([A-Za-z0-9_-]{43})=?\s*\Z")
 _MOST = 4096
+SPLIT = "robustify.hashed-split/1"
+"""Format of a hashed split, the one file of a restricted set that may be published."""
+KEYED_ID = re.compile(r"rb1_[a-z2-7]{26}(?![a-z0-9])")
+_SPLIT_KEYS = {"format", "dataset", "dataset_version", "split", "canon", "key_id", "n", "ids"}
+_WORD = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,3 +109,18 @@ def _parsed(text: str, source: str) -> Key:
     if not hmac.compare_digest(key.id, match[1]):
         raise AuthorisationError(f"{source} is damaged: the ID does not match the secret. Restore it.")
     return key
+
+
+def is_split(tree: object) -> bool:
+    """Return whether an object is a hashed split with no other fields and with sorted keyed IDs."""
+    if not isinstance(tree, dict) or set(tree) != _SPLIT_KEYS or tree["format"] != SPLIT:
+        return False
+    ids = tree["ids"]
+    names = [tree[name] for name in ("dataset", "dataset_version", "split", "canon", "key_id")]
+    return (
+        isinstance(ids, list)
+        and all(isinstance(one, str) and KEYED_ID.fullmatch(one) for one in ids)
+        and ids == sorted(set(ids))
+        and tree["n"] == len(ids)
+        and all(isinstance(name, str) and _WORD.fullmatch(name) for name in names)
+    )

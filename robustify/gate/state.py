@@ -7,10 +7,8 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
-from robustify.gate.key_file import Key
+from robustify.gate.key_file import KEYED_ID, SPLIT, Key, is_split
 
-SPLIT = "robustify.hashed-split/1"
-KEYED_ID = re.compile(r"rb1_[a-z2-7]{26}(?![a-z0-9])")
 _PRIVATE = {
     "robustify.registered/1": "(the record of registered sets, with its secret)",
     "robustify.licences/1": "(the record of accepted terms)",
@@ -18,10 +16,8 @@ _PRIVATE = {
 }
 _MARKS = (('"robustify.',), ('"sensitivity"', '"restricted"'), ('"release"', '"evaluator"'))
 """Marks of robustify's documents. Every document contains all marks of one group."""
-_SPLIT_KEYS = {"format", "dataset", "dataset_version", "split", "canon", "key_id", "n", "ids"}
 _MANY_IDS = 5
 """Number of keyed IDs outside a hashed split that is too many for an example."""
-_WORD = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _GUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _PATTERNS = (
     ("RBG403", "evaluator", "", r"release[\s_-]+level[\s:=\"'_*-]+evaluator\b"),
@@ -89,18 +85,3 @@ def _records(tree: dict[str, object]) -> Iterator[tuple[str, str]]:
     manifest = isinstance(tree.get("files"), dict) and "restricted" in levels
     if manifest or (isinstance(release, dict) and release.get("level") == "evaluator"):
         yield "RBG403", ""
-
-
-def is_split(tree: object) -> bool:
-    """Return whether an object is a hashed split with no other fields and with sorted keyed IDs."""
-    if not isinstance(tree, dict) or set(tree) != _SPLIT_KEYS or tree["format"] != SPLIT:
-        return False
-    ids = tree["ids"]
-    names = [tree[name] for name in ("dataset", "dataset_version", "split", "canon", "key_id")]
-    return (
-        isinstance(ids, list)
-        and all(isinstance(one, str) and KEYED_ID.fullmatch(one) for one in ids)
-        and ids == sorted(set(ids))
-        and tree["n"] == len(ids)
-        and all(isinstance(name, str) and _WORD.fullmatch(name) for name in names)
-    )

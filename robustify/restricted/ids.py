@@ -16,7 +16,7 @@ from pathlib import Path
 
 from robustify.errors import DataError, ItemError
 from robustify.files import read_expected
-from robustify.gate.state import KEYED_ID, SPLIT, is_split
+from robustify.gate.key_file import KEYED_ID, SPLIT, is_split
 from robustify.item import Item
 from robustify.loaders import Loaded, Quarantined
 from robustify.restricted.adapters import FEWEST_IN_A_CELL
