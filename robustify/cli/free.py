@@ -150,11 +150,11 @@ def _grade(settings: "FreeSettings", rows: "Rows", given: Mapping[str, Any]) -> 
     from robustify.freeform.llm_judge.judges import open_judge, refuse_self_judging
     from robustify.freeform.metrics import summarise, unscored_in
     from robustify.freeform.replies import Replies
-    from robustify.freeform.running import free_lines, read_labels
+    from robustify.freeform.running import free_lines, human_labels
     from robustify.report.free_page import free_html, grade_lines
 
     refuse_self_judging(settings.judge, rows.answers)
-    people = read_labels(settings)
+    people = human_labels(settings)
     with (
         Replies(given["cache"]) as kept,
         open_judge(settings.judge, kept) as judge,
@@ -225,8 +225,7 @@ def list_templates(
     Example:
         robustify free templates nugget/optimized --example --format-type markdown
     """
-    from robustify.freeform.llm_judge.prompting import example_of
-    from robustify.freeform.template_store import get_store, pack_text
+    from robustify.freeform.prompts import example_of, get_store, pack_text
 
     store = get_store(template_dir)
     if template_id is None:

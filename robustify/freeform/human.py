@@ -5,14 +5,13 @@ that the judge could not read are counted. Templates are compared on the same an
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ValidationError
 
-from robustify.arrays import Floats, Ints, numbered
+from robustify.arrays import Floats, numbered
 from robustify.errors import DataError, UsageError
 from robustify.freeform.llm_judge.verdicts import SUPPORT, majority_vote
 from robustify.freeform.schema import GradeResult
@@ -32,21 +31,13 @@ BINARY = ("incorrect", "correct")
 _WORDS = {
     "correct": "correct", "1": "correct", "incorrect": "incorrect", "0": "incorrect", "not_attempted": "incorrect",
 }  # fmt: skip
+Unit = tuple[str, str, str]
+"""A labelled unit: item, model and nugget. The nugget is "" for a verdict."""
 
 
-@dataclass(frozen=True, slots=True)
-class HumanLabel:
-    """One person's label of one answer: a verdict, or labels of nuggets. `model` may be "" if only one answered."""
+class HumanLabel(BaseModel, frozen=True):
+    """One person's label of one answer: a verdict, a score, or labels of nuggets. `model` is optional for one model."""
 
-    item_id: str
-    annotator: str
-    model: str = ""
-    verdict: str | None = None
-    labels: Mapping[str, str] | None = None
-    adjudicated: bool = False
-
-
-class _LabelRow(BaseModel):
     item_id: str
     annotator: str
     model: str | None = None
@@ -54,6 +45,13 @@ class _LabelRow(BaseModel):
     score: Literal[0, 1] | None = None
     labels: dict[str, Literal["support", "partial_support", "not_support"]] | None = None
     adjudicated: bool = False
+
+    @property
+    def words(self) -> Mapping[str, str]:
+        """Label of each nugget, or the binary verdict under ""."""
+        if self.labels is not None:
+            return self.labels
+        return {"": _WORDS[self.verdict if self.verdict is not None else str(self.score)]}
 
 
 def human_from(row: Mapping[str, Any]) -> HumanLabel:
@@ -63,29 +61,19 @@ def human_from(row: Mapping[str, Any]) -> HumanLabel:
         DataError: the fields do not form a label.
     """
     try:
-        read = _LabelRow.model_validate(row)
+        read = HumanLabel.model_validate(row)
     except ValidationError:
         read = None
-    word = read and (read.verdict or (None if read.score is None else BINARY[read.score]))
-    if read is None or (word is None and read.labels is None):
+    if read is None or (read.verdict is None and read.score is None and read.labels is None):
         raise DataError(
             "The row is not a human label. Expected item_id, annotator, and one of verdict (correct, incorrect,"
             f" not_attempted), score (0, 1), or labels by nugget ID ({', '.join(SUPPORT)})."
         )
-    verdict = _WORDS[str(word)] if read.labels is None else None
-    return HumanLabel(read.item_id, read.annotator, read.model or "", verdict, read.labels, read.adjudicated)
+    return read
 
 
-Unit = tuple[str, str, str]
-"""A labelled unit: item, model and nugget. The nugget is "" for a verdict."""
-
-
-def units_of(labels: Sequence[HumanLabel], models: Sequence[str]) -> dict[Unit, dict[str, str]]:
-    """Collect the label of each annotator for each unit. An adjudicated label is also stored under "".
-
-    Raises:
-        DataError: a label names no model, and several models answered.
-    """
+def _people(labels: Sequence[HumanLabel], models: Sequence[str]) -> dict[Unit, dict[str, str]]:
+    """Collect the label of each annotator for each unit. An adjudicated label is also stored under ""."""
     nameless = sum(not label.model for label in labels)
     if nameless and len(models) > 1:
         raise DataError(
@@ -94,12 +82,9 @@ def units_of(labels: Sequence[HumanLabel], models: Sequence[str]) -> dict[Unit, 
     out: dict[Unit, dict[str, str]] = {}
     for label in labels:
         for model in [label.model] if label.model else models:
-            words = label.labels if label.labels is not None else {"": str(label.verdict)}
-            for nugget, word in words.items():
-                said = out.setdefault((label.item_id, model, nugget), {})
-                said[label.annotator] = word
-                if label.adjudicated:
-                    said[""] = word
+            for nugget, word in label.words.items():
+                by = {label.annotator: word} | ({"": word} if label.adjudicated else {})
+                out.setdefault((label.item_id, model, nugget), {}).update(by)
     return out
 
 
@@ -108,7 +93,7 @@ def consensus(words: Mapping[str, str]) -> str | None:
     return words[""] if "" in words else majority_vote(list(words.values())).verdict
 
 
-def judge_words(grades: Sequence[GradeResult], *, nuggets: bool) -> dict[Unit, str | None]:
+def _judge_words(grades: Sequence[GradeResult], nuggets: bool) -> dict[Unit, str | None]:
     """Collect the judge's label for each unit, None if it could not be read. Grades without a judge are skipped."""
     judged = [grade for grade in grades if grade.judge is not None]
     if nuggets:
@@ -118,9 +103,7 @@ def judge_words(grades: Sequence[GradeResult], *, nuggets: bool) -> dict[Unit, s
 
 def judge_verdict(grade: GradeResult) -> str | None:
     """Return the judge's verdict on an answer, independent of the rules. Return None if it is unreadable or partial."""
-    if grade.judge is None:
-        return None
-    return _WORDS.get(str(majority_vote(grade.judge.votes).verdict))
+    return _WORDS.get(str(majority_vote(grade.judge.votes).verdict)) if grade.judge else None
 
 
 def calibrate(grades: Sequence[GradeResult], labels: Sequence[HumanLabel], seed: int = 0) -> dict[str, Any]:
@@ -128,29 +111,27 @@ def calibrate(grades: Sequence[GradeResult], labels: Sequence[HumanLabel], seed:
 
     Each part is None without such labels. Otherwise it contains n, counts of what was skipped, agreement with kappa,
     alpha over judge and people, and `doubt`, which is "" if the part calibrates the judge. Verdicts add sensitivity,
-    specificity and the corrected rate. A judge is calibrated if every part that it decided is.
+    specificity and the corrected rate. A judge is calibrated if every part that it decided is. Without labels, only the
+    status is returned.
     """
-    models = sorted({g.model for g in grades})
-    units = units_of(labels, models)
-    parts = {
-        name: _calibrated(grades, {u: w for u, w in units.items() if bool(u[2]) == nuggets}, nuggets, seed)
-        for name, nuggets in (("verdicts", False), ("nuggets", True))
-    }
-    judged = {"nuggets" if grade.nuggets else "verdicts" for grade in grades if grade.judge is not None}
-    return {"status": _status([parts[name] for name in judged]), **parts}
-
-
-def _status(parts: Sequence[Mapping[str, Any] | None]) -> str:
-    done = parts and all(part is not None and not part["doubt"] for part in parts)
-    return "calibrated" if done else UNCALIBRATED
+    if not labels:
+        return {"status": UNCALIBRATED}
+    units = _people(labels, sorted({g.model for g in grades}))
+    parts: dict[str, dict[str, Any] | None] = {}
+    for name, nuggets in (("verdicts", False), ("nuggets", True)):
+        own = {unit: words for unit, words in units.items() if bool(unit[2]) == nuggets}
+        parts[name] = _calibrated(grades, own, nuggets, seed) if own else None
+    needed = [
+        parts["nuggets" if grade.nuggets else "verdicts"] for grade in grades if grade.judge is not None
+    ]
+    done = needed and all(part is not None and not part["doubt"] for part in needed)
+    return {"status": "calibrated" if done else UNCALIBRATED, **parts}
 
 
 def _calibrated(
     grades: Sequence[GradeResult], units: Mapping[Unit, Mapping[str, str]], nuggets: bool, seed: int
-) -> dict[str, Any] | None:
-    if not units:
-        return None
-    said = judge_words(grades, nuggets=nuggets)
+) -> dict[str, Any]:
+    said = _judge_words(grades, nuggets)
     there = [u for u in units if u in said]
     people = {u: consensus(units[u]) for u in there}
     both = [u for u in there if people[u] is not None and said[u] is not None]
@@ -165,6 +146,8 @@ def _calibrated(
         doubt = "kappa_undefined"
     else:
         doubt = "" if found.kappa.ci[0] > LEAST_KAPPA else "kappa_low"
+    rank = {name: float(i) for i, name in enumerate(classes)}
+    ratings = [[rank.get(str(said[u])), *(rank[w] for a, w in sorted(units[u].items()) if a)] for u in there]
     more: dict[str, Any] = {}
     if not nuggets:
         # The judge's errors, and the rate of correct answers after correcting for them.
@@ -173,8 +156,6 @@ def _calibrated(
         more["sensitivity"] = tp / (tp + fn) if tp + fn else None
         more["specificity"] = tn / (tn + fp) if tn + fp else None
         more["corrected_rate"] = corrected([float(w == "correct") for w in words], found.confusion, seed)
-    rank = {name: float(i) for i, name in enumerate(classes)}
-    ratings = [[rank.get(str(said[u])), *(rank[w] for a, w in sorted(units[u].items()) if a)] for u in there]
     return {
         **found.json(), "doubt": doubt, "n_labelled": len(units), "n_without_judge": len(units) - len(there),
         "n_judge_unread": sum(said[u] is None for u in there),
@@ -203,35 +184,34 @@ def compare_gradings(
         raise UsageError(
             "The two gradings have no judged answer in common. Compare grades of the same answers."
         )
-    groups = numbered([g.item_id for g in theirs])[1]
-    scored, at_once = (
-        [[float(f(g)) for g in side] for side in (ours, theirs)] for f in (_is_scored, _at_once)
-    )
-    rows = [_measure("scored", scored, groups), _measure("read_at_once", at_once, groups)]
+
+    def measured(name: str, of: Callable[[GradeResult], bool]) -> dict[str, Any]:
+        return _compared(
+            name, [[of(g) for g in side] for side in (ours, theirs)], [g.item_id for g in theirs]
+        )
+
+    rows = [
+        measured("scored", lambda g: g.score is not None),
+        measured(
+            "read_at_once", lambda g: all(a.error_type is None for a in g.judge.attempts) if g.judge else True
+        ),
+    ]
     if labels:
-        units = units_of(labels, sorted({g.model for g in theirs}))
+        units = _people(labels, sorted({g.model for g in theirs}))
         people = {u: consensus(words) for u, words in units.items()}
-        said = [judge_words(s, nuggets=True) | judge_words(s, nuggets=False) for s in (ours, theirs)]
+        said = [_judge_words(side, True) | _judge_words(side, False) for side in (ours, theirs)]
         both = [u for u, word in people.items() if word is not None and all(words.get(u) for words in said)]
-        agree = [[float(words[u] == people[u]) for u in both] for words in said]
-        rows.append(_measure("agrees_with_people", agree, numbered([u[0] for u in both])[1]))
+        agree = [[words[u] == people[u] for u in both] for words in said]
+        rows.append(_compared("agrees_with_people", agree, [u[0] for u in both]))
     return rows
 
 
-def _measure(name: str, sides: Sequence[Sequence[float]], groups: Ints) -> dict[str, Any]:
-    first, other = (np.array(values, dtype=np.float64) for values in sides)
+def _compared(name: str, sides: Sequence[Sequence[bool]], items: Sequence[str]) -> dict[str, Any]:
+    (first, other), groups = (np.array(side, dtype=np.float64) for side in sides), numbered(items)[1]
     return {
         "measure": name, "first": rate(first, groups).json(), "other": rate(other, groups).json(),
         "difference": paired_difference(other, first, groups).json(),
     }  # fmt: skip
-
-
-def _is_scored(grade: GradeResult) -> bool:
-    return grade.score is not None
-
-
-def _at_once(grade: GradeResult) -> bool:
-    return all(a.error_type is None for a in (grade.judge.attempts if grade.judge else ()))
 
 
 def corrected_rate(observed: Floats, sensitivity: Floats, specificity: Floats) -> Floats:

@@ -7,7 +7,6 @@ the answer.
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
@@ -19,7 +18,6 @@ from robustify.freeform.human import judge_verdict
 from robustify.freeform.llm_judge.judges import Judge
 from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult
 from robustify.freeform.settings import FreeSettings
-from robustify.redaction import HoldsText
 from robustify.stats.intervals import rate
 
 PAYLOADS: dict[str, str] = yaml.safe_load(
@@ -27,56 +25,45 @@ PAYLOADS: dict[str, str] = yaml.safe_load(
 )
 """Texts that are added to a known wrong answer, by name."""
 REPEATS = 3
+Known = tuple[FreeItem, str, bool]
+"""An item, an answer to it, and whether the answer is correct."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Case(HoldsText):
-    """An answer whose correct verdict is known."""
-
-    item: FreeItem
-    answer: str
-    right: bool
-
-
-def known_cases(items: Sequence[FreeItem], n: int, seed: int = 0) -> list[Case]:
+def known_answers(items: Sequence[FreeItem], n: int, seed: int = 0) -> list[Known]:
     """Return a correct and a wrong answer for each of `n` items: its reference, and one of its other options."""
     rng = random.Random(f"audit/{seed}")
     usable = [i for i in items if not i.excluded_reason and i.correct is not None and not i.nuggets]
-    out = []
+    out: list[Known] = []
     for item in rng.sample(usable, min(n, len(usable))):
         others = [o for j, o in enumerate(item.options) if j != item.correct and o.strip() != item.reference]
         if others:
-            out += [Case(item, item.reference, True), Case(item, rng.choice(others), False)]
+            out += [(item, item.reference, True), (item, rng.choice(others), False)]
     return out
 
 
 def judge_audit(judge: Judge, items: Sequence[FreeItem], n: int, settings: FreeSettings) -> dict[str, Any]:
     """Return `{"repeats", "misled"}`: the shares of repeated verdicts and of wrong answers accepted with an added text."""
-    cases = known_cases(items, n, settings.asking.seed)
 
-    def graded(case: Case, added: str, votes: int) -> GradeResult:
-        row = AnswerRow(case.item.id, "", case.answer + added)
+    def graded(item: FreeItem, answer: str, votes: int) -> GradeResult:
         asked = settings.asking.model_copy(update={"votes": votes})
-        return grade_answer(
-            case.item, row, settings.model_copy(update={"mode": "judge", "judge": asked}), judge
-        )
+        how = settings.model_copy(update={"mode": "judge", "judge": asked})
+        return grade_answer(item, AnswerRow(item.id, "", answer), how, judge)
 
-    votes = [(g.judge.votes if g.judge else (None,)) for g in (graded(case, "", REPEATS) for case in cases)]
-    wrong = [case for case in cases if not case.right]
-    called = [case for case in wrong if judge_verdict(graded(case, "", 1)) == "incorrect"]
-    said = [
-        (at, judge_verdict(graded(case, added, 1)))
-        for added in PAYLOADS.values()
-        for at, case in enumerate(called)
+    known = known_answers(items, n, settings.asking.seed)
+    traces = [graded(item, answer, REPEATS).judge for item, answer, _ in known]
+    votes = [trace.votes if trace else (None,) for trace in traces]
+    wrong = [(item, answer) for item, answer, right in known if not right]
+    called = [
+        (item, answer) for item, answer in wrong if judge_verdict(graded(item, answer, 1)) == "incorrect"
     ]
-    flipped = _clustered_share(
-        [None if word is None else word == "correct" for _, word in said], [at for at, _ in said]
-    )
-    same = _clustered_share([None if None in one else len(set(one)) == 1 for one in votes], range(len(votes)))
-    return {"repeats": same, "misled": {**flipped, "n_called_wrong": len(called)}}
+    said = [judge_verdict(graded(i, text + added, 1)) for added in PAYLOADS.values() for i, text in called]
+    misled = _share([None if word is None else word == "correct" for word in said], len(called))
+    same = _share([None if None in one else len(set(one)) == 1 for one in votes], len(votes))
+    return {"repeats": same, "misled": {**misled, "n_called_wrong": len(called)}}
 
 
-def _clustered_share(values: Sequence[bool | None], groups: Sequence[int]) -> dict[str, Any]:
+def _share(values: Sequence[bool | None], n_groups: int) -> dict[str, Any]:
+    """Return the share of true values, clustered by answer. The answers repeat in the same order."""
     numbers = np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
-    share = rate(numbers, np.array(groups, dtype=np.int64)).json()
+    share = rate(numbers, np.arange(len(numbers)) % max(1, n_groups)).json()
     return {**share, "unread": int(np.isnan(numbers).sum())}

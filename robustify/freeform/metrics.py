@@ -6,13 +6,13 @@ assume that every unscored answer is wrong or right.
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from robustify.arrays import Floats, Ints, group_numbers
-from robustify.freeform.human import UNCALIBRATED, HumanLabel, calibrate
+from robustify.arrays import group_numbers
+from robustify.freeform.human import HumanLabel, calibrate
 from robustify.freeform.schema import DECIDED, NUGGET_SCORES, FreeItem, GradeResult
 from robustify.judging.free_response import LEAST_COVERAGE, LOW
 from robustify.stats.intervals import rate
@@ -32,43 +32,39 @@ def summarise(
     "judges", "templates", "self_judging"}}, "calibration"}`. Each part has the fields of `aggregate`. `all` counts all
     answers, and has an accuracy only if they are of one kind.
     """
-    topics = {item.id: item.topic for item in items if item.topic}
-    by_model: dict[str, list[GradeResult]] = {}
-    for grade in grades:
-        by_model.setdefault(grade.model, []).append(grade)
+    topics = {item.id: item.topic for item in items}
+    models = _parted(grades, lambda grade: grade.model)
     return {
-        "format": FORMAT,
-        "n_items": len(items),
-        "models": {name: _model(rows, topics) for name, rows in by_model.items()},
-        "calibration": calibrate(grades, labels, seed) if labels else {"status": UNCALIBRATED},
-    }
+        "format": FORMAT, "n_items": len(items),
+        "models": {name: _model(rows, lambda grade: topics.get(grade.item_id, "")) for name, rows in models.items()},
+        "calibration": calibrate(grades, labels, seed),
+    }  # fmt: skip
 
 
-def _model(grades: Sequence[GradeResult], topics: Mapping[str, str]) -> dict[str, Any]:
-    by_topic: dict[str, list[GradeResult]] = {}
-    for grade in grades:
-        if grade.item_id in topics:
-            by_topic.setdefault(topics[grade.item_id], []).append(grade)
-    traces = [grade.judge for grade in grades if grade.judge is not None]
-
+def _model(grades: Sequence[GradeResult], topic: Callable[[GradeResult], str]) -> dict[str, Any]:
     def kinds(some: Sequence[GradeResult]) -> dict[str, Any]:
-        return {
-            kind: aggregate([grade for grade in some if grade.kind == kind])
-            for kind in dict.fromkeys(str(grade.kind) for grade in some)
-        }
+        return {kind: aggregate(rows) for kind, rows in _parted(some, lambda grade: grade.kind).items()}
 
+    traces = [grade.judge for grade in grades if grade.judge is not None]
     return {
-        "kinds": kinds(grades), "topics": {topic: kinds(some) for topic, some in sorted(by_topic.items())},
+        "kinds": kinds(grades),
+        "topics": {name: kinds(some) for name, some in sorted(_parted(grades, topic).items()) if name},
         "all": aggregate(grades), "judges": sorted({trace.model for trace in traces}),
         "templates": sorted({trace.template_id for trace in traces}),
         "self_judging": sum("self_judging" in grade.flags for grade in grades),
     }  # fmt: skip
 
 
+def _parted(grades: Sequence[GradeResult], by: Callable[[GradeResult], str]) -> dict[str, list[GradeResult]]:
+    parts: dict[str, list[GradeResult]] = {}
+    for grade in grades:
+        parts.setdefault(by(grade), []).append(grade)
+    return parts
+
+
 def unscored_in(grades: Sequence[GradeResult]) -> float:
     """Return the share of answers without a score, or 0 if there are no answers."""
-    scores = credit_of(grades)
-    return float(np.isnan(scores).mean()) if len(scores) else 0.0
+    return sum(grade.score is None for grade in grades) / max(1, len(grades))
 
 
 def aggregate(grades: Sequence[GradeResult]) -> dict[str, Any]:
@@ -80,19 +76,19 @@ def aggregate(grades: Sequence[GradeResult]) -> dict[str, Any]:
     kinds, because their scores mean different things. `by_judge` is the share of decided answers that a judge decided.
     Nuggets add `nugget_scores` and `labels`.
     """
-    scores, groups = credit_of(grades), groups_of(grades)
-    scored, n = ~np.isnan(scores), len(scores)
-    known, missing = float(scores[scored].sum()), int((~scored).sum())
+    scores, n = (
+        np.array([math.nan if g.score is None else g.score for g in grades], dtype=np.float64),
+        len(grades),
+    )
+    missing, known = int(np.isnan(scores).sum()), float(np.nansum(scores))
     decided = [grade for grade in grades if grade.status in DECIDED]
-    by_judge = np.array([float(grade.method != "deterministic") for grade in decided], dtype=np.float64)
     kinds = {grade.kind for grade in grades}
     why = "several kinds" if len(kinds) > 1 else LOW if n and n - missing < LEAST_COVERAGE * n else ""
-    one = n > 0 and len(kinds) == 1
     return {
-        "n": n, "accuracy": rate(scores, groups).json() if not why else _withheld(n - missing, why),
-        "lower": known / n if one else None, "upper": (known + missing) / n if one else None,
-        "coverage": rate(scored.astype(np.float64), groups).json(),
-        "by_judge": rate(by_judge, groups_of(decided)).json(),
+        "n": n, "accuracy": _withheld(n - missing, why) if why else _rate(grades, scores),
+        "lower": known / n if len(kinds) == 1 else None, "upper": (known + missing) / n if len(kinds) == 1 else None,
+        "coverage": _rate(grades, ~np.isnan(scores)),
+        "by_judge": _rate(decided, [grade.method != "deterministic" for grade in decided]),
         "statuses": _counts(grade.status for grade in grades), "reasons": _counts(grade.reason for grade in grades),
         "errors": _counts(grade.error_type for grade in grades if grade.error_type),
         "flags": _counts(flag for grade in grades for flag in grade.flags),
@@ -101,44 +97,35 @@ def aggregate(grades: Sequence[GradeResult]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _rate(grades: Sequence[GradeResult], values: Any) -> dict[str, Any]:
+    """Return the rate of values, one a grade. Grades of one item, or of items that share a passage, are one cluster."""
+    groups = group_numbers([g.item_id for g in grades], {g.item_id: g.group for g in grades if g.group})
+    return rate(np.asarray(values, dtype=np.float64), groups).json()
+
+
 def _withheld(n: int, why: str) -> dict[str, Any]:
     return {"value": None, "n": n, "ci": None, "withheld": why}
 
 
 def _nuggets(grades: Sequence[GradeResult]) -> dict[str, Any]:
-    return {
-        "labels": _counts(nugget.label or "unread" for grade in grades for nugget in grade.nuggets),
-        "nugget_scores": {
-            name: _mean_nugget_score([_nugget_score_of(grade, name) for grade in grades])
-            for name in NUGGET_SCORES
-        },
-    }
-
-
-def _nugget_score_of(grade: GradeResult, name: str) -> Mapping[str, Any]:
-    if grade.nugget_scores is not None:
-        score: Mapping[str, Any] = grade.nugget_scores[name]
-        return score
-    return {"value": grade.score, "lower": 0.0, "upper": 1.0 if grade.score is None else grade.score, "n": 1}
-
-
-def _mean_nugget_score(scores: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    asked = [score for score in scores if score["n"]]
-    read = np.array([score["value"] for score in asked if score["value"] is not None], dtype=np.float64)
-    mean = rate(read).json() if len(read) >= LEAST_COVERAGE * len(asked) else _withheld(len(read), LOW)
-    ends = {end: float(np.mean([s[end] for s in asked])) if asked else None for end in ("lower", "upper")}
-    return {**mean, "asked": len(asked), **ends}
+    means = {}
+    for name in NUGGET_SCORES:
+        # A grade without labels has the same bounds in each score.
+        whole = [
+            {"value": g.score, "lower": 0.0, "upper": 1.0 if g.score is None else g.score, "n": 1}
+            for g in grades
+        ]
+        scores = [
+            g.nugget_scores[name] if g.nugget_scores else one for g, one in zip(grades, whole, strict=True)
+        ]
+        asked = [score for score in scores if score["n"]]
+        read = np.array([score["value"] for score in asked if score["value"] is not None], dtype=np.float64)
+        mean = rate(read).json() if len(read) >= LEAST_COVERAGE * len(asked) else _withheld(len(read), LOW)
+        ends = {end: float(np.mean([s[end] for s in asked])) if asked else None for end in ("lower", "upper")}
+        means[name] = {**mean, "asked": len(asked), **ends}
+    labels = _counts(nugget.label or "unread" for grade in grades for nugget in grade.nuggets)
+    return {"labels": labels, "nugget_scores": means}
 
 
 def _counts(names: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(names).items()))
-
-
-def credit_of(grades: Sequence[GradeResult]) -> Floats:
-    """Return the scores of grades, NaN if an answer is unscored (n,)."""
-    return np.array([math.nan if g.score is None else g.score for g in grades], dtype=np.float64)
-
-
-def groups_of(grades: Sequence[GradeResult]) -> Ints:
-    """Assign the same integer to grades of the same item, or of items that share a passage (n,)."""
-    return group_numbers([g.item_id for g in grades], {g.item_id: g.group for g in grades if g.group})

@@ -11,17 +11,22 @@ from dataclasses import replace
 from robustify.engines.protocols import Progress, Writer, no_progress
 from robustify.errors import UsageError
 from robustify.freeform.grade.numbers import whole_quantity
-from robustify.freeform.llm_judge.prompting import rendered
+from robustify.freeform.prompts import PromptTemplate, rendered
 from robustify.freeform.replies import Replies, replies_to
 from robustify.freeform.schema import AnswerRow, FreeItem, Kind
 from robustify.freeform.settings import FreeSettings
-from robustify.freeform.template_store import PromptTemplate
 from robustify.item import Item
 from robustify.judging.cloze import exclusion
 
-SHORT, MIDDLE = 5, 12
-"""Longest keys, in words, of a short text and of a text that is still asked. The latter may have other correct wordings."""
-_OTHER = "another text"
+MIDDLE = 12
+"""Longest key of a short text, in words."""
+MISTRAL = "answer/mistral_instruct"
+BY_KIND: Mapping[Kind, str] = {
+    "numeric": "answer/numeric@2.0", "short_text": "answer/short@2.0", "explanation": "answer/explanation@2.0",
+}  # fmt: skip
+"""Default template of each kind."""
+BY_LETTER = "answer/letter@2.0"
+"""Default template of a question with shown options."""
 
 
 def convert_item(item: Item, *, explanations: bool = False, options_shown: bool = False) -> FreeItem:
@@ -31,11 +36,19 @@ def convert_item(item: Item, *, explanations: bool = False, options_shown: bool 
     `long_answer`, because comparison cannot decide a long text. With `options_shown`, every item is asked by letter.
     """
     reference = " ".join(item.choices[item.key].split())
-    kind: Kind = "short_text" if options_shown else route(reference)
-    return FreeItem(
+    kind = route(reference)
+    # The reasons are those of the strict cloze profile, but only the words of the key matter for a free answer.
+    alone = Item(
+        item.id, item.stem, (item.choices[item.key], "another text"), 0, item.topic, group=item.group
+    )
+    reason = exclusion(alone, "strict")
+    if reason in (None, "long_answer"):
+        reason = "long_answer" if kind == "explanation" and not explanations else ""
+    free = FreeItem(
         item.id, item.stem, kind, reference, options=item.choices, correct=item.key, topic=item.topic, group=item.group,
-        excluded_reason="" if options_shown else _reason(item, kind, explanations), options_shown=options_shown,
+        excluded_reason=str(reason),
     )  # fmt: skip
+    return with_options(free) if options_shown else free
 
 
 def with_options(item: FreeItem) -> FreeItem:
@@ -52,35 +65,15 @@ def route(reference: str) -> Kind:
     return "short_text" if len(reference.split()) <= MIDDLE else "explanation"
 
 
-def _reason(item: Item, kind: Kind, explanations: bool) -> str:
-    # The reasons are those of the strict cloze profile, but only the words of the key matter for a free answer.
-    alone = Item(item.id, item.stem, (item.choices[item.key], _OTHER), 0, item.topic, group=item.group)
-    reason = exclusion(alone, "strict")
-    if reason not in (None, "long_answer"):
-        return str(reason)
-    return "long_answer" if kind == "explanation" and not explanations else ""
-
-
 def exclusions(items: Iterable[FreeItem]) -> dict[str, int]:
     """Count the excluded items by reason."""
     return dict(sorted(Counter(item.excluded_reason for item in items if item.excluded_reason).items()))
 
 
-MISTRAL = "answer/mistral_instruct"
-BY_KIND: Mapping[str, str] = {
-    "numeric": "answer/numeric@2.0",
-    "short_text": "answer/short@2.0",
-    "explanation": "answer/explanation@2.0",
-}
-"""Default template of each kind."""
-BY_LETTER = "answer/letter@2.0"
-"""Default template of a question with shown options."""
-
-
 def template_of(item: FreeItem, settings: FreeSettings) -> PromptTemplate:
     """Return the prompt template of an item. Raise `UsageError` if the template does not ask for an answer."""
     default = BY_LETTER if item.options_shown else BY_KIND[item.kind]
-    template = settings.store.get(settings.template or default)
+    template = settings.template_named(settings.template or default)
     if template.reads != "text":
         raise UsageError(
             f"Template {template.id} asks for {template.reads}. Choose an answer/ template instead."
@@ -96,12 +89,7 @@ def prompt_of(item: FreeItem, settings: FreeSettings, *, has_chat_template: bool
     """
     template = template_of(item, settings)
     known = {"question": item.asked, "unit": item.unit, "language": settings.language}
-    variables = {
-        name: value
-        for name, value in known.items()
-        if name in template.variables or (name in template.optional and value is not None)
-    }
-    text = "\n\n".join(message.content for message in rendered(template, variables))
+    text = "\n\n".join(message.content for message in rendered(template, template.taken(known)))
     if has_chat_template and template.name == MISTRAL:
         text = text.removeprefix("[INST] ").removesuffix(" [/INST]")
     return text

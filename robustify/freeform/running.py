@@ -4,7 +4,7 @@ The items are those of the run. Replies are cached, so that an interrupted run r
 not cached, and only numbers leave this module for it.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from robustify.engines.protocols import Progress, Writer
 from robustify.errors import UsageError
 from robustify.freeform.external_rows import read_answers, with_facts
 from robustify.freeform.grade.graders import grade_answers, require_judge
-from robustify.freeform.human import UNCALIBRATED, HumanLabel, calibrate, human_from
+from robustify.freeform.human import HumanLabel, calibrate, human_from
 from robustify.freeform.jsonl import read_jsonl
 from robustify.freeform.judge_audit import judge_audit
 from robustify.freeform.llm_judge.judges import open_judge, refuse_self_judging
@@ -42,11 +42,11 @@ def require_free(settings: FreeSettings, models: Sequence[str]) -> None:
     for kind in ("numeric", "short_text", "explanation", "nuggets"):
         settings.judged_by(kind)
     if settings.template is not None:
-        settings.store.get(settings.template)
-    read_labels(settings)
+        settings.template_named(settings.template)
+    human_labels(settings)
 
 
-def read_labels(settings: FreeSettings) -> list[HumanLabel]:
+def human_labels(settings: FreeSettings) -> list[HumanLabel]:
     """Read the human labels that the settings name, if any."""
     return read_jsonl(Path(settings.people), human_from) if settings.people else []
 
@@ -57,8 +57,8 @@ def prompts_in_words(settings: FreeSettings, items: Sequence[Item]) -> list[str]
 
 
 def _converted(settings: FreeSettings, items: Sequence[Item]) -> list[FreeItem]:
-    how = {"explanations": settings.explanations, "options_shown": settings.options_shown}
-    return [convert_item(item, **how) for item in items]
+    shown = settings.options_shown
+    return [convert_item(one, explanations=settings.explanations, options_shown=shown) for one in items]
 
 
 def _asked(settings: FreeSettings, items: Sequence[FreeItem]) -> list[FreeItem]:
@@ -75,13 +75,9 @@ class FreeResponse:
         made = _converted(settings, items)
         self._items = with_facts(made, Path(settings.facts)) if settings.facts else made
         files = [Path(file) for file in settings.answers]
+        self._asked = _asked(settings, self._items)
         self._rows = [*read_answers(files, self._items, restricted=restricted)]
         self._kept = Replies(None if restricted else cache)
-
-    @property
-    def asked(self) -> list[FreeItem]:
-        """Items that are asked."""
-        return _asked(self._settings, self._items)
 
     def ask(self, name: str, model: object, watch: Watch) -> None:
         """Ask a loaded model if the settings name it. If they name none, ask every model that can generate text.
@@ -96,8 +92,8 @@ class FreeResponse:
             raise UsageError(
                 f"free.models: the engine of {name} only scores options. Choose a model that generates text."
             )
-        with watch(f"{name}, in words", len(self.asked)) as progress:
-            self._rows += generate(self.asked, model, self._settings, self._kept, progress)
+        with watch(f"{name}, in words", len(self._asked)) as progress:
+            self._rows += generate(self._asked, model, self._settings, self._kept, progress)
 
     def graded(self, watch: Watch) -> FreeGrades:
         """Grade every answer, and return the rows of the run with the calibration of the judge."""
@@ -107,17 +103,14 @@ class FreeResponse:
         with opened as judge, watch("grading", len(self._rows)) as progress:
             grades = grade_answers(self._items, self._rows, settings, judge, progress)
             many = settings.judge.check if settings.judge else 0
-            check = {"check": judge_audit(judge, self.asked, many, settings)} if judge and many else {}
+            check = {"check": judge_audit(judge, self._asked, many, settings)} if judge and many else {}
         self._kept.close()
-        labels = read_labels(settings)
-        calibration = calibrate(grades, labels, settings.asking.seed) if labels else {"status": UNCALIBRATED}
+        calibration = calibrate(grades, human_labels(settings), settings.asking.seed)
+        left_out = exclusions(self._items)
+        if past := len(self._items) - sum(left_out.values()) - len(self._asked):
+            left_out[NOT_ASKED] = past
         lines = tuple(free_lines(self._items, self._rows, grades))
-        return FreeGrades(lines, {**calibration, **check}, self._left_out())
-
-    def _left_out(self) -> Mapping[str, int]:
-        reasons = exclusions(self._items)
-        past = sum(not item.excluded_reason for item in self._items) - len(self.asked)
-        return {**reasons, NOT_ASKED: past} if past else reasons
+        return FreeGrades(lines, {**calibration, **check}, left_out)
 
 
 def free_lines(

@@ -7,8 +7,8 @@ from typing import Literal
 from pydantic import Field, field_serializer, field_validator
 
 from robustify.engines.settings import host_of
+from robustify.freeform.prompts import PromptTemplate, get_store
 from robustify.freeform.schema import FormatType, GradedKind, Kind, NuggetScore
-from robustify.freeform.template_store import PromptTemplate, TemplateStore, get_store
 from robustify.settings_files import Settings
 
 Mode = Literal["deterministic", "auto", "judge", "both"]
@@ -23,8 +23,8 @@ class JudgeSettings(Settings):
 
     `model` is the name of a model at `base_url`, an OpenAI-compatible server. Its key is in the environment variable
     `api_key_env`. `votes` is odd. `retries` counts new attempts after an unreadable reply. `forbid_self` refuses a
-    judge that wrote one of the answers. `check` is the number of items on which the judge is tested for repeatability
-    and against forged verdicts.
+    judge that wrote one of the answers. `json_schema` asks the server to make replies follow a JSON schema. `check` is
+    the number of items on which the judge is tested for repeatability and against forged verdicts.
     """
 
     model: str = Field(min_length=1)
@@ -35,6 +35,7 @@ class JudgeSettings(Settings):
     max_tokens: int = Field(default=1024, ge=16, strict=True)
     seed: int = Field(default=0, strict=True)
     forbid_self: bool = True
+    json_schema: bool = False
     check: int = Field(default=0, ge=0, strict=True)
 
     @field_validator("votes")
@@ -96,16 +97,14 @@ class FreeSettings(Settings):
         """Settings for judge calls, with defaults if no judge is configured."""
         return self.judge or JudgeSettings(model="judge", base_url="http://127.0.0.1")
 
-    @property
-    def store(self) -> TemplateStore:
-        """Built-in templates and those of `template_dir`."""
-        return get_store(tuple(map(Path, self.template_dir)))
+    def template_named(self, template_id: str) -> PromptTemplate:
+        """Return a built-in template, or one of `template_dir`."""
+        return get_store(tuple(map(Path, self.template_dir))).get(template_id)
 
     def judged_by(self, kind: GradedKind) -> PromptTemplate:
         """Return the template with which a judge grades this kind."""
-        if kind == "nuggets":
-            name = self.nugget_template
-            return self.store.get(name if "/" in name else f"nugget/{name}")
-        rubric: Rubric = "mcq" if kind == "short_text" else kind
-        version = self.rubrics.get(rubric, NEWEST)
-        return self.store.get(version if "/" in version else f"grader/{rubric}@{version.removeprefix('v')}")
+        rubric: Rubric = "mcq" if kind == "short_text" else kind if kind != "nuggets" else "explanation"
+        name = self.nugget_template if kind == "nuggets" else self.rubrics.get(rubric, NEWEST)
+        if "/" not in name:
+            name = f"nugget/{name}" if kind == "nuggets" else f"grader/{rubric}@{name.removeprefix('v')}"
+        return self.template_named(name)

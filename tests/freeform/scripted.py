@@ -12,7 +12,7 @@ from robustify.cli.free import free
 from robustify.errors import ModelError, RobustifyError
 from robustify.freeform.grade.graders import grade_answer
 from robustify.freeform.llm_judge.judges import Call, Completion, JudgeCallError
-from robustify.freeform.llm_judge.prompting import Message
+from robustify.freeform.prompts import Message
 from robustify.freeform.schema import AnswerRow, FreeItem
 from robustify.freeform.settings import FreeSettings
 

@@ -8,8 +8,8 @@ import pytest
 
 from robustify.freeform.grade.graders import grade_answers
 from robustify.freeform.llm_judge.judges import CachedJudge
-from robustify.freeform.llm_judge.prompting import Message
 from robustify.freeform.metrics import summarise
+from robustify.freeform.prompts import Message
 from robustify.freeform.questions import convert_item, generate
 from robustify.freeform.replies import Replies
 from robustify.freeform.settings import FreeSettings

@@ -9,7 +9,7 @@ import pytest
 from robustify import pipeline
 from robustify.errors import AuthorisationError
 from robustify.freeform.llm_judge.judges import Call, Completion, HttpJudge
-from robustify.freeform.llm_judge.prompting import Message
+from robustify.freeform.prompts import Message
 from robustify.judging.judgement import Judgement
 from tests.freeform.scripted import run as command
 from tests.freeform.scripted import write_lines

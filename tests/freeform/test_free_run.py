@@ -17,7 +17,7 @@ from robustify import config as configs
 from robustify import pipeline
 from robustify.errors import DataError, ModelError, UsageError
 from robustify.freeform.llm_judge.judges import Call, Completion, HttpJudge
-from robustify.freeform.llm_judge.prompting import Message
+from robustify.freeform.prompts import Message
 from robustify.item import Item
 from robustify.judging.free_response import FreeGraded, FreeGrades
 from robustify.run import Run, open_run, write_items

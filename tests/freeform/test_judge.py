@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from robustify.errors import AuthorisationError, ModelError, UsageError
-from robustify.freeform.llm_judge.asking import ask_labels, tolerance_percent
+from robustify.freeform.llm_judge.asking import ask_labels
 from robustify.freeform.llm_judge.judges import (
     CachedJudge,
     Call,
@@ -18,10 +18,10 @@ from robustify.freeform.llm_judge.judges import (
     Judge,
     JudgeCallError,
 )
-from robustify.freeform.llm_judge.prompting import Message
-from robustify.freeform.replies import Replies
+from robustify.freeform.prompts import Message, prompt_sha256
+from robustify.freeform.replies import Replies, reply_key
 from robustify.freeform.settings import JudgeSettings
-from tests.freeform.scripted import ScriptedJudge, grade_explanation, grade_mcq, grade_numeric
+from tests.freeform.scripted import ScriptedJudge, grade_explanation, grade_mcq, grade_numeric, settings
 from tests.support.serving import serving
 
 RIGHT, WRONG = '{"verdict": "correct"}', '{"verdict": "incorrect"}'
@@ -121,9 +121,6 @@ def test_a_numeric_judge_is_told_the_tolerance_as_it_was_meant() -> None:
     judge = ScriptedJudge(['{"score": 1}'])
     grade_numeric("a handful", "5", rel_tol=0.07, judge=judge, mode="auto", rubrics={"numeric": "1.0"})
     assert "+/- 7%" in judge.asked[0][0].content
-    from decimal import Decimal
-
-    assert [tolerance_percent(Decimal(d)) for d in ("0.05", "0.1", "1", "0.001")] == ["5", "10", "100", "0.1"]
 
 
 S, P, N = "support", "partial_support", "not_support"
@@ -147,7 +144,7 @@ def test_labels_that_are_certain_are_kept_and_the_list_is_asked_for_again(
     replies: list[Any], labels: tuple[str | None, ...]
 ) -> None:
     judge = ScriptedJudge(replies)
-    asked = ask_labels(judge, [Message("user", "label them")], 2)
+    asked = ask_labels(judge, [Message("user", "label them")], 2, settings())
     assert asked.labels == labels
     assert len(asked.attempts) == len(replies) == len(judge.asked)
     assert all(
@@ -158,7 +155,7 @@ def test_labels_that_are_certain_are_kept_and_the_list_is_asked_for_again(
 
 def test_a_retry_says_what_was_wrong() -> None:
     judge = ScriptedJudge(['["support"]', '["support", "x"]', '["support", "support"]'])
-    assert ask_labels(judge, [Message("user", "label them")], 2).labels == (S, S)
+    assert ask_labels(judge, [Message("user", "label them")], 2, settings()).labels == (S, S)
     assert "in your reply: 1; needed: 2" in judge.asked[1][-1].content
     assert "none of those allowed" in judge.asked[2][-1].content
 
@@ -224,6 +221,28 @@ def test_a_server_is_asked_as_it_expects(server: str, monkeypatch: pytest.Monkey
     asked = {"model": "big", "messages": [turn], "temperature": 0.0, "max_tokens": 9, "seed": 3}
     assert Server.seen == [("Bearer sesame", asked)]
     assert "sesame" not in repr(judge)
+
+
+def test_a_schema_is_sent_where_it_is_wanted_and_left_out_where_it_is_refused(server: str) -> None:
+    Server.script = [chat(RIGHT), (400, {}), chat(RIGHT), chat(RIGHT), chat(RIGHT)]
+    asked = http(server)
+    assert [graded(judge, json_schema=True).score for judge in (asked, asked, asked)] == [1, 1, 1]
+    assert graded(http(server)).score == 1
+    formats = [body.get("response_format") for _, body in Server.seen]
+    assert [one is not None for one in formats] == [True, True, False, False, False]
+    members = formats[0]["json_schema"]["schema"]["properties"]
+    assert members["verdict"]["enum"] == ["not_attempted", "incorrect", "correct"]
+
+
+def test_a_reply_kept_without_a_schema_is_found_again(tmp_path: Path) -> None:
+    call = {"temperature": 0.0, "max_tokens": 1024, "seed": 0, "vote": 0, "attempt": 0}
+    turn = [Message("user", "Why?")]
+    with Replies(tmp_path) as kept:
+        kept.put([(reply_key("judge", "scripted", None, prompt_sha256(turn), call), {"text": RIGHT})])
+        never = CachedJudge(ScriptedJudge([]), kept)
+        assert never.complete(turn, Call()).text == RIGHT
+        with pytest.raises(ModelError, match="no reply is left"):
+            never.complete(turn, Call(schema={"type": "object"}))
 
 
 def test_of_a_server_s_own_words_none_is_recorded(server: str) -> None:

@@ -9,10 +9,10 @@ import pytest
 
 from robustify.errors import UsageError
 from robustify.freeform.grade.graders import grade_answers
-from robustify.freeform.human import HumanLabel, compare_gradings
-from robustify.freeform.judge_audit import PAYLOADS, judge_audit, known_cases
+from robustify.freeform.human import compare_gradings, human_from
+from robustify.freeform.judge_audit import PAYLOADS, judge_audit, known_answers
 from robustify.freeform.llm_judge.judges import Call, Completion
-from robustify.freeform.llm_judge.prompting import Message
+from robustify.freeform.prompts import Message
 from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult
 from robustify.freeform.settings import FreeSettings
 
@@ -83,11 +83,11 @@ def test_an_unread_reply_is_neither_blocked_nor_a_success() -> None:
     assert (found["repeats"]["unread"], found["repeats"]["value"]) == (12, None)
 
 
-def test_known_cases_are_seeded_and_hold_both_sides() -> None:
-    cases = known_cases(ITEMS, 5, seed=1)
-    assert [c.item.id for c in cases] == [c.item.id for c in known_cases(ITEMS, 5, seed=1)]
-    assert [c.right for c in cases] == [True, False] * 5
-    assert all((c.answer == c.item.reference) == c.right for c in cases)
+def test_known_answers_are_seeded_and_hold_both_sides() -> None:
+    cases = known_answers(ITEMS, 5, seed=1)
+    assert [item.id for item, *_ in cases] == [item.id for item, *_ in known_answers(ITEMS, 5, seed=1)]
+    assert [right for *_, right in cases] == [True, False] * 5
+    assert all((answer == item.reference) == right for item, answer, right in cases)
 
 
 def by(version: str) -> list[GradeResult]:
@@ -96,7 +96,7 @@ def by(version: str) -> list[GradeResult]:
 
 
 def test_two_templates_are_compared_on_the_same_answers() -> None:
-    people = [HumanLabel(f"i{n}", "x", "", "correct" if n % 2 else "incorrect") for n in range(12)]
+    people = [human_from({"item_id": f"i{n}", "annotator": "x", "score": n % 2}) for n in range(12)]
     rows = {row["measure"]: row for row in compare_gradings(by("1.0"), by("2.0"), people)}
     values = {name: (row["first"]["value"], row["other"]["value"]) for name, row in rows.items()}
     assert values == {"scored": (1.0, 1.0), "read_at_once": (0.0, 1.0), "agrees_with_people": (0.5, 1.0)}

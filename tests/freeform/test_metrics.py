@@ -89,8 +89,8 @@ def test_people_who_differ_are_settled_or_left_out() -> None:
 def test_a_label_of_a_person_is_a_verdict_a_score_or_labels() -> None:
     who = {"item_id": "i", "annotator": "x"}
     said = [{"score": 1}, {"score": 0}, {"verdict": "not_attempted"}, {"labels": {"n": "support"}}]
-    found = [human_from(who | row).verdict for row in said]
-    assert found == ["correct", "incorrect", "incorrect", None]
+    found = [human_from(who | row).words for row in said]
+    assert found == [{"": "correct"}, {"": "incorrect"}, {"": "incorrect"}, {"n": "support"}]
     for bad in (
         {},
         {"item_id": "i"},
@@ -103,6 +103,10 @@ def test_a_label_of_a_person_is_a_verdict_a_score_or_labels() -> None:
             human_from(bad)
 
 
+def label(item: str, who: str = "x", **said: Any) -> HumanLabel:
+    return human_from({"item_id": item, "annotator": who, **said})
+
+
 def words(n: int, off: int) -> list[str]:
     """The right word on every second of `n` answers; the first `off` are the other way round."""
     return ["correct" if (i % 2 == 1) != (i < off) else "incorrect" for i in range(n)]
@@ -113,11 +117,11 @@ def judged(n: int, wrong: int = 0) -> list[GradeResult]:
 
 
 def said(n: int, who: str = "x", off: int = 0) -> list[HumanLabel]:
-    return [HumanLabel(f"i{i}", who, "", word) for i, word in enumerate(words(n, off))]
+    return [label(f"i{i}", who, verdict=word) for i, word in enumerate(words(n, off))]
 
 
 def test_a_judge_is_held_to_people() -> None:
-    more = [HumanLabel(name, "x", "", "correct") for name in ("u", "rule")]
+    more = [label(name, verdict="correct") for name in ("u", "rule")]
     grades = [*judged(120, wrong=12), row("u", "grader_error", unread=True), row("rule")]
     found = calibrate(grades, [*said(120), *more])
     part = found["verdicts"]
@@ -136,7 +140,7 @@ def test_a_label_without_a_model_is_refused_where_several_answered() -> None:
     both = [*judged(4), *(replace(g, model="n") for g in judged(4))]
     with pytest.raises(DataError, match="4 labels do not name a model"):
         calibrate(both, said(4))
-    named = [replace(label, model="n") for label in said(4)]
+    named = [one.model_copy(update={"model": "n"}) for one in said(4)]
     assert calibrate(both, named)["verdicts"]["n"] == 4
 
 
@@ -162,7 +166,7 @@ def test_thirty_labels_and_a_kappa_surely_above_the_limit_calibrate(
 
 def test_a_kappa_that_is_not_defined_calibrates_nothing() -> None:
     grades = [row(f"i{i}", vote="correct") for i in range(40)]
-    found = calibrate(grades, [HumanLabel(f"i{i}", "x", "", "correct") for i in range(40)])
+    found = calibrate(grades, [label(f"i{i}", verdict="correct") for i in range(40)])
     assert (found["status"], found["verdicts"]["doubt"]) == ("uncalibrated", "kappa_undefined")
 
 
@@ -176,7 +180,7 @@ def test_nugget_labels_are_compared_in_their_order() -> None:
     labels = ("not_support", "partial_support", "support")
     given = [(NuggetGrade("n", "vital", labels[(i + (i == 0)) % 3]),) for i in range(12)]
     grades = [row(f"i{i}", unread=True, kind="nuggets", nuggets=n, score=1.0) for i, n in enumerate(given)]
-    human = [HumanLabel(f"i{i}", "x", "m", None, {"n": labels[i % 3]}) for i in range(12)]
+    human = [label(f"i{i}", model="m", labels={"n": labels[i % 3]}) for i in range(12)]
     part = calibrate(grades, human)["nuggets"]
     assert (part["n"], tuple(part["labels"])) == (12, labels)
     assert 0.8 < part["kappa"]["value"] < 1

@@ -7,14 +7,17 @@ import pytest
 import yaml
 
 from robustify.errors import DataError, UsageError
-from robustify.freeform.llm_judge.prompting import (
+from robustify.freeform.llm_judge.verdicts import parse_labels_multi_format
+from robustify.freeform.prompts import (
     Message,
+    TemplateStore,
+    get_store,
+    pack_text,
     prompt_sha256,
+    read_pack,
     rendered,
 )
-from robustify.freeform.llm_judge.verdicts import parse_labels_multi_format
 from robustify.freeform.schema import FORMAT_TYPES
-from robustify.freeform.template_store import TemplateStore, get_store, pack_text, read_pack
 
 
 def render(template_id: str, **variables: object) -> list[Message]:

@@ -12,7 +12,7 @@ from robustify.errors import DataError, UsageError
 from robustify.freeform.grade.nuggets import NUGGETS, blank_nuggets, grade_nuggets
 from robustify.freeform.grade.numbers import NumericRule, find_numeric, rivals_of
 from robustify.freeform.grade.worded import Ruling, find_choice, find_explanation, shown_answer
-from robustify.freeform.llm_judge.asking import judged_reply, tolerance_percent
+from robustify.freeform.llm_judge.asking import judged_reply
 from robustify.freeform.llm_judge.judges import Judge
 from robustify.freeform.schema import AnswerRow, FreeItem, GradedKind, GradeResult
 from robustify.freeform.settings import FreeSettings
@@ -80,7 +80,7 @@ def _by_rules(item: FreeItem, text: str, settings: FreeSettings) -> tuple[Ruling
             rel, rivals = Decimal(str(settings.rel_tol)), rivals_of(item.reference, others)
             rule = NumericRule(rel, Decimal(str(settings.abs_tol)), item.unit, rivals)
             with_unit = f"{item.reference} {item.unit}" if item.unit else item.reference
-            words = {"reference": with_unit, "tolerance_percent": tolerance_percent(rel)}
+            words = {"reference": with_unit, "tolerance_percent": f"{(rel * 100).normalize():f}"}
             return find_numeric(text, item.reference, rule, item.question), words
         case "short_text":
             options, right = ((item.reference,), 0) if item.correct is None else (item.options, item.correct)

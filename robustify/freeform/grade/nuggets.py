@@ -10,9 +10,8 @@ from typing import Any
 
 from robustify.errors import DataError, UsageError
 from robustify.freeform.grade.worded import Ruling, plain_words, said, shown_answer
-from robustify.freeform.llm_judge.asking import ask_labels, call_of, messages_of, verdict_of
+from robustify.freeform.llm_judge.asking import AskedLabels, ask_labels, messages_of, verdict_of
 from robustify.freeform.llm_judge.judges import Judge
-from robustify.freeform.llm_judge.prompting import Message
 from robustify.freeform.llm_judge.verdicts import SUPPORT, majority_vote
 from robustify.freeform.schema import (
     NUGGET_SCORES,
@@ -24,7 +23,6 @@ from robustify.freeform.schema import (
     Status,
 )
 from robustify.freeform.settings import FreeSettings
-from robustify.freeform.template_store import PromptTemplate
 
 NUGGETS = "nuggets/1"
 OKAY_WEIGHT = 0.5
@@ -42,57 +40,43 @@ def grade_nuggets(
         ModelError: the judge can never be called.
     """
     nuggets, chosen = item.nuggets, settings.judged_by("nuggets")
-    written = settings.format_type or chosen.own_format
-    _check(nuggets, chosen, written)
+    written, formats = settings.format_type or chosen.own_format, (*chosen.formats, "adaptive")
+    if not nuggets:
+        raise UsageError("The item has no nuggets. Add at least one.")
+    if written not in formats:
+        raise UsageError(
+            f"Template {chosen.id} does not support format_type {written}. Expected one of {', '.join(formats)}. Omit it"
+            " for the template's default."
+        )
+    require_distinct(nuggets)
     text = said(answer)
     if isinstance(text, Ruling):
         # A judge may still read an answer that is too long for the rules.
-        if text.status != "needs_judge":
+        if text.status != "scored":
             unread = blank_nuggets(item, model).nuggets
             return replace(text.graded("nuggets", NUGGETS, None, item.id, model), nuggets=unread)
         text = shown_answer(answer)
-
-    def messages(some: Sequence[Nugget]) -> Sequence[Message]:
-        variables = {"query": item.question, "passage": text, "nuggets": [n.text for n in some]}
-        counted = {"num_nuggets": len(some), "format_type": written}
-        return messages_of(settings, chosen, variables | counted, item.id)
-
-    batches = [
-        nuggets[start : start + settings.batch_size] for start in range(0, len(nuggets), settings.batch_size)
-    ]
-    cast = [
-        [
-            ask_labels(
-                judge, messages(batch), len(batch), max_parse_retries=settings.asking.retries, format_type=written,
-                call=call_of(settings, vote),
-            )
-            for batch in batches
-        ]
-        for vote in range(settings.asking.votes)
-    ]  # fmt: skip
-    labels = [[label for asked in parts for label in asked.labels] for parts in cast]
-    errors = [[error for asked in parts for error in asked.error_types] for parts in cast]
+    asked = list[list[AskedLabels]]()
+    for vote in range(settings.asking.votes):
+        asked.append([])
+        for start in range(0, len(nuggets), settings.batch_size):
+            batch = nuggets[start : start + settings.batch_size]
+            variables = {"query": item.question, "passage": text, "nuggets": [n.text for n in batch]}
+            counted = {"num_nuggets": len(batch), "format_type": written}
+            messages = messages_of(settings, chosen, variables | counted, item.id)
+            asked[-1].append(ask_labels(judge, messages, len(batch), settings, vote, written))
+    labels = [[label for part in parts for label in part.labels] for parts in asked]
+    errors = [[error for part in parts for error in part.error_types] for parts in asked]
+    attempts = tuple(attempt for parts in asked for part in parts for attempt in part.attempts)
     votes = tuple(None if any(some) else "read" for some in errors)
-    attempts = tuple(attempt for parts in cast for asked in parts for attempt in asked.attempts)
     trace = JudgeTrace(judge.name, chosen.id, chosen.sha256, attempts, votes, None, judge.name == model)
     graded = []
     for place, nugget in enumerate(nuggets):
         label, error = labels[0][place], errors[0][place]
-        if settings.asking.votes > 1:
+        if len(labels) > 1:
             label, _, error = majority_vote([vote[place] for vote in labels])
         graded.append(NuggetGrade(nugget.id, nugget.importance, label, error, nugget.reviewed))
     return _scored(tuple(graded), trace, settings.nugget_score, item.id, model)
-
-
-def _check(nuggets: Sequence[Nugget], template: PromptTemplate, format_type: str) -> None:
-    if not nuggets:
-        raise UsageError("The item has no nuggets. Add at least one.")
-    if format_type not in (*template.formats, "adaptive"):
-        raise UsageError(
-            f"Template {template.id} does not support format_type {format_type}. Expected one of"
-            f" {', '.join((*template.formats, 'adaptive'))}. Omit it for the template's default."
-        )
-    require_distinct(nuggets)
 
 
 def require_distinct(nuggets: Sequence[Nugget]) -> None:

@@ -16,7 +16,7 @@ from robustify.engines.openai.client import Client, Refusal, Unreachable, count_
 from robustify.engines.protocols import finish_reason_of
 from robustify.engines.settings import OpenAIModel, host_of
 from robustify.errors import AuthorisationError, ModelError
-from robustify.freeform.llm_judge.prompting import Message, prompt_sha256
+from robustify.freeform.prompts import Message, prompt_sha256
 from robustify.freeform.replies import Replies, reply_key
 from robustify.freeform.schema import AnswerRow, ErrorType
 from robustify.freeform.settings import JudgeSettings
@@ -47,13 +47,15 @@ class JudgeCallError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Parameters of one judge call. `vote` and `attempt` distinguish repeated calls."""
+    """Parameters of one judge call. `vote` and `attempt` distinguish repeated calls. `schema` is the JSON schema that the
+    server should make the reply follow."""
 
     temperature: float = 0.0
     max_tokens: int = 1024
     seed: int = 0
     vote: int = 0
     attempt: int = 0
+    schema: Mapping[str, Any] | None = None
 
 
 @runtime_checkable
@@ -81,7 +83,8 @@ class CachedJudge:
 
     def complete(self, messages: Sequence[Message], call: Call) -> Completion:
         """Return the cached reply, or call the judge. Failed calls are not cached, so the next run repeats them."""
-        key = reply_key("judge", self.name, self._origin, prompt_sha256(messages), asdict(call))
+        asked = {name: value for name, value in asdict(call).items() if value is not None}
+        key = reply_key("judge", self.name, self._origin, prompt_sha256(messages), asked)
         if (said := self._kept.get(key)) is not None:
             return Completion(said["text"], said.get("finish_reason"), _counts(said.get("usage")))
         reply = self._judge.complete(messages, call)
@@ -112,26 +115,36 @@ class HttpJudge:
         if key is not None and not os.environ.get(key):
             raise ModelError(f"The environment variable {key} is not set. Set it to the judge's API key.")
         self.name = judge.model
-        self._client = Client(settings, check_name=False)
+        self._client, self._takes_schemas = Client(settings, check_name=False), True
 
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
 
     def complete(self, messages: Sequence[Message], call: Call) -> Completion:
-        """Return one reply. Calls to a busy or failing server are repeated."""
-        body = {"messages": [m.json() for m in messages], "temperature": call.temperature}
+        """Return one reply. Calls to a busy or failing server are repeated. A server that refuses a schema is asked
+        without one."""
+        body: dict[str, Any] = {
+            "messages": [asdict(message) for message in messages],
+            "temperature": call.temperature,
+        }
+        body |= {"max_tokens": call.max_tokens, "seed": call.seed}
+        if call.schema is not None and self._takes_schemas:
+            named = {"name": "reply", "strict": True, "schema": call.schema}
+            body["response_format"] = {"type": "json_schema", "json_schema": named}
         try:
-            reply = self._client.chat({**body, "max_tokens": call.max_tokens, "seed": call.seed})
+            return _completion(self._client.chat(body))
         except Unreachable as error:
             raise JudgeCallError(_STATUSES.get(error.status, "api_error")) from None
         except Refusal as error:
+            if error.status in (400, 422) and "response_format" in body and not error.too_long:
+                self._takes_schemas = False
+                return self.complete(messages, call)
             if error.status == 404:
                 raise ModelError(
                     f"judge {self.name}: the server does not know the model or the address (404). Check both settings."
                 ) from None
             raise JudgeCallError("api_error") from None
-        return _completion(reply)
 
 
 def _completion(reply: Mapping[str, Any]) -> Completion:

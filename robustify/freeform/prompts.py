@@ -1,0 +1,246 @@
+"""Prompt templates, in a built-in pack and in folders that the user names, and their rendering into chat messages.
+
+A released template is immutable. It is rejected if its bytes do not match the SHA-256 in its manifest. Template IDs of
+a user's folder begin with the folder's name, so that they cannot replace a built-in template. Data is never compiled as
+a template, and the sandbox reads no files outside the pack. Quoted text is enclosed in markers with a code that the text
+cannot know, so that it cannot end its own quotation.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache, lru_cache
+from importlib.resources import files
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jinja2
+import yaml
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from pydantic import Field, ValidationError
+
+from robustify.errors import DataError, UsageError
+from robustify.redaction import HoldsText
+from robustify.settings_files import Settings
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+_ID = r"^(?:[a-z][a-z0-9_-]*:)?[a-z][a-z0-9_]*/[a-z][a-z0-9_]*@\d{1,3}\.\d{1,3}$"
+_NONCE = 12
+"""Hexadecimal digits of a marker's code."""
+LANGUAGES = {
+    "ar": "Arabic", "de": "German", "en": "English", "es": "Spanish", "fr": "French", "hi": "Hindi", "it": "Italian",
+    "ja": "Japanese", "ko": "Korean", "nl": "Dutch", "pl": "Polish", "pt": "Portuguese", "ru": "Russian",
+    "tr": "Turkish", "uk": "Ukrainian", "zh": "Chinese",
+}  # fmt: skip
+
+
+class PromptTemplate(Settings):
+    """One version of a prompt template: its files, its variables, and how replies are read.
+
+    `reads` is "text" (an answer), "score", "verdict", or "labels". `scale` is the scale of a score. `sha256` covers all
+    files, so that a changed template is a different one.
+    """
+
+    id: str = Field(pattern=_ID)
+    root: Any
+    files: tuple[str, ...] = Field(min_length=1)
+    sha256: str
+    variables: tuple[str, ...]
+    optional: tuple[str, ...] = ()
+    reads: str
+    scale: str | None = None
+    formats: tuple[str, ...] = ()
+    changelog: str
+    source: str = ""
+
+    @property
+    def name(self) -> str:
+        """ID without the version."""
+        return self.id.partition("@")[0]
+
+    @property
+    def version(self) -> tuple[int, ...]:
+        """Major and minor version."""
+        return tuple(map(int, self.id.partition("@")[2].split(".")))
+
+    @property
+    def own_format(self) -> str:
+        """Default label format."""
+        return "json" if "json" in self.formats else next(iter(self.formats), "json")
+
+    def taken(self, values: Mapping[str, object]) -> dict[str, object]:
+        """Return the values that this template has a variable for. An optional one may not be None."""
+        return {
+            name: value for name, value in values.items()
+            if name in self.variables or (name in self.optional and value is not None)
+        }  # fmt: skip
+
+    def file(self, language: str) -> str:
+        """Return the file name of the template in a language. The default is English."""
+        own = f"{self.files[0].removesuffix('.j2')}.{language}.j2"
+        return own if own in self.files else self.files[0]
+
+    def found_sha256(self) -> str:
+        """Compute the SHA-256 of the template's current files."""
+        texts = (pack_text(self.root, name) for name in self.files)
+        return hashlib.sha256("\0".join(texts).encode()).hexdigest()
+
+
+class TemplateStore:
+    """Collection of templates, sorted by name and version."""
+
+    def __init__(self, templates: Iterable[PromptTemplate]) -> None:
+        self._templates = sorted(templates, key=lambda t: (t.name, t.version))
+
+    def __iter__(self) -> Iterator[PromptTemplate]:
+        return iter(self._templates)
+
+    def get(self, template_id: str) -> PromptTemplate:
+        """Return the template with this ID. A name without a version selects the newest version.
+
+        Raises:
+            UsageError: the template is unknown.
+            DataError: its files differ from the released ones.
+        """
+        found = [t for t in self if template_id in (t.id, t.name)]
+        if not found:
+            known = ", ".join(sorted({t.name for t in self}))
+            raise UsageError(f"Unknown template {template_id!r}. Expected one of {known}, or with @VERSION.")
+        if found[-1].found_sha256() != found[-1].sha256:
+            raise DataError(
+                f"template {found[-1].id}: changed since its release. Restore it, or release a new version."
+            )
+        return found[-1]
+
+
+def pack_text(root: "Traversable", name: str) -> str:
+    """Read a file of a template pack. Raise `DataError` if it is missing or outside the pack."""
+    if name.startswith("/") or ".." in name.split("/"):
+        raise DataError(f"{name}: is outside its template pack. Move the file into the pack.")
+    try:
+        return root.joinpath(*name.split("/")).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise DataError(
+            f"{name}: is missing or not UTF-8 text. Restore the template file and save it as UTF-8."
+        ) from None
+
+
+@cache
+def get_store(extra_dirs: tuple[Path, ...] = ()) -> TemplateStore:
+    """Load the built-in templates and those of the given folders. Raise `DataError` if a folder cannot be read."""
+    own = [template for folder in extra_dirs for template in read_pack(folder, f"{folder.name}:")]
+    return TemplateStore([*read_pack(files("robustify.freeform") / "templates", ""), *own])
+
+
+def read_pack(root: "Traversable", prefix: str) -> list[PromptTemplate]:
+    """Read the templates of a folder with a `manifest.yaml`. Their IDs begin with the prefix.
+
+    Raises:
+        DataError: the manifest is missing or invalid.
+    """
+    try:
+        rows = yaml.safe_load((root / "manifest.yaml").read_text(encoding="utf-8"))["templates"]
+        made = [{**row, "id": f"{prefix}{row['id']}", "root": root} for row in rows]
+        return [PromptTemplate.model_validate(row) for row in made]
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, TypeError, KeyError, ValidationError):
+        expected = "Expected a list of templates, each with an ID such as family/name@1.0."
+        raise DataError(f"{prefix or 'built-in '}manifest.yaml: is missing or invalid. {expected}") from None
+
+
+# Rendering
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Message(HoldsText):
+    """One message of a conversation. `role` is system, user or assistant."""
+
+    role: str
+    content: str
+
+
+def prompt_sha256(messages: Sequence[Message]) -> str:
+    """Return the SHA-256 digest of a conversation."""
+    written = json.dumps([asdict(message) for message in messages], ensure_ascii=False)
+    return hashlib.sha256(written.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def rendered(template: PromptTemplate, variables: Mapping[str, object]) -> list[Message]:
+    """Render a template into messages: an optional system message, and a user message.
+
+    The variable `language` selects the wording. The variable `nonce` is any text, such as seed and item ID, from which
+    the codes of quotation markers are derived.
+
+    Raises:
+        UsageError: a variable is missing or unknown, or the `language` is unknown.
+    """
+    faults = [f"{name} missing" for name in template.variables if variables.get(name) is None]
+    faults += [f"{n} unknown" for n in sorted(set(variables) - {*template.variables, *template.optional})]
+    if faults:
+        expected = ", ".join((*template.variables, *(f"optionally {name}" for name in template.optional)))
+        raise UsageError(f"template {template.id}: {', '.join(faults)}. Expected {expected}.")
+    language, nonce = str(variables.get("language") or "en"), str(variables.get("nonce") or "")
+    values: dict[str, Any] = dict.fromkeys(template.optional) | dict(variables)
+    values |= {
+        "language_note": _note(template, language), "domain_text": "", "numbered": _numbered,
+        "fenced": lambda name, text: _fenced(nonce, name, str(text)),
+    }  # fmt: skip
+    compiled = _environment(template).get_template(template.file(language))
+    try:
+        context = compiled.new_context(values)
+        texts = {r: "".join(compiled.blocks[r](context)) for r in ("system", "user") if r in compiled.blocks}
+    except jinja2.TemplateError as error:
+        raise UsageError(f"template {template.id}: {type(error).__name__}") from None
+    # An absent option of a system message results in empty lines.
+    return [
+        Message(role, (re.sub(r"\n{3,}", "\n\n", text) if role == "system" else text).strip("\n"))
+        for role, text in texts.items()
+    ]
+
+
+def _note(template: PromptTemplate, language: str) -> str:
+    if language not in LANGUAGES:
+        raise UsageError(f"The language {language!r} is unknown. Expected one of {', '.join(LANGUAGES)}.")
+    if language == "en" or template.file(language) != template.files[0]:
+        return ""
+    if template.reads == "text":
+        return f"Answer in {LANGUAGES[language]}."
+    return f"Answers may be in {LANGUAGES[language]}; labels, verdicts and scores stay in English."
+
+
+def _numbered(texts: Sequence[str]) -> str:
+    return "\n".join(f"{i}. {' '.join(text.split())}" for i, text in enumerate(texts, start=1))
+
+
+def _fenced(nonce: str, name: str, text: str) -> str:
+    keys = (f"{nonce}\0{name}\0{i}".encode("utf-8", "replace") for i in count())
+    codes = (hashlib.sha256(key).hexdigest()[:_NONCE] for key in keys)
+    code = next(c for c in codes if c not in text)
+    return f"<<<{name} {code}>>>\n{text}\n<<<END {name} {code}>>>"
+
+
+@lru_cache(maxsize=256)
+def _environment(template: PromptTemplate) -> jinja2.Environment:
+    def load(name: str) -> str | None:
+        return pack_text(template.root, name) if name in template.files else None
+
+    return ImmutableSandboxedEnvironment(
+        loader=jinja2.FunctionLoader(load), undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=True,
+        lstrip_blocks=True, keep_trailing_newline=True,
+    )  # fmt: skip
+
+
+_CASE: Mapping[str, object] = {
+    "question": "How many legs does a spider have?", "answer": "Spiders have 8 legs.", "reference": "eight",
+    "query": "Why does bread rise?", "passage": "Yeast gives off gas.", "num_nuggets": 2, "scale": "binary",
+    "nuggets": ("Yeast gives off gas.", "Salt slows the yeast."), "tolerance_percent": "5", "nonce": "0:example",
+}  # fmt: skip
+
+
+def example_of(template: PromptTemplate, format_type: str | None = None) -> list[Message]:
+    """Render a template with a harmless made-up example."""
+    return rendered(template, template.taken({**_CASE, "format_type": format_type or template.own_format}))
